@@ -1,0 +1,37 @@
+# Language, warnings, sanitizers and the compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")           # checks stay on: no NDEBUG
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
+
+set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined or thread")
+add_library(kiln_options INTERFACE)
+target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden)
+target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
+if(KILN_SANITIZER)
+  add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${KILN_SANITIZER})
+  # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
+  if(KILN_SANITIZER MATCHES "undefined")
+    add_compile_options(-fno-sanitize=vptr)
+  endif()
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(LLD_PROGRAM NAMES ld.lld ld.lld-22)
+if(LLD_PROGRAM)
+  add_link_options(-fuse-ld=lld)
+endif()
+# Two linkers at once are enough for the memory of a small machine.
+set_property(GLOBAL PROPERTY JOB_POOLS link=2)
+set(CMAKE_JOB_POOL_LINK link)

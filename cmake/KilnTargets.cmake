@@ -1,0 +1,24 @@
+# Short forms that keep every folder's CMakeLists.txt a list of its parts.
+include(GoogleTest)
+
+# kiln_library(NAME SOURCES… PUBLIC… PRIVATE…): a static library; PUBLIC and PRIVATE are the libraries it may know.
+function(kiln_library name)
+  cmake_parse_arguments(A "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${A_SOURCES})
+  target_link_libraries(${name} PUBLIC kiln_options ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+endfunction()
+
+# kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA.
+function(kiln_test name)
+  cmake_parse_arguments(A "" "DATA;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  add_executable(${name} ${A_SOURCES})
+  target_link_libraries(${name} PRIVATE kiln_options ${A_LIBRARIES} GTest::gmock GTest::gtest GTest::gtest_main)
+  if(A_DATA)
+    target_compile_definitions(${name} PRIVATE KILN_TEST_DATA="${A_DATA}")
+  endif()
+  if(NOT A_TIMEOUT)
+    set(A_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${A_TIMEOUT} LABELS "${A_LABELS}")
+endfunction()

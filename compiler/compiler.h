@@ -1,0 +1,107 @@
+// The compiler's public entry: a checked tensor graph and a target in, a program that a driver can load out.
+#ifndef KILN_COMPILER_COMPILER_H_
+#define KILN_COMPILER_COMPILER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::compiler {
+
+// Where compiled kernels are kept between compilations. Thread-safe: kernels compile in parallel.
+class KernelCache {
+ public:
+  virtual ~KernelCache() = default;
+  // The bytes stored under this key (any text), if any. Never an error: what cannot be read is not there.
+  virtual std::optional<std::string> Get(const std::string& key) = 0;
+  virtual void Put(const std::string& key, const std::string& value) = 0;
+};
+
+// One executable kernel, and what was decided about it. Several calls may share it.
+struct CompiledKernel {
+  drivers::KernelImage image;
+  std::string digest;    // hexadecimal, of the canonical kernel
+  std::string ir;        // kernel::Print
+  std::string schedule;  // the directives, as schedule's printer writes them
+  std::string source;    // C-like, for people
+  std::string assembly;  // only with Options::keep_assembly; else Disassemble(image) gives it
+  bool from_cache = false;
+  double compile_seconds = 0;
+};
+
+// A slot of the program: a buffer bound at each run.
+struct Slot {
+  enum class Kind {
+    kInput,   // the graph's input number `index`, read only
+    kOutput,  // the graph's output number `index`, written in whole
+    kUpdate,  // the new value of update number `index`, written in whole
+    kArena,   // intermediate results
+  };
+  Kind kind = Kind::kInput;
+  int index = 0;
+  int64_t bytes = 0;
+};
+struct Argument {
+  int slot = 0;
+  int64_t offset = 0;  // multiple of 64
+  int64_t bytes = 0;
+};
+struct KernelCall {
+  int kernel = 0;  // index into Program::kernels
+  std::vector<Argument> arguments;
+};
+
+struct PassTime {
+  std::string pass;
+  double seconds = 0;
+};
+
+struct CompiledProgram {
+  std::vector<CompiledKernel> kernels;
+  std::vector<KernelCall> calls;  // in order; each sees what the ones before it wrote
+  std::vector<Slot> slots;        // inputs by index, then outputs, then updates, then the arena if there is one
+  // An output or update that needs no kernel: it is a copy of another slot's bytes (an input returned as it is, or a
+  // value that stands twice in the outputs).
+  struct Copy {
+    Argument source;
+    Argument destination;
+  };
+  std::vector<Copy> copies;  // after the calls
+  int64_t arena_bytes_without_reuse = 0;
+  std::string graph_text;      // the checked graph
+  std::string partition_text;  // after partition
+  std::vector<PassTime> passes;
+};
+
+struct Options {
+  KernelCache* cache = nullptr;  // may be null
+  int threads = 1;               // kernels compiled at once
+  bool keep_assembly = false;
+  // Called with a pass's name and the program's text after it, for dumps. May be empty.
+  std::function<void(const std::string& pass, const std::string& text)> dump;
+  // Names of optional passes to switch off, for debugging. INVALID_ARGUMENT for a name that is not an optional pass.
+  std::vector<std::string> disabled_passes;
+  // Check the spec after every pass (cheap; on by default).
+  bool verify = true;
+};
+
+// Thread-safe. INVALID_ARGUMENT: the graph cannot be compiled, and the message names the node; UNIMPLEMENTED: an op or
+// dtype the target does not support; INTERNAL: a defect of Kiln's.
+absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target, const Options& options);
+
+// The assembly of an image, for people.
+absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image, const drivers::Target& target);
+
+// Names this compiler and its LLVM; part of every cache key.
+std::string Version();
+
+}  // namespace kiln::compiler
+
+#endif  // KILN_COMPILER_COMPILER_H_

@@ -1,0 +1,39 @@
+// A checked tensor graph: what comes out of the wire's graph once every composite is expanded.
+#ifndef KILN_COMPILER_GRAPH_GRAPH_H_
+#define KILN_COMPILER_GRAPH_GRAPH_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/node.h"
+
+namespace kiln::graph {
+
+struct Input {
+  ir::DType dtype = ir::DType::kInvalid;
+  ir::Shape shape;
+};
+struct Update {
+  int input = 0;  // index of the input that is replaced after the run
+  const ir::Node* value = nullptr;
+};
+
+// Move-only; nodes belong to `context`. Every node is a primitive and legal at the tensor level; kGradient may still occur
+// until autodiff has run. Unused inputs are allowed. Shared by shared_ptr since passes make new graphs over one context.
+struct Graph {
+  std::shared_ptr<ir::Context> context;
+  std::vector<Input> inputs;  // by InputAttr::index
+  std::vector<const ir::Node*> outputs;
+  std::vector<Update> updates;
+  // Where nodes came from, for messages; a node may be missing.
+  absl::flat_hash_map<const ir::Node*, std::string> sources;
+};
+
+// The text form, which irtool and golden files use. Parse(Print(g)) prints the same.
+std::string Print(const Graph& graph);
+
+}  // namespace kiln::graph
+
+#endif  // KILN_COMPILER_GRAPH_GRAPH_H_

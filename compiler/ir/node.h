@@ -1,0 +1,171 @@
+// The compiler's only intermediate representation: an immutable, interned node.
+//
+// The same Node serves at two levels. At the *tensor* level a node is an operation on whole tensors and has a shape.
+// At the *kernel* level (see compiler/kernel/kernel.h) a node is a scalar expression over loop ranges: shape is empty,
+// movement ops are gone and kRange, kLoad and kReduce stand in their place. spec.h says which op is legal where.
+//
+// Interning (hash-consing) makes structural equality pointer equality within one Context, so common subexpressions
+// exist once and rewrites can memoise on pointers. (Filliâtre and Conchon, "Type-safe modular hash-consing", 2006.)
+#ifndef KILN_COMPILER_IR_NODE_H_
+#define KILN_COMPILER_IR_NODE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/ir/dtype.h"
+
+namespace kiln::ir {
+
+// Row-major, outermost first; empty is a scalar. Every size is >= 0.
+using Shape = std::vector<int64_t>;
+
+// Product of the sizes. The graph's checks have made sure that it fits.
+int64_t NumElements(absl::Span<const int64_t> shape);
+
+// Every operation the core knows. Composites (matmul, softmax, …) are not here: the graph level expands them by their
+// row in compiler/ops before a Node exists for them.
+enum class Op : uint8_t {
+  // Sources.
+  kConst,   // scalar, attribute ConstValue; at the tensor level expanded by kExpand where a shape is needed
+  kInput,   // attribute InputAttr
+  kIota,    // shape; value is the index along attribute IntAttr (the axis)
+  // Unary.
+  kNeg, kReciprocal, kSqrt, kExp2, kLog2, kSin, kTrunc, kNot, kCast, kBitcast,
+  // Binary. Operands have one dtype and one shape. idiv and mod floor, as Python's.
+  kAdd, kSub, kMul, kDiv, kIDiv, kMod, kMax, kMin, kPow,
+  kCmpLt, kCmpEq, kCmpNe,  // result kBool
+  kAnd, kOr, kXor, kShl, kShr,
+  // Ternary: condition (bool), then, else.
+  kWhere,
+  // Reductions over the axes in IntsAttr; those dimensions stay, with size 1.
+  kReduceSum, kReduceProd, kReduceMax,
+  // Movement: no arithmetic, only indices.
+  kReshape,   // to `shape`
+  kPermute,   // IntsAttr: result dimension i is operand dimension ints[i]
+  kExpand,    // size-1 dimensions to `shape`; ranks agree
+  kPad,       // IntsAttr: before0, after0, before1, …; fills with zero
+  kShrink,    // IntsAttr: begin0, end0, begin1, …
+  kFlip,      // IntsAttr: axes
+  // Sliding windows. IntsAttr {axis, size, stride, dilation}: the axis of size I becomes O = (I - dilation*(size-1) - 1) /
+  // stride + 1 and a last dimension of `size` is appended; result[…, o, …, k] = operand[…, o*stride + k*dilation, …].
+  kWindow,
+  // The adjoint view. IntsAttr {axis, I, stride, dilation}: the axis of size O becomes I, the last dimension (k) stays;
+  // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in range, else zero.
+  // The gradient of kWindow is kUnwindow followed by a sum over k.
+  kUnwindow,
+  // Indexed. IntAttr: axis. gather(x, index): result shape is x.shape[:axis] + index.shape + x.shape[axis+1:]; an index
+  // out of range (negative ones included) reads zero.
+  kGather,
+  // scatter_add(x, index, values): x plus values added at index along the axis; values has gather's result shape; an index
+  // out of range adds nothing.
+  kScatterAdd,
+  // Structure.
+  kContiguous,  // identity that is materialised
+  kDetach,      // identity without gradient
+  kGradient,    // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff replaces it
+
+  // Kernel level only.
+  kRange,   // RangeAttr; an int64 that runs from 0 to extent-1
+  kLoad,    // IntAttr: the kernel's buffer; operands (index[, valid]); zero where valid is false
+  kReduce,  // ReduceAttr; operands (value, range…): combines value over all points of the ranges
+};
+std::string_view Name(Op op);
+inline constexpr int kNumOps = static_cast<int>(Op::kReduce) + 1;
+
+// Attributes. Each op has one kind, given above; monostate for none.
+struct ConstValue {
+  // Bits of the value: two's complement for integers and bool, IEEE double for floats of every width.
+  uint64_t bits = 0;
+  static ConstValue Float(double v);
+  static ConstValue Int(int64_t v);
+  double AsDouble() const;   // for float dtypes
+  int64_t AsInt() const;     // for integer dtypes and bool
+  bool operator==(const ConstValue&) const = default;
+};
+struct InputAttr {
+  int64_t index = 0;
+  bool operator==(const InputAttr&) const = default;
+};
+struct IntAttr {
+  int64_t value = 0;
+  bool operator==(const IntAttr&) const = default;
+};
+struct IntsAttr {
+  std::vector<int64_t> values;
+  bool operator==(const IntsAttr&) const = default;
+};
+struct RangeAttr {
+  int64_t id = 0;      // unique within a kernel
+  int64_t extent = 0;
+  bool operator==(const RangeAttr&) const = default;
+};
+enum class ReduceKind : uint8_t { kSum, kProd, kMax };
+struct ReduceAttr {
+  ReduceKind kind = ReduceKind::kSum;
+  bool operator==(const ReduceAttr&) const = default;
+};
+using Attribute =
+    std::variant<std::monostate, ConstValue, InputAttr, IntAttr, IntsAttr, RangeAttr, ReduceAttr>;
+
+class Context;
+
+// Immutable. Lives as long as its Context; compare by pointer.
+class Node {
+ public:
+  Op op() const { return op_; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  absl::Span<const Node* const> operands() const { return operands_; }
+  const Node* operand(int i) const { return operands_[i]; }
+  const Attribute& attribute() const { return attribute_; }
+  template <typename T>
+  const T& attr() const { return std::get<T>(attribute_); }
+  // Creation order within the Context: operands have smaller ids than their users.
+  uint32_t id() const { return id_; }
+
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+ private:
+  friend class Context;
+  Node() = default;
+  Op op_ = Op::kConst;
+  DType dtype_ = DType::kInvalid;
+  uint32_t id_ = 0;
+  size_t hash_ = 0;
+  Shape shape_;
+  std::vector<const Node*> operands_;
+  Attribute attribute_;
+};
+
+// Owns and interns nodes. Not thread-safe: one per compilation, or per kernel and thread.
+class Context {
+ public:
+  Context();
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // The one node with these parts. No checks: spec.h verifies.
+  const Node* Get(Op op, DType dtype, Shape shape, std::vector<const Node*> operands, Attribute attribute = {});
+
+  // `node` with other operands, everything else equal.
+  const Node* WithOperands(const Node* node, std::vector<const Node*> operands);
+
+  size_t size() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Where a node came from in the user's program ("train.py:31"), for messages; kept beside the graph, not in nodes.
+
+}  // namespace kiln::ir
+
+#endif  // KILN_COMPILER_IR_NODE_H_

@@ -1,0 +1,70 @@
+// What a device is asked to do: a list of commands on numbered slots, recorded once, replayed with other buffers in the
+// slots. The counterpart of a CUDA graph, a Level Zero command list, or a vector of AQL packets.
+#ifndef KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
+#define KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace kiln::drivers {
+
+class LoadedKernel;
+
+// Bytes [offset, offset + bytes) of the buffer in a slot. Offsets are multiples of 64.
+struct SlotRange {
+  int slot = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+};
+
+struct LaunchCommand {
+  const LoadedKernel* kernel = nullptr;
+  std::vector<SlotRange> arguments;
+};
+struct CopyCommand {
+  SlotRange source;
+  SlotRange destination;  // of the same size; must not overlap
+};
+struct FillCommand {
+  SlotRange destination;
+  uint8_t value = 0;
+};
+// Signals and waits order lists of several devices. A wait blocks the list until the signal with this number has been
+// raised in the same group of submissions.
+struct SignalCommand {
+  int signal = 0;
+};
+struct WaitCommand {
+  int signal = 0;
+};
+using Command = std::variant<LaunchCommand, CopyCommand, FillCommand, SignalCommand, WaitCommand>;
+
+struct CommandList {
+  int num_slots = 0;
+  std::vector<Command> commands;  // each sees what the ones before it wrote
+};
+
+// A list as a device replays it. Belongs to the device that prepared it.
+class PreparedList {
+ public:
+  virtual ~PreparedList() = default;
+};
+
+struct SubmitOptions {
+  // Time each command. Costs a little: sample it.
+  bool time_commands = false;
+};
+
+struct SubmitResult {
+  absl::Status status;
+  double seconds = 0;                    // of the whole list on the device
+  std::vector<double> command_seconds;   // one for each command, if asked for
+};
+
+}  // namespace kiln::drivers
+
+#endif  // KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_

@@ -1,0 +1,32 @@
+// What the compiler must know of a device to write code for it. Plain data, no device handle.
+#ifndef KILN_DRIVERS_INTERFACE_TARGET_H_
+#define KILN_DRIVERS_INTERFACE_TARGET_H_
+
+#include <cstdint>
+#include <string>
+
+namespace kiln::drivers {
+
+struct Target {
+  // "x86-64", "nvptx", "amdgcn", "spirv", or "null", for which nothing is compiled.
+  std::string architecture;
+  // The processor as LLVM names it, for example "sapphirerapids" or "sm_90".
+  std::string processor;
+  // LLVM feature string, for example "+avx512f,+fma".
+  std::string features;
+  // Bytes of the widest vector register; 4 where lanes are threads.
+  int vector_bytes = 16;
+  int vector_registers = 16;
+  // Hardware threads or multiprocessors that one kernel may use at once.
+  int compute_units = 1;
+  // Per compute unit, in bytes: first-level data cache or shared memory, and the next private level.
+  int64_t near_memory_bytes = 32 << 10;
+  int64_t private_cache_bytes = 1 << 20;
+
+  // Names everything above that changes generated code: part of the kernel cache's key.
+  std::string CacheKey() const;
+};
+
+}  // namespace kiln::drivers
+
+#endif  // KILN_DRIVERS_INTERFACE_TARGET_H_
