@@ -1,0 +1,35 @@
+# Sourced by deploy/quickstart and tests/run: long commands with a short, steady account of how they go.
+
+# say TEXT…: one line with the seconds since the script began.
+say() { printf '[%4ds] %s\n' "$SECONDS" "$*"; }
+
+# logged TITLE LOGFILE COMMAND…: runs COMMAND with its output in LOGFILE, shows LOGFILE's last line every ten seconds,
+# and the end of the log if COMMAND fails. Returns COMMAND's status. Sets `background_pid` while it runs, for traps.
+logged() {
+  local title=$1 log=$2 began=$SECONDS status=0 shown=""
+  shift 2
+  say "$title"
+  mkdir -p "$(dirname "$log")"
+  "$@" >"$log" 2>&1 </dev/null &
+  background_pid=$!
+  local waited=0
+  while kill -0 "$background_pid" 2>/dev/null; do
+    sleep 0.2
+    waited=$((waited + 1))
+    if ((waited % 50 == 0)); then
+      local line
+      line=$(tail -c 400 "$log" | tr '\r' '\n' | sed '/^[[:space:]]*$/d' | tail -n 1 | cut -c 1-110)
+      [[ $line == "$shown" ]] || say "    $line"
+      shown=$line
+    fi
+  done
+  wait "$background_pid" || status=$?
+  background_pid=""
+  if ((status != 0)); then
+    say "FAILED (status $status): $title. The end of $log:"
+    tail -n 40 "$log" | sed 's/^/    | /'
+  else
+    say "    done in $((SECONDS - began)) s"
+  fi
+  return "$status"
+}
