@@ -1,0 +1,109 @@
+#include "compiler/ir/node.h"
+
+#include <cmath>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace kiln::ir {
+namespace {
+
+const Node* Input(Context& context, int64_t index) {
+  return context.Get(Op::kInput, DType::kFloat32, {4, 8}, {}, InputAttr{index});
+}
+
+TEST(ContextTest, EqualPartsAreOneNode) {
+  Context context;
+  const Node* a = Input(context, 0);
+  const Node* b = Input(context, 1);
+  EXPECT_NE(a, b);
+  EXPECT_EQ(a, Input(context, 0));
+  const Node* sum = context.Get(Op::kAdd, DType::kFloat32, {4, 8}, {a, b});
+  EXPECT_EQ(sum, context.Get(Op::kAdd, DType::kFloat32, {4, 8}, {a, b}));
+  EXPECT_NE(sum, context.Get(Op::kAdd, DType::kFloat32, {4, 8}, {b, a}));
+  EXPECT_NE(sum, context.Get(Op::kMul, DType::kFloat32, {4, 8}, {a, b}));
+  EXPECT_NE(sum, context.Get(Op::kAdd, DType::kFloat64, {4, 8}, {a, b}));
+  EXPECT_NE(sum, context.Get(Op::kAdd, DType::kFloat32, {8, 4}, {a, b}));
+}
+
+TEST(ContextTest, AttributesOfDifferentKindsDiffer) {
+  Context context;
+  std::set<const Node*> nodes;
+  for (Attribute attribute :
+       {Attribute(), Attribute(ConstValue::Int(3)), Attribute(InputAttr{3}), Attribute(IntAttr{3}),
+        Attribute(IntsAttr{{3}}), Attribute(RangeAttr{3, 0}), Attribute(ReduceAttr{})}) {
+    nodes.insert(context.Get(Op::kConst, DType::kInt32, {}, {}, attribute));
+  }
+  EXPECT_EQ(nodes.size(), 7u);
+  EXPECT_EQ(context.size(), 7u);
+}
+
+TEST(ContextTest, OperandsHaveSmallerIds) {
+  Context context;
+  const Node* node = Input(context, 0);
+  for (int i = 0; i < 20000; ++i) {
+    const Node* next = context.Get(Op::kNeg, DType::kFloat32, {4, 8}, {node});
+    ASSERT_GT(next->id(), node->id());
+    node = next;
+  }
+  EXPECT_EQ(context.size(), 20001u);
+}
+
+TEST(ContextTest, WithOperandsKeepsTheRest) {
+  Context context;
+  const Node* node =
+      context.Get(Op::kPermute, DType::kFloat32, {8, 4}, {Input(context, 0)}, IntsAttr{{1, 0}});
+  const Node* other = context.WithOperands(node, {Input(context, 1)});
+  EXPECT_NE(other, node);
+  EXPECT_EQ(other->attr<IntsAttr>().values, node->attr<IntsAttr>().values);
+  EXPECT_EQ(other->shape(), node->shape());
+  EXPECT_EQ(context.WithOperands(other, {Input(context, 0)}), node);
+}
+
+TEST(ConstValueTest, KeepsBits) {
+  EXPECT_EQ(ConstValue::Int(-7).AsInt(), -7);
+  EXPECT_EQ(ConstValue::Float(0.1).AsDouble(), 0.1);
+  EXPECT_NE(ConstValue::Float(0.0), ConstValue::Float(-0.0));
+  EXPECT_EQ(ConstValue::Float(NAN), ConstValue::Float(NAN));
+}
+
+TEST(OpTest, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < kNumOps; ++i) names.insert(Name(static_cast<Op>(i)));
+  EXPECT_EQ(names.size(), static_cast<size_t>(kNumOps));
+  EXPECT_EQ(Name(Op::kConst), "const");
+  EXPECT_EQ(Name(Op::kShr), "shr");
+  EXPECT_EQ(Name(Op::kReduceSum), "reduce_sum");
+  EXPECT_EQ(Name(Op::kUnwindow), "unwindow");
+  EXPECT_EQ(Name(Op::kScatterAdd), "scatter_add");
+  EXPECT_EQ(Name(Op::kReduce), "reduce");
+}
+
+TEST(DTypeTest, NamesParseBack) {
+  for (int i = 1; i < kNumDTypes; ++i) {
+    DType dtype = static_cast<DType>(i);
+    EXPECT_EQ(ParseDType(Name(dtype)), dtype);
+    EXPECT_GT(SizeOf(dtype), 0);
+  }
+  EXPECT_EQ(ParseDType("invalid"), std::nullopt);
+  EXPECT_EQ(ParseDType("float31"), std::nullopt);
+}
+
+TEST(DTypeTest, Classes) {
+  EXPECT_FALSE(IsInteger(DType::kBool));
+  EXPECT_FALSE(IsFloat(DType::kBool));
+  EXPECT_TRUE(IsSigned(DType::kInt8));
+  EXPECT_FALSE(IsSigned(DType::kUInt64));
+  EXPECT_TRUE(IsFloat(DType::kBFloat16));
+  EXPECT_EQ(SizeOf(DType::kFloat64), 8);
+  EXPECT_EQ(SizeOf(static_cast<DType>(99)), 0);
+}
+
+TEST(ShapeTest, NumElements) {
+  EXPECT_EQ(NumElements({}), 1);
+  EXPECT_EQ(NumElements(Shape{4, 8}), 32);
+  EXPECT_EQ(NumElements(Shape{4, 0, 8}), 0);
+}
+
+}  // namespace
+}  // namespace kiln::ir
