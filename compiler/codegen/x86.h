@@ -1,0 +1,48 @@
+// LLVM as an assembler for x86-64: an IR module in, machine code out. No IR passes run; what the
+// module says is what is selected, and every decision that matters was taken before.
+//
+// All functions are thread-safe as long as no two threads share an LLVMContext.
+#ifndef KILN_COMPILER_CODEGEN_X86_H_
+#define KILN_COMPILER_CODEGEN_X86_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "drivers/interface/target.h"
+
+namespace llvm {
+class Module;
+}  // namespace llvm
+
+namespace kiln::codegen {
+
+// Position-independent code with nothing left to link: first the constants, then the function at
+// `entry`, then the functions it calls. So [0, entry) is data and [entry, code.size()) is text.
+// Every section starts at a multiple of 64 (or more, if it asks for it), counted from the start of
+// `code`, which must itself be mapped at a multiple of 64.
+struct Blob {
+  std::string code;
+  int64_t entry = 0;
+};
+
+// Compiles the function `symbol` of `module` and all that it refers to; sets the module's triple
+// and data layout. Vectors may use the widest registers that target.features has. INTERNAL, and the
+// message names it: the module is invalid, or the code refers to a symbol that the module does not
+// define, or to writable data, or to thread-local storage. INVALID_ARGUMENT: the target is not an
+// x86-64 one.
+absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& target,
+                              std::string_view symbol);
+
+// Intel syntax, one instruction a line after its offset in `code`, branch targets as labels,
+// references to constants as comments; the constants in [0, entry) are summarised by their size.
+absl::StatusOr<std::string> Disassemble(std::string_view code, int64_t entry,
+                                        const drivers::Target& target);
+
+// "LLVM 22.1.8": part of the cache keys of what EmitBlob made.
+std::string LlvmVersion();
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_X86_H_

@@ -1,0 +1,83 @@
+#include <string>
+
+#include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
+#include "gtest/gtest.h"
+
+namespace kiln::drivers {
+namespace {
+
+KernelImage Example() {
+  KernelImage image;
+  image.name = "reduce_sum_512_800";
+  image.architecture = "x86-64";
+  image.code = std::string("\x00\xc3\xff code with zero bytes", 24);
+  image.entry = 1;
+  image.grid_size = 512;
+  image.scratch_bytes = 4096;
+  image.num_arguments = 3;
+  image.flops = int64_t{1} << 40;
+  image.bytes = 77;
+  return image;
+}
+
+TEST(KernelImageTest, SurvivesARoundTrip) {
+  const KernelImage image = Example();
+  KernelImage read;
+  ASSERT_TRUE(KernelImage::Deserialize(image.Serialize(), &read));
+  EXPECT_EQ(read.name, image.name);
+  EXPECT_EQ(read.architecture, image.architecture);
+  EXPECT_EQ(read.code, image.code);
+  EXPECT_EQ(read.entry, image.entry);
+  EXPECT_EQ(read.grid_size, image.grid_size);
+  EXPECT_EQ(read.scratch_bytes, image.scratch_bytes);
+  EXPECT_EQ(read.num_arguments, image.num_arguments);
+  EXPECT_EQ(read.flops, image.flops);
+  EXPECT_EQ(read.bytes, image.bytes);
+}
+
+TEST(KernelImageTest, EveryDamagedByteIsFound) {
+  const std::string good = Example().Serialize();
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 0x10;
+    KernelImage image;
+    EXPECT_FALSE(KernelImage::Deserialize(bad, &image)) << "byte " << i;
+    EXPECT_EQ(image.name, "");
+  }
+}
+
+TEST(KernelImageTest, EveryOtherLengthIsRefused) {
+  const std::string good = Example().Serialize();
+  KernelImage image;
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_FALSE(KernelImage::Deserialize(good.substr(0, size), &image)) << size;
+  }
+  EXPECT_FALSE(KernelImage::Deserialize(good + "x", &image));
+}
+
+TEST(TargetTest, CacheKeyNamesEveryField) {
+  const Target base;
+  Target other = base;
+  other.architecture = "x86-64";
+  EXPECT_NE(base.CacheKey(), other.CacheKey());
+  other = base;
+  other.processor = "x86-64-v4";
+  EXPECT_NE(base.CacheKey(), other.CacheKey());
+  other = base;
+  other.features = "+fma";
+  EXPECT_NE(base.CacheKey(), other.CacheKey());
+  for (auto field : {&Target::vector_bytes, &Target::vector_registers, &Target::compute_units}) {
+    other = base;
+    other.*field += 1;
+    EXPECT_NE(base.CacheKey(), other.CacheKey());
+  }
+  for (auto field : {&Target::near_memory_bytes, &Target::private_cache_bytes}) {
+    other = base;
+    other.*field += 1;
+    EXPECT_NE(base.CacheKey(), other.CacheKey());
+  }
+}
+
+}  // namespace
+}  // namespace kiln::drivers

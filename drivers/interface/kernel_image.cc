@@ -1,0 +1,121 @@
+#include "drivers/interface/kernel_image.h"
+
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+namespace kiln::drivers {
+namespace {
+
+// "KILNIMG" and the version of the layout. Grows by one with every change to the fields below.
+constexpr uint64_t kMagic = 0x01474d494e4c494bULL;
+
+// FNV-1a over 64 bits, eight bytes a step: guards against damaged files, not against forgers.
+uint64_t Checksum(std::string_view data) {
+  uint64_t hash = 0xcbf29ce484222325ULL ^ data.size();
+  while (!data.empty()) {
+    uint64_t word = 0;
+    const size_t size = data.size() < 8 ? data.size() : 8;
+    std::memcpy(&word, data.data(), size);
+    hash = (hash ^ word) * 0x100000001b3ULL;
+    hash ^= hash >> 29;
+    data.remove_prefix(size);
+  }
+  return hash;
+}
+
+class Writer {
+ public:
+  void Integer(int64_t value) { out_.append(reinterpret_cast<const char*>(&value), sizeof(value)); }
+  void String(std::string_view value) {
+    Integer(value.size());
+    out_.append(value);
+  }
+  std::string out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view data) : data_(data) {}
+  void Integer(int64_t* value) {
+    if (data_.size() < sizeof(*value)) return Fail();
+    std::memcpy(value, data_.data(), sizeof(*value));
+    data_.remove_prefix(sizeof(*value));
+  }
+  void String(std::string* value) {
+    int64_t size = -1;
+    Integer(&size);
+    if (size < 0 || static_cast<uint64_t>(size) > data_.size()) return Fail();
+    value->assign(data_.substr(0, size));
+    data_.remove_prefix(size);
+  }
+  bool Finished() const { return ok_ && data_.empty(); }
+
+ private:
+  void Fail() {
+    ok_ = false;
+    data_ = {};
+  }
+  std::string_view data_;
+  bool ok_ = true;
+};
+
+// The fields in their order on disk, for both directions.
+template <typename Archive, typename Image>
+void Visit(Archive& archive, Image& image) {
+  auto integer = [&archive](auto& field) {
+    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
+      archive.Integer(field);
+    } else {
+      int64_t value = 0;
+      archive.Integer(&value);
+      field = value;
+    }
+  };
+  auto string = [&archive](auto& field) {
+    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
+      archive.String(field);
+    } else {
+      archive.String(&field);
+    }
+  };
+  string(image.name);
+  string(image.architecture);
+  string(image.code);
+  integer(image.entry);
+  integer(image.grid_size);
+  integer(image.scratch_bytes);
+  integer(image.num_arguments);
+  integer(image.flops);
+  integer(image.bytes);
+}
+
+}  // namespace
+
+std::string KernelImage::Serialize() const {
+  Writer body;
+  Visit(body, *this);
+  Writer whole;
+  whole.Integer(kMagic);
+  whole.Integer(Checksum(body.out_));
+  return whole.out_ + body.out_;
+}
+
+bool KernelImage::Deserialize(const std::string& data, KernelImage* image) {
+  constexpr size_t kHeader = 2 * sizeof(uint64_t);
+  if (data.size() < kHeader) return false;
+  uint64_t magic = 0;
+  uint64_t checksum = 0;
+  std::memcpy(&magic, data.data(), sizeof(magic));
+  std::memcpy(&checksum, data.data() + sizeof(magic), sizeof(checksum));
+  const std::string_view body = std::string_view(data).substr(kHeader);
+  if (magic != kMagic || checksum != Checksum(body)) return false;
+  Reader reader(body);
+  KernelImage read;
+  Visit(reader, read);
+  if (!reader.Finished()) return false;
+  *image = std::move(read);
+  return true;
+}
+
+}  // namespace kiln::drivers
