@@ -1,0 +1,105 @@
+// Splits a tensor graph into groups of values that become one kernel each.
+//
+// Movement ops cost nothing: they turn into index arithmetic when a group is lowered (kernel/lower.h). Elementwise work
+// fuses into the reduction before and after it. A value is *stored* only where that is cheaper than computing it again; all
+// other nodes are inlined into what reads them. The passes, in order: normalize.h (merged reductions, scatters as
+// reductions), materialize.h (which values are stored), cluster.h (which of them share a kernel), stages.h (the loops).
+#ifndef KILN_COMPILER_PARTITION_FUSE_H_
+#define KILN_COMPILER_PARTITION_FUSE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "compiler/ir/node.h"
+
+namespace kiln::partition {
+
+// A tensor in global memory, dense and row-major.
+struct Tensor {
+  enum class Kind {
+    kInput,         // the graph's input `index`
+    kOutput,        // written into the graph's output `index`
+    kUpdate,        // written into the new value of the graph's update `index`
+    kIntermediate,  // lives in the arena between kernels; `index` is not used
+  };
+  Kind kind = Kind::kIntermediate;
+  int index = 0;
+  ir::DType dtype = ir::DType::kInvalid;
+  ir::Shape shape;
+  const ir::Node* node = nullptr;  // the value; null for an input that nothing reads
+};
+
+// One digit of a loop's counter: (counter / stride) % extent.
+struct Digit {
+  int loop = 0;  // index into Group::loops
+  int64_t stride = 1;
+  int64_t extent = 1;
+  bool operator==(const Digit&) const = default;
+};
+// An index along one dimension as a mixed-radix number, most significant digit first. Empty: 0 (a dimension of size 1).
+using Digits = std::vector<Digit>;
+
+// A value that a stage computes, at the loops' point.
+struct Value {
+  const ir::Node* node = nullptr;
+  std::vector<Digits> axes;         // one for each dimension of node
+  std::vector<Digits> reduce_axes;  // reductions only: one for each reduced axis, in the order of its IntsAttr
+  int tensor = -1;                  // stored to this tensor, or -1
+  int local = -1;                   // stored to this local of the group, or -1
+};
+
+// Values that one loop nest computes. A value may use an earlier one of its stage at the same point.
+struct Stage {
+  std::vector<int> loops;         // besides the grid
+  std::vector<int> reduce_loops;  // what the stage's reductions run over
+  std::vector<Value> values;      // operands before users
+};
+
+// A value that lives for one point of the grid.
+struct Local {
+  int64_t elements = 0;
+  ir::DType dtype = ir::DType::kInvalid;
+};
+
+struct Group {
+  std::vector<int> reads;        // tensors, each once
+  std::vector<int> writes;       // tensors, each once
+  std::vector<int64_t> loops;    // extents
+  std::vector<int> grid;         // loops that all stages share, outermost first; may be empty
+  std::vector<Local> locals;
+  std::vector<Stage> stages;
+};
+
+// An output or update that no kernel writes since the same bytes are in another tensor.
+struct Copy {
+  int tensor = 0;
+  Tensor::Kind destination = Tensor::Kind::kOutput;  // kOutput or kUpdate
+  int index = 0;
+};
+
+struct Partition {
+  std::shared_ptr<ir::Context> context;  // owns the nodes
+  std::vector<Tensor> tensors;           // the graph's inputs first, by index
+  std::vector<Group> groups;             // in execution order
+  std::vector<Copy> copies;              // after the groups
+};
+
+// Decides; see above. The graph is legal at the tensor level and free of kGradient. UNIMPLEMENTED names an op that cannot be
+// lowered; INTERNAL is a defect.
+absl::StatusOr<Partition> Fuse(const graph::Graph& graph);
+
+// Every group's reads exist before it, every tensor is written once, every output and update is served. INTERNAL names the
+// group and the tensor.
+absl::Status Verify(const Partition& partition, const graph::Graph& graph);
+
+// For people and golden files; deterministic.
+std::string Print(const Partition& partition);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_FUSE_H_
