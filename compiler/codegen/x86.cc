@@ -74,7 +74,7 @@ std::string X86Features(const drivers::Target& target) {
 }
 
 absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& target,
-                              std::string_view symbol) {
+                              const std::string& symbol) {
   auto machine = MakeMachine(target);
   if (!machine.ok()) return machine.status();
   module.setTargetTriple(X86Triple());

@@ -33,7 +33,7 @@ struct Blob {
 // define, or to writable data, or to thread-local storage. INVALID_ARGUMENT: the target is not an
 // x86-64 one.
 absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& target,
-                              std::string_view symbol);
+                              const std::string& symbol);
 
 // Intel syntax, one instruction a line after its offset in `code`, branch targets as labels,
 // references to constants as comments; the constants in [0, entry) are summarised by their size.

@@ -65,7 +65,8 @@ class Disassembler {
   void Decode(std::string_view code, uint64_t offset) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(code.data());
     while (offset < code.size()) {
-      Instruction next{.offset = offset};
+      Instruction next;
+      next.offset = offset;
       next.valid =
           decoder_->getInstruction(next.inst, next.bytes, {bytes + offset, code.size() - offset},
                                    offset, llvm::nulls()) == llvm::MCDisassembler::Success;

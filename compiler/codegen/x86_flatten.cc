@@ -62,7 +62,7 @@ class Flattener {
     }
   }
 
-  absl::StatusOr<Blob> Run(std::string_view symbol) {
+  absl::StatusOr<Blob> Run(const std::string& symbol) {
     const Elf64_Sym* entry = FindFunction(symbol);
     if (entry == nullptr) {
       return absl::InternalError(absl::StrCat("the module defines no function \"", symbol, "\""));
@@ -80,7 +80,7 @@ class Flattener {
   }
 
  private:
-  const Elf64_Sym* FindFunction(std::string_view name) const {
+  const Elf64_Sym* FindFunction(const std::string& name) const {
     for (const Elf64_Sym& symbol : symbols_) {
       if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
           object_.String(*symbol_names_, symbol.st_name) == name) {
@@ -180,7 +180,7 @@ class Flattener {
 
 }  // namespace
 
-absl::StatusOr<Blob> FlattenObject(std::string_view object, std::string_view symbol) {
+absl::StatusOr<Blob> FlattenObject(std::string_view object, const std::string& symbol) {
   if (object.size() < sizeof(Elf64_Ehdr) || object.substr(0, SELFMAG) != ELFMAG) {
     return absl::InternalError("LLVM wrote no ELF object");
   }

@@ -3,6 +3,7 @@
 #ifndef KILN_COMPILER_CODEGEN_X86_FLATTEN_H_
 #define KILN_COMPILER_CODEGEN_X86_FLATTEN_H_
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,7 @@ namespace kiln::codegen {
 // Read-only sections are laid out as Blob says and their PC-relative relocations resolved (System V
 // ABI, AMD64 supplement, 4.4). INTERNAL names the symbol, section or relocation type that would
 // need a real linker.
-absl::StatusOr<Blob> FlattenObject(std::string_view object, std::string_view symbol);
+absl::StatusOr<Blob> FlattenObject(std::string_view object, const std::string& symbol);
 
 }  // namespace kiln::codegen
 

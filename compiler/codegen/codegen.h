@@ -1,0 +1,35 @@
+// The way from a scheduled kernel to a loadable image.
+#ifndef KILN_COMPILER_CODEGEN_CODEGEN_H_
+#define KILN_COMPILER_CODEGEN_CODEGEN_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+#include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::codegen {
+
+// All functions are thread-safe; every call has an LLVMContext of its own.
+
+// OK if every dtype and op of the kernel can be compiled for the target; UNIMPLEMENTED names what cannot.
+absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target);
+
+// UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM refused the code.
+absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
+                                                   const schedule::Schedule& schedule,
+                                                   const drivers::Target& target);
+
+// The scheduled loops as C-like source, for people. (The schedule's own text is schedule::Print.)
+absl::StatusOr<std::string> Source(const kernel::Kernel& kernel, const schedule::Schedule& schedule);
+
+// The LLVM IR of the kernel, for debugging.
+absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                                     const drivers::Target& target);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_CODEGEN_H_
