@@ -33,3 +33,17 @@ logged() {
   fi
   return "$status"
 }
+
+# stop_tree PID…: ends processes and their children, gently, then after three seconds by force.
+stop_tree() {
+  local pid child all=("$@") next
+  for ((next = 0; next < ${#all[@]}; next++)); do
+    for child in $(cat /proc/"${all[next]}"/task/*/children 2>/dev/null); do all+=("$child"); done
+  done
+  kill -TERM "${all[@]}" 2>/dev/null || true
+  for ((next = 0; next < 30; next++)); do
+    kill -0 "${all[@]}" 2>/dev/null || return 0
+    sleep 0.1
+  done
+  for pid in "${all[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+}

@@ -1,0 +1,42 @@
+"""Sums up JUnit files: names what failed and what was skipped and why, then prints "N passed, N failed".
+
+usage: summary.py [--also-failed N] FILE...
+"""
+
+import argparse
+import sys
+import xml.etree.ElementTree
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--also-failed", type=int, default=0, help="failures outside of the files, such as a broken build")
+    parser.add_argument("files", nargs="*")
+    arguments = parser.parse_args()
+    passed, failed = 0, arguments.also_failed
+    if failed:
+        print(f"  BROKEN   {failed} step(s) before the tests: see FAILED above")
+    for file in arguments.files:
+        suite = file.rsplit("/", 1)[-1].removesuffix(".xml")
+        for case in xml.etree.ElementTree.parse(file).iter("testcase"):
+            name = f"{suite}: {case.get('classname', '')} {case.get('name')}"
+            skipped = case.find("skipped")
+            reason = skipped.get("message", "") if skipped is not None else ""
+            # ctest calls a program that was not built "notrun" as it does one that asked to be skipped.
+            not_built = case.get("status") == "notrun" and not reason.startswith("SKIP_")
+            if not_built or case.find("failure") is not None or case.find("error") is not None:
+                failed += 1
+                print(f"  FAILED   {name} {reason}")
+            elif skipped is not None:
+                print(f"  skipped  {name}: {reason}")
+            else:
+                passed += 1
+    if passed == 0 and failed == 0:
+        failed = 1
+        print("  FAILED   no test ran")
+    print(f"{passed} passed, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
