@@ -10,3 +10,4 @@ find_package(prometheus-cpp CONFIG REQUIRED)
 find_path(TOMLPLUSPLUS_INCLUDE toml++/toml.h REQUIRED)
 # LLVM is linked statically and only by compiler/codegen.
 find_package(LLVM 22.1 REQUIRED CONFIG PATHS /usr/lib/llvm-22)
+find_package(OpenSSL REQUIRED)

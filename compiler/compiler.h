@@ -1,4 +1,5 @@
-// The compiler's public entry: a checked tensor graph and a target in, a program that a driver can load out.
+// The compiler's public entry: a checked tensor graph and a target in, a program that a driver can
+// load out.
 #ifndef KILN_COMPILER_COMPILER_H_
 #define KILN_COMPILER_COMPILER_H_
 
@@ -19,7 +20,8 @@ namespace kiln::compiler {
 class KernelCache {
  public:
   virtual ~KernelCache() = default;
-  // The bytes stored under this key (any text), if any. Never an error: what cannot be read is not there.
+  // The bytes stored under this key (any text), if any. Never an error: what cannot be read is not
+  // there.
   virtual std::optional<std::string> Get(const std::string& key) = 0;
   virtual void Put(const std::string& key, const std::string& value) = 0;
 };
@@ -66,9 +68,10 @@ struct PassTime {
 struct CompiledProgram {
   std::vector<CompiledKernel> kernels;
   std::vector<KernelCall> calls;  // in order; each sees what the ones before it wrote
-  std::vector<Slot> slots;        // inputs by index, then outputs, then updates, then the arena if there is one
-  // An output or update that needs no kernel: it is a copy of another slot's bytes (an input returned as it is, or a
-  // value that stands twice in the outputs).
+  std::vector<Slot>
+      slots;  // inputs by index, then outputs, then updates, then the arena if there is one
+  // An output or update that needs no kernel: it is a copy of another slot's bytes (an input
+  // returned as it is, or a value that stands twice in the outputs).
   struct Copy {
     Argument source;
     Argument destination;
@@ -86,18 +89,21 @@ struct Options {
   bool keep_assembly = false;
   // Called with a pass's name and the program's text after it, for dumps. May be empty.
   std::function<void(const std::string& pass, const std::string& text)> dump;
-  // Names of optional passes to switch off, for debugging. INVALID_ARGUMENT for a name that is not an optional pass.
+  // Names of optional passes to switch off, for debugging. INVALID_ARGUMENT for a name that is not
+  // an optional pass.
   std::vector<std::string> disabled_passes;
   // Check the spec after every pass (cheap; on by default).
   bool verify = true;
 };
 
-// Thread-safe. INVALID_ARGUMENT: the graph cannot be compiled, and the message names the node; UNIMPLEMENTED: an op or
-// dtype the target does not support; INTERNAL: a defect of Kiln's.
-absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target, const Options& options);
+// Thread-safe. INVALID_ARGUMENT: the graph cannot be compiled, and the message names the node;
+// UNIMPLEMENTED: an op or dtype the target does not support; INTERNAL: a defect of Kiln's.
+absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
+                                        const Options& options);
 
 // The assembly of an image, for people.
-absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image, const drivers::Target& target);
+absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
+                                        const drivers::Target& target);
 
 // Names this compiler and its LLVM; part of every cache key.
 std::string Version();

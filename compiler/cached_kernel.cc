@@ -1,0 +1,62 @@
+#include "compiler/cached_kernel.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::compiler {
+namespace {
+
+void AppendString(std::string_view text, std::string* out) {
+  const uint64_t size = text.size();
+  out->append(reinterpret_cast<const char*>(&size), sizeof size);
+  out->append(text);
+}
+
+bool TakeString(std::string_view* in, std::string* text) {
+  uint64_t size = 0;
+  if (in->size() < sizeof size) return false;
+  std::memcpy(&size, in->data(), sizeof size);
+  in->remove_prefix(sizeof size);
+  if (in->size() < size) return false;
+  text->assign(in->substr(0, size));
+  in->remove_prefix(size);
+  return true;
+}
+
+}  // namespace
+
+std::string CacheKey(const std::string& kernel_text, const drivers::Target& target) {
+  return absl::StrCat(Version(), "\n", target.CacheKey(), "\n", kernel_text);
+}
+
+std::string EncodeCachedKernel(const CompiledKernel& kernel) {
+  std::string bytes;
+  AppendString(kernel.schedule, &bytes);
+  AppendString(kernel.source, &bytes);
+  AppendString(std::string_view(reinterpret_cast<const char*>(&kernel.compile_seconds),
+                                sizeof kernel.compile_seconds),
+               &bytes);
+  AppendString(kernel.image.Serialize(), &bytes);
+  return bytes;
+}
+
+std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
+  std::string_view rest = bytes;
+  CompiledKernel kernel;
+  std::string seconds, image;
+  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &kernel.source) ||
+      !TakeString(&rest, &seconds) || !TakeString(&rest, &image) || !rest.empty() ||
+      seconds.size() != sizeof kernel.compile_seconds) {
+    return std::nullopt;
+  }
+  std::memcpy(&kernel.compile_seconds, seconds.data(), seconds.size());
+  if (!drivers::KernelImage::Deserialize(image, &kernel.image)) return std::nullopt;
+  kernel.from_cache = true;
+  return kernel;
+}
+
+}  // namespace kiln::compiler

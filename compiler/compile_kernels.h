@@ -1,0 +1,32 @@
+// Lowers, schedules and emits every group of a partition: in parallel, equal kernels once, known
+// ones from the cache.
+#ifndef KILN_COMPILER_COMPILE_KERNELS_H_
+#define KILN_COMPILER_COMPILE_KERNELS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/compiler.h"
+#include "compiler/partition/fuse.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::compiler {
+
+// What a group of the partition runs.
+struct GroupKernel {
+  int kernel = 0;            // index into KernelSet::kernels
+  std::vector<int> tensors;  // the partition's tensors behind the kernel's arguments
+};
+struct KernelSet {
+  std::vector<CompiledKernel> kernels;  // distinct ones
+  std::vector<GroupKernel> groups;      // by group
+};
+
+// Uses up to options.threads threads. The first failing group's error is returned.
+absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
+                                         const drivers::Target& target, const Options& options,
+                                         std::vector<PassTime>* times);
+
+}  // namespace kiln::compiler
+
+#endif  // KILN_COMPILER_COMPILE_KERNELS_H_

@@ -1,0 +1,145 @@
+#include "compiler/compiler.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/x86.h"
+#include "compiler/compile_kernels.h"
+#include "compiler/partition/fuse.h"
+#include "compiler/partition/memory_plan.h"
+#include "compiler/pass_timer.h"
+#include "compiler/pipeline.h"
+
+namespace kiln::compiler {
+namespace {
+
+int64_t Bytes(ir::DType dtype, const ir::Shape& shape) {
+  return ir::NumElements(shape) * ir::SizeOf(dtype);
+}
+
+absl::StatusOr<partition::Partition> Partition(const graph::Graph& graph, const Options& options,
+                                               std::vector<PassTime>* times) {
+  PassTimer timer("partition", times);
+  absl::StatusOr<partition::Partition> partition = partition::Fuse(graph);
+  if (!partition.ok()) return partition.status();
+  partition::OrderGroups(&*partition);
+  if (options.verify) {
+    if (absl::Status legal = partition::Verify(*partition, graph); !legal.ok()) return legal;
+  }
+  if (options.dump) options.dump("partition", partition::Print(*partition));
+  return partition;
+}
+
+absl::StatusOr<partition::MemoryPlan> Plan(const partition::Partition& partition,
+                                           const Options& options, std::vector<PassTime>* times) {
+  PassTimer timer("memory_plan", times);
+  partition::MemoryPlan plan = partition::PlanMemory(partition);
+  if (options.verify) {
+    if (absl::Status legal = partition::Verify(plan, partition); !legal.ok()) return legal;
+  }
+  return plan;
+}
+
+// Numbers the program's slots and says where each tensor of the partition lies in them.
+class SlotMap {
+ public:
+  SlotMap(const graph::Graph& graph, const partition::Partition& partition,
+          const partition::MemoryPlan& plan)
+      : partition_(partition), plan_(plan), outputs_at_(static_cast<int>(graph.inputs.size())) {
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      Add(Slot::Kind::kInput, i, Bytes(graph.inputs[i].dtype, graph.inputs[i].shape));
+    }
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      Add(Slot::Kind::kOutput, i, Bytes(graph.outputs[i]->dtype(), graph.outputs[i]->shape()));
+    }
+    updates_at_ = static_cast<int>(slots_.size());
+    for (size_t i = 0; i < graph.updates.size(); ++i) {
+      const ir::Node* value = graph.updates[i].value;
+      Add(Slot::Kind::kUpdate, i, Bytes(value->dtype(), value->shape()));
+    }
+    arena_at_ = static_cast<int>(slots_.size());
+    if (plan.arena_bytes > 0) Add(Slot::Kind::kArena, 0, plan.arena_bytes);
+  }
+
+  const std::vector<Slot>& slots() const { return slots_; }
+
+  Argument Place(partition::Tensor::Kind kind, int index, int64_t bytes) const {
+    switch (kind) {
+      case partition::Tensor::Kind::kInput:
+        return {index, 0, bytes};
+      case partition::Tensor::Kind::kOutput:
+        return {outputs_at_ + index, 0, bytes};
+      case partition::Tensor::Kind::kUpdate:
+        return {updates_at_ + index, 0, bytes};
+      case partition::Tensor::Kind::kIntermediate:
+        return {arena_at_, 0, bytes};
+    }
+    return {};
+  }
+
+  Argument Place(int tensor) const {
+    const partition::Tensor& t = partition_.tensors[tensor];
+    Argument argument = Place(t.kind, t.index, Bytes(t.dtype, t.shape));
+    if (t.kind == partition::Tensor::Kind::kIntermediate) argument.offset = plan_.offsets[tensor];
+    return argument;
+  }
+
+ private:
+  void Add(Slot::Kind kind, size_t index, int64_t bytes) {
+    slots_.push_back({kind, static_cast<int>(index), bytes});
+  }
+
+  const partition::Partition& partition_;
+  const partition::MemoryPlan& plan_;
+  std::vector<Slot> slots_;
+  int outputs_at_;
+  int updates_at_ = 0;
+  int arena_at_ = 0;
+};
+
+void FillCalls(const partition::Partition& partition, const SlotMap& slots, const KernelSet& set,
+               CompiledProgram* program) {
+  for (const GroupKernel& group : set.groups) {
+    KernelCall call{group.kernel, {}};
+    for (int tensor : group.tensors) call.arguments.push_back(slots.Place(tensor));
+    program->calls.push_back(std::move(call));
+  }
+  for (const partition::Copy& copy : partition.copies) {
+    const Argument source = slots.Place(copy.tensor);
+    program->copies.push_back({source, slots.Place(copy.destination, copy.index, source.bytes)});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
+                                        const Options& options) {
+  CompiledProgram program;
+  program.graph_text = graph::Print(graph);
+  absl::StatusOr<graph::Graph> simple = RunGraphPasses(graph, "", options, &program.passes);
+  if (!simple.ok()) return simple.status();
+  absl::StatusOr<partition::Partition> partition = Partition(*simple, options, &program.passes);
+  if (!partition.ok()) return partition.status();
+  program.partition_text = partition::Print(*partition);
+  absl::StatusOr<partition::MemoryPlan> plan = Plan(*partition, options, &program.passes);
+  if (!plan.ok()) return plan.status();
+  absl::StatusOr<KernelSet> set = CompileKernels(*partition, target, options, &program.passes);
+  if (!set.ok()) return set.status();
+  const SlotMap slots(*simple, *partition, *plan);
+  program.slots = slots.slots();
+  program.arena_bytes_without_reuse = plan->arena_bytes_without_reuse;
+  FillCalls(*partition, slots, *set, &program);
+  program.kernels = std::move(set->kernels);
+  return program;
+}
+
+absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
+                                        const drivers::Target& target) {
+  return codegen::Disassemble(image.code, image.entry, target);
+}
+
+std::string Version() { return absl::StrCat("kiln-compiler 1, ", codegen::LlvmVersion()); }
+
+}  // namespace kiln::compiler
