@@ -26,7 +26,8 @@ using Attributes = absl::flat_hash_map<std::string, AttributeValue>;
 
 struct AttributeDef {
   std::string_view name;
-  enum class Type { kInt, kFloat, kBool, kString, kInts, kShape } type;
+  // kNumber takes an integer, a float or a bool (a constant's value); kFloat takes an integer too.
+  enum class Type : uint8_t { kInt, kFloat, kBool, kString, kInts, kShape, kNumber } type;
   // Absent: the attribute is required.
   std::optional<AttributeValue> default_value;
 };
@@ -41,8 +42,10 @@ enum class ShapeRule : uint8_t {
   kReshape, kPermute, kExpand, kPad, kShrink, kFlip, kWindow, kUnwindow,
   kGather, kScatter,
   kMatmul,     // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
+  kLinear,     // x (…,K), weight (N,K), bias (N)? -> (…,N)
+  kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
   kConv2d,     // x (N,C,H,W), weight (O,C/groups,KH,KW); attributes stride, padding, dilation (2 ints each), groups
-  kPool2d,     // x (…,H,W); attributes kernel, stride, padding (2 ints each)
+  kPool2d,     // x (…,H,W); attributes kernel, stride, padding (2 ints each; an empty stride is the kernel)
   kConcat,     // attribute "axis"
   kOneHot,     // operand 0's shape plus attribute "classes"
   kScalar,     // ()
@@ -57,14 +60,15 @@ enum class DTypeRule : uint8_t {
   kPromoteFloat, // as kPromote; integers and bool become float32
   kBool,         // bool; operands are promoted among themselves
   kSecond,       // operand 1's
-  kInt64, kInt32,
+  kInt64, kInt32, kUInt32, kFloat32,
 };
 std::string_view Name(DTypeRule rule);
 
 enum class Kind : uint8_t { kSource, kUnary, kBinary, kTernary, kReduce, kMovement, kIndexed, kStructure, kComposite };
 
-// Which dtypes an operand may have.
+// Which dtypes an operand may have. Numeric is float or integer.
 enum class DTypeClass : uint8_t { kAny, kNumeric, kFloat, kInteger, kIntegerOrBool, kBool };
+std::string_view Name(DTypeClass dtype_class);
 
 // Builds tensor-level nodes over a Context; the vocabulary in which gradients and expansions are written. Binary ops
 // broadcast and promote. Shapes are trusted to be legal (checked before). See builder.h.
@@ -83,17 +87,22 @@ using EvaluateFn = absl::StatusOr<HostTensor> (*)(const ir::Node* node, absl::Sp
 
 struct OpDef {
   std::string_view name;
-  Kind kind;
-  ir::Op op = ir::Op::kConst;  // primitives only
-  std::vector<std::string_view> operands;  // names, in order; a trailing "?" marks an optional one, "*" any number
-  std::vector<AttributeDef> attributes;
-  ShapeRule shape_rule;
-  DTypeRule dtype_rule;
+  Kind kind = Kind::kComposite;
+  ir::Op op = ir::Op::kConst;                   // primitives only
+  std::vector<std::string_view> operands = {};  // names, in order; "?" after a name marks an
+                                                // optional one, "*" any number, at least one
+  std::vector<AttributeDef> attributes = {};
+  ShapeRule shape_rule = ShapeRule::kSame;
+  DTypeRule dtype_rule = DTypeRule::kSame;
   DTypeClass operand_class = DTypeClass::kAny;
+  // One operand may stand apart: it takes no part in promotion and has a class of its own, as where's condition
+  // and gather's index do. -1: none.
+  int special_operand = -1;
+  DTypeClass special_class = DTypeClass::kInteger;
   GradientFn gradient = nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only
   ExpandFn expand = nullptr;      // composites only
-  std::string_view doc;           // one line: what it computes, and the source of its definition where there is one
+  std::string_view doc = {};      // one line: what it computes, and the source of its definition
 };
 
 // All rows, in families' order (elementwise, reduce, movement, indexed, source, structure, composites).

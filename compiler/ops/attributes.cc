@@ -1,0 +1,106 @@
+#include "compiler/ops/attributes.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::ops {
+namespace {
+
+using Type = AttributeDef::Type;
+
+bool Fits(Type type, const AttributeValue& value) {
+  const bool is_int = std::holds_alternative<int64_t>(value);
+  const bool is_float = std::holds_alternative<double>(value);
+  switch (type) {
+    case Type::kInt:
+      return is_int;
+    case Type::kFloat:
+      return is_float || is_int;
+    case Type::kBool:
+      return std::holds_alternative<bool>(value);
+    case Type::kString:
+      return std::holds_alternative<std::string>(value);
+    case Type::kInts:
+    case Type::kShape:
+      return std::holds_alternative<std::vector<int64_t>>(value);
+    case Type::kNumber:
+      return is_float || is_int || std::holds_alternative<bool>(value);
+  }
+  return false;
+}
+
+std::string_view TypeOf(const AttributeValue& value) {
+  static constexpr std::string_view kNames[] = {"int", "float", "bool", "string", "ints"};
+  return kNames[value.index()];
+}
+
+const AttributeDef* Find(const OpDef& op, std::string_view name) {
+  for (const AttributeDef& def : op.attributes) {
+    if (def.name == name) return &def;
+  }
+  return nullptr;
+}
+
+std::string Known(const OpDef& op) {
+  if (op.attributes.empty()) return "it takes none";
+  std::string known = "it takes ";
+  for (size_t i = 0; i < op.attributes.size(); ++i) {
+    absl::StrAppend(&known, i == 0 ? "\"" : ", \"", op.attributes[i].name, "\"");
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string_view Name(Type type) {
+  static constexpr std::string_view kNames[] = {"int",  "float", "bool",  "string",
+                                                "ints", "shape", "number"};
+  return kNames[static_cast<int>(type)];
+}
+
+absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes) {
+  for (const auto& [name, value] : attributes) {
+    if (Find(op, name) == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", op.name, "\" has no attribute \"", name, "\"; ", Known(op)));
+    }
+  }
+  Attributes completed;
+  for (const AttributeDef& def : op.attributes) {
+    const auto given = attributes.find(def.name);
+    if (given == attributes.end() && !def.default_value.has_value()) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", op.name, "\" needs the attribute \"",
+                                                     def.name, "\" (", Name(def.type), ")"));
+    }
+    const AttributeValue& value =
+        given == attributes.end() ? *def.default_value : given->second;
+    if (!Fits(def.type, value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the attribute \"", def.name, "\" of \"", op.name, "\" is ", TypeOf(value),
+                       "; it must be ", Name(def.type)));
+    }
+    if (def.type == Type::kFloat && std::holds_alternative<int64_t>(value)) {
+      completed[def.name] = static_cast<double>(std::get<int64_t>(value));
+    } else {
+      completed[def.name] = value;
+    }
+  }
+  return completed;
+}
+
+int64_t IntOf(const Attributes& attributes, std::string_view name) {
+  return std::get<int64_t>(attributes.at(name));
+}
+double FloatOf(const Attributes& attributes, std::string_view name) {
+  return std::get<double>(attributes.at(name));
+}
+bool BoolOf(const Attributes& attributes, std::string_view name) {
+  return std::get<bool>(attributes.at(name));
+}
+const std::string& StringOf(const Attributes& attributes, std::string_view name) {
+  return std::get<std::string>(attributes.at(name));
+}
+const std::vector<int64_t>& IntsOf(const Attributes& attributes, std::string_view name) {
+  return std::get<std::vector<int64_t>>(attributes.at(name));
+}
+
+}  // namespace kiln::ops

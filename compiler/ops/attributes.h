@@ -1,0 +1,29 @@
+// Attributes of wire nodes: checked against an op's row, completed with its defaults, and read.
+#ifndef KILN_COMPILER_OPS_ATTRIBUTES_H_
+#define KILN_COMPILER_OPS_ATTRIBUTES_H_
+
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ops/op_def.h"
+
+namespace kiln::ops {
+
+// "int", "float", "bool", "string", "ints", "shape" or "number".
+std::string_view Name(AttributeDef::Type type);
+
+// `attributes` with the row's defaults filled in and integers made floats where the row says kFloat.
+// INVALID_ARGUMENT, naming the attribute: unknown, missing or of the wrong type.
+absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes);
+
+// Values of completed attributes. An absent name or another type is a defect of Kiln's and ends the process.
+int64_t IntOf(const Attributes& attributes, std::string_view name);
+double FloatOf(const Attributes& attributes, std::string_view name);
+bool BoolOf(const Attributes& attributes, std::string_view name);
+const std::string& StringOf(const Attributes& attributes, std::string_view name);
+const std::vector<int64_t>& IntsOf(const Attributes& attributes, std::string_view name);
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_ATTRIBUTES_H_

@@ -1,0 +1,214 @@
+#include "compiler/ops/build.h"
+
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/attributes.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/infer.h"
+#include "compiler/ops/round.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+using NodeOr = absl::StatusOr<const Node*>;
+
+// A node whose description has passed every check.
+struct Checked {
+  const OpDef& op;
+  std::vector<const Node*> operands;  // promoted
+  const Attributes& attributes;
+  Shape shape;
+  DType dtype;
+};
+
+std::vector<int64_t> NormalAxes(const Checked& node) {
+  return NormalizeAxes(IntsOf(node.attributes, "axes"), node.operands[0]->shape().size()).value();
+}
+
+// The constant's number, exactly; an error where the dtype cannot hold it.
+absl::StatusOr<const Node*> MakeConst(Builder& builder, const Checked& node) {
+  const AttributeValue& value = node.attributes.at("value");
+  if (const bool* truth = std::get_if<bool>(&value)) {
+    return builder.BroadcastTo(builder.ConstInt(node.dtype, *truth ? 1 : 0), node.shape);
+  }
+  if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+    // An unsigned 64-bit value travels as the signed one with the same bits.
+    const bool fits = ir::IsFloat(node.dtype) || node.dtype == DType::kUInt64 ||
+                      WrapToInteger(node.dtype, *integer) == *integer;
+    if (!fits) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the constant ", *integer, " does not fit ", ir::Name(node.dtype)));
+    }
+    return builder.BroadcastTo(builder.ConstInt(node.dtype, *integer), node.shape);
+  }
+  const double number = std::get<double>(value);
+  if (!ir::IsFloat(node.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat("the constant ", number, " is a float; ",
+                                                   ir::Name(node.dtype), " needs an integer"));
+  }
+  return builder.Full(node.dtype, node.shape, number);
+}
+
+NodeOr MakeInput(Builder& builder, const Checked& node) {
+  const int64_t index = IntOf(node.attributes, "index");
+  if (index < 0 || index > std::numeric_limits<int32_t>::max()) {
+    return absl::InvalidArgumentError(absl::StrCat("the input's index ", index,
+                                                   " must count from 0"));
+  }
+  return builder.Input(index, node.dtype, node.shape);
+}
+
+NodeOr MakeIota(Builder& builder, const Checked& node) {
+  if (node.dtype == DType::kBool) {
+    return absl::InvalidArgumentError("an iota of bool; it needs a numeric dtype");
+  }
+  const auto axis = NormalizeAxis(IntOf(node.attributes, "axis"), node.shape.size());
+  if (!axis.ok()) return axis.status();
+  return builder.Iota(node.dtype, node.shape, *axis);
+}
+
+NodeOr MakeBitcast(Builder& builder, const Checked& node) {
+  const DType from = node.operands[0]->dtype();
+  const bool has_bool = (from == DType::kBool) != (node.dtype == DType::kBool);
+  if (ir::SizeOf(from) != ir::SizeOf(node.dtype) || has_bool) {
+    return absl::InvalidArgumentError(absl::StrCat("cannot bitcast ", ir::Name(from), " to ",
+                                                   ir::Name(node.dtype),
+                                                   "; both must have one size, and not be bool"));
+  }
+  return builder.Bitcast(node.operands[0], node.dtype);
+}
+
+NodeOr MakeSource(Builder& builder, const Checked& node) {
+  if (node.op.op == Op::kConst) return MakeConst(builder, node);
+  if (node.op.op == Op::kInput) return MakeInput(builder, node);
+  return MakeIota(builder, node);
+}
+
+NodeOr MakeUnary(Builder& builder, const Checked& node) {
+  if (node.op.op == Op::kCast) return builder.Cast(node.operands[0], node.dtype);
+  if (node.op.op == Op::kBitcast) return MakeBitcast(builder, node);
+  return builder.Unary(node.op.op, node.operands[0]);
+}
+
+NodeOr MakeMovement(Builder& builder, const Checked& node) {
+  const Node* x = node.operands[0];
+  const Attributes& attributes = node.attributes;
+  switch (node.op.op) {
+    case Op::kReshape:
+      return builder.Reshape(x, node.shape);
+    case Op::kExpand:
+      return builder.BroadcastTo(x, node.shape);
+    case Op::kPermute:
+      return builder.Permute(x, IntsOf(attributes, "axes"));
+    case Op::kPad:
+      return builder.Pad(x, IntsOf(attributes, "padding"));
+    case Op::kShrink:
+      return builder.Shrink(x, IntsOf(attributes, "bounds"));
+    case Op::kFlip:
+      return builder.Flip(x, NormalAxes(node));
+    case Op::kWindow:
+      return builder.Window(x, IntOf(attributes, "axis"), IntOf(attributes, "size"),
+                            IntOf(attributes, "stride"), IntOf(attributes, "dilation"));
+    case Op::kUnwindow:
+      return builder.Unwindow(x, IntOf(attributes, "axis"), IntOf(attributes, "length"),
+                              IntOf(attributes, "stride"), IntOf(attributes, "dilation"));
+    default:
+      return absl::InternalError(absl::StrCat("no movement named ", node.op.name));
+  }
+}
+
+NodeOr MakeIndexed(Builder& builder, const Checked& node) {
+  const std::vector<const Node*>& operands = node.operands;
+  const int64_t axis = IntOf(node.attributes, "axis");
+  if (node.op.op == Op::kGather) return builder.Gather(operands[0], operands[1], axis);
+  const DType dtype = operands[0]->dtype();
+  if (operands[2]->dtype() != dtype) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("values of ", ir::Name(operands[2]->dtype()), " to scatter into ",
+                     ir::Name(dtype), "; both must have one dtype"));
+  }
+  return builder.ScatterAdd(operands[0], operands[1], operands[2], axis);
+}
+
+NodeOr MakeStructure(Builder& builder, const Checked& node) {
+  if (node.op.op != Op::kGradient) return builder.Unary(node.op.op, node.operands[0]);
+  if (node.operands.size() == 3 && node.operands[2]->dtype() != node.operands[0]->dtype()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the gradient's upstream is ", ir::Name(node.operands[2]->dtype()),
+                     "; it must have y's dtype ", ir::Name(node.operands[0]->dtype())));
+  }
+  return builder.context().Get(Op::kGradient, node.dtype, node.shape, node.operands);
+}
+
+NodeOr Make(Builder& builder, const Checked& node) {
+  switch (node.op.kind) {
+    case Kind::kSource:
+      return MakeSource(builder, node);
+    case Kind::kUnary:
+      return MakeUnary(builder, node);
+    case Kind::kBinary:
+      return builder.Binary(node.op.op, node.operands[0], node.operands[1]);
+    case Kind::kTernary:
+      return builder.Where(node.operands[0], node.operands[1], node.operands[2]);
+    case Kind::kReduce:
+      return builder.Reduce(node.op.op, node.operands[0], NormalAxes(node),
+                            BoolOf(node.attributes, "keepdims"));
+    case Kind::kMovement:
+      return MakeMovement(builder, node);
+    case Kind::kIndexed:
+      return MakeIndexed(builder, node);
+    case Kind::kStructure:
+      return MakeStructure(builder, node);
+    case Kind::kComposite:
+      return node.op.expand(builder, node.operands, node.attributes);
+  }
+  return absl::InternalError("unknown kind of op");
+}
+
+// What a row promises must hold for what its expansion gives.
+absl::Status CheckMade(const Checked& node, const Node* made) {
+  if (made->shape() == node.shape && made->dtype() == node.dtype) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("\"", node.op.name, "\" became ",
+                                          ir::Name(made->dtype()), ToString(made->shape()),
+                                          ", its row says ", ir::Name(node.dtype),
+                                          ToString(node.shape)));
+}
+
+}  // namespace
+
+NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
+             const Attributes& attributes, DType declared) {
+  const auto completed = CompleteAttributes(op, attributes);
+  if (!completed.ok()) return completed.status();
+  std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
+  for (const Node* operand : operands) {
+    shapes.push_back(operand->shape());
+    dtypes.push_back(operand->dtype());
+  }
+  auto shape = InferShape(op, shapes, *completed);
+  if (!shape.ok()) return shape.status();
+  const auto dtype = InferDType(op, dtypes, declared);
+  if (!dtype.ok()) return dtype.status();
+
+  Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};
+  const DType cast_to = OperandDType(op, dtypes);
+  for (size_t i = 0; i < node.operands.size(); ++i) {
+    const bool stays = cast_to == DType::kInvalid || static_cast<int>(i) == op.special_operand;
+    if (!stays) node.operands[i] = builder.Cast(node.operands[i], cast_to);
+  }
+  const NodeOr made = Make(builder, node);
+  if (!made.ok()) return made;
+  if (!builder.status().ok()) return builder.status();
+  const absl::Status kept = CheckMade(node, *made);
+  if (!kept.ok()) return kept;
+  return made;
+}
+
+}  // namespace kiln::ops

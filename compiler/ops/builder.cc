@@ -1,0 +1,252 @@
+#include "compiler/ops/builder.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numbers>
+#include <numeric>
+#include <utility>
+
+#include "compiler/ops/infer.h"
+#include "compiler/ops/infer_rules.h"
+#include "compiler/ops/promote.h"
+#include "compiler/ops/round.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::IntAttr;
+using ir::IntsAttr;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+
+bool IsComparison(Op op) { return op == Op::kCmpLt || op == Op::kCmpEq || op == Op::kCmpNe; }
+
+int64_t NormalAxis(int64_t axis, size_t rank) { return NormalizeAxis(axis, rank).value(); }
+
+std::vector<int64_t> NormalAxesOrNone(Builder::Axes axes, size_t rank) {
+  return axes.empty() ? std::vector<int64_t>{} : NormalizeAxes(axes, rank).value();
+}
+
+// A scalar constant's value in another dtype.
+ir::ConstValue Convert(ir::ConstValue value, DType from, DType to) {
+  if (ir::IsFloat(from)) {
+    const double v = value.AsDouble();
+    return ir::IsFloat(to) ? ir::ConstValue::Float(RoundToFloat(to, v))
+                           : ir::ConstValue::Int(FloatToInteger(to, v));
+  }
+  if (!ir::IsFloat(to)) return ir::ConstValue::Int(WrapToInteger(to, value.AsInt()));
+  const double v = from == DType::kUInt64 ? static_cast<double>(value.bits)
+                                          : static_cast<double>(value.AsInt());
+  return ir::ConstValue::Float(RoundToFloat(to, v));
+}
+
+}  // namespace
+
+const Node* Builder::Make(Op op, DType dtype, Shape shape, std::vector<const Node*> operands,
+                          ir::Attribute attribute) {
+  if (status_.ok()) status_ = CheckShape(shape);
+  return context_.Get(op, dtype, std::move(shape), std::move(operands), std::move(attribute));
+}
+
+const Node* Builder::Const(DType dtype, double value) {
+  const auto constant = ir::IsFloat(dtype) ? ir::ConstValue::Float(RoundToFloat(dtype, value))
+                                           : ir::ConstValue::Int(FloatToInteger(dtype, value));
+  return Make(Op::kConst, dtype, {}, {}, constant);
+}
+
+const Node* Builder::ConstInt(DType dtype, int64_t value) {
+  const auto constant = Convert(ir::ConstValue::Int(value), DType::kInt64, dtype);
+  return Make(Op::kConst, dtype, {}, {}, constant);
+}
+
+const Node* Builder::Full(DType dtype, const Shape& shape, double value) {
+  return BroadcastTo(Const(dtype, value), shape);
+}
+
+const Node* Builder::FullLike(const Node* x, double value) {
+  return Full(x->dtype(), x->shape(), value);
+}
+
+const Node* Builder::Input(int64_t index, DType dtype, const Shape& shape) {
+  return Make(Op::kInput, dtype, shape, {}, ir::InputAttr{index});
+}
+
+const Node* Builder::Iota(DType dtype, const Shape& shape, int64_t axis) {
+  return Make(Op::kIota, dtype, shape, {}, IntAttr{NormalAxis(axis, shape.size())});
+}
+
+const Node* Builder::Unary(Op op, const Node* x) { return Make(op, x->dtype(), x->shape(), {x}); }
+
+const Node* Builder::Binary(Op op, const Node* a, const Node* b) {
+  const DType dtype = Promote(a->dtype(), b->dtype()).value();
+  const Shape shape = BroadcastShapes({a->shape(), b->shape()}).value();
+  const Node* left = BroadcastTo(Cast(a, dtype), shape);
+  const Node* right = BroadcastTo(Cast(b, dtype), shape);
+  return Make(op, IsComparison(op) ? DType::kBool : dtype, shape, {left, right});
+}
+
+const Node* Builder::Where(const Node* condition, const Node* a, const Node* b) {
+  const DType dtype = Promote(a->dtype(), b->dtype()).value();
+  const Shape shape = BroadcastShapes({condition->shape(), a->shape(), b->shape()}).value();
+  return Make(Op::kWhere, dtype, shape,
+              {BroadcastTo(condition, shape), BroadcastTo(Cast(a, dtype), shape),
+               BroadcastTo(Cast(b, dtype), shape)});
+}
+
+const Node* Builder::Cast(const Node* x, DType dtype) {
+  if (x->dtype() == dtype) return x;
+  if (x->op() == Op::kConst) {
+    return Make(Op::kConst, dtype, {}, {},
+                Convert(x->attr<ir::ConstValue>(), x->dtype(), dtype));
+  }
+  return Make(Op::kCast, dtype, x->shape(), {x});
+}
+
+const Node* Builder::Bitcast(const Node* x, DType dtype) {
+  if (x->dtype() == dtype) return x;
+  assert(ir::SizeOf(x->dtype()) == ir::SizeOf(dtype));
+  return Make(Op::kBitcast, dtype, x->shape(), {x});
+}
+
+const Node* Builder::Exp(const Node* x) { return Exp2(Mul(x, std::numbers::log2e)); }
+const Node* Builder::Log(const Node* x) { return Mul(Log2(x), std::numbers::ln2); }
+
+const Node* Builder::Reduce(Op op, const Node* x, Axes axes, bool keepdims) {
+  const std::vector<int64_t> normal = NormalAxesOrNone(axes, x->shape().size());
+  std::vector<int64_t> reduced;
+  Shape kept = x->shape();
+  for (const int64_t axis : normal) {
+    if (kept[axis] != 1) reduced.push_back(axis);
+    kept[axis] = 1;
+  }
+  const Node* result = x;
+  if (!reduced.empty()) result = Make(op, x->dtype(), kept, {x}, IntsAttr{reduced});
+  if (keepdims) return result;
+  Shape squeezed;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    if (!std::binary_search(normal.begin(), normal.end(), static_cast<int64_t>(i))) {
+      squeezed.push_back(kept[i]);
+    }
+  }
+  return Reshape(result, squeezed);
+}
+
+const Node* Builder::SumTo(const Node* x, const Shape& shape) {
+  const size_t leading = x->shape().size() - shape.size();
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < x->shape().size(); ++i) {
+    const bool repeated = i < leading || (shape[i - leading] == 1 && x->shape()[i] != 1);
+    if (repeated) axes.push_back(static_cast<int64_t>(i));
+  }
+  return Reshape(Sum(x, axes, true), shape);
+}
+
+const Node* Builder::Reshape(const Node* x, const Shape& shape) {
+  if (x->shape() == shape) return x;
+  const Node* from = x->op() == Op::kReshape ? x->operand(0) : x;
+  if (from->shape() == shape) return from;
+  return Make(Op::kReshape, x->dtype(), shape, {from});
+}
+
+const Node* Builder::Permute(const Node* x, Axes axes) {
+  Shape shape;
+  bool identity = true;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    shape.push_back(x->shape()[axes[i]]);
+    identity = identity && axes[i] == static_cast<int64_t>(i);
+  }
+  if (identity) return x;
+  return Make(Op::kPermute, x->dtype(), shape, {x}, IntsAttr{{axes.begin(), axes.end()}});
+}
+
+const Node* Builder::Transpose(const Node* x, int64_t axis_a, int64_t axis_b) {
+  std::vector<int64_t> axes(x->shape().size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::swap(axes[NormalAxis(axis_a, axes.size())], axes[NormalAxis(axis_b, axes.size())]);
+  return Permute(x, axes);
+}
+
+const Node* Builder::Unsqueeze(const Node* x, int64_t axis) {
+  Shape shape = x->shape();
+  shape.insert(shape.begin() + NormalAxis(axis, shape.size() + 1), 1);
+  return Reshape(x, shape);
+}
+
+const Node* Builder::Expand(const Node* x, const Shape& shape) {
+  if (x->shape() == shape) return x;
+  assert(x->shape().size() == shape.size());
+  return Make(Op::kExpand, x->dtype(), shape, {x});
+}
+
+const Node* Builder::BroadcastTo(const Node* x, const Shape& shape) {
+  Shape padded = x->shape();
+  padded.insert(padded.begin(), shape.size() - padded.size(), 1);
+  return Expand(Reshape(x, padded), shape);
+}
+
+const Node* Builder::Pad(const Node* x, absl::Span<const int64_t> padding) {
+  Shape shape = x->shape();
+  for (size_t i = 0; i < padding.size(); ++i) shape[i / 2] += padding[i];
+  if (shape == x->shape()) return x;
+  return Make(Op::kPad, x->dtype(), shape, {x}, IntsAttr{{padding.begin(), padding.end()}});
+}
+
+const Node* Builder::Shrink(const Node* x, absl::Span<const int64_t> bounds) {
+  Shape shape;
+  for (size_t i = 0; i < bounds.size(); i += 2) shape.push_back(bounds[i + 1] - bounds[i]);
+  if (shape == x->shape()) return x;
+  return Make(Op::kShrink, x->dtype(), shape, {x}, IntsAttr{{bounds.begin(), bounds.end()}});
+}
+
+const Node* Builder::Slice(const Node* x, int64_t axis, int64_t begin, int64_t end) {
+  std::vector<int64_t> bounds;
+  for (const int64_t size : x->shape()) bounds.insert(bounds.end(), {0, size});
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  bounds[2 * normal] = begin;
+  bounds[2 * normal + 1] = end;
+  return Shrink(x, bounds);
+}
+
+const Node* Builder::Flip(const Node* x, Axes axes) {
+  std::vector<int64_t> flipped;
+  for (const int64_t axis : NormalAxesOrNone(axes, x->shape().size())) {
+    if (x->shape()[axis] > 1) flipped.push_back(axis);
+  }
+  if (flipped.empty()) return x;
+  return Make(Op::kFlip, x->dtype(), x->shape(), {x}, IntsAttr{flipped});
+}
+
+const Node* Builder::Window(const Node* x, int64_t axis, int64_t size, int64_t stride,
+                            int64_t dilation) {
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  Shape shape = x->shape();
+  shape[normal] = WindowPositions(shape[normal], size, stride, dilation).value();
+  shape.push_back(size);
+  return Make(Op::kWindow, x->dtype(), shape, {x}, IntsAttr{{normal, size, stride, dilation}});
+}
+
+const Node* Builder::Unwindow(const Node* x, int64_t axis, int64_t length, int64_t stride,
+                              int64_t dilation) {
+  const int64_t normal = NormalAxis(axis, x->shape().size() - 1);
+  Shape shape = x->shape();
+  shape[normal] = length;
+  return Make(Op::kUnwindow, x->dtype(), shape, {x}, IntsAttr{{normal, length, stride, dilation}});
+}
+
+const Node* Builder::Gather(const Node* x, const Node* index, int64_t axis) {
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  Shape shape(x->shape().begin(), x->shape().begin() + normal);
+  shape.insert(shape.end(), index->shape().begin(), index->shape().end());
+  shape.insert(shape.end(), x->shape().begin() + normal + 1, x->shape().end());
+  return Make(Op::kGather, x->dtype(), shape, {x, index}, IntAttr{normal});
+}
+
+const Node* Builder::ScatterAdd(const Node* x, const Node* index, const Node* values,
+                                int64_t axis) {
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  return Make(Op::kScatterAdd, x->dtype(), x->shape(), {x, index, values}, IntAttr{normal});
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,119 @@
+// The vocabulary in which expansions and gradients are written: makes legal tensor-level nodes.
+//
+// Operands are trusted: shapes that do not fit end the process, so check what a user gave before (infer.h). Binary ops
+// broadcast and promote by inserting reshape, expand and cast; movement that changes nothing returns the operand itself.
+#ifndef KILN_COMPILER_OPS_BUILDER_H_
+#define KILN_COMPILER_OPS_BUILDER_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+#include "compiler/ops/op_def.h"
+
+namespace kiln::ops {
+
+// Not thread-safe, as its Context.
+class Builder {
+ public:
+  using Axes = absl::Span<const int64_t>;  // may be negative; counted from the end then
+
+  // `context` must outlive the Builder.
+  explicit Builder(ir::Context& context) : context_(context) {}
+  ir::Context& context() { return context_; }
+
+  // INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, as the product in a huge matmul can.
+  // Nodes made after that are unusable.
+  const absl::Status& status() const { return status_; }
+
+  // Sources. A constant is rounded to its dtype; `Full` is one that is expanded.
+  const ir::Node* Const(ir::DType dtype, double value);
+  const ir::Node* ConstInt(ir::DType dtype, int64_t value);
+  const ir::Node* Full(ir::DType dtype, const ir::Shape& shape, double value);
+  const ir::Node* FullLike(const ir::Node* x, double value);
+  const ir::Node* Input(int64_t index, ir::DType dtype, const ir::Shape& shape);
+  const ir::Node* Iota(ir::DType dtype, const ir::Shape& shape, int64_t axis);
+
+  // Elementwise.
+  const ir::Node* Unary(ir::Op op, const ir::Node* x);
+  const ir::Node* Binary(ir::Op op, const ir::Node* a, const ir::Node* b);
+  const ir::Node* Where(const ir::Node* condition, const ir::Node* a, const ir::Node* b);
+  const ir::Node* Cast(const ir::Node* x, ir::DType dtype);
+  const ir::Node* Bitcast(const ir::Node* x, ir::DType dtype);
+
+  const ir::Node* Neg(const ir::Node* x) { return Unary(ir::Op::kNeg, x); }
+  const ir::Node* Reciprocal(const ir::Node* x) { return Unary(ir::Op::kReciprocal, x); }
+  const ir::Node* Sqrt(const ir::Node* x) { return Unary(ir::Op::kSqrt, x); }
+  const ir::Node* Exp2(const ir::Node* x) { return Unary(ir::Op::kExp2, x); }
+  const ir::Node* Log2(const ir::Node* x) { return Unary(ir::Op::kLog2, x); }
+  const ir::Node* Sin(const ir::Node* x) { return Unary(ir::Op::kSin, x); }
+  const ir::Node* Trunc(const ir::Node* x) { return Unary(ir::Op::kTrunc, x); }
+  const ir::Node* Not(const ir::Node* x) { return Unary(ir::Op::kNot, x); }
+  const ir::Node* Add(const ir::Node* a, const ir::Node* b) { return Binary(ir::Op::kAdd, a, b); }
+  const ir::Node* Sub(const ir::Node* a, const ir::Node* b) { return Binary(ir::Op::kSub, a, b); }
+  const ir::Node* Mul(const ir::Node* a, const ir::Node* b) { return Binary(ir::Op::kMul, a, b); }
+  const ir::Node* Div(const ir::Node* a, const ir::Node* b) { return Binary(ir::Op::kDiv, a, b); }
+  const ir::Node* Less(const ir::Node* a, const ir::Node* b) {
+    return Binary(ir::Op::kCmpLt, a, b);
+  }
+  const ir::Node* Equal(const ir::Node* a, const ir::Node* b) {
+    return Binary(ir::Op::kCmpEq, a, b);
+  }
+  // With a constant of the tensor's own dtype.
+  const ir::Node* Add(const ir::Node* a, double b) { return Add(a, Const(a->dtype(), b)); }
+  const ir::Node* Mul(const ir::Node* a, double b) { return Mul(a, Const(a->dtype(), b)); }
+  // a > b.
+  const ir::Node* Greater(const ir::Node* a, double b) { return Less(Const(a->dtype(), b), a); }
+  const ir::Node* Exp(const ir::Node* x);
+  const ir::Node* Log(const ir::Node* x);
+
+  // Reductions; an empty list of axes reduces nothing. Axes of size 1 cost nothing.
+  const ir::Node* Reduce(ir::Op op, const ir::Node* x, Axes axes, bool keepdims = false);
+  const ir::Node* Sum(const ir::Node* x, Axes axes, bool keepdims = false) {
+    return Reduce(ir::Op::kReduceSum, x, axes, keepdims);
+  }
+  const ir::Node* Prod(const ir::Node* x, Axes axes, bool keepdims = false) {
+    return Reduce(ir::Op::kReduceProd, x, axes, keepdims);
+  }
+  const ir::Node* Max(const ir::Node* x, Axes axes, bool keepdims = false) {
+    return Reduce(ir::Op::kReduceMax, x, axes, keepdims);
+  }
+  // Sums what broadcasting to x's shape had repeated: the adjoint of BroadcastTo.
+  const ir::Node* SumTo(const ir::Node* x, const ir::Shape& shape);
+
+  // Movement. See ir::Op for the meaning of the lists.
+  const ir::Node* Reshape(const ir::Node* x, const ir::Shape& shape);
+  const ir::Node* Permute(const ir::Node* x, Axes axes);
+  const ir::Node* Transpose(const ir::Node* x, int64_t axis_a, int64_t axis_b);
+  const ir::Node* Unsqueeze(const ir::Node* x, int64_t axis);  // of the result
+  const ir::Node* Expand(const ir::Node* x, const ir::Shape& shape);  // same rank
+  const ir::Node* BroadcastTo(const ir::Node* x, const ir::Shape& shape);
+  const ir::Node* Pad(const ir::Node* x, absl::Span<const int64_t> padding);
+  const ir::Node* Shrink(const ir::Node* x, absl::Span<const int64_t> bounds);
+  // Elements [begin, end) of one axis.
+  const ir::Node* Slice(const ir::Node* x, int64_t axis, int64_t begin, int64_t end);
+  const ir::Node* Flip(const ir::Node* x, Axes axes);
+  const ir::Node* Window(const ir::Node* x, int64_t axis, int64_t size, int64_t stride,
+                         int64_t dilation);
+  const ir::Node* Unwindow(const ir::Node* x, int64_t axis, int64_t length, int64_t stride,
+                           int64_t dilation);
+
+  // Indexed and structure.
+  const ir::Node* Gather(const ir::Node* x, const ir::Node* index, int64_t axis);
+  const ir::Node* ScatterAdd(const ir::Node* x, const ir::Node* index, const ir::Node* values,
+                             int64_t axis);
+  const ir::Node* Contiguous(const ir::Node* x) { return Unary(ir::Op::kContiguous, x); }
+  const ir::Node* Detach(const ir::Node* x) { return Unary(ir::Op::kDetach, x); }
+
+ private:
+  const ir::Node* Make(ir::Op op, ir::DType dtype, ir::Shape shape,
+                       std::vector<const ir::Node*> operands, ir::Attribute attribute = {});
+
+  ir::Context& context_;
+  absl::Status status_;
+};
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_BUILDER_H_

@@ -1,0 +1,55 @@
+// The shape rules by family; infer.cc chooses among them. Internal to compiler/ops.
+#ifndef KILN_COMPILER_OPS_INFER_RULES_H_
+#define KILN_COMPILER_OPS_INFER_RULES_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "compiler/ops/op_def.h"
+
+namespace kiln::ops {
+
+// Everything a rule may look at. Attributes are complete.
+struct ShapeQuery {
+  const OpDef& op;
+  absl::Span<const ir::Shape> operands;
+  const Attributes& attributes;
+};
+using ShapeResult = absl::StatusOr<ir::Shape>;
+
+template <typename... Parts>
+absl::Status ShapeError(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+// Movement.
+ShapeResult ReshapeShape(const ShapeQuery& query);
+ShapeResult PermuteShape(const ShapeQuery& query);
+ShapeResult ExpandShape(const ShapeQuery& query);
+ShapeResult PadShape(const ShapeQuery& query);
+ShapeResult ShrinkShape(const ShapeQuery& query);
+ShapeResult FlipShape(const ShapeQuery& query);
+ShapeResult WindowShape(const ShapeQuery& query);
+ShapeResult UnwindowShape(const ShapeQuery& query);
+
+// Indexed.
+ShapeResult GatherShape(const ShapeQuery& query);
+ShapeResult ScatterShape(const ShapeQuery& query);
+
+// Composites.
+ShapeResult ConcatShape(const ShapeQuery& query);
+ShapeResult OneHotShape(const ShapeQuery& query);
+ShapeResult MatmulShape(const ShapeQuery& query);
+ShapeResult LinearShape(const ShapeQuery& query);
+ShapeResult AttentionShape(const ShapeQuery& query);
+ShapeResult Conv2dShape(const ShapeQuery& query);
+ShapeResult Pool2dShape(const ShapeQuery& query);
+
+// Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length` elements.
+// INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
+absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,
+                                        int64_t dilation);
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_INFER_RULES_H_

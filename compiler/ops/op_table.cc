@@ -1,0 +1,95 @@
+#include <array>
+#include <cassert>
+#include <iterator>
+
+#include "compiler/ops/op_def.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+void Append(std::vector<OpDef>& rows, std::vector<OpDef> more) {
+  rows.insert(rows.end(), std::make_move_iterator(more.begin()),
+              std::make_move_iterator(more.end()));
+}
+
+std::vector<OpDef> MakeRows() {
+  std::vector<OpDef> rows;
+  Append(rows, ElementwiseOps());
+  Append(rows, ReduceOps());
+  Append(rows, MovementOps());
+  Append(rows, IndexedOps());
+  Append(rows, SourceOps());
+  Append(rows, StructureOps());
+  Append(rows, MathComposites());
+  Append(rows, LogicComposites());
+  Append(rows, ActivationComposites());
+  Append(rows, StatisticsComposites());
+  Append(rows, LinearComposites());
+  Append(rows, ConvolutionComposites());
+  Append(rows, NormalizationComposites());
+  Append(rows, LossComposites());
+  Append(rows, ArrangeComposites());
+  Append(rows, RandomComposites());
+  return rows;
+}
+
+struct Table {
+  std::vector<OpDef> rows = MakeRows();
+  absl::flat_hash_map<std::string_view, const OpDef*> by_name;
+  std::array<const OpDef*, ir::kNumOps> by_op{};
+
+  Table() {
+    for (const OpDef& row : rows) {
+      const bool is_new = by_name.emplace(row.name, &row).second;
+      assert(is_new && "two ops of one name");
+      if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
+    }
+  }
+};
+
+const Table& TheTable() {
+  static const Table& table = *new Table;
+  return table;
+}
+
+}  // namespace
+
+absl::Span<const OpDef> AllOps() { return TheTable().rows; }
+
+const OpDef* FindOp(std::string_view name) {
+  const auto found = TheTable().by_name.find(name);
+  return found == TheTable().by_name.end() ? nullptr : found->second;
+}
+
+const OpDef& DefOf(ir::Op op) {
+  const OpDef* row = TheTable().by_op[static_cast<int>(op)];
+  assert(row != nullptr && "not a tensor-level op");
+  return *row;
+}
+
+std::string_view Name(ShapeRule rule) {
+  static constexpr std::string_view kNames[] = {
+      "attribute", "same",   "broadcast", "reduce", "reshape", "permute", "expand",  "pad",
+      "shrink",    "flip",   "window",    "unwindow", "gather", "scatter", "matmul", "linear",
+      "attention", "conv2d", "pool2d",    "concat", "one_hot", "scalar",  "gradient"};
+  static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
+  return kNames[static_cast<int>(rule)];
+}
+
+std::string_view Name(DTypeRule rule) {
+  static constexpr std::string_view kNames[] = {"attribute", "same",   "promote", "promote_float",
+                                                "bool",      "second", "int64",   "int32",
+                                                "uint32",    "float32"};
+  static_assert(std::size(kNames) == static_cast<size_t>(DTypeRule::kFloat32) + 1);
+  return kNames[static_cast<int>(rule)];
+}
+
+std::string_view Name(DTypeClass dtype_class) {
+  static constexpr std::string_view kNames[] = {"any",     "numeric",         "float",
+                                                "integer", "integer_or_bool", "bool"};
+  static_assert(std::size(kNames) == static_cast<size_t>(DTypeClass::kBool) + 1);
+  return kNames[static_cast<int>(dtype_class)];
+}
+
+}  // namespace kiln::ops

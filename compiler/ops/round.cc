@@ -1,0 +1,80 @@
+#include "compiler/ops/round.h"
+
+#include <cmath>
+#include <limits>
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+
+// A binary float format narrower than float32.
+struct Format {
+  int mantissa_bits;  // explicit ones
+  int min_exponent;   // of normal numbers
+  double largest;
+  bool has_infinity;
+};
+
+Format FormatOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return {10, -14, 65504.0, true};
+    case DType::kBFloat16:
+      return {7, -126, 0x1.FEp127, true};
+    case DType::kFloat8E4M3:
+      return {3, -6, 448.0, false};
+    default:
+      return {2, -14, 57344.0, true};  // float8 E5M2
+  }
+}
+
+double RoundNarrow(const Format& format, double value) {
+  if (value == 0 || !std::isfinite(value)) {
+    if (std::isinf(value) && !format.has_infinity) return std::numeric_limits<double>::quiet_NaN();
+    return value;
+  }
+  int exponent = 0;
+  std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
+  const int lowest = std::max(exponent - 1, format.min_exponent) - format.mantissa_bits;
+  const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -lowest)), lowest);
+  if (std::abs(rounded) <= format.largest) return rounded;
+  const double beyond = format.has_infinity ? std::numeric_limits<double>::infinity()
+                                            : std::numeric_limits<double>::quiet_NaN();
+  return std::copysign(beyond, value);
+}
+
+}  // namespace
+
+double RoundToFloat(DType dtype, double value) {
+  if (dtype == DType::kFloat64) return value;
+  if (dtype == DType::kFloat32) return static_cast<double>(static_cast<float>(value));
+  return RoundNarrow(FormatOf(dtype), value);
+}
+
+int64_t WrapToInteger(DType dtype, int64_t value) {
+  if (dtype == DType::kBool) return value != 0;
+  const int bits = 8 * ir::SizeOf(dtype);
+  if (bits == 64) return value;
+  const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
+  if (!ir::IsSigned(dtype)) return static_cast<int64_t>(low);
+  const uint64_t sign = uint64_t{1} << (bits - 1);
+  return static_cast<int64_t>((low ^ sign) - sign);
+}
+
+int64_t FloatToInteger(DType dtype, double value) {
+  if (dtype == DType::kBool) return value != 0;
+  if (std::isnan(value)) return 0;
+  const int bits = 8 * ir::SizeOf(dtype) - (ir::IsSigned(dtype) ? 1 : 0);
+  const double limit = std::ldexp(1.0, bits);  // the first integer out of range
+  if (!ir::IsSigned(dtype)) {
+    if (value <= 0) return 0;
+    if (value >= limit) return WrapToInteger(dtype, -1);
+    return static_cast<int64_t>(static_cast<uint64_t>(value));
+  }
+  if (value >= limit) return static_cast<int64_t>((uint64_t{1} << bits) - 1);
+  if (value < -limit) return -static_cast<int64_t>((uint64_t{1} << bits) - 1) - 1;
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace kiln::ops
