@@ -1,0 +1,32 @@
+#include "compiler/schedule/bind.h"
+
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/schedule/words.h"
+
+namespace kiln::schedule {
+namespace {
+
+constexpr std::array<std::string_view, 4> kBindings = {"serial", "task", "unroll", "vector"};
+
+}  // namespace
+
+std::string Bind::Print() const {
+  return absl::StrCat(kName, " ", axis, " ", kBindings[static_cast<int>(binding)]);
+}
+
+absl::StatusOr<Bind> Bind::Parse(absl::Span<const std::string_view> words) {
+  if (words.size() != 2) return absl::InvalidArgumentError("bind takes an axis and a binding");
+  auto numbers = ParseNumbers(words.subspan(0, 1), 1, 1);
+  if (!numbers.ok()) return numbers.status();
+  for (size_t i = 0; i < kBindings.size(); ++i) {
+    if (words[1] == kBindings[i]) {
+      return Bind{static_cast<int>((*numbers)[0]), static_cast<Binding>(i)};
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", words[1], "' is not serial, task, unroll or vector"));
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,33 @@
+#ifndef KILN_COMPILER_SCHEDULE_BIND_H_
+#define KILN_COMPILER_SCHEDULE_BIND_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace kiln::schedule {
+
+enum class Binding : uint8_t {
+  kSerial,  // a loop
+  kTask,    // independent tasks, for threads; before all loops in the order, never a reduction
+  kUnroll,  // the body repeated, constants in the axis's place
+  kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such axis in a nest
+};
+
+// "bind AXIS serial|task|unroll|vector". Without it an axis is serial.
+struct Bind {
+  static constexpr std::string_view kName = "bind";
+  int axis = 0;
+  Binding binding = Binding::kSerial;
+
+  std::string Print() const;
+  static absl::StatusOr<Bind> Parse(absl::Span<const std::string_view> words);
+  bool operator==(const Bind&) const = default;
+};
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_BIND_H_

@@ -1,0 +1,100 @@
+// A kernel after its schedule was applied: explicit loops, branches and stores over scalar expressions. What the emitters
+// (llvm_emit, c_source) turn into code, one statement after another, without deciding anything.
+//
+// Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. Two things differ from kernel.h:
+//  * kLoad's attribute numbers LoopProgram::buffers, which hold scratch and registers beside the kernel's globals;
+//  * kReduce stands only over ranges bound to vector lanes: it combines the lanes of its value into one scalar.
+#ifndef KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
+#define KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "compiler/ir/node.h"
+
+namespace kiln::schedule {
+
+enum class Space : uint8_t {
+  kGlobal,    // an argument of the kernel
+  kScratch,   // the calling thread's scratch; aligned to 64 bytes
+  kRegister,  // slots whose index is constant once the unrolled loops are; each slot holds `lanes` values at once
+};
+
+struct LoopBuffer {
+  std::string name;  // "in0", "out2", "packed1", "sum0": for people
+  ir::DType dtype = ir::DType::kInvalid;
+  int64_t elements = 0;  // kRegister: slots
+  Space space = Space::kGlobal;
+  bool read_only = false;
+  int lanes = 1;                 // kRegister: 1, or the lanes of the vector loop in which it is used
+  int64_t scratch_offset = 0;    // kScratch: in bytes, a multiple of 64
+};
+
+enum class LoopKind : uint8_t {
+  kSerial,
+  kUnrolled,  // the body stands once for each iteration
+  kVector,    // one pass over the body; the range stands for lanes 0 … extent-1. Vector loops do not nest.
+};
+std::string_view Name(LoopKind kind);
+
+struct Statement;
+
+struct Loop {
+  const ir::Node* range = nullptr;   // kRange; counts from 0
+  const ir::Node* extent = nullptr;  // serial: int64, how many iterations, if not the range's extent; may be 0
+  LoopKind kind = LoopKind::kSerial;
+  std::vector<Statement> body;
+};
+
+// `condition` is bool and does not depend on vector lanes.
+struct Branch {
+  const ir::Node* condition = nullptr;
+  std::vector<Statement> then_body;
+  std::vector<Statement> else_body;
+};
+
+struct Store {
+  int buffer = 0;
+  const ir::Node* index = nullptr;
+  const ir::Node* value = nullptr;
+  const ir::Node* valid = nullptr;  // null: always. Where false the old value stays.
+  bool streaming = false;           // the written lines are not read again soon: may bypass the caches
+};
+
+// Asks for the cache line of buffer[index], to be written soon.
+struct Prefetch {
+  int buffer = 0;
+  const ir::Node* index = nullptr;
+};
+
+struct Statement {
+  std::variant<Loop, Branch, Store, Prefetch> node;
+};
+
+// Independent tasks: one for each point of the grid, row-major, outermost range first.
+struct Section {
+  std::vector<const ir::Node*> grid;
+  std::vector<Statement> body;
+  int64_t tasks() const;
+};
+
+struct LoopProgram {
+  std::string name;
+  std::vector<LoopBuffer> buffers;  // the kernel's globals keep their numbers
+  std::vector<Section> sections;    // tasks are numbered through the sections, one after the other
+  int num_arguments = 0;
+  int64_t scratch_bytes = 0;
+  // Owns the nodes above.
+  std::shared_ptr<ir::Context> context;
+  int64_t grid_size() const;
+};
+
+// Indented pseudo-code, for tests and people.
+std::string Print(const LoopProgram& program);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_

@@ -1,0 +1,30 @@
+// How a kernel is computed, apart from what it computes: a short list of directives as data. (The separation is Halide's:
+// Ragan-Kelley et al., PLDI 2013.) A schedule prints, parses, is stored in the kernel cache, and fits every kernel with
+// the same canonical text.
+//
+// Directives name *axes*. Axes 0, 1, … are the kernel's ranges in the order grid, then for each stage its ranges and its
+// reduce ranges; fuse and split append new ones. An axis that was fused or split is gone.
+#ifndef KILN_COMPILER_SCHEDULE_SCHEDULE_H_
+#define KILN_COMPILER_SCHEDULE_SCHEDULE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/schedule/directive.h"
+
+namespace kiln::schedule {
+
+struct Schedule {
+  std::vector<Directive> directives;
+};
+
+// One directive a line, for example "split 1 64" or "bind 5 vector".
+std::string Print(const Schedule& schedule);
+// INVALID_ARGUMENT names the line.
+absl::StatusOr<Schedule> Parse(std::string_view text);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_SCHEDULE_H_

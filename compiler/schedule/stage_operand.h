@@ -1,0 +1,44 @@
+#ifndef KILN_COMPILER_SCHEDULE_STAGE_OPERAND_H_
+#define KILN_COMPILER_SCHEDULE_STAGE_OPERAND_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace kiln::schedule {
+
+// "stage STAGE OPERAND AXIS LANES DIMENSION…": computes a factor of the stage's product (0 left, 1 right; the product is what
+// its first sum adds up) for everything the loops inside AXIS need of it, in front of them, and keeps it in scratch. AXIS
+// -1: once for each task.
+//
+// The dimensions give the layout, outermost first. Each is an axis as it was before splits, or a sum of axes with
+// coefficients that the operand sees only together, such as the rows oh + kh of a convolution's input ("1*2+1*5").
+// Conditions of the operand's loads become zeros in the scratch, so that the inner loops need none. The last dimension is
+// filled up with zeros to whole vectors of `lanes`.
+struct StageOperand {
+  static constexpr std::string_view kName = "stage";
+  struct Term {
+    int64_t coefficient = 1;
+    int axis = 0;
+    bool operator==(const Term&) const = default;
+  };
+  using Dimension = std::vector<Term>;
+
+  int stage = 0;
+  int operand = 0;
+  int at = -1;
+  int lanes = 1;
+  std::vector<Dimension> layout;
+
+  std::string Print() const;
+  static absl::StatusOr<StageOperand> Parse(absl::Span<const std::string_view> words);
+  bool operator==(const StageOperand&) const = default;
+};
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_STAGE_OPERAND_H_

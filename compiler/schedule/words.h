@@ -1,0 +1,20 @@
+// The words of a directive's line.
+#ifndef KILN_COMPILER_SCHEDULE_WORDS_H_
+#define KILN_COMPILER_SCHEDULE_WORDS_H_
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace kiln::schedule {
+
+// Between `least` and `most` integers. INVALID_ARGUMENT names the word that is none, or says how many are needed.
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
+                                                  size_t least, size_t most);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_WORDS_H_

@@ -1,0 +1,16 @@
+// The schedule a kernel gets without searching.
+#ifndef KILN_COMPILER_SEARCH_HEURISTIC_H_
+#define KILN_COMPILER_SEARCH_HEURISTIC_H_
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::search {
+
+// Deterministic and quick (no measuring). Always a schedule that Apply accepts for this kernel.
+schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_HEURISTIC_H_
