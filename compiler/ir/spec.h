@@ -1,0 +1,38 @@
+// What is legal: one table row per op with the levels it may stand on, its operands, its attribute,
+// its dtypes and the law of its shape. Verified after every pass, so that a defect shows where it
+// is made.
+#ifndef KILN_COMPILER_IR_SPEC_H_
+#define KILN_COMPILER_IR_SPEC_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+
+namespace kiln::ir {
+
+enum class Level : uint8_t {
+  kTensor,  // operations on whole tensors
+  kKernel,  // scalar expressions over loop ranges; every shape is empty
+};
+
+// OK, or INTERNAL with a message that holds the node's text, its operands' types and the law it
+// breaks. Only the node is checked, not its operands' own legality.
+absl::Status VerifyNode(Level level, const Node* node);
+
+// VerifyNode for everything reachable from `roots` (null ones are skipped). Linear in nodes.
+absl::Status Verify(Level level, absl::Span<const Node* const> roots);
+
+// Elements of a shape; nothing when a size is negative or the product does not fit in int64. Sizes
+// after a zero count too.
+std::optional<int64_t> CheckedNumElements(absl::Span<const int64_t> shape);
+
+// Whether the value is in the dtype's range in its canonical form: bool 0 or 1, integers sign- or
+// zero-extended to 64 bits. Any double is good for a float dtype.
+bool FitsDType(ConstValue value, DType dtype);
+
+}  // namespace kiln::ir
+
+#endif  // KILN_COMPILER_IR_SPEC_H_

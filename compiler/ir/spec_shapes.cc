@@ -1,0 +1,172 @@
+#include "compiler/ir/spec_shapes.h"
+
+#include <algorithm>
+
+#include "compiler/ir/spec.h"
+
+namespace kiln::ir {
+namespace {
+
+const std::vector<int64_t>& Ints(const Node& node) { return node.attr<IntsAttr>().values; }
+const Shape& In(const Node& node) { return node.operand(0)->shape(); }
+int64_t Rank(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
+
+bool DistinctAxes(const std::vector<int64_t>& axes, int64_t rank) {
+  std::vector<bool> seen(rank, false);
+  for (int64_t axis : axes) {
+    if (axis < 0 || axis >= rank || seen[axis]) return false;
+    seen[axis] = true;
+  }
+  return true;
+}
+
+bool IotaLaw(const Node& node) {
+  int64_t axis = node.attr<IntAttr>().value;
+  return axis >= 0 && axis < Rank(node.shape());
+}
+
+bool SameLaw(const Node& node) {
+  return std::all_of(node.operands().begin(), node.operands().end(),
+                     [&](const Node* operand) { return operand->shape() == node.shape(); });
+}
+
+bool ReduceLaw(const Node& node) {
+  if (!DistinctAxes(Ints(node), Rank(In(node)))) return false;
+  Shape expected = In(node);
+  for (int64_t axis : Ints(node)) expected[axis] = 1;
+  return node.shape() == expected;
+}
+
+bool ReshapeLaw(const Node& node) {
+  std::optional<int64_t> before = CheckedNumElements(In(node));
+  return before.has_value() && before == CheckedNumElements(node.shape());
+}
+
+bool PermuteLaw(const Node& node) {
+  const std::vector<int64_t>& order = Ints(node);
+  if (Rank(order) != Rank(In(node)) || Rank(node.shape()) != Rank(In(node))) return false;
+  if (!DistinctAxes(order, Rank(In(node)))) return false;
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (node.shape()[i] != In(node)[order[i]]) return false;
+  }
+  return true;
+}
+
+bool ExpandLaw(const Node& node) {
+  if (Rank(node.shape()) != Rank(In(node))) return false;
+  for (size_t i = 0; i < In(node).size(); ++i) {
+    if (In(node)[i] != 1 && In(node)[i] != node.shape()[i]) return false;
+  }
+  return true;
+}
+
+bool PadLaw(const Node& node) {
+  const std::vector<int64_t>& padding = Ints(node);
+  if (Rank(node.shape()) != Rank(In(node)) || Rank(padding) != 2 * Rank(In(node))) return false;
+  for (size_t i = 0; i < In(node).size(); ++i) {
+    int64_t size;
+    if (padding[2 * i] < 0 || padding[2 * i + 1] < 0) return false;
+    if (__builtin_add_overflow(padding[2 * i], In(node)[i], &size)) return false;
+    if (__builtin_add_overflow(size, padding[2 * i + 1], &size)) return false;
+    if (size != node.shape()[i]) return false;
+  }
+  return true;
+}
+
+bool ShrinkLaw(const Node& node) {
+  const std::vector<int64_t>& bounds = Ints(node);
+  if (Rank(node.shape()) != Rank(In(node)) || Rank(bounds) != 2 * Rank(In(node))) return false;
+  for (size_t i = 0; i < In(node).size(); ++i) {
+    int64_t begin = bounds[2 * i], end = bounds[2 * i + 1];
+    if (begin < 0 || begin > end || end > In(node)[i] || node.shape()[i] != end - begin) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool FlipLaw(const Node& node) {
+  return node.shape() == In(node) && DistinctAxes(Ints(node), Rank(In(node)));
+}
+
+// Sliding windows over an axis of `size`: how many there are, or nothing for illegal numbers.
+std::optional<int64_t> WindowCount(int64_t size, int64_t window, int64_t stride, int64_t dilation) {
+  int64_t span;
+  if (window < 1 || stride < 1 || dilation < 1) return std::nullopt;
+  if (__builtin_mul_overflow(dilation, window - 1, &span) || span >= size) return std::nullopt;
+  return (size - span - 1) / stride + 1;
+}
+
+bool WindowLaw(const Node& node) {
+  const std::vector<int64_t>& attr = Ints(node);
+  if (attr.size() != 4 || attr[0] < 0 || attr[0] >= Rank(In(node))) return false;
+  std::optional<int64_t> count = WindowCount(In(node)[attr[0]], attr[1], attr[2], attr[3]);
+  if (!count.has_value()) return false;
+  Shape expected = In(node);
+  expected[attr[0]] = *count;
+  expected.push_back(attr[1]);
+  return node.shape() == expected;
+}
+
+bool UnwindowLaw(const Node& node) {
+  const std::vector<int64_t>& attr = Ints(node);
+  if (attr.size() != 4 || attr[0] < 0 || attr[0] + 1 >= Rank(In(node))) return false;
+  std::optional<int64_t> count = WindowCount(attr[1], In(node).back(), attr[2], attr[3]);
+  if (count != In(node)[attr[0]]) return false;
+  Shape expected = In(node);
+  expected[attr[0]] = attr[1];
+  return node.shape() == expected;
+}
+
+// x.shape[:axis] + index.shape + x.shape[axis+1:], or nothing for an axis that x does not have.
+std::optional<Shape> GatherShape(const Node& node) {
+  int64_t axis = node.attr<IntAttr>().value;
+  if (axis < 0 || axis >= Rank(In(node))) return std::nullopt;
+  const Shape& index = node.operand(1)->shape();
+  Shape shape(In(node).begin(), In(node).begin() + axis);
+  shape.insert(shape.end(), index.begin(), index.end());
+  shape.insert(shape.end(), In(node).begin() + axis + 1, In(node).end());
+  return shape;
+}
+
+bool GatherLaw(const Node& node) { return GatherShape(node) == node.shape(); }
+
+bool ScatterAddLaw(const Node& node) {
+  return node.shape() == In(node) && GatherShape(node) == node.operand(2)->shape();
+}
+
+bool GradientLaw(const Node& node) {
+  bool scalar = node.operand(0)->shape().empty();
+  bool seeded = node.operands().size() == 3;
+  if (seeded && node.operand(2)->shape() != node.operand(0)->shape()) return false;
+  return (seeded || scalar) && node.shape() == node.operand(1)->shape();
+}
+
+}  // namespace
+
+const ShapeLaw kAnyShapeLaw = {"any shape", [](const Node&) { return true; }};
+const ShapeLaw kScalarShapeLaw = {"a scalar",
+                                  [](const Node& node) { return node.shape().empty(); }};
+const ShapeLaw kIotaShapeLaw = {"the axis is one of the shape's", IotaLaw};
+const ShapeLaw kSameShapeLaw = {"operands and result have one shape", SameLaw};
+const ShapeLaw kReduceShapeLaw = {"the operand's shape with size 1 at distinct axes", ReduceLaw};
+const ShapeLaw kReshapeShapeLaw = {"as many elements as the operand has", ReshapeLaw};
+const ShapeLaw kPermuteShapeLaw = {"the operand's sizes in the order given, each axis once",
+                                   PermuteLaw};
+const ShapeLaw kExpandShapeLaw = {"the operand's rank; only sizes of 1 change", ExpandLaw};
+const ShapeLaw kPadShapeLaw = {"before + size + after for each axis, padding not negative", PadLaw};
+const ShapeLaw kShrinkShapeLaw = {"end - begin for each axis, 0 <= begin <= end <= size",
+                                  ShrinkLaw};
+const ShapeLaw kFlipShapeLaw = {"the operand's shape, distinct axes", FlipLaw};
+const ShapeLaw kWindowShapeLaw = {
+    "(size - dilation*(window-1) - 1)/stride + 1 at the axis, the window appended", WindowLaw};
+const ShapeLaw kUnwindowShapeLaw = {
+    "the size given at the axis, of which the operand's last dimension makes that many windows",
+    UnwindowLaw};
+const ShapeLaw kGatherShapeLaw = {"the index's shape in place of the axis", GatherLaw};
+const ShapeLaw kScatterAddShapeLaw = {
+    "the first operand's; the values have the shape of a gather at the index", ScatterAddLaw};
+const ShapeLaw kGradientShapeLaw = {
+    "that of x; y is a scalar unless an upstream gradient of its shape is given", GradientLaw};
+
+}  // namespace kiln::ir
