@@ -15,19 +15,23 @@ namespace kiln::codegen {
 
 // All functions are thread-safe; every call has an LLVMContext of its own.
 
-// OK if every dtype and op of the kernel can be compiled for the target; UNIMPLEMENTED names what cannot.
+// OK if every dtype and op of the kernel can be compiled for the target; UNIMPLEMENTED names what
+// cannot.
 absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target);
 
-// UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM refused the code.
+// UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM
+// refused the code.
 absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target);
 
 // The scheduled loops as C-like source, for people. (The schedule's own text is schedule::Print.)
-absl::StatusOr<std::string> Source(const kernel::Kernel& kernel, const schedule::Schedule& schedule);
+absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
+                                   const schedule::Schedule& schedule);
 
 // The LLVM IR of the kernel, for debugging.
-absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel,
+                                     const schedule::Schedule& schedule,
                                      const drivers::Target& target);
 
 }  // namespace kiln::codegen

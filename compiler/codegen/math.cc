@@ -1,0 +1,39 @@
+// The functions that are one instruction, or nearly.
+#include "compiler/codegen/math.h"
+
+#include "compiler/codegen/math_lanes.h"
+
+namespace kiln::codegen {
+
+llvm::Value* EmitSqrt(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  Lanes lanes(builder, x->getType());
+  return builder.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
+}
+
+llvm::Value* EmitReciprocal(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  Lanes lanes(builder, x->getType());
+  return lanes.Div(lanes.F(1), x);
+}
+
+llvm::Value* EmitTrunc(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  return Lanes(builder, x->getType()).Trunc(x);
+}
+
+llvm::Value* EmitFloor(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  Lanes lanes(builder, x->getType());
+  return builder.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+}
+
+// x86's max gives its second operand if one is NaN, so `x > y ? x : y` is right for y = NaN and the
+// outer select is for x = NaN: a compare and a masked move beside the max.
+llvm::Value* EmitMax(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {
+  Lanes lanes(builder, x->getType());
+  return lanes.Select(builder.CreateFCmpUNO(x, x), x, lanes.Select(lanes.Greater(x, y), x, y));
+}
+
+llvm::Value* EmitMin(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {
+  Lanes lanes(builder, x->getType());
+  return lanes.Select(builder.CreateFCmpUNO(x, x), x, lanes.Select(lanes.Less(x, y), x, y));
+}
+
+}  // namespace kiln::codegen

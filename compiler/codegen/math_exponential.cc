@@ -1,0 +1,84 @@
+// 2^x and e^x: the argument is an integer n, whose power of two is exact, plus a small rest with a
+// polynomial.
+#include "compiler/codegen/math_exponential.h"
+
+#include <array>
+#include <cstdint>
+
+#include "compiler/codegen/math.h"
+#include "compiler/codegen/math_lanes.h"
+
+namespace kiln::codegen {
+namespace {
+
+using Value = llvm::Value;
+
+// 2^f = 1 + f P(f) for |f| <= 1/2, to 2^-28.3.
+constexpr std::array kExp2Float = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6af7ap-5,
+                                   0x1.3b2dd4p-7, 0x1.5f094ap-10, 0x1.41788ap-13};
+// e^r = 1 + r + r^2 P(r) for |r| <= log(2)/2, to 2^-28.2.
+constexpr std::array kExpFloat = {0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558b4p-5, 0x1.1239a0p-7,
+                                  0x1.6a495ep-10};
+
+// ratio^k / k! for k = first, first + 1, …: Taylor's series of exp(ratio x), which for 13 terms is
+// as good as a fit.
+template <size_t kTerms>
+std::array<double, kTerms> Series(long double ratio, int first) {
+  std::array<double, kTerms> terms;
+  long double term = 1;
+  for (int k = 1; k < first; ++k) term *= ratio / k;
+  for (size_t i = 0; i < kTerms; ++i) {
+    term *= ratio / static_cast<long double>(first + i);
+    terms[i] = static_cast<double>(term);
+  }
+  return terms;
+}
+
+constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
+
+// value * 2^n in two steps, of which only the second rounds, so that n may reach beyond the normal
+// range.
+Value* Scale(const Lanes& l, Value* value, Value* n) {
+  Value* half = l.b.CreateAShr(n, l.I(1));
+  return l.Mul(l.Mul(value, l.PowerOfTwo(half)), l.PowerOfTwo(l.b.CreateSub(n, half)));
+}
+
+}  // namespace
+
+// 1 + f log(2) is summed without error, so that only the rest of the series rounds.
+Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
+  Value* bounded = l.Clamp(x.high, -1077, 1025);
+  Value* sum = l.Add(bounded, l.F(l.RoundingConstant()));
+  DoubleDouble f = l.FastTwoSum(l.Sub(bounded, l.RoundedFloat(sum)), x.low);
+  DoubleDouble linear = l.Multiply(f, l.Constant(0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56));
+  Value* square = l.Mul(f.high, f.high);
+  Value* tail = l.Fma(square, l.Polynomial(f.high, Series<12>(kLog2, 2)), linear.low);
+  DoubleDouble lead = l.FastTwoSum(l.F(1), linear.high);
+  return Scale(l, l.Add(lead.high, l.Add(lead.low, tail)), l.RoundedInteger(sum));
+}
+
+llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  Lanes l(builder, x->getType());
+  // Beyond these bounds the result is infinity, or rounds to zero.
+  Value* bounded = l.IsDouble() ? l.Clamp(x, -1077, 1025) : l.Clamp(x, -152, 129);
+  Value* sum = l.Add(bounded, l.F(l.RoundingConstant()));
+  Value* f = l.Sub(bounded, l.RoundedFloat(sum));
+  Value* p = l.IsDouble() ? l.Polynomial(f, Series<13>(kLog2, 1)) : l.Polynomial(f, kExp2Float);
+  return Scale(l, l.Fma(f, p, l.F(1)), l.RoundedInteger(sum));
+}
+
+llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  Lanes l(builder, x->getType());
+  Value* bounded = l.IsDouble() ? l.Clamp(x, -746, 710) : l.Clamp(x, -105, 89);
+  Value* sum = l.Fma(bounded, l.F(0x1.71547652b82fep+0), l.F(l.RoundingConstant()));
+  Value* n = l.RoundedFloat(sum);
+  // log(2) in two parts (Cody and Waite 1980).
+  Value* high = l.F(l.IsDouble() ? 0x1.62e42fefa39efp-1 : 0x1.62e430p-1);
+  Value* low = l.F(l.IsDouble() ? 0x1.abc9e3b39803fp-56 : -0x1.05c610p-29);
+  Value* r = l.Fma(l.Neg(n), low, l.Fma(l.Neg(n), high, bounded));
+  Value* p = l.IsDouble() ? l.Polynomial(r, Series<12>(1, 2)) : l.Polynomial(r, kExpFloat);
+  Value* power = l.Add(l.Fma(l.Mul(r, r), p, r), l.F(1));
+  return Scale(l, power, l.RoundedInteger(sum));
+}
+
+}  // namespace kiln::codegen
