@@ -35,17 +35,20 @@ std::vector<Lowered> LowerGroups(const partition::Partition& partition, const Op
   return lowered;
 }
 
+absl::Status Annotate(const absl::Status& status, const kernel::Kernel& kernel) {
+  return absl::Status(status.code(), absl::StrCat("kernel ", kernel.name, ": ", status.message()));
+}
+
 absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers::Target& target) {
   const schedule::Schedule schedule = search::Choose(kernel, target);
-  absl::StatusOr<codegen::EmittedKernel> emitted = codegen::CompileKernel(kernel, schedule, target);
-  if (!emitted.ok()) {
-    return absl::Status(emitted.status().code(),
-                        absl::StrCat("kernel ", kernel.name, ": ", emitted.status().message()));
-  }
   CompiledKernel compiled;
-  compiled.image = std::move(emitted->image);
-  compiled.schedule = std::move(emitted->schedule);
-  compiled.source = std::move(emitted->source);
+  compiled.schedule = schedule::Print(schedule);
+  absl::StatusOr<drivers::KernelImage> image = codegen::CompileKernel(kernel, schedule, target);
+  if (!image.ok()) return Annotate(image.status(), kernel);
+  compiled.image = *std::move(image);
+  absl::StatusOr<std::string> source = codegen::Source(kernel, schedule);
+  if (!source.ok()) return Annotate(source.status(), kernel);
+  compiled.source = *std::move(source);
   return compiled;
 }
 
