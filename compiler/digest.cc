@@ -13,7 +13,7 @@ std::string Sha256Hex(std::string_view data) {
   unsigned int size = 0;
   // Fails only when memory has run out.
   if (EVP_Digest(data.data(), data.size(), digest, &size, EVP_sha256(), nullptr) != 1) std::abort();
-  return absl::BytesToHexString(std::string_view(reinterpret_cast<const char*>(digest), size));
+  return absl::BytesToHexString(std::string(reinterpret_cast<const char*>(digest), size));
 }
 
 }  // namespace kiln::compiler
