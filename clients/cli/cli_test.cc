@@ -1,0 +1,277 @@
+#include <grpcpp/grpcpp.h>
+#include <unistd.h>
+
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "clients/cli/command.h"
+#include "clients/cli/find_program.h"
+#include "clients/cli/format.h"
+#include "clients/cli/table.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kiln/v1/admin.grpc.pb.h"
+#include "kiln/v1/device.grpc.pb.h"
+#include "kiln/v1/program.grpc.pb.h"
+#include "kiln/v1/session.grpc.pb.h"
+
+namespace kiln::cli {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Devices : public v1::DeviceService::Service {
+  grpc::Status ListDevices(grpc::ServerContext*, const v1::ListDevicesRequest*,
+                           v1::ListDevicesResponse* answer) override {
+    v1::Device* device = answer->add_devices();
+    device->set_name("cpu:0");
+    device->set_model("Some CPU");
+    device->set_target("x86-64/avx512");
+    device->set_memory_total_bytes(8ull << 30);
+    device->set_memory_used_bytes(1536);
+    device->set_compute_units(2);
+    device->set_utilization(0.5);
+    device->set_health(v1::Device::FAILED);
+    device->set_health_message("the fan fell off");
+    return grpc::Status::OK;
+  }
+};
+
+class Sessions : public v1::SessionService::Service {
+  grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
+                            v1::ListSessionsResponse* answer) override {
+    v1::Session* session = answer->add_sessions();
+    session->set_name("s12");
+    session->mutable_client()->set_description("ann@laptop train.py");
+    session->set_runs(7);
+    session->set_connected(true);
+    return grpc::Status::OK;
+  }
+};
+
+class Programs : public v1::ProgramService::Service {
+ public:
+  static void Fill(v1::Program* program) {
+    program->set_digest("abcdef0123456789");
+    program->set_name("train_step");
+    program->set_runs(4);
+    program->set_device_seconds(0.1);
+    program->set_compile_seconds(1.25);
+  }
+  static void Fill(v1::Kernel* kernel, const std::string& name, double mean) {
+    kernel->set_name(name);
+    kernel->set_digest("feed" + name);
+    kernel->set_launches(2);
+    kernel->set_seconds_mean(mean);
+    kernel->set_flops(2000000);
+    kernel->set_samples(3);
+  }
+  grpc::Status ListPrograms(grpc::ServerContext*, const v1::ListProgramsRequest*,
+                            v1::ListProgramsResponse* answer) override {
+    Fill(answer->add_programs());
+    return grpc::Status::OK;
+  }
+  grpc::Status ListKernels(grpc::ServerContext*, const v1::ListKernelsRequest*,
+                           v1::ListKernelsResponse* answer) override {
+    Fill(answer->add_kernels(), "quick", 0.001);
+    Fill(answer->add_kernels(), "slow", 0.003);
+    return grpc::Status::OK;
+  }
+  grpc::Status ExplainProgram(grpc::ServerContext*, const v1::ExplainProgramRequest* request,
+                              v1::ExplainProgramResponse* answer) override {
+    if (request->digest() != "abcdef0123456789")
+      return {grpc::StatusCode::NOT_FOUND, "no such program"};
+    Fill(answer->mutable_program());
+    answer->set_graph("the graph");
+    answer->set_partition("the partition");
+    Fill(answer->add_kernels(), "quick", 0.001);
+    Fill(answer->add_kernels(), "slow", 0.003);
+    for (v1::Kernel& kernel : *answer->mutable_kernels()) {
+      kernel.set_schedule("schedule of " + kernel.name());
+      kernel.set_source("source of " + kernel.name());
+      if (request->with_assembly()) kernel.set_assembly("assembly of " + kernel.name());
+    }
+    return grpc::Status::OK;
+  }
+};
+
+class Admin : public v1::AdminService::Service {
+  grpc::Status GetCache(grpc::ServerContext*, const v1::GetCacheRequest*,
+                        v1::GetCacheResponse* answer) override {
+    answer->set_path("/cache/kernels.sqlite");
+    answer->set_kernels(42);
+    answer->set_bytes(1 << 20);
+    return grpc::Status::OK;
+  }
+  grpc::Status ClearCache(grpc::ServerContext*, const v1::ClearCacheRequest*,
+                          v1::ClearCacheResponse* answer) override {
+    answer->set_kernels_deleted(42);
+    return grpc::Status::OK;
+  }
+};
+
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() : socket_(absl::StrCat("unix:", ::testing::TempDir(), "/cli-", getpid(), ".sock")) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(socket_, grpc::InsecureServerCredentials());
+    builder.RegisterService(&devices_);
+    builder.RegisterService(&sessions_);
+    builder.RegisterService(&programs_);
+    builder.RegisterService(&admin_);
+    server_ = builder.BuildAndStart();
+  }
+  int Run(std::vector<std::string> arguments) {
+    arguments.push_back("--address=" + socket_);
+    out_.str("");
+    error_.str("");
+    return Main(arguments, out_, error_);
+  }
+  std::string out() const { return out_.str(); }
+  std::string error() const { return error_.str(); }
+
+  const std::string socket_;
+  Devices devices_;
+  Sessions sessions_;
+  Programs programs_;
+  Admin admin_;
+  std::unique_ptr<grpc::Server> server_;
+  std::ostringstream out_;
+  std::ostringstream error_;
+};
+
+TEST_F(CliTest, Devices) {
+  ASSERT_EQ(Run({"devices"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("DEVICE +MODEL +TARGET"));
+  EXPECT_THAT(out(), ContainsRegex("cpu:0 +Some CPU +x86-64/avx512 +2 +1.50 KiB +8.00 GiB +0 +50% "
+                                   "+failed: the fan fell off"));
+}
+
+TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
+  ASSERT_EQ(Run({"devices", "--json"}), 0) << error();
+  EXPECT_EQ(out().substr(0, 1), "{");
+  EXPECT_THAT(out(), HasSubstr("\"memory_used_bytes\": \"1536\""));
+  EXPECT_THAT(out(), HasSubstr("\"queue_length\": 0"));
+  EXPECT_THAT(out(), Not(HasSubstr("DEVICE ")));
+}
+
+TEST_F(CliTest, Sessions) {
+  ASSERT_EQ(Run({"sessions"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("s12 +ann@laptop train.py +connected"));
+}
+
+TEST_F(CliTest, Programs) {
+  ASSERT_EQ(Run({"programs"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("abcdef012345 +train_step .* 1.25 s +4 +25.0 ms"));
+}
+
+TEST_F(CliTest, KernelsByTimeWithTheirShare) {
+  ASSERT_EQ(Run({"kernels", "train_step"}), 0) << error();
+  EXPECT_LT(out().find("slow"), out().find("quick"));
+  EXPECT_THAT(out(), ContainsRegex("1 +slow +feedslow +2 +3.00 ms +- +75% +0.67 GFLOP/s"));
+}
+
+TEST_F(CliTest, ExplainGoesFromGraphToAssembly) {
+  ASSERT_EQ(Run({"explain", "abcd"}), 0) << error();
+  size_t last = 0;
+  for (const char* part : {"the graph", "the partition", "time per kernel", "schedule of quick",
+                           "source of quick", "assembly of quick", "schedule of slow"}) {
+    const size_t found = out().find(part);
+    ASSERT_NE(found, std::string::npos) << part;
+    EXPECT_GT(found, last) << part;
+    last = found;
+  }
+}
+
+TEST_F(CliTest, ExplainOneKernel) {
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("assembly of slow"));
+  EXPECT_THAT(out(), Not(HasSubstr("quick")));
+  EXPECT_EQ(Run({"explain", "train_step", "--kernel", "none"}), 1);
+  EXPECT_THAT(error(), HasSubstr("has no kernel none"));
+}
+
+TEST_F(CliTest, ExplainSummaryHasNoCode) {
+  ASSERT_EQ(Run({"explain", "train_step", "--summary"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("the partition"));
+  EXPECT_THAT(out(), Not(HasSubstr("source of")));
+}
+
+TEST_F(CliTest, AnUnknownProgramIsNamedBesideThoseThereAre) {
+  EXPECT_EQ(Run({"explain", "nothing"}), 1);
+  EXPECT_THAT(error(),
+              HasSubstr("there is no program nothing; the daemon has abcdef012345 (train_step)"));
+}
+
+TEST_F(CliTest, Cache) {
+  ASSERT_EQ(Run({"cache"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("42 in 1.00 MiB"));
+  ASSERT_EQ(Run({"cache", "clear"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("deleted 42 kernels"));
+  EXPECT_EQ(Run({"cache", "burn"}), 2);
+}
+
+TEST_F(CliTest, WrongUsageIsTwoAndHelpIsZero) {
+  EXPECT_EQ(Run({}), 2);
+  EXPECT_EQ(Run({"fly"}), 2);
+  EXPECT_THAT(error(), HasSubstr("there is no command fly"));
+  EXPECT_EQ(Run({"devices", "extra"}), 2);
+  EXPECT_THAT(error(), HasSubstr("unexpected: extra"));
+  for (const Command& command : AllCommands()) {
+    EXPECT_EQ(Run({std::string(command.name), "--help"}), 0);
+    EXPECT_THAT(out(), HasSubstr("usage: kiln " + std::string(command.name)));
+  }
+}
+
+TEST(Cli, NoDaemonSaysWhereItLookedAndWhatToDo) {
+  std::ostringstream out, error;
+  EXPECT_EQ(Main({"devices", "--address", "unix:/nowhere/kilnd.sock"}, out, error), 1);
+  EXPECT_THAT(error.str(), HasSubstr("no kilnd answers at unix:/nowhere/kilnd.sock"));
+  EXPECT_THAT(error.str(), HasSubstr("Start one with `kilnd`"));
+}
+
+TEST(FindProgramTest, SeveralDigestsAreAmbiguous) {
+  v1::ListProgramsResponse programs;
+  programs.add_programs()->set_digest("aa1");
+  programs.add_programs()->set_digest("aa2");
+  EXPECT_EQ(FindProgram(programs, "aa").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(*FindProgram(programs, "aa2"), "aa2");
+}
+
+TEST(FindProgramTest, TheNewestOfAName) {
+  v1::ListProgramsResponse programs;
+  for (int age : {3, 9, 5}) {
+    v1::Program* program = programs.add_programs();
+    program->set_digest(absl::StrCat("d", age));
+    program->set_name("step");
+    program->mutable_compiled()->set_seconds(age);
+  }
+  EXPECT_EQ(*FindProgram(programs, "step"), "d9");
+}
+
+TEST(Format, Quantities) {
+  EXPECT_EQ(Bytes(12), "12 B");
+  EXPECT_EQ(Bytes(1536), "1.50 KiB");
+  EXPECT_EQ(Bytes(123ull << 20), "123 MiB");
+  EXPECT_EQ(Duration(0), "-");
+  EXPECT_EQ(Duration(8.3e-7), "830 ns");
+  EXPECT_EQ(Duration(12.34e-6), "12.3 µs");
+  EXPECT_EQ(Duration(90), "90.0 s");
+  EXPECT_EQ(Duration(600), "10 min");
+  EXPECT_EQ(Rate(2e9, 0.5, "FLOP"), "4.00 GFLOP/s");
+  EXPECT_EQ(Rate(2e9, 0, "FLOP"), "-");
+}
+
+TEST(TableTest, ColumnsAlignByCharactersNotBytes) {
+  Table table({"name", ">time"});
+  table.Add({"a", "12 µs"});
+  table.Add({"long", "1 s"});
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "NAME   TIME\na     12 µs\nlong    1 s\n");
+}
+
+}  // namespace
+}  // namespace kiln::cli

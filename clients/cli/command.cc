@@ -1,0 +1,40 @@
+#include "clients/cli/command.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "clients/cpp/status.h"
+
+namespace kiln::cli {
+
+absl::Status Invocation::Check(const grpc::Status& status) const {
+  return client::FromGrpc(status, address);
+}
+
+absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  auto status = google::protobuf::util::MessageToJsonString(answer, &text, options);
+  if (!status.ok())
+    return absl::InternalError(absl::StrCat("cannot print as JSON: ", status.ToString()));
+  out << text;
+  return absl::OkStatus();
+}
+
+absl::Status Invocation::ExpectNoArguments() const {
+  if (arguments.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("unexpected: ", absl::StrJoin(arguments, " ")));
+}
+
+void SetDeadline(grpc::ClientContext& context) {
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
+}
+
+}  // namespace kiln::cli

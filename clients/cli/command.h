@@ -1,0 +1,68 @@
+// What every subcommand of `kiln` gets and is.
+#ifndef KILN_CLIENTS_CLI_COMMAND_H_
+#define KILN_CLIENTS_CLI_COMMAND_H_
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace google::protobuf {
+class Message;
+}
+namespace grpc {
+class Channel;
+class ClientContext;
+class Status;
+}  // namespace grpc
+
+namespace kiln::cli {
+
+struct Invocation {
+  std::vector<std::string>
+      arguments;  // what follows the subcommand, without the options every command has
+  bool json =
+      false;  // print the daemon's answer as JSON (Protocol Buffers' mapping) and nothing else
+  std::string address;
+  std::shared_ptr<grpc::Channel> channel;
+  std::ostream& out;
+
+  // A failed call as a status that says what to do.
+  absl::Status Check(const grpc::Status& status) const;
+  // Prints an answer as JSON.
+  absl::Status PrintJson(const google::protobuf::Message& answer) const;
+  // INVALID_ARGUMENT if there are arguments the command does not know.
+  absl::Status ExpectNoArguments() const;
+};
+
+// Bounds a call to ten seconds, so that a daemon that hangs is noticed.
+void SetDeadline(grpc::ClientContext& context);
+
+struct Command {
+  std::string_view name;
+  std::string_view arguments;  // for the usage line
+  std::string_view summary;
+  std::string_view help;  // lines about arguments and columns; may be empty
+  absl::Status (*run)(Invocation&);
+};
+
+absl::Status RunDevices(Invocation& invocation);
+absl::Status RunSessions(Invocation& invocation);
+absl::Status RunPrograms(Invocation& invocation);
+absl::Status RunKernels(Invocation& invocation);
+absl::Status RunExplain(Invocation& invocation);
+absl::Status RunCache(Invocation& invocation);
+
+absl::Span<const Command> AllCommands();
+
+// The whole program but for the process: parses `arguments` (without the program's name), runs,
+// prints to `out` and `error`. Returns the exit status: 0, 1 for a failure, 2 for wrong usage.
+int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostream& error);
+
+}  // namespace kiln::cli
+
+#endif  // KILN_CLIENTS_CLI_COMMAND_H_

@@ -1,0 +1,50 @@
+// kiln devices
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/str_cat.h"
+#include "clients/cli/command.h"
+#include "clients/cli/format.h"
+#include "clients/cli/table.h"
+#include "kiln/v1/device.grpc.pb.h"
+
+namespace kiln::cli {
+namespace {
+
+std::string Health(const v1::Device& device) {
+  switch (device.health()) {
+    case v1::Device::HEALTHY:
+      return "healthy";
+    case v1::Device::DRAINING:
+      return "draining";
+    case v1::Device::FAILED:
+      return absl::StrCat("failed: ", device.health_message());
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace
+
+absl::Status RunDevices(Invocation& invocation) {
+  if (absl::Status status = invocation.ExpectNoArguments(); !status.ok()) return status;
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::ListDevicesResponse answer;
+  auto stub = v1::DeviceService::NewStub(invocation.channel);
+  if (absl::Status status = invocation.Check(stub->ListDevices(&context, {}, &answer));
+      !status.ok())
+    return status;
+  if (invocation.json) return invocation.PrintJson(answer);
+
+  Table table(
+      {"device", "model", "target", ">units", ">memory used", ">of", ">queue", ">load", "health"});
+  for (const v1::Device& device : answer.devices()) {
+    table.Add({device.name(), device.model(), device.target(), absl::StrCat(device.compute_units()),
+               Bytes(device.memory_used_bytes()), Bytes(device.memory_total_bytes()),
+               absl::StrCat(device.queue_length()), Percent(device.utilization()), Health(device)});
+  }
+  table.Print(invocation.out);
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,147 @@
+// kiln explain PROGRAM: graph, fused kernels, schedules, source, assembly and times.
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "clients/cli/command.h"
+#include "clients/cli/find_program.h"
+#include "clients/cli/format.h"
+#include "clients/cli/kernel_table.h"
+#include "clients/cli/table.h"
+#include "kiln/v1/program.grpc.pb.h"
+
+namespace kiln::cli {
+namespace {
+
+struct ExplainOptions {
+  std::string program;
+  std::string kernel;  // empty: all
+  bool summary = false;
+};
+
+absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) {
+  ExplainOptions options;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--summary") {
+      options.summary = true;
+    } else if (arguments[i] == "--kernel") {
+      if (++i == arguments.size())
+        return absl::InvalidArgumentError("--kernel needs a kernel's name, digest or number");
+      options.kernel = arguments[i];
+    } else if (absl::StartsWith(arguments[i], "-")) {
+      return absl::InvalidArgumentError(absl::StrCat("unknown option ", arguments[i]));
+    } else if (options.program.empty()) {
+      options.program = arguments[i];
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("expected one program, but found also ", arguments[i]));
+    }
+  }
+  if (options.program.empty())
+    return absl::InvalidArgumentError("expected a program; `kiln programs` lists them");
+  return options;
+}
+
+void PrintSection(const std::string& title, const std::string& text, std::ostream& out) {
+  if (text.empty()) return;
+  out << "\n== " << title << '\n' << text;
+  if (text.back() != '\n') out << '\n';
+}
+
+void PrintProgram(const v1::Program& program, std::ostream& out) {
+  out << "program   " << program.digest() << '\n'
+      << "name      " << program.name() << '\n'
+      << "device    " << program.device() << '\n'
+      << "kernels   " << program.kernels() << " launches of " << program.distinct_kernels()
+      << " kernels, " << program.kernels_from_cache() << " from the cache; compiled in "
+      << Duration(program.compile_seconds()) << '\n'
+      << "arena     " << Bytes(program.arena_bytes()) << " ("
+      << Bytes(program.arena_bytes_without_reuse()) << " without reuse)\n"
+      << "runs      " << program.runs() << ", " << Duration(program.device_seconds())
+      << " on the device\n";
+}
+
+void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassTime>& passes,
+                 std::ostream& out) {
+  if (passes.empty()) return;
+  out << "\n== passes\n";
+  Table table({"pass", ">time"});
+  for (const v1::PassTime& pass : passes) table.Add({pass.pass(), Duration(pass.seconds())});
+  table.Print(out);
+}
+
+void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
+  const std::string title = absl::StrCat("kernel ", number, " ", kernel.name());
+  out << "\n==== " << title << ": " << kernel.launches() << " launches, "
+      << Duration(kernel.seconds_mean()) << " each (" << kernel.samples() << " timed, best "
+      << Duration(kernel.seconds_min()) << "), " << kernel.flops() << " FLOP, "
+      << Bytes(kernel.bytes()) << '\n';
+  PrintSection(title + ": loops", kernel.ir(), out);
+  PrintSection(title + ": schedule", kernel.schedule(), out);
+  PrintSection(title + ": source", kernel.source(), out);
+  PrintSection(title + ": assembly", kernel.assembly(), out);
+}
+
+bool IsWanted(int number, const v1::Kernel& kernel, const std::string& wanted) {
+  return wanted.empty() || wanted == absl::StrCat(number) || wanted == kernel.name() ||
+         (wanted.size() >= 4 && absl::StartsWith(kernel.digest(), wanted));
+}
+
+absl::Status PrintKernelsCode(const v1::ExplainProgramResponse& answer, const std::string& wanted,
+                              std::ostream& out) {
+  bool found = false;
+  for (int i = 0; i < answer.kernels_size(); ++i) {
+    if (!IsWanted(i + 1, answer.kernels(i), wanted)) continue;
+    PrintKernel(i + 1, answer.kernels(i), out);
+    found = true;
+  }
+  if (found || answer.kernels().empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat("the program has no kernel ", wanted, "; `kiln explain ",
+                                          ShortDigest(answer.program().digest()),
+                                          " --summary` lists them"));
+}
+
+absl::StatusOr<v1::ExplainProgramResponse> Fetch(const Invocation& invocation,
+                                                 const ExplainOptions& options) {
+  absl::StatusOr<v1::ListProgramsResponse> programs = ListPrograms(invocation);
+  if (!programs.ok()) return programs.status();
+  absl::StatusOr<std::string> digest = FindProgram(*programs, options.program);
+  if (!digest.ok()) return digest.status();
+  v1::ExplainProgramRequest request;
+  request.set_digest(*digest);
+  request.set_with_assembly(!options.summary);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::ExplainProgramResponse answer;
+  auto stub = v1::ProgramService::NewStub(invocation.channel);
+  if (absl::Status status = invocation.Check(stub->ExplainProgram(&context, request, &answer));
+      !status.ok())
+    return status;
+  return answer;
+}
+
+}  // namespace
+
+absl::Status RunExplain(Invocation& invocation) {
+  absl::StatusOr<ExplainOptions> options = Parse(invocation.arguments);
+  if (!options.ok()) return options.status();
+  absl::StatusOr<v1::ExplainProgramResponse> answer = Fetch(invocation, *options);
+  if (!answer.ok()) return answer.status();
+  if (invocation.json) return invocation.PrintJson(*answer);
+
+  std::ostream& out = invocation.out;
+  if (options->kernel.empty()) {
+    PrintProgram(answer->program(), out);
+    PrintPasses(answer->passes(), out);
+    PrintSection("graph", answer->graph(), out);
+    PrintSection("fused kernels", answer->partition(), out);
+    PrintSection("queue", answer->queue(), out);
+    out << "\n== time per kernel\n";
+    PrintKernels(answer->kernels(), out);
+  }
+  if (options->summary) return absl::OkStatus();
+  return PrintKernelsCode(*answer, options->kernel, out);
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,51 @@
+#include "clients/cli/format.h"
+
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace kiln::cli {
+namespace {
+
+// Three significant digits below 1000.
+std::string Digits(double value) {
+  if (value < 10) return absl::StrFormat("%.2f", value);
+  if (value < 100) return absl::StrFormat("%.1f", value);
+  return absl::StrFormat("%.0f", value);
+}
+
+}  // namespace
+
+std::string Bytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return absl::StrCat(Digits(value), " ", kUnits[unit]);
+}
+
+std::string Duration(double seconds) {
+  if (seconds <= 0) return "-";
+  if (seconds < 1e-6) return absl::StrFormat("%.0f ns", seconds * 1e9);
+  if (seconds < 1e-3) return Digits(seconds * 1e6) + " µs";
+  if (seconds < 1) return Digits(seconds * 1e3) + " ms";
+  if (seconds < 120) return Digits(seconds) + " s";
+  if (seconds < 7200) return absl::StrFormat("%.0f min", seconds / 60);
+  return absl::StrFormat("%.0f h", seconds / 3600);
+}
+
+std::string Rate(double amount, double seconds, const std::string& unit) {
+  if (seconds <= 0 || amount <= 0) return "-";
+  return absl::StrCat(Digits(amount / seconds / 1e9), " G", unit, "/s");
+}
+
+std::string Percent(double share) { return absl::StrFormat("%.0f%%", share * 100); }
+
+std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
+
+}  // namespace kiln::cli

@@ -1,0 +1,23 @@
+// Quantities as people read them.
+#ifndef KILN_CLIENTS_CLI_FORMAT_H_
+#define KILN_CLIENTS_CLI_FORMAT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace kiln::cli {
+
+// "0 B", "1.5 KiB", "12 MiB": binary units, two or three digits.
+std::string Bytes(uint64_t bytes);
+// "830 ns", "1.25 µs", "12.3 ms", "4.10 s", "2 min", "3 h"; "-" for zero, which means not measured.
+std::string Duration(double seconds);
+// "12.3 GFLOP/s" style: `amount` of `unit` in `seconds`; "-" where nothing was measured.
+std::string Rate(double amount, double seconds, const std::string& unit);
+// 0 to 1 as "42%".
+std::string Percent(double share);
+// The first twelve characters of a digest: enough to name it.
+std::string ShortDigest(const std::string& digest);
+
+}  // namespace kiln::cli
+
+#endif  // KILN_CLIENTS_CLI_FORMAT_H_

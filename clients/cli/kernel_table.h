@@ -1,0 +1,20 @@
+// The table of kernels that `kiln kernels` and `kiln explain` show.
+#ifndef KILN_CLIENTS_CLI_KERNEL_TABLE_H_
+#define KILN_CLIENTS_CLI_KERNEL_TABLE_H_
+
+#include <ostream>
+
+#include "google/protobuf/repeated_ptr_field.h"
+#include "kiln/v1/program.pb.h"
+
+namespace kiln::cli {
+
+// Seconds that all launches of the kernel take in one run of its program; 0 if it was never timed.
+double SecondsPerRun(const v1::Kernel& kernel);
+
+// One row a kernel, numbered from 1 in the order given, with its share of the time of all.
+void PrintKernels(const google::protobuf::RepeatedPtrField<v1::Kernel>& kernels, std::ostream& out);
+
+}  // namespace kiln::cli
+
+#endif  // KILN_CLIENTS_CLI_KERNEL_TABLE_H_

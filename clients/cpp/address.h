@@ -1,0 +1,27 @@
+// Where a daemon is found when nobody says.
+#ifndef KILN_CLIENTS_CPP_ADDRESS_H_
+#define KILN_CLIENTS_CPP_ADDRESS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace kiln::client {
+
+// What the rule looks at, handed in so that tests need no environment.
+struct Surroundings {
+  std::function<std::optional<std::string>(const std::string& name)> environment;
+  std::function<bool(const std::string& path)> exists;
+  unsigned user_id = 0;
+};
+Surroundings ProcessSurroundings();
+
+// The daemon's address in gRPC's form ("unix:/path" or "host:port"): `given` if it is not empty,
+// else $KILN_ADDRESS, else the socket in $XDG_RUNTIME_DIR/kiln/kilnd.sock or
+// /tmp/kiln-$UID/kilnd.sock if there is one, else 127.0.0.1:7433. A path ("/run/kilnd.sock") is
+// taken as a socket.
+std::string FindAddress(const std::string& given, const Surroundings& surroundings);
+
+}  // namespace kiln::client
+
+#endif  // KILN_CLIENTS_CPP_ADDRESS_H_

@@ -1,0 +1,44 @@
+#include "clients/cpp/address.h"
+
+#include <map>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace kiln::client {
+namespace {
+
+Surroundings Fake(std::map<std::string, std::string> variables, std::set<std::string> files) {
+  return {.environment = [variables](const std::string& name) -> std::optional<std::string> {
+            auto found = variables.find(name);
+            if (found == variables.end()) return std::nullopt;
+            return found->second;
+          },
+          .exists = [files](const std::string& path) { return files.contains(path); },
+          .user_id = 1000};
+}
+
+TEST(FindAddress, WhatIsGivenComesFirst) {
+  auto surroundings = Fake({{"KILN_ADDRESS", "unix:/a.sock"}}, {"/tmp/kiln-1000/kilnd.sock"});
+  EXPECT_EQ(FindAddress("box:7433", surroundings), "box:7433");
+  EXPECT_EQ(FindAddress("/b.sock", surroundings), "unix:/b.sock");
+  EXPECT_EQ(FindAddress("", surroundings), "unix:/a.sock");
+}
+
+TEST(FindAddress, SocketOfTheRuntimeFolder) {
+  auto surroundings =
+      Fake({{"XDG_RUNTIME_DIR", "/run/user/1000"}}, {"/run/user/1000/kiln/kilnd.sock"});
+  EXPECT_EQ(FindAddress("", surroundings), "unix:/run/user/1000/kiln/kilnd.sock");
+}
+
+TEST(FindAddress, SocketOfTheTemporaryFolder) {
+  EXPECT_EQ(FindAddress("", Fake({}, {"/tmp/kiln-1000/kilnd.sock"})),
+            "unix:/tmp/kiln-1000/kilnd.sock");
+}
+
+TEST(FindAddress, LoopbackPortWhereThereIsNoSocket) {
+  EXPECT_EQ(FindAddress("", Fake({}, {})), "127.0.0.1:7433");
+}
+
+}  // namespace
+}  // namespace kiln::client

@@ -1,0 +1,38 @@
+// Bulk data in chunks, through BlobService.
+#ifndef KILN_CLIENTS_CPP_BLOBS_H_
+#define KILN_CLIENTS_CPP_BLOBS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "kiln/v1/blob.grpc.pb.h"
+
+namespace kiln::client {
+
+// What a session's transfers have in common. Stateless, so calls may run at once.
+class Blobs {
+ public:
+  // `chunk_bytes` as the daemon asked for when the session opened.
+  Blobs(v1::BlobService::StubInterface& stub, std::string session_id, std::string address,
+        uint64_t chunk_bytes);
+
+  // Sends `data` under a name private to the session.
+  absl::Status Upload(const std::string& blob, absl::Span<const char> data) const;
+  absl::Status Delete(const std::string& blob) const;
+  // A buffer's bytes, once its value is there. Waits first until the daemon has received the
+  // operation `after_sequence`.
+  absl::StatusOr<std::string> Download(uint64_t handle, uint64_t after_sequence) const;
+
+ private:
+  v1::BlobService::StubInterface& stub_;
+  const std::string session_id_;
+  const std::string address_;
+  const uint64_t chunk_bytes_;
+};
+
+}  // namespace kiln::client
+
+#endif  // KILN_CLIENTS_CPP_BLOBS_H_

@@ -1,0 +1,268 @@
+#include "clients/cpp/kiln/client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "clients/cpp/address.h"
+#include "clients/cpp/blobs.h"
+#include "clients/cpp/status.h"
+#include "clients/cpp/stream.h"
+#include "kiln/v1/graph.pb.h"
+
+namespace kiln {
+namespace {
+
+constexpr uint32_t kOpSetVersion = 1;
+constexpr uint64_t kDefaultChunkBytes = 1 << 20;
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  // After a lost connection the first attempts should come quickly.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInterface& stub,
+                                                    const ConnectOptions& options,
+                                                    const std::string& address) {
+  v1::OpenSessionRequest request;
+  request.mutable_client()->set_name("kiln-cpp");
+  request.mutable_client()->set_version(KILN_VERSION);
+  request.mutable_client()->set_op_set_version(kOpSetVersion);
+  request.mutable_client()->set_description(options.description);
+  request.set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(options.lease)));
+  request.set_device(options.device);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
+  v1::OpenSessionResponse answer;
+  if (absl::Status status = client::FromGrpc(stub.OpenSession(&context, request, &answer), address);
+      !status.ok())
+    return status;
+  if (answer.chunk_bytes() == 0) answer.set_chunk_bytes(kDefaultChunkBytes);
+  return answer;
+}
+
+// Everything a session's handles need; they keep a weak reference, so that they may outlive the
+// client.
+struct Core {
+  Core(std::shared_ptr<grpc::Channel> channel, const v1::OpenSessionResponse& opened,
+       const std::string& address)
+      : sessions(v1::SessionService::NewStub(channel)),
+        blob_service(v1::BlobService::NewStub(channel)),
+        info(opened),
+        blobs(*blob_service, opened.session_id(), address, opened.chunk_bytes()),
+        stream(*sessions, opened.session_id(), address, absl::Seconds(opened.lease_seconds())) {}
+
+  std::unique_ptr<v1::SessionService::Stub> sessions;
+  std::unique_ptr<v1::BlobService::Stub> blob_service;
+  const v1::OpenSessionResponse info;
+  client::Blobs blobs;
+  std::atomic<uint64_t> next_number{1};  // of handles, programs and blobs alike
+  client::OperationStream stream;        // last: its thread uses what stands above
+};
+
+void Ignore(absl::StatusOr<v1::Result>) {}
+
+}  // namespace
+
+// Tensors and programs end with their last copy.
+struct Tensor::Handle {
+  Handle(std::weak_ptr<Core> core, uint64_t number) : core(std::move(core)), number(number) {}
+  ~Handle() {
+    auto alive = core.lock();
+    if (alive == nullptr) return;
+    v1::ConnectRequest request;
+    request.mutable_release()->add_handles(number);
+    alive->stream.Send(std::move(request), Ignore);
+  }
+  const std::weak_ptr<Core> core;
+  const uint64_t number;
+};
+
+struct Program::Handle {
+  Handle(std::weak_ptr<Core> core, uint64_t number, int inputs, int outputs, std::string name)
+      : core(std::move(core)),
+        number(number),
+        inputs(inputs),
+        outputs(outputs),
+        name(std::move(name)) {}
+  ~Handle() {
+    auto alive = core.lock();
+    if (alive == nullptr) return;
+    v1::ConnectRequest request;
+    request.mutable_release_program()->set_program(number);
+    alive->stream.Send(std::move(request), Ignore);
+  }
+  const std::weak_ptr<Core> core;
+  const uint64_t number;
+  const int inputs;
+  const int outputs;
+  const std::string name;
+};
+
+uint64_t Tensor::handle() const { return handle_->number; }
+
+struct Client::Impl {
+  std::shared_ptr<Core> core;
+};
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& options) {
+  const std::string address = client::FindAddress(options.address, client::ProcessSurroundings());
+  auto channel = OpenChannel(address);
+  auto stub = v1::SessionService::NewStub(channel);
+  absl::StatusOr<v1::OpenSessionResponse> opened = OpenSession(*stub, options, address);
+  if (!opened.ok()) return opened.status();
+  auto impl = std::make_unique<Impl>();
+  impl->core = std::make_shared<Core>(channel, *opened, address);
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+Client::~Client() {
+  v1::CloseSessionRequest request;
+  request.set_session_id(impl_->core->info.session_id());
+  v1::CloseSessionResponse answer;
+  grpc::ClientContext context;
+  // A daemon that does not answer ends the session by itself when the lease runs out.
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  impl_->core->sessions->CloseSession(&context, request, &answer).ok();
+}
+
+const std::string& Client::session() const { return impl_->core->info.name(); }
+const std::string& Client::device() const { return impl_->core->info.device(); }
+
+absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
+                                      absl::Span<const char> data) {
+  int64_t expected = SizeOf(dtype);
+  for (int64_t size : shape) expected *= size;
+  if (expected != static_cast<int64_t>(data.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape and dtype need ", expected, " bytes, but the data has ", data.size()));
+  }
+  Core& core = *impl_->core;
+  const uint64_t handle = core.next_number++;
+  v1::ConnectRequest request;
+  v1::Write* write = request.mutable_write();
+  write->set_handle(handle);
+  write->set_dtype(static_cast<v1::DType>(dtype));
+  for (int64_t size : shape) write->add_shape(size);
+  const Tensor tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
+  if (data.size() <= core.info.chunk_bytes()) {
+    write->set_data(data.data(), data.size());
+    core.stream.Send(std::move(request), Ignore);
+    return tensor;
+  }
+  const std::string blob = absl::StrCat("tensor-", handle);
+  if (absl::Status status = core.blobs.Upload(blob, data); !status.ok()) return status;
+  write->set_blob(blob);
+  Future<v1::Result>::Promise written;
+  core.stream.Send(std::move(request), [written](absl::StatusOr<v1::Result> result) {
+    written.Set(std::move(result));
+  });
+  // The buffer has its own copy once it is written; until then the blob must stay.
+  if (absl::StatusOr<v1::Result> result = written.future().Get(); !result.ok())
+    return result.status();
+  if (absl::Status status = core.blobs.Delete(blob); !status.ok()) return status;
+  return tensor;
+}
+
+absl::StatusOr<Program> Client::Define(const absl::StatusOr<Graph>& graph, std::string name) {
+  if (!graph.ok()) return graph.status();
+  Core& core = *impl_->core;
+  const uint64_t number = core.next_number++;
+  v1::ConnectRequest request;
+  v1::DefineProgram* define = request.mutable_define_program();
+  define->set_program(number);
+  *define->mutable_graph() = graph->proto();
+  define->set_name(name);
+  Future<std::string>::Promise digest;
+  core.stream.Send(std::move(request), [digest](absl::StatusOr<v1::Result> result) {
+    if (result.ok()) {
+      digest.Set(result->digest());
+    } else {
+      digest.Set(result.status());
+    }
+  });
+  return Program(std::make_shared<Program::Handle>(impl_->core, number, graph->num_inputs(),
+                                                   graph->num_outputs(), std::move(name)),
+                 digest.future());
+}
+
+absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const Tensor> inputs,
+                                      const RunOptions& options) {
+  const Program::Handle& handle = *program.handle_;
+  if (static_cast<int>(inputs.size()) != handle.inputs) {
+    return absl::InvalidArgumentError(absl::StrCat("program ", handle.name, " has ", handle.inputs,
+                                                   " inputs, but was given ", inputs.size()));
+  }
+  Core& core = *impl_->core;
+  v1::ConnectRequest request;
+  v1::Run* run = request.mutable_run();
+  run->set_program(handle.number);
+  run->set_report_time(options.report_time);
+  for (const auto& [name, value] : options.bindings) (*run->mutable_bindings())[name] = value;
+  for (const Tensor& input : inputs) run->add_inputs(input.handle());
+  std::vector<Tensor> outputs;
+  for (int i = 0; i < handle.outputs; ++i) {
+    const uint64_t number = core.next_number++;
+    run->add_outputs(number);
+    outputs.push_back(Tensor(std::make_shared<Tensor::Handle>(impl_->core, number)));
+  }
+  Future<RunReport>::Promise done;
+  core.stream.Send(std::move(request), [done](absl::StatusOr<v1::Result> result) {
+    if (result.ok()) {
+      done.Set(RunReport{.device_seconds = result->device_seconds()});
+    } else {
+      done.Set(result.status());
+    }
+  });
+  return RunResult{.outputs = std::move(outputs), .done = done.future()};
+}
+
+absl::StatusOr<std::string> Client::DownloadBytes(const Tensor& tensor) {
+  Core& core = *impl_->core;
+  return core.blobs.Download(tensor.handle(), core.stream.last_sequence());
+}
+
+Future<std::string> Client::Read(const Tensor& tensor) {
+  v1::ConnectRequest request;
+  request.mutable_read()->set_handle(tensor.handle());
+  Future<std::string>::Promise bytes;
+  impl_->core->stream.Send(std::move(request), [bytes](absl::StatusOr<v1::Result> result) {
+    if (result.ok()) {
+      bytes.Set(std::move(*result->mutable_data()));
+    } else {
+      bytes.Set(result.status());
+    }
+  });
+  return bytes.future();
+}
+
+absl::Status Client::Barrier() {
+  v1::ConnectRequest request;
+  request.mutable_barrier();
+  Future<v1::Result>::Promise reached;
+  impl_->core->stream.Send(std::move(request), [reached](absl::StatusOr<v1::Result> result) {
+    reached.Set(std::move(result));
+  });
+  return reached.future().Get().status();
+}
+
+std::string ErrorReason(const absl::Status& status) {
+  auto payload = status.GetPayload(client::kErrorInfoType);
+  v1::ErrorInfo info;
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
+  return info.reason();
+}
+
+}  // namespace kiln

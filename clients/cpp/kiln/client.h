@@ -1,0 +1,376 @@
+// The C++ client of kilnd: connect, upload, build a graph, run it, download. This header is the
+// whole public API.
+//
+//   auto client = *kiln::Client::Connect();
+//   kiln::GraphBuilder builder;
+//   kiln::Value x = builder.Input(kiln::DType::kFloat32, {2, 3});
+//   builder.Output(builder.Sum(builder.Mul(x, x), {}));
+//   auto program = *client->Define(builder.Build(), "sum_of_squares");
+//   auto tensor = *client->Upload<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+//   auto run = *client->Run(program, {tensor});
+//   std::vector<float> result = *client->Download<float>(run.outputs[0]);   // {91}
+//
+// Nothing here throws. What the daemon refuses comes as the absl::Status of the operation or of
+// what depends on it, with the daemon's message; ErrorReason gives its constant name
+// ("SHAPE_MISMATCH").
+//
+// Only Download, Future::Get and Client::Connect wait for the daemon. Everything else puts a
+// message on an ordered stream and returns, so that many runs are in flight. A lost connection is
+// taken up again, without running anything twice, for as long as the session's lease lasts.
+#ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
+#define KILN_CLIENTS_CPP_KILN_CLIENT_H_
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace kiln {
+
+namespace v1 {
+class Graph;
+}
+
+// Element types; values equal kiln.v1.DType.
+enum class DType : uint8_t {
+  kUnspecified = 0,
+  kBool = 1,
+  kInt8 = 2,
+  kInt16 = 3,
+  kInt32 = 4,
+  kInt64 = 5,
+  kUInt8 = 6,
+  kUInt16 = 7,
+  kUInt32 = 8,
+  kUInt64 = 9,
+  kFloat16 = 10,
+  kBFloat16 = 11,
+  kFloat32 = 12,
+  kFloat64 = 13,
+  kFloat8E4M3 = 14,
+  kFloat8E5M2 = 15,
+};
+// Bytes of one element; 0 for kUnspecified.
+int SizeOf(DType dtype);
+
+// The DType of a C++ type: kDTypeOf<float> is kFloat32. kUnspecified for types that have none.
+template <typename T>
+inline constexpr DType kDTypeOf = std::is_same_v<T, bool>       ? DType::kBool
+                                  : std::is_same_v<T, int8_t>   ? DType::kInt8
+                                  : std::is_same_v<T, int16_t>  ? DType::kInt16
+                                  : std::is_same_v<T, int32_t>  ? DType::kInt32
+                                  : std::is_same_v<T, int64_t>  ? DType::kInt64
+                                  : std::is_same_v<T, uint8_t>  ? DType::kUInt8
+                                  : std::is_same_v<T, uint16_t> ? DType::kUInt16
+                                  : std::is_same_v<T, uint32_t> ? DType::kUInt32
+                                  : std::is_same_v<T, uint64_t> ? DType::kUInt64
+                                  : std::is_same_v<T, float>    ? DType::kFloat32
+                                  : std::is_same_v<T, double>   ? DType::kFloat64
+                                                                : DType::kUnspecified;
+
+// Row-major, outermost first; empty is a scalar.
+using Shape = std::vector<int64_t>;
+
+// One dimension of a graph's input: a size, or the name of a variable that GraphBuilder::Variable
+// declared.
+using Dimension = std::variant<int64_t, std::string>;
+
+// A value that comes later. Copies share it. Thread-safe.
+template <typename T>
+class Future {
+ public:
+  // Where the value is put in: once.
+  class Promise;
+
+  // Waits for the value or the error.
+  absl::StatusOr<T> Get() const { return Get(absl::InfiniteFuture()); }
+  // DEADLINE_EXCEEDED if it is not there by then; it can be asked for again.
+  absl::StatusOr<T> Get(absl::Time deadline) const;
+  bool Ready() const;
+
+ private:
+  struct State {
+    mutable absl::Mutex mutex;
+    absl::StatusOr<T> value ABSL_GUARDED_BY(mutex) = absl::UnknownError("not there yet");
+    bool ready ABSL_GUARDED_BY(mutex) = false;
+  };
+  explicit Future(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+template <typename T>
+class Future<T>::Promise {
+ public:
+  Promise() : state_(std::make_shared<State>()) {}
+  Future<T> future() const { return Future<T>(state_); }
+  void Set(absl::StatusOr<T> value) const {
+    absl::MutexLock lock(&state_->mutex);
+    state_->value = std::move(value);
+    state_->ready = true;
+  }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// A node of the graph that a GraphBuilder builds; small, to be copied.
+struct Value {
+  int32_t node = -1;
+};
+
+using AttributeValue =
+    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<Dimension>>;
+using Attributes = std::map<std::string, AttributeValue>;
+
+// An immutable graph, ready to be sent. Copies share it. Thread-safe.
+class Graph {
+ public:
+  int num_inputs() const { return num_inputs_; }
+  int num_outputs() const { return num_outputs_; }
+  const v1::Graph& proto() const { return *proto_; }
+
+ private:
+  friend class GraphBuilder;
+  std::shared_ptr<const v1::Graph> proto_;
+  int num_inputs_ = 0;
+  int num_outputs_ = 0;
+};
+
+// Builds a graph node by node. The daemon infers and checks shapes; the builder only sees to it
+// that values are its own. The first mistake is kept and comes out of Build. Not thread-safe.
+class GraphBuilder {
+ public:
+  GraphBuilder();
+  ~GraphBuilder();
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  // A variable for dimensions, 1 <= min <= max; each run binds it to a number.
+  void Variable(std::string name, int64_t min, int64_t max);
+  // Inputs are numbered in the order of these calls; Client::Run takes its tensors in that order.
+  Value Input(DType dtype, std::vector<Dimension> shape);
+  // A number, as a scalar that broadcasts.
+  Value Constant(DType dtype, double value);
+
+  // Any op of the daemon's table, by name. `dtype` is needed for sources, cast and bitcast alone.
+  Value AddNode(std::string_view op, absl::Span<const Value> operands,
+                const Attributes& attributes = {}, DType dtype = DType::kUnspecified);
+
+  // Elementwise, with NumPy's broadcasting and the array API's promotion.
+  Value Add(Value a, Value b) { return AddNode("add", {a, b}); }
+  Value Sub(Value a, Value b) { return AddNode("sub", {a, b}); }
+  Value Mul(Value a, Value b) { return AddNode("mul", {a, b}); }
+  Value Div(Value a, Value b) { return AddNode("div", {a, b}); }
+  Value Exp(Value x) { return AddNode("exp", {x}); }
+  Value Log(Value x) { return AddNode("log", {x}); }
+  Value Relu(Value x) { return AddNode("relu", {x}); }
+  Value Cast(Value x, DType dtype) { return AddNode("cast", {x}, {}, dtype); }
+  // Over these axes (negative ones count from the end); no axes: over all.
+  Value Sum(Value x, std::vector<int64_t> axes, bool keepdims = false);
+  Value Mean(Value x, std::vector<int64_t> axes, bool keepdims = false);
+  Value Max(Value x, std::vector<int64_t> axes, bool keepdims = false);
+  Value Softmax(Value x, int64_t axis = -1) { return AddNode("softmax", {x}, {{"axis", axis}}); }
+  Value Matmul(Value a, Value b) { return AddNode("matmul", {a, b}); }
+  Value Reshape(Value x, std::vector<Dimension> shape) {
+    return AddNode("reshape", {x}, {{"shape", std::move(shape)}});
+  }
+  Value Permute(Value x, std::vector<int64_t> axes) {
+    return AddNode("permute", {x}, {{"axes", std::move(axes)}});
+  }
+  // The derivative of the scalar `y` by `x`, in x's shape; the daemon differentiates.
+  Value Gradient(Value y, Value x) { return AddNode("gradient", {y, x}); }
+
+  // Outputs are numbered in the order of these calls.
+  void Output(Value value);
+  // After a run, the tensor bound to `input` holds `value` instead. All reads of the run see the
+  // old value.
+  void Update(Value input, Value value);
+
+  // The graph so far, or the first mistake.
+  absl::StatusOr<Graph> Build() const;
+
+ private:
+  bool Check(Value value, std::string_view where);
+  void Fail(absl::Status status);
+
+  std::unique_ptr<v1::Graph> proto_;
+  absl::Status status_;
+  std::vector<Value> inputs_;
+};
+
+class Client;
+
+// A buffer on the daemon. Copies share it; the buffer is released when the last one goes.
+// Thread-safe.
+class Tensor {
+ public:
+  uint64_t handle() const;
+
+ private:
+  friend class Client;
+  struct Handle;
+  explicit Tensor(std::shared_ptr<Handle> handle) : handle_(std::move(handle)) {}
+  std::shared_ptr<Handle> handle_;
+};
+
+// A graph that the daemon knows. Copies share it; released when the last one goes. Thread-safe.
+class Program {
+ public:
+  // The name under which `kiln explain` knows it; waits for the daemon's checks, and gives their
+  // error.
+  absl::StatusOr<std::string> digest() const { return digest_.Get(); }
+
+ private:
+  friend class Client;
+  struct Handle;
+  Program(std::shared_ptr<Handle> handle, Future<std::string> digest)
+      : handle_(std::move(handle)), digest_(std::move(digest)) {}
+  std::shared_ptr<Handle> handle_;
+  Future<std::string> digest_;
+};
+
+struct RunOptions {
+  // Values of the graph's variables.
+  std::map<std::string, int64_t> bindings = {};
+  // Have the daemon report how long the program ran on the device.
+  bool report_time = false;
+};
+
+struct RunReport {
+  double device_seconds = 0;  // with RunOptions::report_time
+};
+
+struct RunResult {
+  std::vector<Tensor> outputs;  // by the graph's outputs; they may be used at once
+  Future<RunReport> done;       // or why the run failed
+};
+
+struct ConnectOptions {
+  // "unix:/path", "/path" or "host:port". Empty: $KILN_ADDRESS, else the local daemon's socket,
+  // else 127.0.0.1:7433.
+  std::string address = {};
+  // The device that programs run on, for example "cpu:0". Empty: the daemon chooses.
+  std::string device = {};
+  // Shown to other users of the box, for example "ann@laptop train".
+  std::string description = {};
+  // How long the session outlives a lost connection. Zero: the daemon's default.
+  absl::Duration lease = absl::ZeroDuration();
+  // How long Connect waits for the daemon.
+  absl::Duration timeout = absl::Seconds(10);
+};
+
+// A session on a daemon. Thread-safe: operations of one thread take effect in its order. Tensors
+// and programs may outlive the client; they are then of no use.
+class Client {
+ public:
+  // UNAVAILABLE if no daemon answers there, with what to do.
+  static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options = {});
+  // Ends the session: the daemon frees what it holds. Futures that are still open fail with
+  // CANCELLED.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // The session's public name ("s12"), and the device its programs run on.
+  const std::string& session() const;
+  const std::string& device() const;
+
+  // Makes a tensor of `data`, row-major and little-endian. INVALID_ARGUMENT if its size is not that
+  // of shape and dtype. `data` has been copied or sent when this returns.
+  absl::StatusOr<Tensor> Upload(DType dtype, const Shape& shape, absl::Span<const char> data);
+  template <typename T>
+  absl::StatusOr<Tensor> Upload(const Shape& shape, absl::Span<const T> data) {
+    static_assert(kDTypeOf<T> != DType::kUnspecified);
+    return Upload(
+        kDTypeOf<T>, shape,
+        absl::MakeConstSpan(reinterpret_cast<const char*>(data.data()), data.size() * sizeof(T)));
+  }
+  template <typename T>
+  absl::StatusOr<Tensor> Upload(const Shape& shape, std::initializer_list<T> data) {
+    return Upload<T>(shape, absl::MakeConstSpan(data.begin(), data.size()));
+  }
+
+  // Gives the daemon a graph. Compilation starts at once; Program::digest tells whether the graph
+  // was right. `name` is shown by `kiln programs` and in the metrics. The error of `graph`, if it
+  // is one.
+  absl::StatusOr<Program> Define(const absl::StatusOr<Graph>& graph, std::string name);
+
+  // Runs a program. INVALID_ARGUMENT for a wrong number of inputs; what the daemon finds comes from
+  // RunResult::done and from whatever uses the outputs.
+  absl::StatusOr<RunResult> Run(const Program& program, absl::Span<const Tensor> inputs,
+                                const RunOptions& options = {});
+  absl::StatusOr<RunResult> Run(const Program& program, std::initializer_list<Tensor> inputs,
+                                const RunOptions& options = {}) {
+    return Run(program, absl::MakeConstSpan(inputs.begin(), inputs.size()), options);
+  }
+
+  // The tensor's bytes. Waits for its value; the error of what should have made it, if that failed.
+  absl::StatusOr<std::string> DownloadBytes(const Tensor& tensor);
+  // As elements; INTERNAL if the bytes are no whole number of them.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> Download(const Tensor& tensor);
+
+  // The bytes of a small tensor, later. For tensors above the daemon's chunk (1 MiB by default) use
+  // DownloadBytes.
+  Future<std::string> Read(const Tensor& tensor);
+
+  // Waits until everything before it has finished.
+  absl::Status Barrier();
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// The constant that names the kind of an error of the daemon's ("SHAPE_MISMATCH"); empty if there
+// is none.
+std::string ErrorReason(const absl::Status& status);
+
+// Implementation of templates.
+
+template <typename T>
+absl::StatusOr<T> Future<T>::Get(absl::Time deadline) const {
+  absl::MutexLock lock(&state_->mutex);
+  if (!state_->mutex.AwaitWithDeadline(absl::Condition(&state_->ready), deadline)) {
+    return absl::DeadlineExceededError("the result is not there yet");
+  }
+  return state_->value;
+}
+
+template <typename T>
+bool Future<T>::Ready() const {
+  absl::MutexLock lock(&state_->mutex);
+  return state_->ready;
+}
+
+template <typename T>
+absl::StatusOr<std::vector<T>> Client::Download(const Tensor& tensor) {
+  static_assert(std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>,
+                "bool tensors: Download<uint8_t>");
+  absl::StatusOr<std::string> bytes = DownloadBytes(tensor);
+  if (!bytes.ok()) return bytes.status();
+  if (bytes->size() % sizeof(T) != 0)
+    return absl::InternalError("the tensor is no whole number of elements of this type");
+  std::vector<T> elements(bytes->size() / sizeof(T));
+  if (!elements.empty()) std::memcpy(elements.data(), bytes->data(), bytes->size());
+  return elements;
+}
+
+}  // namespace kiln
+
+#endif  // KILN_CLIENTS_CPP_KILN_CLIENT_H_

@@ -1,0 +1,26 @@
+// Errors of the wire as absl::Status.
+#ifndef KILN_CLIENTS_CPP_STATUS_H_
+#define KILN_CLIENTS_CPP_STATUS_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "kiln/v1/error.pb.h"
+
+namespace grpc {
+class Status;
+}
+
+namespace kiln::client {
+
+// The payload that carries google.rpc.ErrorInfo in an absl::Status.
+inline constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorInfo";
+
+// A failed call. UNAVAILABLE names `address` and says what to do.
+absl::Status FromGrpc(const grpc::Status& status, const std::string& address);
+// An operation's error inside a message.
+absl::Status FromProto(const v1::Status& status);
+
+}  // namespace kiln::client
+
+#endif  // KILN_CLIENTS_CPP_STATUS_H_

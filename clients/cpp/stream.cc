@@ -1,0 +1,157 @@
+#include "clients/cpp/stream.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "clients/cpp/status.h"
+
+namespace kiln::client {
+namespace {
+
+constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
+constexpr absl::Duration kLongestPause = absl::Seconds(1);
+
+// Errors after which attaching again is of no use: the session is gone or was never ours.
+bool IsFinal(const absl::Status& status) { return !status.ok() && !absl::IsUnavailable(status); }
+
+}  // namespace
+
+OperationStream::OperationStream(v1::SessionService::StubInterface& stub, std::string session_id,
+                                 std::string address, absl::Duration patience)
+    : stub_(stub),
+      session_id_(std::move(session_id)),
+      address_(std::move(address)),
+      patience_(patience) {
+  reader_ = std::thread([this] { ReadLoop(); });
+}
+
+OperationStream::~OperationStream() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    if (context_ != nullptr) context_->TryCancel();
+  }
+  reader_.join();
+}
+
+uint64_t OperationStream::Send(v1::ConnectRequest request, Callback callback) {
+  auto shared = std::make_shared<v1::ConnectRequest>(std::move(request));
+  absl::MutexLock write_lock(&write_mutex_);
+  absl::Status broken;
+  uint64_t sequence = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    sequence = ++last_sequence_;
+    shared->set_sequence(sequence);
+    shared->set_acknowledged(pending_.empty() ? sequence - 1 : pending_.begin()->first - 1);
+    broken = broken_;
+    if (broken.ok()) pending_[sequence] = Pending{shared, callback};
+  }
+  if (!broken.ok()) {
+    callback(broken);
+    return sequence;
+  }
+  // A failed write is seen by the reading thread, which attaches again and sends the operation once
+  // more.
+  if (live_) stream_->Write(*shared);
+  return sequence;
+}
+
+uint64_t OperationStream::last_sequence() {
+  absl::MutexLock lock(&mutex_);
+  return last_sequence_;
+}
+
+bool OperationStream::stopping() {
+  absl::MutexLock lock(&mutex_);
+  return stopping_;
+}
+
+void OperationStream::ReadLoop() {
+  absl::Duration pause = kFirstPause;
+  absl::Time give_up = absl::Now() + patience_;
+  absl::Status status;
+  while (!stopping()) {
+    status = Attach();
+    if (status.ok()) {
+      pause = kFirstPause;
+      status = ReadAnswers();
+      give_up = absl::Now() + patience_;
+    }
+    if (IsFinal(status) || absl::Now() > give_up) break;
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
+  FailAll(stopping() ? absl::CancelledError("the client has closed its session") : status);
+}
+
+absl::Status OperationStream::Attach() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopping_) return absl::CancelledError("closing");
+    stream_.reset();
+    context_ = std::make_unique<grpc::ClientContext>();
+    stream_ = stub_.Connect(context_.get());
+  }
+  v1::ConnectRequest attach;
+  attach.mutable_attach()->set_session_id(session_id_);
+  v1::ConnectResponse answer;
+  if (!stream_->Write(attach) || !stream_->Read(&answer))
+    return FromGrpc(stream_->Finish(), address_);
+  absl::MutexLock write_lock(&write_mutex_);
+  std::vector<std::shared_ptr<v1::ConnectRequest>> missing;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto next = pending_.upper_bound(answer.attached().last_sequence());
+         next != pending_.end(); ++next) {
+      missing.push_back(next->second.request);
+    }
+  }
+  for (const auto& request : missing) stream_->Write(*request);
+  live_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status OperationStream::ReadAnswers() {
+  v1::ConnectResponse answer;
+  while (stream_->Read(&answer)) {
+    if (answer.has_result()) Deliver(std::move(*answer.mutable_result()));
+  }
+  {
+    absl::MutexLock write_lock(&write_mutex_);
+    live_ = false;
+  }
+  absl::Status status = FromGrpc(stream_->Finish(), address_);
+  return status.ok() ? absl::UnavailableError("the daemon ended the stream") : status;
+}
+
+void OperationStream::Deliver(v1::Result result) {
+  Callback callback;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto found = pending_.find(result.sequence());
+    if (found == pending_.end()) return;  // an answer repeated after a reconnect
+    callback = std::move(found->second.callback);
+    pending_.erase(found);
+  }
+  if (result.has_error()) {
+    callback(FromProto(result.error()));
+  } else {
+    callback(std::move(result));
+  }
+}
+
+void OperationStream::FailAll(const absl::Status& status) {
+  std::map<uint64_t, Pending> failed;
+  {
+    absl::MutexLock lock(&mutex_);
+    broken_ = status;
+    failed.swap(pending_);
+  }
+  for (auto& [sequence, pending] : failed) pending.callback(status);
+}
+
+}  // namespace kiln::client
