@@ -1,0 +1,207 @@
+#include "compiler/graph/wire.h"
+
+#include <limits>
+#include <utility>
+
+#include "compiler/graph/error.h"
+#include "compiler/graph/verify.h"
+#include "compiler/graph/wire_label.h"
+#include "compiler/graph/wire_node.h"
+#include "compiler/graph/wire_order.h"
+#include "compiler/graph/wire_variables.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ir/text.h"
+#include "compiler/ops/op_def.h"
+#include "kiln/v1/graph.pb.h"
+
+namespace kiln::graph {
+namespace {
+
+// Decodes one message, in the order of its fields.
+class Decoder {
+ public:
+  Decoder(const v1::Graph& proto, const Bindings& bindings, const Limits& limits)
+      : proto_(proto), bindings_(bindings), limits_(limits), builder_(*context_) {
+    graph_.context = context_;
+  }
+
+  absl::StatusOr<Graph> Decode() {
+    absl::Status status = CheckHead();
+    if (status.ok()) status = ReadNodes();
+    if (status.ok()) status = ReadInputs();
+    if (status.ok()) status = ReadOutputs();
+    if (status.ok()) status = ReadUpdates();
+    if (status.ok()) status = Verify(graph_);
+    if (!status.ok()) return status;
+    return std::move(graph_);
+  }
+
+ private:
+  absl::Status CheckHead() {
+    if (proto_.op_set_version() > static_cast<uint32_t>(ops::kOpSetVersion)) {
+      return MakeError("VERSION", {},
+                       StrCat("the client's op set has version ", proto_.op_set_version(),
+                              ", newer than this daemon's ", ops::kOpSetVersion,
+                              "; update the daemon or use an older client"),
+                       absl::StatusCode::kFailedPrecondition);
+    }
+    int64_t results = int64_t{proto_.outputs_size()} + proto_.updates_size();
+    if (proto_.nodes_size() > limits_.max_nodes || results > limits_.max_nodes) {
+      return MakeError("TOO_LARGE", {{"limit", StrCat(limits_.max_nodes)}},
+                       StrCat("the graph has ", proto_.nodes_size(), " nodes and ", results,
+                              " outputs and updates; the limit is ", limits_.max_nodes, " each"));
+    }
+    if (results == 0) {
+      return MakeError("OUTPUT", {}, "the graph has neither outputs nor updates");
+    }
+    absl::StatusOr<std::vector<Variable>> variables = Variables(proto_);
+    if (!variables.ok()) return variables.status();
+    return CheckBindings(*variables, bindings_);
+  }
+
+  absl::Status ReadNodes() {
+    nodes_.reserve(proto_.nodes_size());
+    for (int i = 0; i < proto_.nodes_size(); ++i) {
+      absl::Status order = CheckOperandOrder(proto_, i);
+      if (!order.ok()) return order;
+      absl::StatusOr<const ir::Node*> node =
+          BuildNode(proto_, i, nodes_, bindings_, limits_, builder_);
+      if (!node.ok()) return node.status();
+      nodes_.push_back(*node);
+      if (!proto_.nodes(i).source().empty()) {
+        graph_.sources.try_emplace(*node, proto_.nodes(i).source());
+      }
+      if (static_cast<int64_t>(context_->size()) > limits_.max_primitives) {
+        return NodeError(proto_, i, "TOO_LARGE",
+                         StrCat("up to here the graph expands to more than ",
+                                limits_.max_primitives, " primitives, the limit"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Attribute "index" of nodes "input" counts 0, 1, 2, … in any order; input_nodes_ has who
+  // declared which.
+  absl::Status ReadInputs() {
+    int count = 0;
+    for (int i = 0; i < proto_.nodes_size(); ++i) count += IsInput(i) ? 1 : 0;
+    input_nodes_.assign(count, -1);
+    graph_.inputs.resize(count);
+    for (int i = 0; i < proto_.nodes_size(); ++i) {
+      if (!IsInput(i)) continue;
+      int64_t index = nodes_[i]->attr<ir::InputAttr>().index;
+      if (index >= count) {
+        return NodeError(proto_, i, "INPUT",
+                         StrCat("its index is ", index, ", but the graph has ", count,
+                                " inputs; indices count from 0 without gaps"));
+      }
+      if (input_nodes_[index] >= 0) {
+        return NodeError(proto_, i, "INPUT",
+                         StrCat("its index ", index, " is that of ",
+                                Label(proto_, input_nodes_[index]), " already"));
+      }
+      input_nodes_[index] = i;
+      graph_.inputs[index] = {nodes_[i]->dtype(), nodes_[i]->shape()};
+      absl::Status size = CheckBytes(i, "an input");
+      if (!size.ok()) return size;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOutputs() {
+    for (int i = 0; i < proto_.outputs_size(); ++i) {
+      uint32_t node = proto_.outputs(i);
+      if (node >= nodes_.size()) return NoSuchNode("OUTPUT", StrCat("output ", i), node);
+      absl::Status size = CheckBytes(static_cast<int>(node), StrCat("output ", i));
+      if (!size.ok()) return size;
+      graph_.outputs.push_back(nodes_[node]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadUpdates() {
+    std::vector<bool> updated(input_nodes_.size(), false);
+    for (int i = 0; i < proto_.updates_size(); ++i) {
+      const v1::Update& update = proto_.updates(i);
+      std::string name = StrCat("update ", i);
+      if (update.input() >= nodes_.size()) return NoSuchNode("UPDATE", name, update.input());
+      if (update.value() >= nodes_.size()) return NoSuchNode("UPDATE", name, update.value());
+      absl::Status legal = CheckUpdate(name, update);
+      if (!legal.ok()) return legal;
+      int index = static_cast<int>(nodes_[update.input()]->attr<ir::InputAttr>().index);
+      if (updated[index]) {
+        return NodeError(proto_, static_cast<int>(update.input()), "UPDATE",
+                         StrCat(name, " is the second of this input"));
+      }
+      updated[index] = true;
+      graph_.updates.push_back({index, nodes_[update.value()]});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckUpdate(std::string_view name, const v1::Update& update) {
+    int target = static_cast<int>(update.input());
+    int source = static_cast<int>(update.value());
+    if (!IsInput(target)) {
+      return NodeError(proto_, target, "UPDATE",
+                       StrCat(name, " replaces it, but only a node \"input\" can be replaced"));
+    }
+    const ir::Node* input = nodes_[target];
+    const ir::Node* value = nodes_[source];
+    if (input->shape() == value->shape() && input->dtype() == value->dtype()) {
+      return absl::OkStatus();
+    }
+    bool shapes_agree = input->shape() == value->shape();
+    return NodeError(
+        proto_, target, shapes_agree ? "DTYPE_MISMATCH" : "SHAPE_MISMATCH",
+        StrCat(name, " replaces it, ", ir::TypeText(input->dtype(), input->shape()), ", by ",
+               Label(proto_, source), ", ", ir::TypeText(value->dtype(), value->shape()),
+               "; both must have one dtype and shape"));
+  }
+
+  absl::Status NoSuchNode(std::string_view reason, std::string_view what, uint32_t node) {
+    return MakeError(
+        reason, {{"node", StrCat(node)}},
+        StrCat(what, " names node ", node, ", but the graph has ", nodes_.size(), " nodes"));
+  }
+
+  // Inputs and results have to lie in memory, unlike what is between them.
+  absl::Status CheckBytes(int index, std::string_view what) {
+    const ir::Node* node = nodes_[index];
+    int64_t elements = ir::NumElements(node->shape());
+    if (elements <= limits_.max_bytes / ir::SizeOf(node->dtype())) return absl::OkStatus();
+    return NodeError(proto_, index, "TOO_LARGE",
+                     StrCat(what, " of ", ir::TypeText(node->dtype(), node->shape()),
+                            " takes more than ", limits_.max_bytes, " bytes, the limit"));
+  }
+
+  bool IsInput(int index) const { return proto_.nodes(index).op() == "input"; }
+
+  const v1::Graph& proto_;
+  const Bindings& bindings_;
+  const Limits& limits_;
+  std::shared_ptr<ir::Context> context_ = std::make_shared<ir::Context>();
+  ops::Builder builder_;
+  std::vector<const ir::Node*> nodes_;  // by the wire's index
+  std::vector<int> input_nodes_;        // the wire's index of an input, by InputAttr::index
+  Graph graph_;
+};
+
+}  // namespace
+
+absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
+                                const Limits& limits) {
+  return Decoder(proto, bindings, limits).Decode();
+}
+
+absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings,
+                                const Limits& limits) {
+  v1::Graph proto;
+  bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
+  if (!fits || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return MakeError("MALFORMED", {}, "the bytes are no kiln.v1.Graph");
+  }
+  return FromProto(proto, bindings, limits);
+}
+
+}  // namespace kiln::graph

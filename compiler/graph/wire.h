@@ -1,0 +1,60 @@
+// From the graph on the wire (proto/kiln/v1/graph.proto) to a checked graph of primitives.
+//
+// wire.cc and its wire_*.cc are the only files of the compiler that know the generated protobuf
+// headers. Nothing that comes in is trusted: every mistake is an INVALID_ARGUMENT that names the
+// node by index, op and source line, with the reasons of error.h. Time and memory are linear in the
+// message, within the limits.
+#ifndef KILN_COMPILER_GRAPH_WIRE_H_
+#define KILN_COMPILER_GRAPH_WIRE_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+
+namespace kiln::v1 {
+class Graph;
+}
+
+namespace kiln::graph {
+
+// Values of the variables in dimensions, by name.
+using Bindings = absl::flat_hash_map<std::string, int64_t>;
+
+struct Limits {
+  int64_t max_nodes = 1 << 18;       // on the wire
+  int64_t max_primitives = 1 << 22;  // after expansion
+  int64_t max_operands = 1 << 14;    // of one node
+  int64_t max_elements = int64_t{1}
+                         << 48;  // of one node's result, whether it is ever materialised or not
+  int64_t max_bytes = int64_t{1} << 44;  // of one input, output or update
+};
+
+// The graph with every dimension fixed: variables have the values of `bindings`, which names all of
+// them and nothing else. Composite ops are expanded; "gradient" stays as kGradient; Graph::sources
+// has the nodes' source lines. FAILED_PRECONDITION (reason VERSION): the client's op set is newer
+// than ours.
+absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
+                                const Limits& limits = {});
+
+// The same from the message's bytes; INVALID_ARGUMENT (reason MALFORMED) if they are none.
+absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings,
+                                const Limits& limits = {});
+
+// The variables that `proto` declares, checked as FromProto does. A graph without variables needs
+// no bindings and can be compiled when it is defined; for one with variables, FromProto with every
+// variable at `min` checks it.
+struct Variable {
+  std::string name;
+  int64_t min = 1;
+  int64_t max = 1;
+};
+absl::StatusOr<std::vector<Variable>> Variables(const v1::Graph& proto);
+
+}  // namespace kiln::graph
+
+#endif  // KILN_COMPILER_GRAPH_WIRE_H_

@@ -1,0 +1,44 @@
+#include "compiler/graph/wire_label.h"
+
+#include "absl/strings/escaping.h"
+#include "compiler/graph/error.h"
+#include "compiler/ir/str_cat.h"
+
+namespace kiln::graph {
+namespace {
+
+constexpr size_t kLongest = 80;
+
+std::string Cut(std::string_view text) {
+  std::string escaped = absl::Utf8SafeCEscape(View(text.substr(0, kLongest)));
+  return text.size() > kLongest ? escaped + "..." : escaped;
+}
+
+}  // namespace
+
+std::string Quoted(std::string_view text) { return StrCat("\"", Cut(text), "\""); }
+
+std::string Label(const v1::Graph& proto, int index) {
+  const v1::Node& node = proto.nodes(index);
+  std::string label = StrCat("node ", index, " ", Quoted(node.op()));
+  return node.source().empty() ? label : StrCat(label, " (", Cut(node.source()), ")");
+}
+
+absl::Status NodeError(const v1::Graph& proto, int index, std::string_view reason,
+                       std::string_view message) {
+  return AboutNode(proto, index, reason, absl::InvalidArgumentError(View(message)));
+}
+
+absl::Status AboutNode(const v1::Graph& proto, int index, std::string_view reason,
+                       const absl::Status& status) {
+  const v1::Node& node = proto.nodes(index);
+  std::vector<Detail> details = {{"node", StrCat(index)}, {"op", Cut(node.op())}};
+  if (!node.source().empty()) details.emplace_back("source", Cut(node.source()));
+  std::string variable = ErrorDetail(status, "variable");
+  if (!variable.empty()) details.emplace_back("variable", variable);
+  std::string own = ErrorDetail(status, "reason");
+  return MakeError(own.empty() ? reason : std::string_view(own), details,
+                   StrCat(Label(proto, index), ": ", status.message()), status.code());
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,16 @@
+// Operand indices of the wire: in range, and before the node that uses them. Internal to wire.cc.
+#ifndef KILN_COMPILER_GRAPH_WIRE_ORDER_H_
+#define KILN_COMPILER_GRAPH_WIRE_ORDER_H_
+
+#include "absl/status/status.h"
+#include "kiln/v1/graph.pb.h"
+
+namespace kiln::graph {
+
+// Checks the operands of node `index`. Reasons: OPERAND_OUT_OF_RANGE; CYCLE, whose message shows
+// the way round; ORDER, for a node that merely stands too late.
+absl::Status CheckOperandOrder(const v1::Graph& proto, int index);
+
+}  // namespace kiln::graph
+
+#endif  // KILN_COMPILER_GRAPH_WIRE_ORDER_H_

@@ -1,0 +1,77 @@
+#include "compiler/graph/wire_variables.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/escaping.h"
+#include "compiler/graph/error.h"
+#include "compiler/graph/wire_label.h"
+#include "compiler/ir/str_cat.h"
+
+namespace kiln::graph {
+namespace {
+
+absl::Status VariableError(const std::string& name, std::string_view message) {
+  return MakeError("VARIABLE", {{"variable", name}},
+                   StrCat("variable ", Quoted(name), ": ", message));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Variable>> Variables(const v1::Graph& proto) {
+  std::vector<Variable> variables;
+  absl::flat_hash_set<std::string> names;
+  for (const v1::Variable& variable : proto.variables()) {
+    if (variable.name().empty()) return VariableError("", "it has no name");
+    if (variable.min() < 1 || variable.min() > variable.max()) {
+      return VariableError(variable.name(), StrCat("its bounds are ", variable.min(), " to ",
+                                                   variable.max(), "; 1 <= min <= max must hold"));
+    }
+    if (!names.insert(variable.name()).second) {
+      return VariableError(variable.name(), "it is declared twice");
+    }
+    variables.push_back({variable.name(), variable.min(), variable.max()});
+  }
+  return variables;
+}
+
+absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings) {
+  absl::flat_hash_set<std::string> names;
+  for (const Variable& variable : variables) {
+    names.insert(variable.name);
+    auto bound = bindings.find(variable.name);
+    if (bound == bindings.end()) {
+      return VariableError(variable.name, "the run binds no value to it");
+    }
+    if (bound->second < variable.min || bound->second > variable.max) {
+      return VariableError(variable.name,
+                           StrCat("it is bound to ", bound->second, ", outside of its bounds ",
+                                  variable.min, " to ", variable.max));
+    }
+  }
+  for (const auto& [name, value] : bindings) {
+    if (!names.contains(name)) {
+      return VariableError(name, StrCat("it is bound to ", value, ", but the graph declares none"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& bindings) {
+  ir::Shape sizes;
+  for (const v1::Dim& dim : shape.dims()) {
+    if (dim.kind_case() == v1::Dim::kSize) {
+      sizes.push_back(dim.size());
+    } else if (dim.kind_case() == v1::Dim::kVariable) {
+      auto bound = bindings.find(dim.variable());
+      if (bound == bindings.end()) {
+        return VariableError(dim.variable(), "a dimension uses it, but the graph declares none");
+      }
+      sizes.push_back(bound->second);
+    } else {
+      return MakeError("ATTRIBUTE", {},
+                       StrCat("dimension ", sizes.size(), " has neither a size nor a variable"));
+    }
+  }
+  return sizes;
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,19 @@
+// Variables in dimensions: declarations, bindings, and dimensions made numbers. Internal to
+// wire.cc.
+#ifndef KILN_COMPILER_GRAPH_WIRE_VARIABLES_H_
+#define KILN_COMPILER_GRAPH_WIRE_VARIABLES_H_
+
+#include "compiler/graph/wire.h"
+#include "kiln/v1/graph.pb.h"
+
+namespace kiln::graph {
+
+// OK if `bindings` has a value within the bounds for each of `variables`, and no other.
+absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
+
+// The sizes of a shape; INVALID_ARGUMENT without the node's name.
+absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& bindings);
+
+}  // namespace kiln::graph
+
+#endif  // KILN_COMPILER_GRAPH_WIRE_VARIABLES_H_
