@@ -1,5 +1,6 @@
-// Lowers one group of a partition to a kernel: index-based. Starting at each stored value with one range per loop, indices
-// are pushed through movement ops (pure arithmetic; pads become valid conditions) until a tensor in memory is reached.
+// Lowers one group of a partition to a kernel: index-based. Starting at each stored value with one
+// range per loop, indices are pushed through movement ops (pure arithmetic; pads become valid
+// conditions) until a tensor in memory is reached.
 #ifndef KILN_COMPILER_KERNEL_LOWER_H_
 #define KILN_COMPILER_KERNEL_LOWER_H_
 
@@ -13,12 +14,14 @@ namespace kiln::kernel {
 
 struct LoweredKernel {
   Kernel kernel;             // verified: spec and bounds
-  std::vector<int> tensors;  // the partition's tensor behind each global buffer, in order: reads first, then writes
+  std::vector<int> tensors;  // the partition's tensor behind each global buffer, in order: reads
+                             // first, then writes
 };
 
-// Nodes are made in `context`, which need not be the partition's: give each thread its own, so that groups lower in
-// parallel. UNIMPLEMENTED names an op that has no lowering; INTERNAL is a defect.
-absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int group, ir::Context& context);
+// Nodes are made in `context`, which need not be the partition's: give each thread its own, so that
+// groups lower in parallel. UNIMPLEMENTED names an op that has no lowering; INTERNAL is a defect.
+absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int group,
+                                    ir::Context& context);
 
 }  // namespace kiln::kernel
 

@@ -1,9 +1,11 @@
 // Splits a tensor graph into groups of values that become one kernel each.
 //
-// Movement ops cost nothing: they turn into index arithmetic when a group is lowered (kernel/lower.h). Elementwise work
-// fuses into the reduction before and after it. A value is *stored* only where that is cheaper than computing it again; all
-// other nodes are inlined into what reads them. The passes, in order: normalize.h (merged reductions, scatters as
-// reductions), materialize.h (which values are stored), cluster.h (which of them share a kernel), stages.h (the loops).
+// Movement ops cost nothing: they turn into index arithmetic when a group is lowered
+// (kernel/lower.h). Elementwise work fuses into the reduction before and after it. A value is
+// *stored* only where that is cheaper than computing it again; all other nodes are inlined into
+// what reads them. The passes, in order: normalize.h (merged reductions, scatters as reductions),
+// materialize.h (which values are stored), cluster.h (which of them share a kernel), stages.h (the
+// loops).
 #ifndef KILN_COMPILER_PARTITION_FUSE_H_
 #define KILN_COMPILER_PARTITION_FUSE_H_
 
@@ -41,19 +43,22 @@ struct Digit {
   int64_t extent = 1;
   bool operator==(const Digit&) const = default;
 };
-// An index along one dimension as a mixed-radix number, most significant digit first. Empty: 0 (a dimension of size 1).
+// An index along one dimension as a mixed-radix number, most significant digit first. Empty: 0 (a
+// dimension of size 1).
 using Digits = std::vector<Digit>;
 
 // A value that a stage computes, at the loops' point.
 struct Value {
   const ir::Node* node = nullptr;
-  std::vector<Digits> axes;         // one for each dimension of node
-  std::vector<Digits> reduce_axes;  // reductions only: one for each reduced axis, in the order of its IntsAttr
-  int tensor = -1;                  // stored to this tensor, or -1
-  int local = -1;                   // stored to this local of the group, or -1
+  std::vector<Digits> axes;  // one for each dimension of node
+  std::vector<Digits>
+      reduce_axes;  // reductions only: one for each reduced axis, in the order of its IntsAttr
+  int tensor = -1;  // stored to this tensor, or -1
+  int local = -1;   // stored to this local of the group, or -1
 };
 
-// Values that one loop nest computes. A value may use an earlier one of its stage at the same point.
+// Values that one loop nest computes. A value may use an earlier one of its stage at the same
+// point.
 struct Stage {
   std::vector<int> loops;         // besides the grid
   std::vector<int> reduce_loops;  // what the stage's reductions run over
@@ -67,10 +72,10 @@ struct Local {
 };
 
 struct Group {
-  std::vector<int> reads;        // tensors, each once
-  std::vector<int> writes;       // tensors, each once
-  std::vector<int64_t> loops;    // extents
-  std::vector<int> grid;         // loops that all stages share, outermost first; may be empty
+  std::vector<int> reads;      // tensors, each once
+  std::vector<int> writes;     // tensors, each once
+  std::vector<int64_t> loops;  // extents
+  std::vector<int> grid;       // loops that all stages share, outermost first; may be empty
   std::vector<Local> locals;
   std::vector<Stage> stages;
 };
@@ -89,12 +94,12 @@ struct Partition {
   std::vector<Copy> copies;              // after the groups
 };
 
-// Decides; see above. The graph is legal at the tensor level and free of kGradient. UNIMPLEMENTED names an op that cannot be
-// lowered; INTERNAL is a defect.
+// Decides; see above. The graph is legal at the tensor level and free of kGradient. UNIMPLEMENTED
+// names an op that cannot be lowered; INTERNAL is a defect.
 absl::StatusOr<Partition> Fuse(const graph::Graph& graph);
 
-// Every group's reads exist before it, every tensor is written once, every output and update is served. INTERNAL names the
-// group and the tensor.
+// Every group's reads exist before it, every tensor is written once, every output and update is
+// served. INTERNAL names the group and the tensor.
 absl::Status Verify(const Partition& partition, const graph::Graph& graph);
 
 // For people and golden files; deterministic.

@@ -1,5 +1,6 @@
-// Places the intermediate tensors of a partition in one arena, so that tensors which do not live at the same time share
-// bytes. Greedy by size, as in Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020.
+// Places the intermediate tensors of a partition in one arena, so that tensors which do not live at
+// the same time share bytes. Greedy by size, as in Pisarchyk and Lee, "Efficient memory management
+// for deep neural net inference", 2020.
 #ifndef KILN_COMPILER_PARTITION_MEMORY_PLAN_H_
 #define KILN_COMPILER_PARTITION_MEMORY_PLAN_H_
 
@@ -14,13 +15,14 @@ namespace kiln::partition {
 inline constexpr int64_t kArenaAlignment = 64;
 
 struct MemoryPlan {
-  std::vector<int64_t> offsets;  // in bytes, by tensor; a multiple of kArenaAlignment; -1: not in the arena
+  std::vector<int64_t>
+      offsets;  // in bytes, by tensor; a multiple of kArenaAlignment; -1: not in the arena
   int64_t arena_bytes = 0;
   int64_t arena_bytes_without_reuse = 0;
 };
 
-// Uses the groups' order as time: a tensor lives from the group that writes it through the last that reads it (a copy reads
-// after all groups). A group's reads and writes never overlap.
+// Uses the groups' order as time: a tensor lives from the group that writes it through the last
+// that reads it (a copy reads after all groups). A group's reads and writes never overlap.
 MemoryPlan PlanMemory(const Partition& partition);
 
 // INTERNAL if two tensors that live at the same time overlap in the arena.

@@ -1,0 +1,81 @@
+// EstimateCost of kernel.h.
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
+#include "compiler/kernel/kernel.h"
+
+namespace kiln::kernel {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+int64_t Extent(const Node* range) { return range->attr<ir::RangeAttr>().extent; }
+
+int64_t Points(const std::vector<const Node*>& ranges) {
+  int64_t points = 1;
+  for (const Node* range : ranges) points *= Extent(range);
+  return points;
+}
+
+// How often an index takes a value at most: the product of the ranges that it depends on.
+int64_t DistinctPoints(const Node* index) {
+  int64_t points = 1;
+  for (const Node* node : ir::TopologicalOrder({&index, 1})) {
+    if (node->op() == Op::kRange) points *= Extent(node);
+  }
+  return points;
+}
+
+bool IsFlop(const Node* node) {
+  if (node->operands().empty() || !ir::IsFloat(node->dtype())) return false;
+  return node->op() != Op::kLoad && node->op() != Op::kCast && node->op() != Op::kBitcast &&
+         node->op() != Op::kReduce;
+}
+
+// Marks what stands within a reduction.
+void MarkReduced(const Node* reduce, absl::flat_hash_set<const Node*>* reduced) {
+  const Node* value = reduce->operand(0);
+  for (const Node* node : ir::TopologicalOrder({&value, 1})) reduced->insert(node);
+}
+
+}  // namespace
+
+Cost EstimateCost(const Kernel& kernel) {
+  Cost cost;
+  std::vector<int64_t> touched(kernel.buffers.size(), 0);
+  const int64_t grid = Points(kernel.grid);
+  for (const Stage& stage : kernel.stages) {
+    const int64_t outer = grid * Points(stage.ranges);
+    const int64_t inner = outer * Points(stage.reduce_ranges);
+    std::vector<const Node*> values;
+    for (const Store& store : stage.stores) {
+      values.push_back(store.value);
+      touched[store.buffer] = std::max(touched[store.buffer], DistinctPoints(store.index));
+    }
+    const std::vector<const Node*> order = ir::TopologicalOrder(values);
+    absl::flat_hash_set<const Node*> reduced;
+    for (const Node* node : order) {
+      if (node->op() == Op::kReduce) MarkReduced(node, &reduced);
+    }
+    for (const Node* node : order) {
+      if (IsFlop(node)) cost.flops += reduced.contains(node) ? inner : outer;
+      if (node->op() == Op::kReduce) cost.flops += inner;
+      if (node->op() == Op::kLoad) {
+        int64_t& count = touched[node->attr<ir::IntAttr>().value];
+        count = std::max(count, DistinctPoints(node->operand(0)));
+      }
+    }
+  }
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const Buffer& buffer = kernel.buffers[i];
+    if (buffer.memory != Memory::kGlobal) continue;
+    cost.bytes += std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
+  }
+  return cost;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,119 @@
+#include "compiler/kernel/expression.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/kernel/movement.h"
+
+namespace kiln::kernel {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+const Node* Zero(ir::Context& context, DType dtype) {
+  return context.Get(Op::kConst, dtype, {}, {},
+                     ir::IsFloat(dtype) ? ir::ConstValue::Float(0) : ir::ConstValue::Int(0));
+}
+
+bool IsElementwise(Op op) { return op >= Op::kNeg && op <= Op::kWhere; }
+
+}  // namespace
+
+absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Point& point) {
+  Key key{node, point.index};
+  key.second.push_back(math_.ToNode(point.valid));
+  if (auto known = memo_.find(key); known != memo_.end()) return known->second;
+  absl::StatusOr<const Node*> value = LowerUncached(node, point);
+  if (value.ok()) memo_.emplace(std::move(key), *value);
+  return value;
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, const Point& point) {
+  absl::StatusOr<Source> source = find_(node, point);
+  if (!source.ok()) return source.status();
+  if (source->kind == Source::Kind::kComputed) return source->value;
+  if (source->kind == Source::Kind::kMemory) {
+    if (point.valid.never || ir::NumElements(node->shape()) == 0) {
+      return Zero(math_.context(), node->dtype());
+    }
+    std::vector<const Node*> operands = {source->index};
+    if (const Node* valid = math_.ToNode(point.valid)) operands.push_back(valid);
+    return math_.context().Get(Op::kLoad, node->dtype(), {}, std::move(operands),
+                               ir::IntAttr{source->buffer});
+  }
+  if (node->op() == Op::kConst) {
+    return math_.context().Get(Op::kConst, node->dtype(), {}, {}, node->attribute());
+  }
+  if (node->op() == Op::kIota) {
+    const Node* index = point.index[node->attr<ir::IntAttr>().value];
+    if (node->dtype() == DType::kInt64) return index;
+    return math_.context().Get(Op::kCast, node->dtype(), {}, {index});
+  }
+  if (IsMovement(node->op())) {
+    return LowerGuarded(node, point, MoveThrough(math_, node, point));
+  }
+  if (node->op() == Op::kGather) return LowerGather(node, point);
+  if (IsElementwise(node->op())) return LowerElementwise(node, point);
+  const std::string name(ir::Name(node->op()));
+  if (node->op() == Op::kGradient || node->op() == Op::kScatterAdd) {
+    return absl::InternalError(absl::StrCat("node ", node->id(), " (", name,
+                                            ") should have been replaced before lowering"));
+  }
+  return absl::InternalError(
+      absl::StrCat("node ", node->id(), " (", name, ") is read where no stage computes it"));
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node,
+                                                                const Point& point) {
+  std::vector<const Node*> operands;
+  for (const Node* operand : node->operands()) {
+    absl::StatusOr<const Node*> value = Lower(operand, point);
+    if (!value.ok()) return value;
+    operands.push_back(*value);
+  }
+  return math_.context().Get(node->op(), node->dtype(), {}, std::move(operands), node->attribute());
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerGather(const Node* node, const Point& point) {
+  const size_t axis = node->attr<ir::IntAttr>().value;
+  const size_t index_rank = node->operand(1)->shape().size();
+  const auto begin = point.index.begin();
+  const Point at_index{{begin + axis, begin + axis + index_rank}, point.valid};
+  absl::StatusOr<const Node*> index = Lower(node->operand(1), at_index);
+  if (!index.ok()) return index;
+  const Node* position = *index;
+  if (position->dtype() != DType::kInt64) {
+    position = math_.context().Get(Op::kCast, DType::kInt64, {}, {position});
+  }
+  position = math_.Simplify(position);
+  Point inner{{begin, begin + axis}, point.valid};
+  inner.index.push_back(position);
+  inner.index.insert(inner.index.end(), begin + axis + index_rank, point.index.end());
+  math_.Require(inner.valid, position, 0, node->operand(0)->shape()[axis]);
+  return LowerGuarded(node, point, inner);
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, const Point& outer,
+                                                            const Point& inner) {
+  if (inner.valid.never) return Zero(math_.context(), node->dtype());
+  absl::StatusOr<const Node*> value = Lower(node->operand(0), inner);
+  if (!value.ok() || inner.valid == outer.valid || IsView(node->operand(0))) return value;
+  return math_.context().Get(
+      Op::kWhere, node->dtype(), {},
+      {math_.ToNode(inner.valid), *value, Zero(math_.context(), node->dtype())});
+}
+
+// A load is zero where its condition fails, so a pad of a view needs no selection of its own.
+bool ExpressionLowerer::IsView(const Node* node) const {
+  while (!is_stored_(node)) {
+    if (!IsMovement(node->op()) && node->op() != Op::kGather) return false;
+    node = node->operand(0);
+  }
+  return true;
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,71 @@
+// From a tensor-level node at given indices to a kernel-level scalar expression.
+#ifndef KILN_COMPILER_KERNEL_EXPRESSION_H_
+#define KILN_COMPILER_KERNEL_EXPRESSION_H_
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/node.h"
+#include "compiler/kernel/index.h"
+
+namespace kiln::kernel {
+
+// One element of a tensor: an index for each dimension, in bounds wherever `valid` holds.
+struct Point {
+  std::vector<const ir::Node*> index;
+  Validity valid;
+};
+
+// What stands behind a node where an expression ends.
+struct Source {
+  enum class Kind {
+    kInline,    // nothing: go on into the node's operands
+    kMemory,    // load from `buffer` at the flattened index, zero where the point is not valid
+    kComputed,  // `value` is the node at this point
+  };
+  Kind kind = Kind::kInline;
+  int buffer = -1;
+  const ir::Node* index = nullptr;  // kMemory
+  const ir::Node* value = nullptr;  // kComputed
+};
+
+// Called for every node that an expression reaches.
+using FindSource = std::function<absl::StatusOr<Source>(const ir::Node* node, const Point& point)>;
+// Whether the node is read from memory, whatever the point.
+using IsStored = std::function<bool(const ir::Node* node)>;
+
+// Keeps what it has lowered, so that a node read twice at one point is computed once.
+class ExpressionLowerer {
+ public:
+  ExpressionLowerer(IndexMath& math, FindSource find, IsStored is_stored)
+      : math_(math), find_(std::move(find)), is_stored_(std::move(is_stored)) {}
+
+  // UNIMPLEMENTED: the op has no scalar form. INTERNAL: a reduction that is no source.
+  absl::StatusOr<const ir::Node*> Lower(const ir::Node* node, const Point& point);
+
+  // Forgets all: `find` would answer differently from now on.
+  void Clear() { memo_.clear(); }
+
+ private:
+  using Key = std::pair<const ir::Node*, std::vector<const ir::Node*>>;
+
+  absl::StatusOr<const ir::Node*> LowerUncached(const ir::Node* node, const Point& point);
+  absl::StatusOr<const ir::Node*> LowerElementwise(const ir::Node* node, const Point& point);
+  absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);
+  // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
+  absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,
+                                               const Point& inner);
+  bool IsView(const ir::Node* node) const;
+
+  IndexMath& math_;
+  FindSource find_;
+  IsStored is_stored_;
+  absl::flat_hash_map<Key, const ir::Node*> memo_;
+};
+
+}  // namespace kiln::kernel
+
+#endif  // KILN_COMPILER_KERNEL_EXPRESSION_H_

@@ -1,0 +1,279 @@
+#include "compiler/kernel/index.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "compiler/kernel/index_sum.h"
+
+namespace kiln::kernel {
+
+using ir::Node;
+using ir::Op;
+
+const Node* IndexMath::Constant(int64_t value) {
+  return context_.Get(Op::kConst, ir::DType::kInt64, {}, {}, ir::ConstValue::Int(value));
+}
+
+const Node* IndexMath::Range(int64_t extent) {
+  return context_.Get(Op::kRange, ir::DType::kInt64, {}, {}, ir::RangeAttr{next_range_++, extent});
+}
+
+const Node* IndexMath::Add(const Node* a, const Node* b) {
+  Sum sum = AddScaled(ToSum(a), ToSum(b), 1);
+  CombineDigits(sum);
+  return ToNode(sum);
+}
+
+const Node* IndexMath::Sub(const Node* a, const Node* b) {
+  Sum sum = AddScaled(ToSum(a), ToSum(b), -1);
+  CombineDigits(sum);
+  return ToNode(sum);
+}
+
+const Node* IndexMath::Mul(const Node* a, int64_t factor) {
+  return ToNode(AddScaled(Sum{}, ToSum(a), factor));
+}
+
+const Node* IndexMath::Div(const Node* a, int64_t divisor, const Validity* where) {
+  return ToNode(DivSum(ToSum(a), divisor, where));
+}
+
+const Node* IndexMath::Mod(const Node* a, int64_t divisor, const Validity* where) {
+  return ToNode(ModSum(ToSum(a), divisor, where));
+}
+
+const Node* IndexMath::Flatten(absl::Span<const Node* const> digits,
+                               absl::Span<const int64_t> extents) {
+  Sum sum;
+  int64_t weight = 1;
+  for (int i = static_cast<int>(digits.size()) - 1; i >= 0; --i) {
+    sum = AddScaled(sum, ToSum(digits[i]), weight);
+    weight *= extents[i];
+  }
+  CombineDigits(sum);
+  return ToNode(sum);
+}
+
+std::vector<const Node*> IndexMath::Unflatten(const Node* index, absl::Span<const int64_t> extents,
+                                              const Validity* where) {
+  std::vector<const Node*> digits(extents.size());
+  int64_t weight = 1;
+  // The most significant digit needs no modulo: the index is below the product of the extents.
+  size_t first = 0;
+  while (first < extents.size() && extents[first] == 1) ++first;
+  for (size_t i = extents.size(); i-- > 0;) {
+    if (extents[i] == 1) {
+      digits[i] = Constant(0);
+      continue;
+    }
+    const Node* rest = Div(index, weight, where);
+    digits[i] = i == first ? rest : Mod(rest, extents[i], where);
+    weight *= extents[i];
+  }
+  return digits;
+}
+
+const Node* IndexMath::Simplify(const Node* index, const Validity* where) {
+  auto operand = [&](int i) { return Simplify(index->operand(i), where); };
+  auto constant = [](const Node* node) { return node->attr<ir::ConstValue>().AsInt(); };
+  switch (index->op()) {
+    case Op::kConst:
+    case Op::kRange:
+      return index;
+    case Op::kAdd:
+      return Add(operand(0), operand(1));
+    case Op::kSub:
+      return Sub(operand(0), operand(1));
+    case Op::kNeg:
+      return Mul(operand(0), -1);
+    case Op::kMul:
+    case Op::kIDiv:
+    case Op::kMod: {
+      if (index->dtype() != ir::DType::kInt64) break;
+      const Node* a = operand(0);
+      const Node* b = operand(1);
+      if (index->op() == Op::kMul && a->op() == Op::kConst) std::swap(a, b);
+      if (b->op() != Op::kConst) return context_.WithOperands(index, {a, b});
+      if (index->op() == Op::kMul) return Mul(a, constant(b));
+      if (constant(b) < 1) return context_.WithOperands(index, {a, b});
+      return index->op() == Op::kIDiv ? Div(a, constant(b), where) : Mod(a, constant(b), where);
+    }
+    default:
+      break;
+  }
+  return index;
+}
+
+Sum IndexMath::ToSum(const Node* index) {
+  if (auto known = sums_.find(index); known != sums_.end()) return known->second;
+  Sum sum;
+  if (index->op() == Op::kConst) {
+    sum.constant = index->attr<ir::ConstValue>().AsInt();
+  } else if (index->op() == Op::kAdd) {
+    sum = AddScaled(ToSum(index->operand(0)), ToSum(index->operand(1)), 1);
+  } else if (index->op() == Op::kSub) {
+    sum = AddScaled(ToSum(index->operand(0)), ToSum(index->operand(1)), -1);
+  } else if (index->op() == Op::kMul && index->operand(1)->op() == Op::kConst) {
+    sum = AddScaled(Sum{}, ToSum(index->operand(0)),
+                    index->operand(1)->attr<ir::ConstValue>().AsInt());
+  } else if (!(index->op() == Op::kRange && index->attr<ir::RangeAttr>().extent == 1)) {
+    sum.terms.push_back({index, 1});
+  }
+  sums_[index] = sum;
+  return sum;
+}
+
+const Node* IndexMath::ToNode(const Sum& sum) {
+  std::vector<Term> terms = sum.terms;
+  std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
+    const int64_t x = std::abs(a.coefficient);
+    const int64_t y = std::abs(b.coefficient);
+    return x != y ? x > y : Compare(a.atom, b.atom) < 0;
+  });
+  const Node* node = nullptr;
+  auto add = [&](const Node* term) {
+    node = node == nullptr ? term : context_.Get(Op::kAdd, ir::DType::kInt64, {}, {node, term});
+  };
+  for (const Term& term : terms) {
+    add(term.coefficient == 1 ? term.atom
+                              : context_.Get(Op::kMul, ir::DType::kInt64, {},
+                                             {term.atom, Constant(term.coefficient)}));
+  }
+  if (sum.constant != 0 || node == nullptr) add(Constant(sum.constant));
+  sums_.try_emplace(node, sum);
+  return node;
+}
+
+const Node* IndexMath::Atom(Op op, const Sum& operand, int64_t divisor) {
+  return context_.Get(op, ir::DType::kInt64, {}, {ToNode(operand), Constant(divisor)});
+}
+
+// Writes `sum` as multiple * factor + rest, where the rest is provably in [0, factor) and factor
+// divides `divisor`.
+static bool SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* rest) {
+  for (const Term& term : sum.terms) {
+    if (term.coefficient % factor == 0) {
+      multiple->terms.push_back({term.atom, term.coefficient / factor});
+    } else {
+      rest->terms.push_back(term);
+    }
+  }
+  multiple->constant = FloorDiv(sum.constant, factor);
+  rest->constant = sum.constant - multiple->constant * factor;
+  return !multiple->terms.empty();
+}
+
+Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
+  if (divisor == 1) return sum;
+  Sum quotient;
+  Sum rest;
+  SplitMultiple(sum, divisor, &quotient, &rest);
+  const Interval bounds = SumBounds(rest, where);
+  const int64_t block = FloorDiv(bounds.low, divisor);
+  if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {
+    quotient.constant += block;
+    return quotient;
+  }
+  for (const Term& term : rest.terms) {
+    const int64_t factor = std::gcd(term.coefficient, divisor);
+    if (factor == 1) continue;
+    Sum multiple;
+    Sum remainder;
+    SplitMultiple(rest, factor, &multiple, &remainder);
+    const Interval small = SumBounds(remainder, where);
+    if (small.low < 0 || small.high >= factor) continue;
+    return AddScaled(quotient, DivSum(multiple, divisor / factor, where), 1);
+  }
+  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
+    const Node* atom = rest.terms[0].atom;
+    if (atom->op() == Op::kIDiv && Divisor(atom) > 0) {
+      const Sum inner = DivSum(ToSum(atom->operand(0)), Divisor(atom) * divisor, where);
+      return AddScaled(quotient, inner, 1);
+    }
+    if (atom->op() == Op::kMod && Divisor(atom) > 0 && Divisor(atom) % divisor == 0) {
+      const Sum inner = DivSum(ToSum(atom->operand(0)), divisor, where);
+      return AddScaled(quotient, ModSum(inner, Divisor(atom) / divisor, where), 1);
+    }
+  }
+  return AddScaled(quotient, Sum{0, {{Atom(Op::kIDiv, rest, divisor), 1}}}, 1);
+}
+
+Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
+  if (divisor == 1) return Sum{};
+  Sum quotient;
+  Sum rest;
+  SplitMultiple(sum, divisor, &quotient, &rest);
+  const Interval bounds = SumBounds(rest, where);
+  const int64_t block = FloorDiv(bounds.low, divisor);
+  if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {
+    rest.constant -= block * divisor;
+    return rest;
+  }
+  for (const Term& term : rest.terms) {
+    const int64_t factor = std::gcd(term.coefficient, divisor);
+    if (factor == 1) continue;
+    Sum multiple;
+    Sum remainder;
+    SplitMultiple(rest, factor, &multiple, &remainder);
+    const Interval small = SumBounds(remainder, where);
+    if (small.low < 0 || small.high >= factor) continue;
+    return AddScaled(remainder, ModSum(multiple, divisor / factor, where), factor);
+  }
+  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
+    const Node* atom = rest.terms[0].atom;
+    if (atom->op() == Op::kMod && Divisor(atom) > 0 && Divisor(atom) % divisor == 0) {
+      return ModSum(ToSum(atom->operand(0)), divisor, where);
+    }
+  }
+  return Sum{0, {{Atom(Op::kMod, rest, divisor), 1}}};
+}
+
+namespace {
+
+// (base / stride) % extent; extent 0 is no modulo.
+struct BaseDigit {
+  const Node* base = nullptr;
+  int64_t stride = 1;
+  int64_t extent = 0;
+};
+
+BaseDigit AsDigit(const Node* atom) {
+  BaseDigit digit{atom, 1, 0};
+  if (atom->op() == Op::kMod && Divisor(atom) > 0) {
+    digit.extent = Divisor(atom);
+    digit.base = atom->operand(0);
+  }
+  if (digit.base->op() == Op::kIDiv && Divisor(digit.base) > 0) {
+    digit.stride = Divisor(digit.base);
+    digit.base = digit.base->operand(0);
+  }
+  return digit;
+}
+
+}  // namespace
+
+// Joins neighbouring digits of one number: (e/b)%m * c*b + e%b * c is c * (e % (b*m)).
+void IndexMath::CombineDigits(Sum& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term low_term = sum.terms[i];
+    const BaseDigit low = AsDigit(low_term.atom);
+    if (low.extent == 0) continue;
+    for (size_t j = 0; j < sum.terms.size(); ++j) {
+      const Term high_term = sum.terms[j];
+      if (i == j || high_term.coefficient != low_term.coefficient * low.extent) continue;
+      const BaseDigit high = AsDigit(high_term.atom);
+      const bool same_base = high.base == low.base && high.stride == low.stride * low.extent;
+      // The digit above may stand there undivided, where the base is a sum of which it is the
+      // quotient.
+      if (!same_base) continue;
+      Sum joined = DivSum(ToSum(low.base), low.stride, nullptr);
+      if (high.extent != 0) joined = ModSum(joined, low.extent * high.extent, nullptr);
+      sum = AddScaled(sum, Sum{0, {low_term, high_term}}, -1, /*unordered=*/true);
+      sum = AddScaled(sum, joined, low_term.coefficient);
+      return CombineDigits(sum);
+    }
+  }
+}
+
+}  // namespace kiln::kernel

@@ -1,0 +1,126 @@
+// Arithmetic on index expressions: int64 nodes over ranges with known bounds.
+//
+// Every result is in one canonical form, a sum of terms: coefficient * atom + … + constant, where
+// an atom is a range, a load, idiv(sum, c) or mod(sum, c). Division and modulo split sums by
+// divisibility and bounds, so that the indices of reshapes cancel: (r0*20 + r1) / 20 is r0 where r1
+// < 20. Two expressions that are equal as digits of one number come out as the same node. (Fold
+// rules as in Halide's and tinygrad's simplifiers; the digit view follows MLIR's
+// linearise/delinearise.)
+//
+// Ranges count from 0 to extent-1, every extent >= 1. Coefficients and bounds are trusted to fit in
+// int64, since tensors' sizes do.
+#ifndef KILN_COMPILER_KERNEL_INDEX_H_
+#define KILN_COMPILER_KERNEL_INDEX_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+
+namespace kiln::kernel {
+
+// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known.
+struct Interval {
+  int64_t low = 0;
+  int64_t high = 0;
+  bool operator==(const Interval&) const = default;
+};
+inline constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 4;
+
+struct Term {
+  const ir::Node* atom = nullptr;
+  int64_t coefficient = 0;
+  bool operator==(const Term&) const = default;
+};
+// constant + the terms. Atoms are distinct and ordered by node id, coefficients not zero.
+struct Sum {
+  int64_t constant = 0;
+  std::vector<Term> terms;
+  bool operator==(const Sum&) const = default;
+};
+
+// low <= sum <= high; the sum's constant is 0, its leading coefficient positive, the coefficients
+// without a common factor.
+struct Bound {
+  Sum sum;
+  Interval interval;
+  bool operator==(const Bound&) const = default;
+};
+// A conjunction: all bounds hold and all conditions (other bool nodes) are true. Empty: always
+// true.
+struct Validity {
+  bool never = false;  // proved false
+  std::vector<Bound> bounds;
+  std::vector<const ir::Node*> conditions;
+  bool always() const { return !never && bounds.empty() && conditions.empty(); }
+  bool operator==(const Validity&) const = default;
+};
+
+// Makes index expressions in one context. Keeps the sums it has seen; not thread-safe.
+class IndexMath {
+ public:
+  explicit IndexMath(ir::Context& context) : context_(context) {}
+
+  const ir::Node* Constant(int64_t value);
+  // A range with an id that this object has not given out yet.
+  const ir::Node* Range(int64_t extent);
+  const ir::Node* Add(const ir::Node* a, const ir::Node* b);
+  const ir::Node* Sub(const ir::Node* a, const ir::Node* b);
+  const ir::Node* Mul(const ir::Node* a, int64_t factor);
+  // Flooring; divisor >= 1. `where`: what may be assumed, since the result is used nowhere else;
+  // may be null.
+  const ir::Node* Div(const ir::Node* a, int64_t divisor, const Validity* where = nullptr);
+  const ir::Node* Mod(const ir::Node* a, int64_t divisor, const Validity* where = nullptr);
+  // Sum of digit[i] * the product of extents after i.
+  const ir::Node* Flatten(absl::Span<const ir::Node* const> digits,
+                          absl::Span<const int64_t> extents);
+  // The inverse of Flatten for an index in [0, product of extents).
+  std::vector<const ir::Node*> Unflatten(const ir::Node* index, absl::Span<const int64_t> extents,
+                                         const Validity* where = nullptr);
+
+  // Any int64 expression in canonical form; other int64 ops are atoms over simplified operands.
+  const ir::Node* Simplify(const ir::Node* index, const Validity* where = nullptr);
+
+  // Adds low <= index < high to the conjunction: dropped if it is proved, merged with what is known
+  // of the same sum.
+  void Require(Validity& validity, const ir::Node* index, int64_t low, int64_t high);
+  // Adds a bool node to the conjunction; comparisons of indices with constants become bounds.
+  void Require(Validity& validity, const ir::Node* condition);
+  // A bool node in canonical order; null if it is always true.
+  const ir::Node* ToNode(const Validity& validity);
+  // The inverse; null is always true.
+  Validity ToValidity(const ir::Node* condition);
+
+  Interval BoundsOf(const ir::Node* index);
+  Interval BoundsOf(const ir::Node* index, const Validity& where);
+
+  Sum ToSum(const ir::Node* index);
+  const ir::Node* ToNode(const Sum& sum);
+  ir::Context& context() { return context_; }
+
+ private:
+  Interval AtomBounds(const ir::Node* atom);
+  Interval AtomBounds(const ir::Node* atom, const Validity& where);
+  Interval SumBounds(const Sum& sum, const Validity* where);
+  Sum DivSum(const Sum& sum, int64_t divisor, const Validity* where);
+  Sum ModSum(const Sum& sum, int64_t divisor, const Validity* where);
+  const ir::Node* Atom(ir::Op op, const Sum& operand, int64_t divisor);
+  void CombineDigits(Sum& sum);
+  void RequireBound(Validity& validity, Sum sum, Interval interval);
+
+  ir::Context& context_;
+  int64_t next_range_ = 0;
+  absl::flat_hash_map<const ir::Node*, Sum> sums_;
+  absl::flat_hash_map<const ir::Node*, Interval> atom_bounds_;
+};
+
+// A total order of nodes by structure, the same in every context; ranges by id. Negative, zero or
+// positive.
+int Compare(const ir::Node* a, const ir::Node* b);
+
+}  // namespace kiln::kernel
+
+#endif  // KILN_COMPILER_KERNEL_INDEX_H_

@@ -1,0 +1,245 @@
+// The part of IndexMath that knows bounds and conditions.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "compiler/kernel/index.h"
+#include "compiler/kernel/index_sum.h"
+
+namespace kiln::kernel {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+constexpr Interval kAnything = {-kUnbounded, kUnbounded};
+
+Interval DTypeBounds(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) >= 8) return kAnything;
+  const int bits = 8 * ir::SizeOf(dtype);
+  if (!ir::IsSigned(dtype)) return {0, (int64_t{1} << bits) - 1};
+  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
+}
+
+bool IsIndex(const Node* node) { return node->dtype() == DType::kInt64; }
+
+bool IsConstant(const Node* node) { return node->op() == Op::kConst; }
+
+int64_t ValueOf(const Node* node) { return node->attr<ir::ConstValue>().AsInt(); }
+
+Interval Union(const Interval& a, const Interval& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+Interval DivideInterval(const Interval& operand, int64_t divisor) {
+  return {operand.low <= -kUnbounded ? operand.low : FloorDiv(operand.low, divisor),
+          operand.high >= kUnbounded ? operand.high : FloorDiv(operand.high, divisor)};
+}
+
+}  // namespace
+
+Interval IndexMath::AtomBounds(const Node* atom) {
+  if (auto known = atom_bounds_.find(atom); known != atom_bounds_.end()) return known->second;
+  Interval bounds = DTypeBounds(atom->dtype());
+  switch (atom->op()) {
+    case Op::kRange:
+      bounds = {0, atom->attr<ir::RangeAttr>().extent - 1};
+      break;
+    case Op::kIDiv:
+      if (const int64_t divisor = Divisor(atom); divisor > 0 && IsIndex(atom)) {
+        bounds = DivideInterval(BoundsOf(atom->operand(0)), divisor);
+      }
+      break;
+    case Op::kMod:
+      if (const int64_t divisor = Divisor(atom); divisor > 0 && IsIndex(atom)) {
+        bounds = {0, divisor - 1};
+      }
+      break;
+    case Op::kMin:
+    case Op::kMax:
+      if (IsIndex(atom)) {
+        const Interval a = BoundsOf(atom->operand(0));
+        const Interval b = BoundsOf(atom->operand(1));
+        bounds = atom->op() == Op::kMin
+                     ? Interval{std::min(a.low, b.low), std::min(a.high, b.high)}
+                     : Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+      }
+      break;
+    case Op::kWhere:
+      if (IsIndex(atom)) bounds = Union(BoundsOf(atom->operand(1)), BoundsOf(atom->operand(2)));
+      break;
+    case Op::kCast:
+      if (const DType from = atom->operand(0)->dtype();
+          from == DType::kBool || ir::IsInteger(from)) {
+        bounds = Intersect(bounds, DTypeBounds(from));
+      }
+      break;
+    default:
+      break;
+  }
+  atom_bounds_[atom] = bounds;
+  return bounds;
+}
+
+Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
+  Interval bounds = AtomBounds(atom);
+  if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
+    const Interval operand = SumBounds(ToSum(atom->operand(0)), &where);
+    bounds = Intersect(bounds, DivideInterval(operand, Divisor(atom)));
+  }
+  for (const Bound& known : where.bounds) {
+    const bool about_atom = known.sum.terms.size() == 1 && known.sum.terms[0].atom == atom;
+    if (about_atom) bounds = Intersect(bounds, known.interval);
+  }
+  return bounds;
+}
+
+Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
+  Interval bounds = {sum.constant, sum.constant};
+  for (const Term& term : sum.terms) {
+    const Interval atom = where == nullptr ? AtomBounds(term.atom) : AtomBounds(term.atom, *where);
+    bounds = AddIntervals(bounds, Scale(atom, term.coefficient));
+  }
+  if (where == nullptr) return bounds;
+  // A bound on a sum that stands, scaled, within this one.
+  for (const Bound& known : where->bounds) {
+    if (known.sum.terms.size() < 2) continue;
+    const Term& first = known.sum.terms[0];
+    const int64_t coefficient = CoefficientOf(sum, first.atom);
+    if (coefficient == 0 || coefficient % first.coefficient != 0) continue;
+    const int64_t factor = coefficient / first.coefficient;
+    const Sum rest = AddScaled(sum, known.sum, -factor);
+    if (rest.terms.size() >= sum.terms.size()) continue;
+    const Interval scaled = Scale(known.interval, factor);
+    bounds = Intersect(bounds, AddIntervals(scaled, SumBounds(rest, where)));
+  }
+  return bounds;
+}
+
+Interval IndexMath::BoundsOf(const Node* index) { return SumBounds(ToSum(index), nullptr); }
+
+Interval IndexMath::BoundsOf(const Node* index, const Validity& where) {
+  return SumBounds(ToSum(index), &where);
+}
+
+void IndexMath::Require(Validity& validity, const Node* index, int64_t low, int64_t high) {
+  RequireBound(validity, ToSum(index), {low, high - 1});
+}
+
+// The canonical form of a bound, then merged with the others.
+void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
+  if (validity.never) return;
+  interval = AddIntervals(interval, {-sum.constant, -sum.constant});
+  sum.constant = 0;
+  if (sum.terms.size() == 1 && sum.terms[0].coefficient == 1) {
+    const Node* atom = sum.terms[0].atom;
+    if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
+      const int64_t divisor = Divisor(atom);
+      const Interval scaled = Scale(interval, divisor);
+      return RequireBound(validity, ToSum(atom->operand(0)),
+                          AddIntervals(scaled, {0, interval.high < kUnbounded ? divisor - 1 : 0}));
+    }
+  }
+  int64_t factor = 0;
+  for (const Term& term : sum.terms) factor = std::gcd(factor, term.coefficient);
+  const Node* lead = nullptr;
+  int64_t sign = 1;
+  for (const Term& term : sum.terms) {
+    if (lead != nullptr && Compare(lead, term.atom) <= 0) continue;
+    lead = term.atom;
+    sign = term.coefficient < 0 ? -1 : 1;
+  }
+  if (factor > 1 || sign < 0) {
+    for (Term& term : sum.terms) term.coefficient = term.coefficient / factor * sign;
+    if (sign < 0) interval = {-interval.high, -interval.low};
+    if (interval.low > -kUnbounded) interval.low = CeilDiv(interval.low, factor);
+    if (interval.high < kUnbounded) interval.high = FloorDiv(interval.high, factor);
+  }
+  const Interval known = SumBounds(sum, &validity);
+  if (interval.low <= known.low && known.high <= interval.high) return;
+  const Interval both = Intersect(known, interval);
+  if (both.low > both.high) {
+    validity = Validity{true, {}, {}};
+    return;
+  }
+  // Only the ends that do not follow from the ranges are kept, so that equal conditions look equal.
+  const Interval free = SumBounds(sum, nullptr);
+  auto same = std::find_if(validity.bounds.begin(), validity.bounds.end(),
+                           [&](const Bound& bound) { return bound.sum == sum; });
+  if (same != validity.bounds.end()) {
+    same->interval = Intersect(same->interval, interval);
+    return;
+  }
+  if (interval.low <= free.low) interval.low = -kUnbounded;
+  if (interval.high >= free.high) interval.high = kUnbounded;
+  validity.bounds.push_back({std::move(sum), interval});
+}
+
+void IndexMath::Require(Validity& validity, const Node* condition) {
+  if (validity.never) return;
+  if (condition->op() == Op::kAnd) {
+    Require(validity, condition->operand(0));
+    Require(validity, condition->operand(1));
+    return;
+  }
+  if (condition->op() == Op::kConst) {
+    if (ValueOf(condition) == 0) validity = Validity{true, {}, {}};
+    return;
+  }
+  if (condition->op() == Op::kCmpLt && IsIndex(condition->operand(0))) {
+    const Node* a = condition->operand(0);
+    const Node* b = condition->operand(1);
+    if (IsConstant(b)) return RequireBound(validity, ToSum(a), {-kUnbounded, ValueOf(b) - 1});
+    if (IsConstant(a)) return RequireBound(validity, ToSum(b), {ValueOf(a) + 1, kUnbounded});
+    return RequireBound(validity, AddScaled(ToSum(a), ToSum(b), -1), {-kUnbounded, -1});
+  }
+  if (condition->op() == Op::kCmpEq && IsIndex(condition->operand(0)) &&
+      IsConstant(condition->operand(1))) {
+    const int64_t value = ValueOf(condition->operand(1));
+    return RequireBound(validity, ToSum(condition->operand(0)), {value, value});
+  }
+  auto& all = validity.conditions;
+  if (std::find(all.begin(), all.end(), condition) == all.end()) all.push_back(condition);
+}
+
+const Node* IndexMath::ToNode(const Validity& validity) {
+  auto truth = [&](bool value) {
+    return context_.Get(Op::kConst, DType::kBool, {}, {}, ir::ConstValue::Int(value ? 1 : 0));
+  };
+  if (validity.never) return truth(false);
+  std::vector<const Node*> parts = validity.conditions;
+  for (const Bound& bound : validity.bounds) {
+    const Node* sum = ToNode(bound.sum);
+    if (bound.interval.low == bound.interval.high) {
+      parts.push_back(
+          context_.Get(Op::kCmpEq, DType::kBool, {}, {sum, Constant(bound.interval.low)}));
+      continue;
+    }
+    if (bound.interval.low > -kUnbounded) {
+      parts.push_back(
+          context_.Get(Op::kCmpLt, DType::kBool, {}, {Constant(bound.interval.low - 1), sum}));
+    }
+    if (bound.interval.high < kUnbounded) {
+      parts.push_back(
+          context_.Get(Op::kCmpLt, DType::kBool, {}, {sum, Constant(bound.interval.high + 1)}));
+    }
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Node* a, const Node* b) { return Compare(a, b) < 0; });
+  const Node* node = nullptr;
+  for (const Node* part : parts) {
+    node = node == nullptr ? part : context_.Get(Op::kAnd, DType::kBool, {}, {node, part});
+  }
+  return node;
+}
+
+Validity IndexMath::ToValidity(const Node* condition) {
+  Validity validity;
+  if (condition != nullptr) Require(validity, condition);
+  return validity;
+}
+
+}  // namespace kiln::kernel

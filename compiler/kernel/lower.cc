@@ -1,0 +1,291 @@
+#include "compiler/kernel/lower.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/kernel/bounds.h"
+#include "compiler/kernel/expression.h"
+#include "compiler/kernel/index.h"
+#include "compiler/kernel/kernel_name.h"
+#include "compiler/kernel/merge_ranges.h"
+
+namespace kiln::kernel {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// What a reduction over nothing gives.
+const Node* Neutral(ir::Context& context, const Node* reduction) {
+  const ir::DType dtype = reduction->dtype();
+  const double infinity = std::numeric_limits<double>::infinity();
+  const bool prod = reduction->op() == Op::kReduceProd;
+  const bool max = reduction->op() == Op::kReduceMax;
+  int64_t lowest = 0;
+  if (ir::IsInteger(dtype) && ir::IsSigned(dtype)) {
+    lowest = std::numeric_limits<int64_t>::min() >> (64 - 8 * ir::SizeOf(dtype));
+  }
+  const ir::ConstValue value = ir::IsFloat(dtype) ? ir::ConstValue::Float(prod  ? 1
+                                                                          : max ? -infinity
+                                                                                : 0)
+                                                  : ir::ConstValue::Int(prod  ? 1
+                                                                        : max ? lowest
+                                                                              : 0);
+  return context.Get(Op::kConst, dtype, {}, {}, value);
+}
+
+class GroupLowerer {
+ public:
+  GroupLowerer(const partition::Partition& partition, const partition::Group& group,
+               ir::Context& context)
+      : partition_(partition),
+        group_(group),
+        context_(context),
+        math_(context),
+        expressions_(
+            math_, [this](const Node* node, const Point& point) { return Find(node, point); },
+            [this](const Node* node) {
+              return read_buffers_.contains(node) || locals_.contains(node);
+            }) {}
+
+  absl::StatusOr<LoweredKernel> Run() {
+    AddBuffers();
+    MakeGrid();
+    for (const partition::Stage& stage : group_.stages) {
+      if (absl::Status status = LowerStage(stage); !status.ok()) return status;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // A value of an earlier stage that lives in a local.
+  struct LocalValue {
+    const partition::Value* value;
+    int buffer;
+  };
+
+  void AddBuffers();
+  void MakeGrid();
+  std::vector<const Node*> MakeRanges(const std::vector<int>& loops);
+  absl::Status LowerStage(const partition::Stage& stage);
+  absl::StatusOr<const Node*> LowerValue(const partition::Value& value);
+  absl::StatusOr<const Node*> LowerReduction(const partition::Value& value);
+  absl::Status AddStores(const partition::Value& value, const Node* expression, Stage* stage);
+
+  const Node* DigitIndex(const partition::Digit& digit);
+  const Node* AxisIndex(const partition::Digits& digits);
+  std::vector<const Node*> AxesIndex(const std::vector<partition::Digits>& axes);
+  bool InGrid(int loop) const { return absl::c_linear_search(group_.grid, loop); }
+
+  absl::StatusOr<Source> Find(const Node* node, const Point& point);
+  absl::StatusOr<Source> FindLocal(const LocalValue& local, const Point& point);
+
+  const partition::Partition& partition_;
+  const partition::Group& group_;
+  ir::Context& context_;
+  IndexMath math_;
+  ExpressionLowerer expressions_;
+  LoweredKernel result_;
+  absl::flat_hash_map<int, const Node*> ranges_;                      // by loop
+  absl::flat_hash_map<const Node*, int> read_buffers_;                // tensors read
+  absl::flat_hash_map<int, int> write_buffers_;                       // by tensor
+  absl::flat_hash_map<const Node*, LocalValue> locals_;               // of earlier stages
+  absl::flat_hash_map<const Node*, const partition::Value*> values_;  // of this stage
+};
+
+void GroupLowerer::AddBuffers() {
+  auto add = [&](int tensor, Access access) {
+    const partition::Tensor& t = partition_.tensors[tensor];
+    result_.kernel.buffers.push_back({t.dtype, ir::NumElements(t.shape), Memory::kGlobal, access});
+    result_.tensors.push_back(tensor);
+    return static_cast<int>(result_.kernel.buffers.size()) - 1;
+  };
+  for (const int tensor : group_.reads) {
+    read_buffers_[partition_.tensors[tensor].node] = add(tensor, Access::kRead);
+  }
+  for (const int tensor : group_.writes) write_buffers_[tensor] = add(tensor, Access::kWrite);
+  for (const partition::Local& local : group_.locals) {
+    result_.kernel.buffers.push_back({local.dtype, local.elements, Memory::kLocal, Access::kWrite});
+  }
+}
+
+std::vector<const Node*> GroupLowerer::MakeRanges(const std::vector<int>& loops) {
+  std::vector<const Node*> ranges;
+  for (const int loop : loops) {
+    if (group_.loops[loop] <= 1) {
+      ranges_[loop] = math_.Constant(0);
+      continue;
+    }
+    ranges.push_back(ranges_[loop] = math_.Range(group_.loops[loop]));
+  }
+  return ranges;
+}
+
+void GroupLowerer::MakeGrid() { result_.kernel.grid = MakeRanges(group_.grid); }
+
+absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
+  Stage lowered;
+  lowered.ranges = MakeRanges(stage.loops);
+  lowered.reduce_ranges = MakeRanges(stage.reduce_loops);
+  expressions_.Clear();
+  values_.clear();
+  for (const partition::Value& value : stage.values) values_[value.node] = &value;
+  for (const partition::Value& value : stage.values) {
+    if (value.tensor < 0 && value.local < 0) continue;
+    absl::StatusOr<const Node*> expression = LowerValue(value);
+    if (!expression.ok()) return expression.status();
+    if (absl::Status status = AddStores(value, *expression, &lowered); !status.ok()) return status;
+  }
+  const int first_local = static_cast<int>(group_.reads.size() + group_.writes.size());
+  for (const partition::Value& value : stage.values) {
+    if (value.local >= 0) locals_[value.node] = {&value, first_local + value.local};
+  }
+  for (const int loop : stage.loops) ranges_.erase(loop);
+  for (const int loop : stage.reduce_loops) ranges_.erase(loop);
+  result_.kernel.stages.push_back(std::move(lowered));
+  return absl::OkStatus();
+}
+
+absl::Status GroupLowerer::AddStores(const partition::Value& value, const Node* expression,
+                                     Stage* stage) {
+  if (value.tensor >= 0) {
+    const Node* index = math_.Flatten(AxesIndex(value.axes), value.node->shape());
+    stage->stores.push_back({write_buffers_.at(value.tensor), index, expression, nullptr});
+  }
+  if (value.local >= 0) {
+    std::vector<const Node*> digits;
+    std::vector<int64_t> extents;
+    for (const partition::Digits& axis : value.axes) {
+      for (const partition::Digit& digit : axis) {
+        if (InGrid(digit.loop)) continue;
+        digits.push_back(DigitIndex(digit));
+        extents.push_back(digit.extent);
+      }
+    }
+    const int first_local = static_cast<int>(group_.reads.size() + group_.writes.size());
+    stage->stores.push_back(
+        {first_local + value.local, math_.Flatten(digits, extents), expression, nullptr});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const Node*> GroupLowerer::LowerValue(const partition::Value& value) {
+  return expressions_.Lower(value.node, Point{AxesIndex(value.axes), {}});
+}
+
+absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value& value) {
+  const Node* node = value.node;
+  const std::vector<int64_t>& axes = node->attr<ir::IntsAttr>().values;
+  Point point{AxesIndex(value.axes), {}};
+  std::vector<const Node*> ranges;
+  if (ir::NumElements(node->operand(0)->shape()) == 0) return Neutral(context_, node);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    point.index[axes[i]] = AxisIndex(value.reduce_axes[i]);
+    for (const partition::Digit& digit : value.reduce_axes[i]) {
+      const Node* range = ranges_.at(digit.loop);
+      if (range->op() == Op::kRange && !absl::c_linear_search(ranges, range)) {
+        ranges.push_back(range);
+      }
+    }
+  }
+  absl::StatusOr<const Node*> operand = expressions_.Lower(node->operand(0), point);
+  if (!operand.ok() || ranges.empty()) return operand;
+  absl::c_sort(ranges, [](const Node* a, const Node* b) { return Compare(a, b) < 0; });
+  const ir::ReduceKind kind = node->op() == Op::kReduceSum    ? ir::ReduceKind::kSum
+                              : node->op() == Op::kReduceProd ? ir::ReduceKind::kProd
+                                                              : ir::ReduceKind::kMax;
+  std::vector<const Node*> operands = {*operand};
+  operands.insert(operands.end(), ranges.begin(), ranges.end());
+  return context_.Get(Op::kReduce, node->dtype(), {}, std::move(operands), ir::ReduceAttr{kind});
+}
+
+const Node* GroupLowerer::DigitIndex(const partition::Digit& digit) {
+  const Node* quotient = math_.Div(ranges_.at(digit.loop), digit.stride);
+  return math_.Mod(quotient, digit.extent);
+}
+
+const Node* GroupLowerer::AxisIndex(const partition::Digits& digits) {
+  std::vector<const Node*> indices;
+  std::vector<int64_t> extents;
+  for (const partition::Digit& digit : digits) {
+    indices.push_back(DigitIndex(digit));
+    extents.push_back(digit.extent);
+  }
+  return math_.Flatten(indices, extents);
+}
+
+std::vector<const Node*> GroupLowerer::AxesIndex(const std::vector<partition::Digits>& axes) {
+  std::vector<const Node*> indices;
+  for (const partition::Digits& axis : axes) indices.push_back(AxisIndex(axis));
+  return indices;
+}
+
+absl::StatusOr<Source> GroupLowerer::Find(const Node* node, const Point& point) {
+  if (auto read = read_buffers_.find(node); read != read_buffers_.end()) {
+    return Source{.kind = Source::Kind::kMemory,
+                  .buffer = read->second,
+                  .index = math_.Flatten(point.index, node->shape())};
+  }
+  if (auto local = locals_.find(node); local != locals_.end()) {
+    return FindLocal(local->second, point);
+  }
+  auto value = values_.find(node);
+  const bool reduction =
+      node->op() == Op::kReduceSum || node->op() == Op::kReduceProd || node->op() == Op::kReduceMax;
+  if (value == values_.end() || !reduction) return Source{};
+  if (!point.valid.always() || point.index != AxesIndex(value->second->axes)) {
+    return absl::InternalError(
+        absl::StrCat("reduction ", node->id(), " is read in its own stage at another point"));
+  }
+  absl::StatusOr<const Node*> computed = LowerReduction(*value->second);
+  if (!computed.ok()) return computed.status();
+  return Source{.kind = Source::Kind::kComputed, .value = *computed};
+}
+
+absl::StatusOr<Source> GroupLowerer::FindLocal(const LocalValue& local, const Point& point) {
+  std::vector<const Node*> digits;
+  std::vector<int64_t> extents;
+  for (size_t i = 0; i < local.value->axes.size(); ++i) {
+    const partition::Digits& axis = local.value->axes[i];
+    std::vector<int64_t> sizes;
+    for (const partition::Digit& digit : axis) sizes.push_back(digit.extent);
+    const std::vector<const Node*> parts = math_.Unflatten(point.index[i], sizes, &point.valid);
+    for (size_t j = 0; j < axis.size(); ++j) {
+      if (!InGrid(axis[j].loop)) {
+        digits.push_back(parts[j]);
+        extents.push_back(sizes[j]);
+      } else if (parts[j] != DigitIndex(axis[j])) {
+        return absl::InternalError(absl::StrCat("local of node ", local.value->node->id(),
+                                                " is read from another point of the grid"));
+      }
+    }
+  }
+  return Source{.kind = Source::Kind::kMemory,
+                .buffer = local.buffer,
+                .index = math_.Flatten(digits, extents)};
+}
+
+}  // namespace
+
+absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int group,
+                                    ir::Context& context) {
+  GroupLowerer lowerer(partition, partition.groups[group], context);
+  absl::StatusOr<LoweredKernel> lowered = lowerer.Run();
+  if (!lowered.ok()) {
+    return absl::Status(lowered.status().code(),
+                        absl::StrCat("kernel ", group, ": ", lowered.status().message()));
+  }
+  MergeRanges(&lowered->kernel, context);
+  lowered->kernel.name = KernelName(lowered->kernel);
+  if (absl::Status status = VerifyBounds(lowered->kernel, context); !status.ok()) return status;
+  return lowered;
+}
+
+}  // namespace kiln::kernel

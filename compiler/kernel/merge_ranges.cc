@@ -1,0 +1,190 @@
+#include "compiler/kernel/merge_ranges.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
+#include "compiler/kernel/index.h"
+#include "compiler/kernel/index_sum.h"
+
+namespace kiln::kernel {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// A range to be: the old ranges that it joins, outermost first.
+struct Joined {
+  std::vector<const Node*> parts;
+  int64_t extent = 1;
+};
+
+class Merger {
+ public:
+  Merger(Kernel* kernel, ir::Context& context)
+      : kernel_(kernel), context_(context), math_(context) {}
+
+  void Run() {
+    CollectSums();
+    std::vector<const Node*> grid = Replace(kernel_->grid);
+    for (Stage& stage : kernel_->stages) {
+      stage.ranges = Replace(stage.ranges);
+      const absl::flat_hash_set<const Node*> old(stage.reduce_ranges.begin(),
+                                                 stage.reduce_ranges.end());
+      stage.reduce_ranges = Replace(stage.reduce_ranges);
+      for (Store& store : stage.stores) RebuildStore(stage, &store);
+    }
+    kernel_->grid = std::move(grid);
+  }
+
+ private:
+  static bool IsSum(const Node* node) {
+    if (node->dtype() != ir::DType::kInt64) return false;
+    if (node->op() == Op::kAdd || node->op() == Op::kSub) return true;
+    return node->op() == Op::kMul && node->operand(1)->op() == Op::kConst;
+  }
+
+  void CollectSums() {
+    absl::flat_hash_set<const Node*> seen;
+    auto collect = [&](const Node* node) {
+      if (node == nullptr || node->dtype() != ir::DType::kInt64) return;
+      if (node->op() != Op::kConst && seen.insert(node).second) sums_.push_back(math_.ToSum(node));
+    };
+    std::vector<const Node*> roots;
+    for (const Stage& stage : kernel_->stages) {
+      for (const Store& store : stage.stores) {
+        collect(store.index);
+        collect(store.value);
+        roots.insert(roots.end(), {store.index, store.value, store.valid});
+      }
+    }
+    for (const Node* node : ir::TopologicalOrder(roots)) {
+      if (IsSum(node)) continue;
+      const size_t used = node->op() == Op::kReduce ? 1 : node->operands().size();
+      for (size_t i = 0; i < used; ++i) collect(node->operand(static_cast<int>(i)));
+    }
+  }
+
+  // Whether outer and inner, in every sum, stand as the digits of one number.
+  bool Mergeable(const Joined& outer, const Joined& inner) const {
+    const Node* high = outer.parts.back();
+    const Node* low = inner.parts.front();
+    // The parts of one Joined already move together, so its last part speaks for its coefficient.
+    const int64_t low_extent = inner.extent;
+    const int64_t low_unit = inner.extent / low->attr<ir::RangeAttr>().extent;
+    for (const Sum& sum : sums_) {
+      const int64_t unit = CoefficientOf(sum, inner.parts.back());
+      if (CoefficientOf(sum, high) != unit * low_extent) return false;
+      if (CoefficientOf(sum, low) != unit * low_unit) return false;
+    }
+    return true;
+  }
+
+  // Merges within one list, makes the new ranges, and records what the old ones have become.
+  std::vector<const Node*> Replace(const std::vector<const Node*>& ranges) {
+    std::vector<Joined> list;
+    for (const Node* range : ranges) {
+      list.push_back({{range}, range->attr<ir::RangeAttr>().extent});
+    }
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (size_t i = 0; i < list.size() && !changed; ++i) {
+        for (size_t j = 0; j < list.size() && !changed; ++j) {
+          if (i == j || !Mergeable(list[i], list[j])) continue;
+          list[i].parts.insert(list[i].parts.end(), list[j].parts.begin(), list[j].parts.end());
+          list[i].extent *= list[j].extent;
+          list.erase(list.begin() + static_cast<std::ptrdiff_t>(j));
+          changed = true;
+        }
+      }
+    }
+    std::vector<const Node*> result;
+    for (const Joined& joined : list) {
+      if (joined.extent != 1) result.push_back(math_.Range(joined.extent));
+      const Node* whole = joined.extent == 1 ? math_.Constant(0) : result.back();
+      int64_t stride = joined.extent;
+      for (const Node* part : joined.parts) {
+        const int64_t extent = part->attr<ir::RangeAttr>().extent;
+        stride /= extent;
+        replacement_[part] = math_.Mod(math_.Div(whole, stride), extent);
+      }
+    }
+    return result;
+  }
+
+  void RebuildStore(const Stage& stage, Store* store) {
+    reduce_ranges_ = stage.reduce_ranges;
+    store->index = Rebuild(store->index);
+    store->value = Rebuild(store->value);
+    if (store->valid != nullptr) store->valid = RebuildCondition(store->valid);
+  }
+
+  const Node* RebuildCondition(const Node* condition) {
+    return math_.ToNode(math_.ToValidity(Rebuild(condition)));
+  }
+
+  const Node* Rebuild(const Node* root) {
+    for (const Node* node : ir::TopologicalOrder({&root, 1})) {
+      if (!replacement_.contains(node)) replacement_[node] = RebuildNode(node);
+    }
+    return replacement_.at(root);
+  }
+
+  const Node* RebuildNode(const Node* node) {
+    if (node->operands().empty()) return node;
+    std::vector<const Node*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(replacement_.at(operand));
+    if (node->op() == Op::kReduce) {
+      operands.resize(1);
+      operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
+      if (reduce_ranges_.empty()) return operands[0];
+    }
+    if (node->op() == Op::kLoad && operands.size() == 2) {
+      operands[1] = math_.ToNode(math_.ToValidity(operands[1]));
+      if (operands[1] == nullptr) operands.pop_back();
+    }
+    const Node* rebuilt = context_.Get(node->op(), node->dtype(), {}, operands, node->attribute());
+    return IsArithmetic(node) ? SimplifyTop(rebuilt) : rebuilt;
+  }
+
+  static bool IsArithmetic(const Node* node) {
+    if (node->dtype() != ir::DType::kInt64) return false;
+    if (IsSum(node)) return true;
+    return (node->op() == Op::kIDiv || node->op() == Op::kMod) && Divisor(node) > 0;
+  }
+
+  // The operands are in canonical form already.
+  const Node* SimplifyTop(const Node* node) {
+    const Node* a = node->operand(0);
+    const Node* b = node->operand(1);
+    switch (node->op()) {
+      case Op::kAdd:
+        return math_.Add(a, b);
+      case Op::kSub:
+        return math_.Sub(a, b);
+      case Op::kMul:
+        return math_.Mul(a, b->attr<ir::ConstValue>().AsInt());
+      case Op::kIDiv:
+        return math_.Div(a, Divisor(node));
+      default:
+        return math_.Mod(a, Divisor(node));
+    }
+  }
+
+  Kernel* kernel_;
+  ir::Context& context_;
+  IndexMath math_;
+  std::vector<Sum> sums_;
+  std::vector<const Node*> reduce_ranges_;
+  absl::flat_hash_map<const Node*, const Node*> replacement_;
+};
+
+}  // namespace
+
+void MergeRanges(Kernel* kernel, ir::Context& context) { Merger(kernel, context).Run(); }
+
+}  // namespace kiln::kernel

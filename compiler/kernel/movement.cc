@@ -1,0 +1,116 @@
+#include "compiler/kernel/movement.h"
+
+#include <utility>
+
+#include "absl/algorithm/container.h"
+
+namespace kiln::kernel {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
+
+Point Reshape(IndexMath& math, const Node* node, const Point& at) {
+  const Node* flat = math.Flatten(at.index, node->shape());
+  return {math.Unflatten(flat, node->operand(0)->shape(), &at.valid), at.valid};
+}
+
+Point Permute(const Node* node, const Point& at) {
+  Point inner{at.index, at.valid};
+  for (size_t i = 0; i < at.index.size(); ++i) inner.index[Ints(node)[i]] = at.index[i];
+  return inner;
+}
+
+Point Expand(IndexMath& math, const Node* node, const Point& at) {
+  Point inner = at;
+  for (size_t i = 0; i < at.index.size(); ++i) {
+    if (node->operand(0)->shape()[i] == 1) inner.index[i] = math.Constant(0);
+  }
+  return inner;
+}
+
+Point Pad(IndexMath& math, const Node* node, const Point& at) {
+  Point inner = at;
+  for (size_t i = 0; i < at.index.size(); ++i) {
+    inner.index[i] = math.Sub(at.index[i], math.Constant(Ints(node)[2 * i]));
+    math.Require(inner.valid, inner.index[i], 0, node->operand(0)->shape()[i]);
+  }
+  return inner;
+}
+
+Point Shrink(IndexMath& math, const Node* node, const Point& at) {
+  Point inner = at;
+  for (size_t i = 0; i < at.index.size(); ++i) {
+    inner.index[i] = math.Add(at.index[i], math.Constant(Ints(node)[2 * i]));
+  }
+  return inner;
+}
+
+Point Flip(IndexMath& math, const Node* node, const Point& at) {
+  Point inner = at;
+  for (const int64_t axis : Ints(node)) {
+    inner.index[axis] = math.Sub(math.Constant(node->shape()[axis] - 1), at.index[axis]);
+  }
+  return inner;
+}
+
+Point Window(IndexMath& math, const Node* node, const Point& at) {
+  const int64_t axis = Ints(node)[0];
+  const int64_t stride = Ints(node)[2];
+  const int64_t dilation = Ints(node)[3];
+  Point inner = at;
+  const Node* offset = inner.index.back();
+  inner.index.pop_back();
+  inner.index[axis] = math.Add(math.Mul(inner.index[axis], stride), math.Mul(offset, dilation));
+  return inner;
+}
+
+Point Unwindow(IndexMath& math, const Node* node, const Point& at) {
+  const int64_t axis = Ints(node)[0];
+  const int64_t stride = Ints(node)[2];
+  const int64_t dilation = Ints(node)[3];
+  Point inner = at;
+  const Node* start = math.Sub(at.index[axis], math.Mul(at.index.back(), dilation));
+  const int64_t size = node->operand(0)->shape()[axis];
+  math.Require(inner.valid, start, 0, (size - 1) * stride + 1);
+  math.Require(inner.valid, math.Mod(start, stride), 0, 1);
+  inner.index[axis] = math.Div(start, stride, &inner.valid);
+  return inner;
+}
+
+}  // namespace
+
+bool IsMovement(Op op) {
+  static constexpr Op kOps[] = {Op::kReshape,    Op::kPermute, Op::kExpand, Op::kPad,
+                                Op::kShrink,     Op::kFlip,    Op::kWindow, Op::kUnwindow,
+                                Op::kContiguous, Op::kDetach};
+  return absl::c_linear_search(kOps, op);
+}
+
+Point MoveThrough(IndexMath& math, const Node* node, const Point& at) {
+  switch (node->op()) {
+    case Op::kReshape:
+      return Reshape(math, node, at);
+    case Op::kPermute:
+      return Permute(node, at);
+    case Op::kExpand:
+      return Expand(math, node, at);
+    case Op::kPad:
+      return Pad(math, node, at);
+    case Op::kShrink:
+      return Shrink(math, node, at);
+    case Op::kFlip:
+      return Flip(math, node, at);
+    case Op::kWindow:
+      return Window(math, node, at);
+    case Op::kUnwindow:
+      return Unwindow(math, node, at);
+    default:
+      return at;
+  }
+}
+
+}  // namespace kiln::kernel
