@@ -54,7 +54,7 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
 // Everything a session's handles need; they keep a weak reference, so that they may outlive the
 // client.
 struct Core {
-  Core(std::shared_ptr<grpc::Channel> channel, const v1::OpenSessionResponse& opened,
+  Core(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionResponse& opened,
        const std::string& address)
       : sessions(v1::SessionService::NewStub(channel)),
         blob_service(v1::BlobService::NewStub(channel)),
@@ -70,7 +70,7 @@ struct Core {
   client::OperationStream stream;        // last: its thread uses what stands above
 };
 
-void Ignore(absl::StatusOr<v1::Result>) {}
+void Ignore(const absl::StatusOr<v1::Result>& result) {}
 
 }  // namespace
 

@@ -36,7 +36,7 @@ OperationStream::~OperationStream() {
   reader_.join();
 }
 
-uint64_t OperationStream::Send(v1::ConnectRequest request, Callback callback) {
+uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callback) {
   auto shared = std::make_shared<v1::ConnectRequest>(std::move(request));
   absl::MutexLock write_lock(&write_mutex_);
   absl::Status broken;

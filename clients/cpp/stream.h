@@ -33,7 +33,7 @@ class OperationStream {
   ~OperationStream();
 
   // Sends an operation; its number is filled in. Returns that number.
-  uint64_t Send(v1::ConnectRequest request, Callback callback);
+  uint64_t Send(v1::ConnectRequest request, const Callback& callback);
 
   // The number of the last operation sent.
   uint64_t last_sequence();
