@@ -1,6 +1,6 @@
 #include "compiler/ops/attributes.h"
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {
 namespace {
@@ -44,7 +44,7 @@ std::string Known(const OpDef& op) {
   if (op.attributes.empty()) return "it takes none";
   std::string known = "it takes ";
   for (size_t i = 0; i < op.attributes.size(); ++i) {
-    absl::StrAppend(&known, i == 0 ? "\"" : ", \"", op.attributes[i].name, "\"");
+    StrAppend(&known, i == 0 ? "\"" : ", \"", op.attributes[i].name, "\"");
   }
   return known;
 }
@@ -61,46 +61,45 @@ absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes&
   for (const auto& [name, value] : attributes) {
     if (Find(op, name) == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat("\"", op.name, "\" has no attribute \"", name, "\"; ", Known(op)));
+          StrCat("\"", op.name, "\" has no attribute \"", name, "\"; ", Known(op)));
     }
   }
   Attributes completed;
   for (const AttributeDef& def : op.attributes) {
-    const auto given = attributes.find(def.name);
+    const auto given = attributes.find(std::string(def.name));
     if (given == attributes.end() && !def.default_value.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat("\"", op.name, "\" needs the attribute \"",
-                                                     def.name, "\" (", Name(def.type), ")"));
+      return absl::InvalidArgumentError(StrCat("\"", op.name, "\" needs the attribute \"", def.name,
+                                               "\" (", Name(def.type), ")"));
     }
-    const AttributeValue& value =
-        given == attributes.end() ? *def.default_value : given->second;
+    const AttributeValue& value = given == attributes.end() ? *def.default_value : given->second;
     if (!Fits(def.type, value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the attribute \"", def.name, "\" of \"", op.name, "\" is ", TypeOf(value),
-                       "; it must be ", Name(def.type)));
+      return absl::InvalidArgumentError(StrCat("the attribute \"", def.name, "\" of \"", op.name,
+                                               "\" is ", TypeOf(value), "; it must be ",
+                                               Name(def.type)));
     }
     if (def.type == Type::kFloat && std::holds_alternative<int64_t>(value)) {
-      completed[def.name] = static_cast<double>(std::get<int64_t>(value));
+      completed[std::string(def.name)] = static_cast<double>(std::get<int64_t>(value));
     } else {
-      completed[def.name] = value;
+      completed[std::string(def.name)] = value;
     }
   }
   return completed;
 }
 
 int64_t IntOf(const Attributes& attributes, std::string_view name) {
-  return std::get<int64_t>(attributes.at(name));
+  return std::get<int64_t>(attributes.at(std::string(name)));
 }
 double FloatOf(const Attributes& attributes, std::string_view name) {
-  return std::get<double>(attributes.at(name));
+  return std::get<double>(attributes.at(std::string(name)));
 }
 bool BoolOf(const Attributes& attributes, std::string_view name) {
-  return std::get<bool>(attributes.at(name));
+  return std::get<bool>(attributes.at(std::string(name)));
 }
 const std::string& StringOf(const Attributes& attributes, std::string_view name) {
-  return std::get<std::string>(attributes.at(name));
+  return std::get<std::string>(attributes.at(std::string(name)));
 }
 const std::vector<int64_t>& IntsOf(const Attributes& attributes, std::string_view name) {
-  return std::get<std::vector<int64_t>>(attributes.at(name));
+  return std::get<std::vector<int64_t>>(attributes.at(std::string(name)));
 }
 
 }  // namespace kiln::ops

@@ -13,11 +13,12 @@ namespace kiln::ops {
 // "int", "float", "bool", "string", "ints", "shape" or "number".
 std::string_view Name(AttributeDef::Type type);
 
-// `attributes` with the row's defaults filled in and integers made floats where the row says kFloat.
-// INVALID_ARGUMENT, naming the attribute: unknown, missing or of the wrong type.
+// `attributes` with the row's defaults filled in and integers made floats where the row says
+// kFloat. INVALID_ARGUMENT, naming the attribute: unknown, missing or of the wrong type.
 absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes);
 
-// Values of completed attributes. An absent name or another type is a defect of Kiln's and ends the process.
+// Values of completed attributes. An absent name or another type is a defect of Kiln's and ends the
+// process.
 int64_t IntOf(const Attributes& attributes, std::string_view name);
 double FloatOf(const Attributes& attributes, std::string_view name);
 bool BoolOf(const Attributes& attributes, std::string_view name);

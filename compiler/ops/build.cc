@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/infer.h"
@@ -43,14 +43,14 @@ absl::StatusOr<const Node*> MakeConst(Builder& builder, const Checked& node) {
                       WrapToInteger(node.dtype, *integer) == *integer;
     if (!fits) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the constant ", *integer, " does not fit ", ir::Name(node.dtype)));
+          StrCat("the constant ", *integer, " does not fit ", ir::Name(node.dtype)));
     }
     return builder.BroadcastTo(builder.ConstInt(node.dtype, *integer), node.shape);
   }
   const double number = std::get<double>(value);
   if (!ir::IsFloat(node.dtype)) {
-    return absl::InvalidArgumentError(absl::StrCat("the constant ", number, " is a float; ",
-                                                   ir::Name(node.dtype), " needs an integer"));
+    return absl::InvalidArgumentError(StrCat("the constant ", number, " is a float; ",
+                                             ir::Name(node.dtype), " needs an integer"));
   }
   return builder.Full(node.dtype, node.shape, number);
 }
@@ -58,8 +58,7 @@ absl::StatusOr<const Node*> MakeConst(Builder& builder, const Checked& node) {
 NodeOr MakeInput(Builder& builder, const Checked& node) {
   const int64_t index = IntOf(node.attributes, "index");
   if (index < 0 || index > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("the input's index ", index,
-                                                   " must count from 0"));
+    return absl::InvalidArgumentError(StrCat("the input's index ", index, " must count from 0"));
   }
   return builder.Input(index, node.dtype, node.shape);
 }
@@ -77,9 +76,9 @@ NodeOr MakeBitcast(Builder& builder, const Checked& node) {
   const DType from = node.operands[0]->dtype();
   const bool has_bool = (from == DType::kBool) != (node.dtype == DType::kBool);
   if (ir::SizeOf(from) != ir::SizeOf(node.dtype) || has_bool) {
-    return absl::InvalidArgumentError(absl::StrCat("cannot bitcast ", ir::Name(from), " to ",
-                                                   ir::Name(node.dtype),
-                                                   "; both must have one size, and not be bool"));
+    return absl::InvalidArgumentError(StrCat("cannot bitcast ", ir::Name(from), " to ",
+                                             ir::Name(node.dtype),
+                                             "; both must have one size, and not be bool"));
   }
   return builder.Bitcast(node.operands[0], node.dtype);
 }
@@ -119,7 +118,7 @@ NodeOr MakeMovement(Builder& builder, const Checked& node) {
       return builder.Unwindow(x, IntOf(attributes, "axis"), IntOf(attributes, "length"),
                               IntOf(attributes, "stride"), IntOf(attributes, "dilation"));
     default:
-      return absl::InternalError(absl::StrCat("no movement named ", node.op.name));
+      return absl::InternalError(StrCat("no movement named ", node.op.name));
   }
 }
 
@@ -129,9 +128,9 @@ NodeOr MakeIndexed(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kGather) return builder.Gather(operands[0], operands[1], axis);
   const DType dtype = operands[0]->dtype();
   if (operands[2]->dtype() != dtype) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("values of ", ir::Name(operands[2]->dtype()), " to scatter into ",
-                     ir::Name(dtype), "; both must have one dtype"));
+    return absl::InvalidArgumentError(StrCat("values of ", ir::Name(operands[2]->dtype()),
+                                             " to scatter into ", ir::Name(dtype),
+                                             "; both must have one dtype"));
   }
   return builder.ScatterAdd(operands[0], operands[1], operands[2], axis);
 }
@@ -140,8 +139,8 @@ NodeOr MakeStructure(Builder& builder, const Checked& node) {
   if (node.op.op != Op::kGradient) return builder.Unary(node.op.op, node.operands[0]);
   if (node.operands.size() == 3 && node.operands[2]->dtype() != node.operands[0]->dtype()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the gradient's upstream is ", ir::Name(node.operands[2]->dtype()),
-                     "; it must have y's dtype ", ir::Name(node.operands[0]->dtype())));
+        StrCat("the gradient's upstream is ", ir::Name(node.operands[2]->dtype()),
+               "; it must have y's dtype ", ir::Name(node.operands[0]->dtype())));
   }
   return builder.context().Get(Op::kGradient, node.dtype, node.shape, node.operands);
 }
@@ -174,10 +173,9 @@ NodeOr Make(Builder& builder, const Checked& node) {
 // What a row promises must hold for what its expansion gives.
 absl::Status CheckMade(const Checked& node, const Node* made) {
   if (made->shape() == node.shape && made->dtype() == node.dtype) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("\"", node.op.name, "\" became ",
-                                          ir::Name(made->dtype()), ToString(made->shape()),
-                                          ", its row says ", ir::Name(node.dtype),
-                                          ToString(node.shape)));
+  return absl::InternalError(StrCat("\"", node.op.name, "\" became ", ir::Name(made->dtype()),
+                                    ToString(made->shape()), ", its row says ",
+                                    ir::Name(node.dtype), ToString(node.shape)));
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 
 namespace kiln::ops {
 
-// Does everything the wire's decoder needs for one node: completes and checks the attributes, counts the operands,
-// infers shape and dtype, broadcasts and promotes, makes the primitive or expands the composite.
-// `declared` is the wire's dtype field (kInvalid if it is absent). INVALID_ARGUMENT says what was wrong with the node;
-// the caller adds which node it was.
+// Does everything the wire's decoder needs for one node: completes and checks the attributes,
+// counts the operands, infers shape and dtype, broadcasts and promotes, makes the primitive or
+// expands the composite. `declared` is the wire's dtype field (kInvalid if it is absent).
+// INVALID_ARGUMENT says what was wrong with the node; the caller adds which node it was.
 absl::StatusOr<const ir::Node*> Build(Builder& builder, const OpDef& op,
                                       absl::Span<const ir::Node* const> operands,
                                       const Attributes& attributes, ir::DType declared);

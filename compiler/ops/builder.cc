@@ -37,8 +37,8 @@ ir::ConstValue Convert(ir::ConstValue value, DType from, DType to) {
                            : ir::ConstValue::Int(FloatToInteger(to, v));
   }
   if (!ir::IsFloat(to)) return ir::ConstValue::Int(WrapToInteger(to, value.AsInt()));
-  const double v = from == DType::kUInt64 ? static_cast<double>(value.bits)
-                                          : static_cast<double>(value.AsInt());
+  const double v =
+      from == DType::kUInt64 ? static_cast<double>(value.bits) : static_cast<double>(value.AsInt());
   return ir::ConstValue::Float(RoundToFloat(to, v));
 }
 
@@ -98,8 +98,7 @@ const Node* Builder::Where(const Node* condition, const Node* a, const Node* b) 
 const Node* Builder::Cast(const Node* x, DType dtype) {
   if (x->dtype() == dtype) return x;
   if (x->op() == Op::kConst) {
-    return Make(Op::kConst, dtype, {}, {},
-                Convert(x->attr<ir::ConstValue>(), x->dtype(), dtype));
+    return Make(Op::kConst, dtype, {}, {}, Convert(x->attr<ir::ConstValue>(), x->dtype(), dtype));
   }
   return Make(Op::kCast, dtype, x->shape(), {x});
 }
@@ -112,6 +111,13 @@ const Node* Builder::Bitcast(const Node* x, DType dtype) {
 
 const Node* Builder::Exp(const Node* x) { return Exp2(Mul(x, std::numbers::log2e)); }
 const Node* Builder::Log(const Node* x) { return Mul(Log2(x), std::numbers::ln2); }
+
+// cos x = 1 - 2 sin²(x/2): halving is exact, so large arguments lose nothing before sin reduces
+// them.
+const Node* Builder::Cos(const Node* x) {
+  const Node* half = Sin(Mul(x, 0.5));
+  return Add(Mul(Mul(half, half), -2.0), 1.0);
+}
 
 const Node* Builder::Reduce(Op op, const Node* x, Axes axes, bool keepdims) {
   const std::vector<int64_t> normal = NormalAxesOrNone(axes, x->shape().size());

@@ -1,7 +1,8 @@
 // The vocabulary in which expansions and gradients are written: makes legal tensor-level nodes.
 //
-// Operands are trusted: shapes that do not fit end the process, so check what a user gave before (infer.h). Binary ops
-// broadcast and promote by inserting reshape, expand and cast; movement that changes nothing returns the operand itself.
+// Operands are trusted: shapes that do not fit end the process, so check what a user gave before
+// (infer.h). Binary ops broadcast and promote by inserting reshape, expand and cast; movement that
+// changes nothing returns the operand itself.
 #ifndef KILN_COMPILER_OPS_BUILDER_H_
 #define KILN_COMPILER_OPS_BUILDER_H_
 
@@ -23,8 +24,8 @@ class Builder {
   explicit Builder(ir::Context& context) : context_(context) {}
   ir::Context& context() { return context_; }
 
-  // INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, as the product in a huge matmul can.
-  // Nodes made after that are unusable.
+  // INVALID_ARGUMENT once a node's shape has exceeded the limits of CheckShape, as the product in a
+  // huge matmul can. Nodes made after that are unusable.
   const absl::Status& status() const { return status_; }
 
   // Sources. A constant is rounded to its dtype; `Full` is one that is expanded.
@@ -67,6 +68,7 @@ class Builder {
   const ir::Node* Greater(const ir::Node* a, double b) { return Less(Const(a->dtype(), b), a); }
   const ir::Node* Exp(const ir::Node* x);
   const ir::Node* Log(const ir::Node* x);
+  const ir::Node* Cos(const ir::Node* x);
 
   // Reductions; an empty list of axes reduces nothing. Axes of size 1 cost nothing.
   const ir::Node* Reduce(ir::Op op, const ir::Node* x, Axes axes, bool keepdims = false);
@@ -86,7 +88,7 @@ class Builder {
   const ir::Node* Reshape(const ir::Node* x, const ir::Shape& shape);
   const ir::Node* Permute(const ir::Node* x, Axes axes);
   const ir::Node* Transpose(const ir::Node* x, int64_t axis_a, int64_t axis_b);
-  const ir::Node* Unsqueeze(const ir::Node* x, int64_t axis);  // of the result
+  const ir::Node* Unsqueeze(const ir::Node* x, int64_t axis);         // of the result
   const ir::Node* Expand(const ir::Node* x, const ir::Shape& shape);  // same rank
   const ir::Node* BroadcastTo(const ir::Node* x, const ir::Shape& shape);
   const ir::Node* Pad(const ir::Node* x, absl::Span<const int64_t> padding);

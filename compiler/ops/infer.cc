@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/infer_rules.h"
 #include "compiler/ops/promote.h"
@@ -97,9 +97,8 @@ absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
   const bool special = static_cast<int>(operand) == op.special_operand;
   const DTypeClass wanted = special ? op.special_class : op.operand_class;
   if (Belongs(dtype, wanted)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("operand ", operand, " of \"", op.name,
-                                                 "\" has dtype ", ir::Name(dtype),
-                                                 "; it must be ", Name(wanted)));
+  return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
+                                           ir::Name(dtype), "; it must be ", Name(wanted)));
 }
 
 absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operands) {
@@ -113,13 +112,19 @@ absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operan
   return promoted;
 }
 
+std::string JoinNames(absl::Span<const std::string_view> names) {
+  std::string joined;
+  for (const std::string_view name : names) StrAppend(&joined, joined.empty() ? "" : ", ", name);
+  return joined;
+}
+
 DType FloatFor(DType dtype) { return ir::IsFloat(dtype) ? dtype : DType::kFloat32; }
 
 absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, DType declared) {
   switch (op.dtype_rule) {
     case DTypeRule::kAttribute:
       if (declared != DType::kInvalid) return declared;
-      return absl::InvalidArgumentError(absl::StrCat("\"", op.name, "\" needs a dtype"));
+      return absl::InvalidArgumentError(StrCat("\"", op.name, "\" needs a dtype"));
     case DTypeRule::kSame:
       return operands[0];
     case DTypeRule::kSecond:
@@ -151,7 +156,7 @@ absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, 
 }  // namespace
 
 std::string ToString(absl::Span<const int64_t> shape) {
-  return absl::StrCat("(", absl::StrJoin(shape, ", "), shape.size() == 1 ? ",)" : ")");
+  return StrCat("(", absl::StrJoin(shape, ", "), shape.size() == 1 ? ",)" : ")");
 }
 
 absl::Status CheckShape(absl::Span<const int64_t> shape) {
@@ -179,13 +184,12 @@ absl::Status CheckOperandCount(const OpDef& op, size_t count) {
     most = name.back() == '*' ? SIZE_MAX : most + 1;
   }
   if (count >= least && count <= most) return absl::OkStatus();
-  const std::string wanted = least == most ? absl::StrCat(least)
-                             : most == SIZE_MAX ? absl::StrCat("at least ", least)
-                                                : absl::StrCat(least, " to ", most);
-  return absl::InvalidArgumentError(absl::StrCat("\"", op.name, "\" has ", count,
-                                                 " operands; it takes ", wanted,
-                                                 op.operands.empty() ? "" : ": ",
-                                                 absl::StrJoin(op.operands, ", ")));
+  const std::string wanted = least == most      ? StrCat(least)
+                             : most == SIZE_MAX ? StrCat("at least ", least)
+                                                : StrCat(least, " to ", most);
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" has ", count, " operands; it takes ",
+                                           wanted, op.operands.empty() ? "" : ": ",
+                                           JoinNames(op.operands)));
 }
 
 absl::StatusOr<Shape> InferShape(const OpDef& op, absl::Span<const Shape> operands,
@@ -209,8 +213,8 @@ absl::StatusOr<DType> InferDType(const OpDef& op, absl::Span<const DType> operan
   }
   const auto result = ByRule(op, operands, declared);
   if (!result.ok() || declared == DType::kInvalid || declared == *result) return result;
-  return absl::InvalidArgumentError(absl::StrCat("\"", op.name, "\" gives ", ir::Name(*result),
-                                                 " here, not the declared ", ir::Name(declared)));
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" gives ", ir::Name(*result),
+                                           " here, not the declared ", ir::Name(declared)));
 }
 
 DType OperandDType(const OpDef& op, absl::Span<const DType> operands) {
@@ -229,14 +233,16 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const Shape> shapes) {
   Shape result;
   for (const Shape& shape : shapes) {
     const Shape before = result;
-    if (shape.size() > result.size()) result.insert(result.begin(), shape.size() - result.size(), 1);
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
     const size_t skipped = result.size() - shape.size();
     for (size_t i = 0; i < shape.size(); ++i) {
       int64_t& size = result[skipped + i];
       if (size == shape[i] || shape[i] == 1) continue;
       if (size != 1) {
-        return ShapeError("shapes ", ToString(before), " and ", ToString(shape),
-                          " do not broadcast: from the last dimension on, sizes must be equal or 1");
+        return ShapeError(
+            "shapes ", ToString(before), " and ", ToString(shape),
+            " do not broadcast: from the last dimension on, sizes must be equal or 1");
       }
       size = shape[i];
     }

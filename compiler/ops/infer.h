@@ -1,8 +1,8 @@
-// Shapes and dtypes of results, by the rules of the rows. Used by the wire's decoder; each client language implements
-// the same rules, and tests/golden/shape_cases.json keeps them equal.
+// Shapes and dtypes of results, by the rules of the rows. Used by the wire's decoder; each client
+// language implements the same rules, and tests/golden/shape_cases.json keeps them equal.
 //
-// All errors are INVALID_ARGUMENT, show the shapes or dtypes that met and say what would be right. Nothing here
-// overflows, whatever the operands' sizes are. Pure functions; safe from any thread.
+// All errors are INVALID_ARGUMENT, show the shapes or dtypes that met and say what would be right.
+// Nothing here overflows, whatever the operands' sizes are. Pure functions; safe from any thread.
 #ifndef KILN_COMPILER_OPS_INFER_H_
 #define KILN_COMPILER_OPS_INFER_H_
 
@@ -25,13 +25,14 @@ absl::Status CheckShape(absl::Span<const int64_t> shape);
 // Whether `op` takes this many operands.
 absl::Status CheckOperandCount(const OpDef& op, size_t count);
 
-// The result's shape. `attributes` are as CompleteAttributes returns them, operand shapes have passed CheckShape;
-// the result has too.
+// The result's shape. `attributes` are as CompleteAttributes returns them, operand shapes have
+// passed CheckShape; the result has too.
 absl::StatusOr<ir::Shape> InferShape(const OpDef& op, absl::Span<const ir::Shape> operands,
                                      const Attributes& attributes);
 
-// The result's dtype, after a check of the operands' classes. `declared` is the wire's dtype field: required
-// (not kInvalid) where the rule is kAttribute; elsewhere it may be kInvalid, or must equal what the rule gives.
+// The result's dtype, after a check of the operands' classes. `declared` is the wire's dtype field:
+// required (not kInvalid) where the rule is kAttribute; elsewhere it may be kInvalid, or must equal
+// what the rule gives.
 absl::StatusOr<ir::DType> InferDType(const OpDef& op, absl::Span<const ir::DType> operands,
                                      ir::DType declared);
 

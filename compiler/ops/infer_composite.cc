@@ -182,8 +182,7 @@ ShapeResult Conv2dShape(const ShapeQuery& query) {
   if (!operands.ok()) return operands;
   const Shape& x = query.operands[0];
   const Shape& weight = query.operands[1];
-  const auto plane =
-      SlidePlane({x[2], x[3]}, {weight[2], weight[3]}, *stride, *padding, *dilation);
+  const auto plane = SlidePlane({x[2], x[3]}, {weight[2], weight[3]}, *stride, *padding, *dilation);
   if (!plane.ok()) return plane;
   return Shape{x[0], weight[0], (*plane)[0], (*plane)[1]};
 }
@@ -206,8 +205,7 @@ ShapeResult Pool2dShape(const ShapeQuery& query) {
                         "; at most half the kernel makes sense");
     }
   }
-  const auto plane =
-      SlidePlane({x[x.size() - 2], x.back()}, *kernel, *stride, *padding, {1, 1});
+  const auto plane = SlidePlane({x[x.size() - 2], x.back()}, *kernel, *stride, *padding, {1, 1});
   if (!plane.ok()) return plane;
   Shape result = WithoutLast(x, 2);
   result.insert(result.end(), plane->begin(), plane->end());

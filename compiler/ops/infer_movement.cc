@@ -147,9 +147,8 @@ ShapeResult UnwindowShape(const ShapeQuery& query) {
   const auto axis = NormalizeAxis(IntOf(query.attributes, "axis"), result.size() - 1);
   if (!axis.ok()) return axis.status();
   const int64_t length = IntOf(query.attributes, "length");
-  const auto positions =
-      WindowPositions(length, result.back(), IntOf(query.attributes, "stride"),
-                      IntOf(query.attributes, "dilation"));
+  const auto positions = WindowPositions(length, result.back(), IntOf(query.attributes, "stride"),
+                                         IntOf(query.attributes, "dilation"));
   if (!positions.ok()) return positions.status();
   if (*positions != result[*axis]) {
     return ShapeError("unwindow of axis ", *axis, " of shape ", ToString(result), " to length ",

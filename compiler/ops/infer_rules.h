@@ -3,8 +3,8 @@
 #define KILN_COMPILER_OPS_INFER_RULES_H_
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
@@ -19,7 +19,7 @@ using ShapeResult = absl::StatusOr<ir::Shape>;
 
 template <typename... Parts>
 absl::Status ShapeError(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat(parts...));
+  return absl::InvalidArgumentError(StrCat(parts...));
 }
 
 // Movement.
@@ -45,8 +45,8 @@ ShapeResult AttentionShape(const ShapeQuery& query);
 ShapeResult Conv2dShape(const ShapeQuery& query);
 ShapeResult Pool2dShape(const ShapeQuery& query);
 
-// Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length` elements.
-// INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
+// Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length`
+// elements. INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
 absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,
                                         int64_t dilation);
 

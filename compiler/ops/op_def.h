@@ -1,5 +1,6 @@
-// The table of ops: one row per op that a client may send, primitive or composite. It is the single source of shape
-// rules, attributes, gradients and reference semantics; the client bindings and the op documentation are generated from it.
+// The table of ops: one row per op that a client may send, primitive or composite. It is the single
+// source of shape rules, attributes, gradients and reference semantics; the client bindings and the
+// op documentation are generated from it.
 #ifndef KILN_COMPILER_OPS_OP_DEF_H_
 #define KILN_COMPILER_OPS_OP_DEF_H_
 
@@ -17,7 +18,8 @@
 
 namespace kiln::ops {
 
-// Grows by one with every op or attribute added. A daemon accepts clients with this version or an older one.
+// Grows by one with every op or attribute added. A daemon accepts clients with this version or an
+// older one.
 inline constexpr int kOpSetVersion = 1;
 
 // A wire attribute's value, free of protobuf.
@@ -32,58 +34,87 @@ struct AttributeDef {
   std::optional<AttributeValue> default_value;
 };
 
-// How the result's shape follows from operands and attributes. A short list that each client language implements once;
-// tests/golden/shape_cases.json keeps them equal.
+// How the result's shape follows from operands and attributes. A short list that each client
+// language implements once; tests/golden/shape_cases.json keeps them equal.
 enum class ShapeRule : uint8_t {
   kAttribute,  // the attribute "shape"
   kSame,       // operand 0's
   kBroadcast,  // NumPy broadcasting of all operands
   kReduce,     // attributes "axes" (negative count from the end; empty list: all) and "keepdims"
-  kReshape, kPermute, kExpand, kPad, kShrink, kFlip, kWindow, kUnwindow,
-  kGather, kScatter,
-  kMatmul,     // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
-  kLinear,     // x (…,K), weight (N,K), bias (N)? -> (…,N)
+  kReshape,
+  kPermute,
+  kExpand,
+  kPad,
+  kShrink,
+  kFlip,
+  kWindow,
+  kUnwindow,
+  kGather,
+  kScatter,
+  kMatmul,  // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
+  kLinear,  // x (…,K), weight (N,K), bias (N)? -> (…,N)
   kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
-  kConv2d,     // x (N,C,H,W), weight (O,C/groups,KH,KW); attributes stride, padding, dilation (2 ints each), groups
-  kPool2d,     // x (…,H,W); attributes kernel, stride, padding (2 ints each; an empty stride is the kernel)
-  kConcat,     // attribute "axis"
-  kOneHot,     // operand 0's shape plus attribute "classes"
-  kScalar,     // ()
-  kGradient,   // operand 1's
+  kConv2d,  // x (N,C,H,W), weight (O,C/groups,KH,KW); attributes stride, padding, dilation (2 ints
+            // each), groups
+  kPool2d,  // x (…,H,W); attributes kernel, stride, padding (2 ints each; an empty stride is the
+            // kernel)
+  kConcat,  // attribute "axis"
+  kOneHot,  // operand 0's shape plus attribute "classes"
+  kScalar,  // ()
+  kGradient,  // operand 1's
 };
 std::string_view Name(ShapeRule rule);
 
 enum class DTypeRule : uint8_t {
-  kAttribute,    // the node's dtype field: sources, cast, bitcast
-  kSame,         // operand 0's
-  kPromote,      // the Python array API's promotion over all operands; operands are cast to it
-  kPromoteFloat, // as kPromote; integers and bool become float32
-  kBool,         // bool; operands are promoted among themselves
-  kSecond,       // operand 1's
-  kInt64, kInt32, kUInt32, kFloat32,
+  kAttribute,     // the node's dtype field: sources, cast, bitcast
+  kSame,          // operand 0's
+  kPromote,       // the Python array API's promotion over all operands; operands are cast to it
+  kPromoteFloat,  // as kPromote; integers and bool become float32
+  kBool,          // bool; operands are promoted among themselves
+  kSecond,        // operand 1's
+  kInt64,
+  kInt32,
+  kUInt32,
+  kFloat32,
 };
 std::string_view Name(DTypeRule rule);
 
-enum class Kind : uint8_t { kSource, kUnary, kBinary, kTernary, kReduce, kMovement, kIndexed, kStructure, kComposite };
+enum class Kind : uint8_t {
+  kSource,
+  kUnary,
+  kBinary,
+  kTernary,
+  kReduce,
+  kMovement,
+  kIndexed,
+  kStructure,
+  kComposite
+};
 
 // Which dtypes an operand may have. Numeric is float or integer.
 enum class DTypeClass : uint8_t { kAny, kNumeric, kFloat, kInteger, kIntegerOrBool, kBool };
 std::string_view Name(DTypeClass dtype_class);
 
-// Builds tensor-level nodes over a Context; the vocabulary in which gradients and expansions are written. Binary ops
-// broadcast and promote. Shapes are trusted to be legal (checked before). See builder.h.
+// Builds tensor-level nodes over a Context; the vocabulary in which gradients and expansions are
+// written. Binary ops broadcast and promote. Shapes are trusted to be legal (checked before). See
+// builder.h.
 class Builder;
 
 // A tensor in host memory, for the reference semantics. See evaluate.h.
 struct HostTensor;
 
-// Adjoints of the operands of `node`, given `upstream` of node's shape and dtype. Null: no gradient flows there.
-using GradientFn = std::vector<const ir::Node*> (*)(Builder&, const ir::Node* node, const ir::Node* upstream);
+// Adjoints of the operands of `node`, given `upstream` of node's shape and dtype. Null: no gradient
+// flows there.
+using GradientFn = std::vector<const ir::Node*> (*)(Builder&, const ir::Node* node,
+                                                    const ir::Node* upstream);
 // The composite in terms of primitives (and of other composites' expansions).
-using ExpandFn = absl::StatusOr<const ir::Node*> (*)(Builder&, absl::Span<const ir::Node* const> operands,
+using ExpandFn = absl::StatusOr<const ir::Node*> (*)(Builder&,
+                                                     absl::Span<const ir::Node* const> operands,
                                                      const Attributes& attributes);
-// The naive meaning on host tensors; `operands` have been broadcast and promoted as the primitive demands.
-using EvaluateFn = absl::StatusOr<HostTensor> (*)(const ir::Node* node, absl::Span<const HostTensor* const> operands);
+// The naive meaning on host tensors; `operands` have been broadcast and promoted as the primitive
+// demands.
+using EvaluateFn = absl::StatusOr<HostTensor> (*)(const ir::Node* node,
+                                                  absl::Span<const HostTensor* const> operands);
 
 struct OpDef {
   std::string_view name;
@@ -95,17 +126,19 @@ struct OpDef {
   ShapeRule shape_rule = ShapeRule::kSame;
   DTypeRule dtype_rule = DTypeRule::kSame;
   DTypeClass operand_class = DTypeClass::kAny;
-  // One operand may stand apart: it takes no part in promotion and has a class of its own, as where's condition
-  // and gather's index do. -1: none.
+  // One operand may stand apart: it takes no part in promotion and has a class of its own, as
+  // where's condition and gather's index do. -1: none.
   int special_operand = -1;
   DTypeClass special_class = DTypeClass::kInteger;
-  GradientFn gradient = nullptr;  // primitives only; null: not differentiable (its gradient is zero)
+  GradientFn gradient =
+      nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only
   ExpandFn expand = nullptr;      // composites only
   std::string_view doc = {};      // one line: what it computes, and the source of its definition
 };
 
-// All rows, in families' order (elementwise, reduce, movement, indexed, source, structure, composites).
+// All rows, in families' order (elementwise, reduce, movement, indexed, source, structure,
+// composites).
 absl::Span<const OpDef> AllOps();
 // Null if there is none.
 const OpDef* FindOp(std::string_view name);

@@ -36,12 +36,12 @@ std::vector<OpDef> MakeRows() {
 
 struct Table {
   std::vector<OpDef> rows = MakeRows();
-  absl::flat_hash_map<std::string_view, const OpDef*> by_name;
+  absl::flat_hash_map<std::string, const OpDef*> by_name;
   std::array<const OpDef*, ir::kNumOps> by_op{};
 
   Table() {
     for (const OpDef& row : rows) {
-      const bool is_new = by_name.emplace(row.name, &row).second;
+      const bool is_new = by_name.emplace(std::string(row.name), &row).second;
       assert(is_new && "two ops of one name");
       if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
     }
@@ -58,7 +58,7 @@ const Table& TheTable() {
 absl::Span<const OpDef> AllOps() { return TheTable().rows; }
 
 const OpDef* FindOp(std::string_view name) {
-  const auto found = TheTable().by_name.find(name);
+  const auto found = TheTable().by_name.find(std::string(name));
   return found == TheTable().by_name.end() ? nullptr : found->second;
 }
 
@@ -70,9 +70,9 @@ const OpDef& DefOf(ir::Op op) {
 
 std::string_view Name(ShapeRule rule) {
   static constexpr std::string_view kNames[] = {
-      "attribute", "same",   "broadcast", "reduce", "reshape", "permute", "expand",  "pad",
-      "shrink",    "flip",   "window",    "unwindow", "gather", "scatter", "matmul", "linear",
-      "attention", "conv2d", "pool2d",    "concat", "one_hot", "scalar",  "gradient"};
+      "attribute", "same",   "broadcast", "reduce",   "reshape", "permute", "expand",  "pad",
+      "shrink",    "flip",   "window",    "unwindow", "gather",  "scatter", "matmul",  "linear",
+      "attention", "conv2d", "pool2d",    "concat",   "one_hot", "scalar",  "gradient"};
   static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
   return kNames[static_cast<int>(rule)];
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {
 namespace {
@@ -34,8 +34,8 @@ absl::StatusOr<DType> PromoteIntegers(DType a, DType b) {
   const DType signed_one = ir::IsSigned(a) ? a : b;
   const DType unsigned_one = ir::IsSigned(a) ? b : a;
   if (unsigned_one == DType::kUInt64) {
-    return absl::InvalidArgumentError(absl::StrCat("no integer holds both ", ir::Name(a), " and ",
-                                                   ir::Name(b), "; cast one of them"));
+    return absl::InvalidArgumentError(
+        StrCat("no integer holds both ", ir::Name(a), " and ", ir::Name(b), "; cast one of them"));
   }
   return SignedOfSize(std::max(ir::SizeOf(signed_one), 2 * ir::SizeOf(unsigned_one)));
 }

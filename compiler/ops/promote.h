@@ -9,9 +9,10 @@ namespace kiln::ops {
 
 bool Belongs(ir::DType dtype, DTypeClass dtype_class);
 
-// The Python array API's promotion, and beyond it, where the standard leaves the result open: bool gives way to
-// everything; an integer meeting a float becomes that float; two float dtypes of one size (float16 and bfloat16, the
-// two float8) become the next larger IEEE type. INVALID_ARGUMENT: uint64 with a signed integer.
+// The Python array API's promotion, and beyond it, where the standard leaves the result open: bool
+// gives way to everything; an integer meeting a float becomes that float; two float dtypes of one
+// size (float16 and bfloat16, the two float8) become the next larger IEEE type. INVALID_ARGUMENT:
+// uint64 with a signed integer.
 absl::StatusOr<ir::DType> Promote(ir::DType a, ir::DType b);
 
 }  // namespace kiln::ops

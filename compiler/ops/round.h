@@ -1,5 +1,5 @@
-// What a value becomes when a tensor of some dtype holds it. The one place that knows; constants, casts and the reference
-// interpreter share it.
+// What a value becomes when a tensor of some dtype holds it. The one place that knows; constants,
+// casts and the reference interpreter share it.
 #ifndef KILN_COMPILER_OPS_ROUND_H_
 #define KILN_COMPILER_OPS_ROUND_H_
 
@@ -9,15 +9,17 @@
 
 namespace kiln::ops {
 
-// The nearest value of a float dtype, ties to even; float16 and float32 overflow to infinity, float8 E4M3 to NaN
-// (it has no infinity; OCP 8-bit floating point specification, 2023, without saturation).
+// The nearest value of a float dtype, ties to even; float16 and float32 overflow to infinity,
+// float8 E4M3 to NaN (it has no infinity; OCP 8-bit floating point specification, 2023, without
+// saturation).
 double RoundToFloat(ir::DType dtype, double value);
 
-// The low bits of a two's complement number, sign- or zero-extended to 64 bits; for bool, whether it is not zero.
+// The low bits of a two's complement number, sign- or zero-extended to 64 bits; for bool, whether
+// it is not zero.
 int64_t WrapToInteger(ir::DType dtype, int64_t value);
 
-// A float made an integer: the fraction is cut, NaN is 0, what is out of range becomes the nearest end of the range.
-// For bool, whether it is not zero (NaN is not).
+// A float made an integer: the fraction is cut, NaN is 0, what is out of range becomes the nearest
+// end of the range. For bool, whether it is not zero (NaN is not).
 int64_t FloatToInteger(ir::DType dtype, double value);
 
 }  // namespace kiln::ops

@@ -2,11 +2,45 @@
 #ifndef KILN_COMPILER_OPS_ROWS_H_
 #define KILN_COMPILER_OPS_ROWS_H_
 
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
+
+// Attributes that rows are made of.
+inline AttributeDef RequiredInt(std::string_view name) {
+  return {name, AttributeDef::Type::kInt, std::nullopt};
+}
+inline AttributeDef OptionalInt(std::string_view name, int64_t value) {
+  return {name, AttributeDef::Type::kInt, value};
+}
+inline AttributeDef OptionalFloat(std::string_view name, double value) {
+  return {name, AttributeDef::Type::kFloat, value};
+}
+inline AttributeDef OptionalBool(std::string_view name, bool value) {
+  return {name, AttributeDef::Type::kBool, value};
+}
+inline AttributeDef OptionalString(std::string_view name, std::string value) {
+  return {name, AttributeDef::Type::kString, std::move(value)};
+}
+inline AttributeDef RequiredInts(std::string_view name) {
+  return {name, AttributeDef::Type::kInts, std::nullopt};
+}
+inline AttributeDef OptionalInts(std::string_view name, std::vector<int64_t> values) {
+  return {name, AttributeDef::Type::kInts, std::move(values)};
+}
+inline AttributeDef RequiredShape() { return {"shape", AttributeDef::Type::kShape, std::nullopt}; }
+inline AttributeDef OptionalShape() {
+  return {"shape", AttributeDef::Type::kShape, std::vector<int64_t>{}};
+}
+// The two attributes of every reduction.
+inline std::vector<AttributeDef> ReduceAttributes() {
+  return {OptionalInts("axes", {}), OptionalBool("keepdims", false)};
+}
 
 // Primitives.
 std::vector<OpDef> ElementwiseOps();

@@ -1,0 +1,96 @@
+#include "compiler/ops/builder.h"
+#include "compiler/ops/gradients.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::IntsAttr;
+using ir::Node;
+using ir::Shape;
+
+const std::vector<int64_t>& IntsOfNode(const Node* node) { return node->attr<IntsAttr>().values; }
+
+// result[…, k] = x[…, k, k], by views alone: in the flattened square the diagonal's elements are
+// size + 1 apart.
+const Node* Diagonal(Builder& b, const Node* x) {
+  const int64_t size = x->shape().back();
+  Shape flat(x->shape().begin(), x->shape().end() - 2);
+  Shape skewed = flat;
+  flat.push_back(size * size);
+  skewed.insert(skewed.end(), {size, size + 1});
+  std::vector<int64_t> padding(2 * flat.size(), 0);
+  padding.back() = size;
+  const Node* rows = b.Reshape(b.Pad(b.Reshape(x, flat), padding), skewed);
+  Shape result(skewed.begin(), skewed.end() - 1);
+  return b.Reshape(b.Slice(rows, -1, 0, 1), result);
+}
+
+}  // namespace
+
+Adjoints ReshapeGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Reshape(upstream, node->operand(0)->shape())};
+}
+
+Adjoints PermuteGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& axes = IntsOfNode(node);
+  std::vector<int64_t> inverse(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) inverse[axes[i]] = static_cast<int64_t>(i);
+  return {b.Permute(upstream, inverse)};
+}
+
+Adjoints ExpandGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.SumTo(upstream, node->operand(0)->shape())};
+}
+
+Adjoints PadGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& padding = IntsOfNode(node);
+  std::vector<int64_t> bounds;
+  for (size_t i = 0; i < node->shape().size(); ++i) {
+    bounds.insert(bounds.end(), {padding[2 * i], node->shape()[i] - padding[2 * i + 1]});
+  }
+  return {b.Shrink(upstream, bounds)};
+}
+
+Adjoints ShrinkGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& bounds = IntsOfNode(node);
+  const Shape& shape = node->operand(0)->shape();
+  std::vector<int64_t> padding;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    padding.insert(padding.end(), {bounds[2 * i], shape[i] - bounds[2 * i + 1]});
+  }
+  return {b.Pad(upstream, padding)};
+}
+
+Adjoints FlipGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Flip(upstream, IntsOfNode(node))};
+}
+
+Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& window = IntsOfNode(node);  // axis, size, stride, dilation
+  const int64_t length = node->operand(0)->shape()[window[0]];
+  return {b.Sum(b.Unwindow(upstream, window[0], length, window[2], window[3]), {-1})};
+}
+
+// Of the windows over upstream, each element of a window needs its own position alone.
+Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
+  const std::vector<int64_t>& unwindow = IntsOfNode(node);  // axis, length, stride, dilation
+  const int64_t size = node->shape().back();
+  return {Diagonal(b, b.Window(upstream, unwindow[0], size, unwindow[2], unwindow[3]))};
+}
+
+Adjoints GatherGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* x = node->operand(0);
+  const int64_t axis = node->attr<ir::IntAttr>().value;
+  return {b.ScatterAdd(b.FullLike(x, 0), node->operand(1), upstream, axis), nullptr};
+}
+
+Adjoints ScatterAddGradient(Builder& b, const Node* node, const Node* upstream) {
+  const int64_t axis = node->attr<ir::IntAttr>().value;
+  return {upstream, nullptr, b.Gather(upstream, node->operand(1), axis)};
+}
+
+Adjoints ContiguousGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {upstream};
+}
+
+}  // namespace kiln::ops
