@@ -1,0 +1,235 @@
+// Movement ops: dropped where nothing moves, merged where two of a kind meet, expands last.
+#include <algorithm>
+
+#include "compiler/graph/simplify_rules.h"
+#include "compiler/graph/splat.h"
+
+namespace kiln::graph {
+namespace {
+
+using ir::Context;
+using ir::IntsAttr;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+
+const std::vector<int64_t>& Ints(const Node* node) { return node->attr<IntsAttr>().values; }
+bool Is(const Node* node, Op op) { return node->op() == op; }
+
+const Node* SameShape(Context&, const Node* node) {
+  return node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
+}
+
+// Reshape of reshape and expand of expand: only the last shape counts.
+const Node* LastShapeCounts(Context& context, const Node* node) {
+  if (!Is(node->operand(0), node->op())) return nullptr;
+  return context.WithOperands(node, {node->operand(0)->operand(0)});
+}
+
+const Node* PermuteNothing(Context&, const Node* node) {
+  return std::is_sorted(Ints(node).begin(), Ints(node).end()) ? node->operand(0) : nullptr;
+}
+
+const Node* PermuteOfPermute(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (!Is(inner, Op::kPermute)) return nullptr;
+  std::vector<int64_t> order;
+  for (int64_t axis : Ints(node)) order.push_back(Ints(inner)[axis]);
+  return context.Get(Op::kPermute, node->dtype(), node->shape(), {inner->operand(0)},
+                     IntsAttr{std::move(order)});
+}
+
+// Axes of size 1 have no order: if the others keep theirs, it is a reshape.
+const Node* PermuteOfOnes(Context& context, const Node* node) {
+  std::vector<int64_t> order;
+  for (int64_t axis : Ints(node)) {
+    if (node->operand(0)->shape()[axis] != 1) order.push_back(axis);
+  }
+  if (!std::is_sorted(order.begin(), order.end())) return nullptr;
+  return ReshapeTo(context, node->operand(0), node->shape());
+}
+
+const Node* PermuteOfExpand(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (!Is(inner, Op::kExpand)) return nullptr;
+  Shape shape;
+  for (int64_t axis : Ints(node)) shape.push_back(inner->operand(0)->shape()[axis]);
+  const Node* moved = context.Get(Op::kPermute, node->dtype(), std::move(shape),
+                                  {inner->operand(0)}, node->attribute());
+  return ExpandTo(context, moved, node->shape());
+}
+
+// A reshape that only puts axes of size 1 in or out commutes with an expand: the axes that are
+// neither keep their order.
+const Node* ReshapeOfExpand(Context& context, const Node* node) {
+  const Node* expand = node->operand(0);
+  if (!Is(expand, Op::kExpand)) return nullptr;
+  const Shape& from = expand->shape();
+  Shape shape(node->shape().size(), 1);
+  size_t next = 0;
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    if (node->shape()[axis] == 1) continue;
+    while (next < from.size() && from[next] == 1) ++next;
+    if (next == from.size() || from[next] != node->shape()[axis]) return nullptr;
+    shape[axis] = expand->operand(0)->shape()[next++];
+  }
+  if (std::any_of(from.begin() + next, from.end(), [](int64_t size) { return size != 1; })) {
+    return nullptr;
+  }
+  return ExpandTo(context, ReshapeTo(context, expand->operand(0), shape), node->shape());
+}
+
+const Node* PadOfPad(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (!Is(inner, Op::kPad)) return nullptr;
+  std::vector<int64_t> padding = Ints(node);
+  for (size_t i = 0; i < padding.size(); ++i) padding[i] += Ints(inner)[i];
+  return context.Get(Op::kPad, node->dtype(), node->shape(), {inner->operand(0)},
+                     IntsAttr{std::move(padding)});
+}
+
+const Node* ShrinkOfShrink(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (!Is(inner, Op::kShrink)) return nullptr;
+  std::vector<int64_t> bounds = Ints(node);
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += Ints(inner)[i / 2 * 2];
+  return context.Get(Op::kShrink, node->dtype(), node->shape(), {inner->operand(0)},
+                     IntsAttr{std::move(bounds)});
+}
+
+// The part of a padded tensor is a part of the tensor, padded less; where nothing of the tensor is
+// left, zero.
+const Node* ShrinkOfPad(Context& context, const Node* node) {
+  const Node* pad = node->operand(0);
+  if (!Is(pad, Op::kPad)) return nullptr;
+  const Node* x = pad->operand(0);
+  std::vector<int64_t> bounds, padding;
+  Shape shape;
+  for (size_t axis = 0; axis < node->shape().size(); ++axis) {
+    int64_t before = Ints(pad)[2 * axis];
+    int64_t begin = std::max<int64_t>(Ints(node)[2 * axis] - before, 0);
+    int64_t end = std::min(Ints(node)[2 * axis + 1] - before, x->shape()[axis]);
+    if (begin >= end) return MakeSplat(context, node->dtype(), node->shape(), 0);
+    bounds.insert(bounds.end(), {begin, end});
+    padding.push_back(std::max<int64_t>(before - Ints(node)[2 * axis], 0));
+    padding.push_back(node->shape()[axis] - padding.back() - (end - begin));
+    shape.push_back(end - begin);
+  }
+  const Node* part =
+      context.Get(Op::kShrink, node->dtype(), shape, {x}, IntsAttr{std::move(bounds)});
+  return context.Get(Op::kPad, node->dtype(), node->shape(), {part}, IntsAttr{std::move(padding)});
+}
+
+// Of an axis that was expanded any part is the same: only the other axes need the shrink.
+const Node* ShrinkOfExpand(Context& context, const Node* node) {
+  const Node* expand = node->operand(0);
+  if (!Is(expand, Op::kExpand)) return nullptr;
+  const Shape& from = expand->operand(0)->shape();
+  std::vector<int64_t> bounds = Ints(node);
+  Shape shape = node->shape();
+  for (size_t axis = 0; axis < from.size(); ++axis) {
+    if (from[axis] == expand->shape()[axis]) continue;
+    bounds[2 * axis] = 0;
+    bounds[2 * axis + 1] = 1;
+    shape[axis] = 1;
+  }
+  const Node* part = context.Get(Op::kShrink, node->dtype(), std::move(shape), {expand->operand(0)},
+                                 IntsAttr{std::move(bounds)});
+  return ExpandTo(context, part, node->shape());
+}
+
+// Axes of size 1 need no flip; none left: nothing to do.
+const Node* FlipOfOnes(Context& context, const Node* node) {
+  std::vector<int64_t> axes;
+  for (int64_t axis : Ints(node)) {
+    if (node->shape()[axis] != 1) axes.push_back(axis);
+  }
+  if (axes.empty()) return node->operand(0);
+  if (axes.size() == Ints(node).size()) return nullptr;
+  return context.Get(Op::kFlip, node->dtype(), node->shape(), {node->operand(0)},
+                     IntsAttr{std::move(axes)});
+}
+
+// An axis flipped twice is not flipped.
+const Node* FlipOfFlip(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (!Is(inner, Op::kFlip)) return nullptr;
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(node->shape().size()); ++axis) {
+    auto has = [&](const Node* flip) {
+      return std::find(Ints(flip).begin(), Ints(flip).end(), axis) != Ints(flip).end();
+    };
+    if (has(node) != has(inner)) axes.push_back(axis);
+  }
+  if (axes.empty()) return inner->operand(0);
+  return context.Get(Op::kFlip, node->dtype(), node->shape(), {inner->operand(0)},
+                     IntsAttr{std::move(axes)});
+}
+
+// Windows of one element at every place only append an axis of size 1.
+const Node* WindowOfOne(Context& context, const Node* node) {
+  if (Ints(node)[1] != 1 || Ints(node)[2] != 1) return nullptr;
+  return ReshapeTo(context, node->operand(0), node->shape());
+}
+
+// Its adjoint: one window position, at every place.
+const Node* UnwindowOfOne(Context&, const Node* node) {
+  bool one = node->shape().back() == 1 && Ints(node)[2] == 1;
+  return one && node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
+}
+
+// The tensor before it was expanded; itself if it was not.
+const Node* BeforeExpand(const Node* node) {
+  return Is(node, Op::kExpand) ? node->operand(0) : node;
+}
+
+// An elementwise op whose operands all repeat along an axis repeats along it: computed once, then
+// expanded.
+const Node* ElementwiseOfExpand(Context& context, const Node* node) {
+  Shape shape(node->shape().size(), 1);
+  for (const Node* operand : node->operands()) {
+    const Shape& before = BeforeExpand(operand)->shape();
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] = std::max(shape[i], before[i]);
+    // A size of zero: nothing to save, and no maximum that means anything.
+    if (std::find(before.begin(), before.end(), 0) != before.end()) return nullptr;
+  }
+  bool empty = std::find(node->shape().begin(), node->shape().end(), 0) != node->shape().end();
+  if (empty || shape == node->shape()) return nullptr;
+  std::vector<const Node*> operands;
+  for (const Node* operand : node->operands()) {
+    operands.push_back(ExpandTo(context, BeforeExpand(operand), shape));
+  }
+  const Node* small =
+      context.Get(node->op(), node->dtype(), shape, std::move(operands), node->attribute());
+  return ExpandTo(context, small, node->shape());
+}
+
+}  // namespace
+
+std::vector<ir::Rule> MovementRules() {
+  return {
+      {"same_shape", {Op::kReshape, Op::kExpand, Op::kPad, Op::kShrink}, SameShape},
+      {"last_shape_counts", {Op::kReshape, Op::kExpand}, LastShapeCounts},
+      {"permute_nothing", {Op::kPermute}, PermuteNothing},
+      {"permute_of_permute", {Op::kPermute}, PermuteOfPermute},
+      {"permute_of_ones", {Op::kPermute}, PermuteOfOnes},
+      {"permute_of_expand", {Op::kPermute}, PermuteOfExpand},
+      {"reshape_of_expand", {Op::kReshape}, ReshapeOfExpand},
+      {"pad_of_pad", {Op::kPad}, PadOfPad},
+      {"shrink_of_shrink", {Op::kShrink}, ShrinkOfShrink},
+      {"shrink_of_pad", {Op::kShrink}, ShrinkOfPad},
+      {"shrink_of_expand", {Op::kShrink}, ShrinkOfExpand},
+      {"flip_of_ones", {Op::kFlip}, FlipOfOnes},
+      {"flip_of_flip", {Op::kFlip}, FlipOfFlip},
+      {"window_of_one", {Op::kWindow}, WindowOfOne},
+      {"unwindow_of_one", {Op::kUnwindow}, UnwindowOfOne},
+      {"elementwise_of_expand",
+       {Op::kNeg,   Op::kReciprocal, Op::kSqrt,    Op::kExp2, Op::kLog2, Op::kSin,   Op::kTrunc,
+        Op::kNot,   Op::kCast,       Op::kBitcast, Op::kAdd,  Op::kSub,  Op::kMul,   Op::kDiv,
+        Op::kIDiv,  Op::kMod,        Op::kMax,     Op::kMin,  Op::kPow,  Op::kCmpLt, Op::kCmpEq,
+        Op::kCmpNe, Op::kAnd,        Op::kOr,      Op::kXor,  Op::kShl,  Op::kShr,   Op::kWhere},
+       ElementwiseOfExpand},
+  };
+}
+
+}  // namespace kiln::graph
