@@ -1,14 +1,17 @@
-// What a device is asked to do: a list of commands on numbered slots, recorded once, replayed with other buffers in the
-// slots. The counterpart of a CUDA graph, a Level Zero command list, or a vector of AQL packets.
+// What a device is asked to do: a list of commands on numbered slots, recorded once, replayed with
+// other buffers in the slots. The counterpart of a CUDA graph, a Level Zero command list, or a
+// vector of AQL packets.
 #ifndef KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 #define KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "drivers/interface/signal_group.h"
 
 namespace kiln::drivers {
 
@@ -33,8 +36,8 @@ struct FillCommand {
   SlotRange destination;
   uint8_t value = 0;
 };
-// Signals and waits order lists of several devices. A wait blocks the list until the signal with this number has been
-// raised in the same group of submissions.
+// Signals and waits order lists of several devices. A wait blocks the list until the signal with
+// this number has been raised in the same group of submissions (SubmitOptions::group).
 struct SignalCommand {
   int signal = 0;
 };
@@ -57,12 +60,16 @@ class PreparedList {
 struct SubmitOptions {
   // Time each command. Costs a little: sample it.
   bool time_commands = false;
+  // Required for lists with signals or waits: the group of submissions to which this one belongs. A
+  // waiting list holds up its device, so groups that share devices must be submitted to all of them
+  // in the same order.
+  std::shared_ptr<SignalGroup> group;
 };
 
 struct SubmitResult {
   absl::Status status;
-  double seconds = 0;                    // of the whole list on the device
-  std::vector<double> command_seconds;   // one for each command, if asked for
+  double seconds = 0;                   // of the whole list on the device
+  std::vector<double> command_seconds;  // one for each command, if asked for
 };
 
 }  // namespace kiln::drivers

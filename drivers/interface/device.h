@@ -37,26 +37,31 @@ class Device {
 
   virtual const DeviceInfo& info() const = 0;
 
-  // `bytes` >= 0, uninitialised, aligned to 64 bytes or the device's better choice. RESOURCE_EXHAUSTED names what was asked
-  // for and what is left. Destroying the buffer gives the memory back; it must not be in use by a submitted list.
+  // `bytes` >= 0, uninitialised, aligned to 64 bytes or the device's better choice.
+  // RESOURCE_EXHAUSTED names what was asked for and what is left. Destroying the buffer gives the
+  // memory back; it must not be in use by a submitted list.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;
 
   // INVALID_ARGUMENT: the image is for another architecture or damaged.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
 
-  // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every command is well-formed.
+  // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every
+  // command is well-formed.
   virtual absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) = 0;
 
-  // Starts a prepared list with these buffers in its slots and returns at once; lists start in the order of submission and
-  // each sees what the ones before it wrote. `done` is called once, from a thread of the driver's, and must not block.
-  // Buffers must live until then. INVALID_ARGUMENT (wrong number or size of buffers): `done` is not called.
-  virtual absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
-                              std::function<void(SubmitResult)> done) = 0;
+  // Starts a prepared list with these buffers in its slots and returns at once; lists start in the
+  // order of submission and each sees what the ones before it wrote. `done` is called once, from a
+  // thread of the driver's, and must not block. Buffers must live until then. INVALID_ARGUMENT
+  // (wrong number or size of buffers): `done` is not called.
+  virtual absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots,
+                              SubmitOptions options, std::function<void(SubmitResult)> done) = 0;
 
-  // Synchronous copies between host memory and a buffer, ordered after everything submitted before. OUT_OF_RANGE if
-  // offset + size does not fit.
-  virtual absl::Status CopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source) = 0;
-  virtual absl::Status CopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination) = 0;
+  // Synchronous copies between host memory and a buffer, ordered after everything submitted before.
+  // OUT_OF_RANGE if offset + size does not fit.
+  virtual absl::Status CopyToDevice(Buffer& destination, int64_t offset,
+                                    absl::Span<const char> source) = 0;
+  virtual absl::Status CopyToHost(const Buffer& source, int64_t offset,
+                                  absl::Span<char> destination) = 0;
 
   // Waits until all that was submitted has ended.
   virtual absl::Status Synchronize() = 0;

@@ -18,8 +18,8 @@ class Driver {
   // "cpu": the part of a device's name before the colon.
   virtual std::string name() const = 0;
 
-  // Opens every device of this kind. No device, a missing vendor library or a broken one is an empty list; `why_none` then
-  // says why in one sentence.
+  // Opens every device of this kind. No device, a missing vendor library or a broken one is an
+  // empty list; `why_none` then says why in one sentence.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) = 0;
 };
 

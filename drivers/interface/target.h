@@ -19,7 +19,8 @@ struct Target {
   int vector_registers = 16;
   // Hardware threads or multiprocessors that one kernel may use at once.
   int compute_units = 1;
-  // Per compute unit, in bytes: first-level data cache or shared memory, and the next private level.
+  // Per compute unit, in bytes: first-level data cache or shared memory, and the next private
+  // level.
   int64_t near_memory_bytes = 32 << 10;
   int64_t private_cache_bytes = 1 << 20;
 

@@ -1,0 +1,62 @@
+// Keeps freed memory by size class for the next buffer of that size, within a limit on all of a
+// device's memory.
+#ifndef KILN_DRIVERS_COMMON_CACHING_ALLOCATOR_H_
+#define KILN_DRIVERS_COMMON_CACHING_ALLOCATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace kiln::drivers {
+
+// Thread-safe.
+class CachingAllocator {
+ public:
+  struct Options {
+    std::string device;        // for messages
+    int64_t memory_bytes = 0;  // live and cached blocks together stay within this
+    int64_t cache_bytes = 0;   // cached blocks stay within this; the rest is given back at once
+    std::function<void*(int64_t bytes)> allocate;  // null if there is no memory
+    std::function<void(void* memory, int64_t bytes)> release;
+  };
+  explicit CachingAllocator(Options options);
+  // All blocks must have been freed.
+  ~CachingAllocator();
+
+  // A block of SizeClass(bytes). RESOURCE_EXHAUSTED says how much was asked for and how much is
+  // left.
+  absl::StatusOr<void*> Allocate(int64_t bytes);
+  // `bytes` as given to Allocate.
+  void Free(void* memory, int64_t bytes);
+
+  int64_t live_bytes() const;
+  int64_t cached_bytes() const;
+
+  // At least `bytes`, and at most an eighth more beyond 512: eight classes for each power of two,
+  // the smallest 64.
+  static int64_t SizeClass(int64_t bytes);
+
+ private:
+  absl::Status Exhausted(int64_t bytes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void* TakeCached(int64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives cached blocks back, largest first, until at most `bytes` are cached.
+  void Trim(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  mutable absl::Mutex mutex_;
+  int64_t live_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t cached_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int64_t, std::vector<void*>> cache_
+      ABSL_GUARDED_BY(mutex_);  // by size class; no empty lists
+};
+
+}  // namespace kiln::drivers
+
+#endif  // KILN_DRIVERS_COMMON_CACHING_ALLOCATOR_H_

@@ -1,0 +1,142 @@
+#include "drivers/common/check.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::drivers {
+namespace {
+
+constexpr int64_t kOffsetAlignment = 64;
+
+template <typename... Parts>
+absl::Status Invalid(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat(parts...));
+}
+
+class ListChecker {
+ public:
+  explicit ListChecker(const CommandList& list) : list_(list) {}
+
+  absl::StatusOr<ListNeeds> Run() {
+    if (list_.num_slots < 0) return Invalid("a command list has ", list_.num_slots, " slots");
+    needs_.slot_bytes.assign(list_.num_slots, 0);
+    for (size_t i = 0; i < list_.commands.size(); ++i) {
+      absl::Status status =
+          std::visit([this](const auto& command) { return Check(command); }, list_.commands[i]);
+      if (!status.ok()) return Invalid("command ", i, ": ", status.message());
+    }
+    return std::move(needs_);
+  }
+
+ private:
+  absl::Status Check(const LaunchCommand& launch) {
+    if (launch.kernel == nullptr) return Invalid("launches no kernel");
+    const KernelImage& image = launch.kernel->image();
+    if (static_cast<size_t>(image.num_arguments) != launch.arguments.size()) {
+      return Invalid("the kernel ", image.name, " takes ", image.num_arguments, " arguments, not ",
+                     launch.arguments.size());
+    }
+    for (const SlotRange& range : launch.arguments) {
+      if (absl::Status status = Use(range); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(const CopyCommand& copy) {
+    const SlotRange& from = copy.source;
+    const SlotRange& to = copy.destination;
+    if (absl::Status status = Use(from); !status.ok()) return status;
+    if (absl::Status status = Use(to); !status.ok()) return status;
+    if (from.bytes != to.bytes)
+      return Invalid("copies ", from.bytes, " bytes to ", to.bytes, " bytes");
+    if (from.slot == to.slot && from.offset < to.offset + to.bytes &&
+        to.offset < from.offset + from.bytes) {
+      return Invalid("copies between overlapping ranges of slot ", from.slot);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Check(const FillCommand& fill) { return Use(fill.destination); }
+  absl::Status Check(const SignalCommand& command) { return CheckSignal(command.signal); }
+  absl::Status Check(const WaitCommand& command) { return CheckSignal(command.signal); }
+
+  absl::Status CheckSignal(int signal) {
+    if (signal < 0) return Invalid("signal ", signal, " is negative");
+    needs_.needs_group = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status Use(const SlotRange& range) {
+    if (range.slot < 0 || range.slot >= list_.num_slots) {
+      return Invalid("slot ", range.slot, " is not one of the list's ", list_.num_slots);
+    }
+    if (range.offset < 0 || range.offset % kOffsetAlignment != 0) {
+      return Invalid("offset ", range.offset, " in slot ", range.slot, " is not a multiple of ",
+                     kOffsetAlignment);
+    }
+    if (range.bytes < 0 || range.bytes > std::numeric_limits<int64_t>::max() - range.offset) {
+      return Invalid("a range of ", range.bytes, " bytes at ", range.offset, " in slot ",
+                     range.slot);
+    }
+    int64_t& needed = needs_.slot_bytes[range.slot];
+    needed = std::max(needed, range.offset + range.bytes);
+    return absl::OkStatus();
+  }
+
+  const CommandList& list_;
+  ListNeeds needs_;
+};
+
+}  // namespace
+
+absl::StatusOr<ListNeeds> CheckCommandList(const CommandList& list) {
+  return ListChecker(list).Run();
+}
+
+absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
+                        const SubmitOptions& options) {
+  if (slots.size() != needs.slot_bytes.size()) {
+    return Invalid("the list has ", needs.slot_bytes.size(), " slots; ", slots.size(),
+                   " buffers were given");
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i] == nullptr) return Invalid("slot ", i, " has no buffer");
+    if (slots[i]->bytes() < needs.slot_bytes[i]) {
+      return Invalid("slot ", i, " needs ", needs.slot_bytes[i], " bytes; its buffer has ",
+                     slots[i]->bytes());
+    }
+  }
+  if (needs.needs_group && options.group == nullptr) {
+    return Invalid("the list signals or waits, so SubmitOptions::group must be set");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t offset,
+                       int64_t size) {
+  if (offset < 0 || size < 0 || offset > buffer.bytes() || size > buffer.bytes() - offset) {
+    return absl::OutOfRangeError(absl::StrCat(what, " bytes ", offset, " to ", offset, " + ", size,
+                                              " of a buffer of ", buffer.bytes(), " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckImage(const KernelImage& image, const std::string& architecture) {
+  if (image.architecture != architecture) {
+    return Invalid("the kernel ", image.name, " is for \"", image.architecture,
+                   "\"; this device runs \"", architecture, "\"");
+  }
+  if (image.grid_size < 1)
+    return Invalid("the kernel ", image.name, " has a grid of ", image.grid_size);
+  if (image.scratch_bytes < 0) {
+    return Invalid("the kernel ", image.name, " wants ", image.scratch_bytes, " bytes of scratch");
+  }
+  if (image.num_arguments < 0)
+    return Invalid("the kernel ", image.name, " has ", image.num_arguments, " arguments");
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::drivers

@@ -1,0 +1,71 @@
+#include "drivers/common/reissue.h"
+
+#include <chrono>
+#include <utility>
+
+namespace kiln::drivers {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Issues one command, by its type.
+class Visitor {
+ public:
+  Visitor(absl::Span<Buffer* const> slots, SignalGroup* group, CommandIssuer& issuer)
+      : slots_(slots), group_(group), issuer_(issuer) {}
+
+  absl::Status operator()(const LaunchCommand& launch) {
+    arguments_.clear();
+    for (const SlotRange& range : launch.arguments) arguments_.push_back(Bind(range));
+    return issuer_.Launch(*launch.kernel, arguments_);
+  }
+  absl::Status operator()(const CopyCommand& copy) {
+    return issuer_.Copy(Bind(copy.source), Bind(copy.destination));
+  }
+  absl::Status operator()(const FillCommand& fill) {
+    return issuer_.Fill(Bind(fill.destination), fill.value);
+  }
+  absl::Status operator()(const SignalCommand& command) {
+    return issuer_.Signal(*group_, command.signal);
+  }
+  absl::Status operator()(const WaitCommand& command) {
+    return issuer_.Wait(*group_, command.signal);
+  }
+
+ private:
+  BoundRange Bind(const SlotRange& range) const {
+    return {slots_[range.slot], range.offset, range.bytes};
+  }
+
+  absl::Span<Buffer* const> slots_;
+  SignalGroup* group_;
+  CommandIssuer& issuer_;
+  std::vector<BoundRange> arguments_;
+};
+
+}  // namespace
+
+ReissuedList::ReissuedList(CommandList list, ListNeeds needs)
+    : list_(std::move(list)), needs_(std::move(needs)) {}
+
+SubmitResult ReissuedList::Issue(absl::Span<Buffer* const> slots, const SubmitOptions& options,
+                                 CommandIssuer& issuer) const {
+  SubmitResult result;
+  const Clock::time_point start = Clock::now();
+  Visitor visitor(slots, options.group.get(), issuer);
+  for (const Command& command : list_.commands) {
+    const Clock::time_point before = options.time_commands ? Clock::now() : start;
+    result.status = std::visit(visitor, command);
+    if (!result.status.ok()) break;
+    if (options.time_commands) result.command_seconds.push_back(SecondsSince(before));
+  }
+  if (!result.status.ok() && options.group != nullptr) options.group->Abort(result.status);
+  result.seconds = SecondsSince(start);
+  return result;
+}
+
+}  // namespace kiln::drivers

@@ -1,0 +1,51 @@
+#include "drivers/common/submission_queue.h"
+
+#include <pthread.h>
+
+#include <utility>
+
+namespace kiln::drivers {
+
+SubmissionQueue::SubmissionQueue(const std::string& name) : thread_([this] { Run(); }) {
+  pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+}
+
+SubmissionQueue::~SubmissionQueue() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    work_.Signal();
+  }
+  thread_.join();
+}
+
+void SubmissionQueue::Push(std::function<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  tasks_.push_back(std::move(task));
+  ++pushed_;
+  work_.Signal();
+}
+
+void SubmissionQueue::Wait() {
+  absl::MutexLock lock(&mutex_);
+  const int64_t last = pushed_;
+  while (ended_ < last) ended_changed_.Wait(&mutex_);
+}
+
+void SubmissionQueue::Run() {
+  absl::MutexLock lock(&mutex_);
+  while (true) {
+    while (tasks_.empty() && !stopping_) work_.Wait(&mutex_);
+    if (tasks_.empty()) return;
+    std::function<void()> task = std::move(tasks_.front());
+    tasks_.pop_front();
+    mutex_.Unlock();
+    task();
+    task = nullptr;  // what it holds goes before anybody is told
+    mutex_.Lock();
+    ++ended_;
+    ended_changed_.SignalAll();
+  }
+}
+
+}  // namespace kiln::drivers

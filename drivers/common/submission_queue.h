@@ -1,0 +1,45 @@
+// The thread that runs a device's submissions, one after another in the order of their arrival.
+#ifndef KILN_DRIVERS_COMMON_SUBMISSION_QUEUE_H_
+#define KILN_DRIVERS_COMMON_SUBMISSION_QUEUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace kiln::drivers {
+
+// Thread-safe. Sleeps while there is nothing to do.
+class SubmissionQueue {
+ public:
+  // `name` is the thread's, of which Linux keeps 15 characters.
+  explicit SubmissionQueue(const std::string& name);
+  // Runs what is left.
+  ~SubmissionQueue();
+
+  // Returns at once; `task` runs on the queue's thread and may push more.
+  void Push(std::function<void()> task);
+
+  // Until all that was pushed before this call has ended. Must not be called from a task.
+  void Wait();
+
+ private:
+  void Run();
+
+  absl::Mutex mutex_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  int64_t pushed_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::CondVar work_;  // something was pushed, or stopping
+  absl::CondVar ended_changed_;
+  std::thread thread_;
+};
+
+}  // namespace kiln::drivers
+
+#endif  // KILN_DRIVERS_COMMON_SUBMISSION_QUEUE_H_

@@ -1,0 +1,112 @@
+#include "drivers/cpu/device.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/cpu/buffer.h"
+#include "drivers/cpu/kernel.h"
+#include "drivers/cpu/memory.h"
+#include "drivers/cpu/prepared_list.h"
+
+namespace kiln::drivers::cpu {
+namespace {
+
+// Freed memory that is kept for the next buffer of its size.
+constexpr int64_t kMostCached = int64_t{2} << 30;
+
+std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
+  return std::make_shared<CachingAllocator>(
+      CachingAllocator::Options{.device = info.name,
+                                .memory_bytes = info.memory_bytes,
+                                .cache_bytes = std::min(info.memory_bytes / 4, kMostCached),
+                                .allocate = AllocateMemory,
+                                .release = ReleaseMemory});
+}
+
+absl::Status CheckAddressable(const Buffer& buffer) {
+  if (buffer.host_pointer() != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("the buffer is in memory that a CPU device cannot address");
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(DeviceInfo info)
+    : info_(std::move(info)),
+      allocator_(MakeAllocator(info_)),
+      pool_(absl::StrCat("kiln-", info_.name), info_.target.compute_units),
+      queue_(absl::StrCat("kiln-", info_.name)) {}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::Allocate(int64_t bytes) {
+  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  return std::make_unique<CpuBuffer>(allocator_, *memory, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedKernel>> CpuDevice::LoadKernel(const KernelImage& image) {
+  return CpuKernel::Load(image);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedList>> CpuDevice::Prepare(CommandList list) {
+  auto program = Program::Make(list, pool_.threads());
+  if (!program.ok()) return program.status();
+  return std::make_unique<CpuPreparedList>(*std::move(program));
+}
+
+absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slots,
+                               SubmitOptions options, std::function<void(SubmitResult)> done) {
+  auto* prepared = dynamic_cast<CpuPreparedList*>(&list);
+  if (prepared == nullptr)
+    return absl::InvalidArgumentError("the list was not prepared by a CPU device");
+  const std::shared_ptr<Program>& program = prepared->program();
+  if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
+    return status;
+  std::vector<char*> addresses;
+  addresses.reserve(slots.size());
+  for (const Buffer* buffer : slots) {
+    if (absl::Status status = CheckAddressable(*buffer); !status.ok()) return status;
+    addresses.push_back(static_cast<char*>(buffer->host_pointer()));
+  }
+  queue_.Push([this, program, addresses = std::move(addresses), options = std::move(options),
+               done = std::move(done)] { done(program->Run(addresses, options, pool_)); });
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::CopyToDevice(Buffer& destination, int64_t offset,
+                                     absl::Span<const char> source) {
+  if (absl::Status status = CheckAddressable(destination); !status.ok()) return status;
+  if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
+    return status;
+  queue_.Wait();
+  if (!source.empty()) {
+    std::memcpy(static_cast<char*>(destination.host_pointer()) + offset, source.data(),
+                source.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::CopyToHost(const Buffer& source, int64_t offset,
+                                   absl::Span<char> destination) {
+  if (absl::Status status = CheckAddressable(source); !status.ok()) return status;
+  if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
+      !status.ok())
+    return status;
+  queue_.Wait();
+  if (!destination.empty()) {
+    std::memcpy(destination.data(), static_cast<const char*>(source.host_pointer()) + offset,
+                destination.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Synchronize() {
+  queue_.Wait();
+  return absl::OkStatus();
+}
+
+absl::Status CpuDevice::Health() { return absl::OkStatus(); }
+
+}  // namespace kiln::drivers::cpu

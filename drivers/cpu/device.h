@@ -1,0 +1,44 @@
+// Some of this machine's cores as a device.
+#ifndef KILN_DRIVERS_CPU_DEVICE_H_
+#define KILN_DRIVERS_CPU_DEVICE_H_
+
+#include <functional>
+#include <memory>
+
+#include "drivers/common/caching_allocator.h"
+#include "drivers/common/submission_queue.h"
+#include "drivers/cpu/worker_pool.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::drivers::cpu {
+
+// A submission runs on the queue's thread; kernels that are large enough are shared with the
+// workers. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
+class CpuDevice : public Device {
+ public:
+  // info.target.compute_units is the number of threads.
+  explicit CpuDevice(DeviceInfo info);
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
+  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
+                      std::function<void(SubmitResult)> done) override;
+  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
+                            absl::Span<const char> source) override;
+  absl::Status CopyToHost(const Buffer& source, int64_t offset,
+                          absl::Span<char> destination) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+
+ private:
+  const DeviceInfo info_;
+  std::shared_ptr<CachingAllocator> allocator_;
+  WorkerPool pool_;
+  SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
+};
+
+}  // namespace kiln::drivers::cpu
+
+#endif  // KILN_DRIVERS_CPU_DEVICE_H_

@@ -1,0 +1,53 @@
+#include "drivers/cpu/driver.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/cpu/device.h"
+#include "drivers/cpu/host.h"
+
+namespace kiln::drivers::cpu {
+namespace {
+
+absl::Status Check(const CpuOptions& options) {
+  if (options.devices < 0)
+    return absl::InvalidArgumentError(absl::StrCat(options.devices, " CPU devices asked for"));
+  if (options.threads_per_device < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.threads_per_device, " threads for each CPU device asked for"));
+  }
+  if (options.memory_bytes_per_device < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.memory_bytes_per_device, " bytes of memory for each CPU device asked for"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::string* why_none) {
+  if (absl::Status status = Check(options_); !status.ok()) return status;
+  std::vector<std::unique_ptr<Device>> devices;
+  if (options_.devices == 0) *why_none = "CPU devices are switched off in the configuration";
+  const int share = std::max(1, AvailableCores() / std::max(1, options_.devices));
+  const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : share;
+  absl::StatusOr<Target> target = DetectTarget(threads);
+  if (!target.ok()) {
+    *why_none = std::string(target.status().message());
+    return devices;
+  }
+  for (int i = 0; i < options_.devices; ++i) {
+    DeviceInfo info;
+    info.name = absl::StrCat("cpu:", i);
+    info.model = ProcessorModel();
+    info.target = *target;
+    info.memory_bytes = options_.memory_bytes_per_device > 0
+                            ? options_.memory_bytes_per_device
+                            : AvailableMemory() / 5 * 4 / options_.devices;
+    devices.push_back(std::make_unique<CpuDevice>(std::move(info)));
+  }
+  return devices;
+}
+
+}  // namespace kiln::drivers::cpu

@@ -1,0 +1,36 @@
+// The CPU as one device, or as several.
+#ifndef KILN_DRIVERS_CPU_DRIVER_H_
+#define KILN_DRIVERS_CPU_DRIVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/interface/driver.h"
+
+namespace kiln::drivers::cpu {
+
+struct CpuOptions {
+  int devices = 1;
+  // 0: the cores of the process's affinity mask, shared evenly, at least one for each device.
+  int threads_per_device = 0;
+  // 0: four fifths of the machine's or the control group's memory, shared evenly.
+  int64_t memory_bytes_per_device = 0;
+};
+
+class CpuDriver : public Driver {
+ public:
+  explicit CpuDriver(CpuOptions options) : options_(options) {}
+
+  std::string name() const override { return "cpu"; }
+  // INVALID_ARGUMENT: the options make no sense.
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
+
+ private:
+  const CpuOptions options_;
+};
+
+}  // namespace kiln::drivers::cpu
+
+#endif  // KILN_DRIVERS_CPU_DRIVER_H_

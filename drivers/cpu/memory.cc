@@ -1,0 +1,44 @@
+#include "drivers/cpu/memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+
+namespace kiln::drivers::cpu {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = 2 << 20;
+
+void* Map(int64_t bytes, int flags) {
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+}  // namespace
+
+void* AllocateMemory(int64_t bytes) {
+  if (bytes < kHugePage)
+    return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  // One huge page more than needed, of which the unaligned ends are given back.
+  const int64_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+  char* mapped = static_cast<char*>(Map(size + kHugePage, 0));
+  if (mapped == nullptr) return nullptr;
+  const int64_t before = -reinterpret_cast<intptr_t>(mapped) & (kHugePage - 1);
+  if (before > 0) munmap(mapped, before);
+  if (before < kHugePage) munmap(mapped + before + size, kHugePage - before);
+  madvise(mapped + before, size, MADV_HUGEPAGE);
+  return mapped + before;
+}
+
+void ReleaseMemory(void* memory, int64_t bytes) {
+  if (bytes < kHugePage) return std::free(memory);
+  munmap(memory, (bytes + kHugePage - 1) / kHugePage * kHugePage);
+}
+
+void* ReserveMemory(int64_t bytes) { return Map(bytes, MAP_NORESERVE); }
+
+void UnmapMemory(void* memory, int64_t bytes) { munmap(memory, bytes); }
+
+}  // namespace kiln::drivers::cpu

@@ -1,0 +1,189 @@
+#include "drivers/cpu/prepared_list.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One core's rates, roughly: they decide only whether other threads are worth waking.
+constexpr double kFlopsPerSecond = 30e9;
+constexpr double kBytesPerSecond = 15e9;
+// Waking a thread takes some microseconds.
+constexpr double kParallelSeconds = 15e-6;
+constexpr double kChunkSeconds = 5e-6;
+// More chunks than threads, so that one that other processes slow down does not hold up all.
+constexpr int kChunksPerThread = 8;
+constexpr int64_t kCopyChunk = 512 << 10;
+
+double EstimatedSeconds(const KernelImage& image) {
+  return std::max(image.flops / kFlopsPerSecond, image.bytes / kBytesPerSecond);
+}
+
+// Grid points for one thread at once; all of them if one thread does it as well.
+int64_t ChunkOf(const KernelImage& image, int threads) {
+  const double seconds = EstimatedSeconds(image);
+  if (threads == 1 || image.grid_size == 1 || seconds < kParallelSeconds) return image.grid_size;
+  const int64_t by_time = static_cast<int64_t>(std::min(seconds / kChunkSeconds, 1e6));
+  const int64_t chunks =
+      std::min({by_time, int64_t{threads} * kChunksPerThread, WorkerPool::kMaxChunks});
+  return (image.grid_size + chunks - 1) / chunks;
+}
+
+int64_t CopyChunkOf(int64_t bytes, int threads) {
+  if (threads == 1) return std::max<int64_t>(bytes, 1);
+  return std::max(kCopyChunk, bytes / WorkerPool::kMaxChunks / 64 * 64 + 64);
+}
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list, int threads) {
+  auto needs = CheckCommandList(list);
+  if (!needs.ok()) return needs.status();
+  std::shared_ptr<Program> program(new Program);
+  program->needs_ = *std::move(needs);
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    program->first_patch_.push_back(program->patches_.size());
+    absl::Status status = std::visit(
+        [&](const auto& command) { return program->Add(command, threads); }, list.commands[i]);
+    if (!status.ok())
+      return absl::InvalidArgumentError(absl::StrCat("command ", i, ": ", status.message()));
+  }
+  program->ResolvePointers();
+  return program;
+}
+
+absl::Status Program::Add(const LaunchCommand& launch, int threads) {
+  const auto* kernel = dynamic_cast<const CpuKernel*>(launch.kernel);
+  if (kernel == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
+                                                   " was not loaded by a CPU device"));
+  }
+  const KernelImage& image = kernel->image();
+  const int64_t chunk = ChunkOf(image, threads);
+  calls_.push_back({.kind = chunk < image.grid_size ? Kind::kParallelKernel : Kind::kKernel,
+                    .function = kernel->function(),
+                    .size = image.grid_size,
+                    .chunk = chunk});
+  for (const SlotRange& range : launch.arguments) AddPatch(range);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const CopyCommand& copy, int threads) {
+  const int64_t bytes = copy.destination.bytes;
+  calls_.push_back({.kind = Kind::kCopy, .size = bytes, .chunk = CopyChunkOf(bytes, threads)});
+  AddPatch(copy.destination);
+  AddPatch(copy.source);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const FillCommand& fill, int threads) {
+  const int64_t bytes = fill.destination.bytes;
+  calls_.push_back({.kind = Kind::kFill,
+                    .value = fill.value,
+                    .size = bytes,
+                    .chunk = CopyChunkOf(bytes, threads)});
+  AddPatch(fill.destination);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const SignalCommand& command, int threads) {
+  calls_.push_back({.kind = Kind::kSignal, .signal = command.signal});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const WaitCommand& command, int threads) {
+  calls_.push_back({.kind = Kind::kWait, .signal = command.signal});
+  return absl::OkStatus();
+}
+
+// Only now the array of pointers has its final address.
+void Program::ResolvePointers() {
+  pointers_.resize(patches_.size());
+  for (size_t i = 0; i < calls_.size(); ++i)
+    calls_[i].pointers = pointers_.data() + first_patch_[i];
+}
+
+SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& options,
+                          WorkerPool& pool) {
+  SubmitResult result;
+  const Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < patches_.size(); ++i)
+    pointers_[i] = slots[patches_[i].slot] + patches_[i].offset;
+  SignalGroup* group = options.group.get();
+  if (options.time_commands) {
+    result.command_seconds.reserve(calls_.size());
+    Clock::time_point before = start;
+    for (const Call& call : calls_) {
+      result.status = Execute(call, group, pool);
+      if (!result.status.ok()) break;
+      const Clock::time_point now = Clock::now();
+      result.command_seconds.push_back(Seconds(now - before));
+      before = now;
+    }
+  } else {
+    for (const Call& call : calls_) {
+      result.status = Execute(call, group, pool);
+      if (!result.status.ok()) break;
+    }
+  }
+  if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  result.seconds = Seconds(Clock::now() - start);
+  return result;
+}
+
+absl::Status Program::Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const {
+  switch (call.kind) {
+    case Kind::kKernel:
+      call.function(call.pointers, 0, call.size, pool.caller_scratch());
+      return absl::OkStatus();
+    case Kind::kParallelKernel:
+      pool.Run({RunKernelRange, &call, call.size, call.chunk});
+      return absl::OkStatus();
+    case Kind::kCopy:
+    case Kind::kFill: {
+      auto run = call.kind == Kind::kCopy ? RunCopyRange : RunFillRange;
+      if (call.size <= call.chunk) {
+        run(&call, 0, call.size, nullptr);
+      } else {
+        pool.Run({run, &call, call.size, call.chunk});
+      }
+      return absl::OkStatus();
+    }
+    case Kind::kSignal:
+      group->Raise(call.signal);
+      return absl::OkStatus();
+    case Kind::kWait:
+      return group->Wait(call.signal);
+  }
+  return absl::InternalError("unknown command");
+}
+
+void Program::RunKernelRange(const void* context, int64_t begin, int64_t end, void* scratch) {
+  const auto& call = *static_cast<const Call*>(context);
+  call.function(call.pointers, begin, end, scratch);
+}
+
+// Two slots may hold one buffer, whose ranges then may overlap against the contract: memmove does
+// no more harm than wrong bytes.
+void Program::RunCopyRange(const void* context, int64_t begin, int64_t end, void* scratch) {
+  const auto& call = *static_cast<const Call*>(context);
+  std::memmove(static_cast<char*>(call.pointers[0]) + begin,
+               static_cast<const char*>(call.pointers[1]) + begin, end - begin);
+}
+
+void Program::RunFillRange(const void* context, int64_t begin, int64_t end, void* scratch) {
+  const auto& call = *static_cast<const Call*>(context);
+  std::memset(static_cast<char*>(call.pointers[0]) + begin, call.value, end - begin);
+}
+
+}  // namespace kiln::drivers::cpu

@@ -1,0 +1,78 @@
+// A command list as a flat array of calls.
+#ifndef KILN_DRIVERS_CPU_PREPARED_LIST_H_
+#define KILN_DRIVERS_CPU_PREPARED_LIST_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "drivers/common/check.h"
+#include "drivers/cpu/kernel.h"
+#include "drivers/cpu/worker_pool.h"
+#include "drivers/interface/command_list.h"
+
+namespace kiln::drivers::cpu {
+
+// The calls of one list. Run by the device's queue thread only, one submission at a time.
+class Program {
+ public:
+  // INVALID_ARGUMENT: the list is malformed, or a kernel is not a CPU device's.
+  static absl::StatusOr<std::shared_ptr<Program>> Make(const CommandList& list, int threads);
+
+  const ListNeeds& needs() const { return needs_; }
+
+  // Runs all commands in order. slots[i] is the address of slot i.
+  SubmitResult Run(absl::Span<char* const> slots, const SubmitOptions& options, WorkerPool& pool);
+
+ private:
+  enum class Kind : uint8_t { kKernel, kParallelKernel, kCopy, kFill, kSignal, kWait };
+  struct Call {
+    Kind kind;
+    uint8_t value = 0;  // kFill
+    int signal = 0;     // kSignal, kWait
+    KernelFunction function = nullptr;
+    int64_t size = 0;           // grid points, or bytes
+    int64_t chunk = 0;          // of size, for one thread at once
+    void** pointers = nullptr;  // arguments, or destination and source
+  };
+  // pointers_[i] = slots[slot] + offset.
+  struct Patch {
+    int slot;
+    int64_t offset;
+  };
+
+  Program() = default;
+  absl::Status Add(const LaunchCommand& launch, int threads);
+  absl::Status Add(const CopyCommand& copy, int threads);
+  absl::Status Add(const FillCommand& fill, int threads);
+  absl::Status Add(const SignalCommand& command, int threads);
+  absl::Status Add(const WaitCommand& command, int threads);
+  void AddPatch(const SlotRange& range) { patches_.push_back({range.slot, range.offset}); }
+  void ResolvePointers();
+  absl::Status Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const;
+  static void RunKernelRange(const void* call, int64_t begin, int64_t end, void* scratch);
+  static void RunCopyRange(const void* call, int64_t begin, int64_t end, void* scratch);
+  static void RunFillRange(const void* call, int64_t begin, int64_t end, void* scratch);
+
+  ListNeeds needs_;
+  std::vector<Call> calls_;
+  std::vector<size_t> first_patch_;  // of each call
+  std::vector<Patch> patches_;
+  std::vector<void*> pointers_;
+};
+
+class CpuPreparedList : public PreparedList {
+ public:
+  explicit CpuPreparedList(std::shared_ptr<Program> program) : program_(std::move(program)) {}
+  // Shared with the submissions in flight, so that a list may be destroyed before they end.
+  const std::shared_ptr<Program>& program() const { return program_; }
+
+ private:
+  std::shared_ptr<Program> program_;
+};
+
+}  // namespace kiln::drivers::cpu
+
+#endif  // KILN_DRIVERS_CPU_PREPARED_LIST_H_
