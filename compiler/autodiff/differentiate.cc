@@ -1,0 +1,158 @@
+#include "compiler/autodiff/differentiate.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/autodiff/reverse.h"
+#include "compiler/graph/error.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/infer.h"
+
+namespace kiln::autodiff {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
+// y and upstream (null if there is none) of requests that share a walk.
+using Target = std::pair<const Node*, const Node*>;
+
+Target TargetOf(const Node* request) {
+  const bool weighted = request->operands().size() == 3;
+  return {request->operand(0), weighted ? request->operand(2) : nullptr};
+}
+
+std::string TypeOf(const Node* node) {
+  return StrCat(ir::Name(node->dtype()), ops::ToString(node->shape()));
+}
+
+// Walks a graph in topological order and keeps what each node has become.
+class Differentiator {
+ public:
+  explicit Differentiator(const graph::Graph& graph) : graph_(graph), builder_(*graph.context) {}
+
+  absl::StatusOr<graph::Graph> Run() {
+    const std::vector<const Node*> order = ir::TopologicalOrder(Roots());
+    for (const Node* node : order) {
+      if (node->op() == Op::kGradient) requests_[TargetOf(node)].push_back(node);
+    }
+    for (const Node* node : order) {
+      if (node->op() != Op::kGradient) {
+        became_[node] = Rebuild(node);
+      } else if (!became_.contains(node)) {
+        const absl::Status answered = Answer(node);
+        if (!answered.ok()) return answered;
+      }
+    }
+    if (!builder_.status().ok()) return builder_.status();
+    return Result();
+  }
+
+ private:
+  std::vector<const Node*> Roots() const {
+    std::vector<const Node*> roots = graph_.outputs;
+    for (const graph::Update& update : graph_.updates) roots.push_back(update.value);
+    return roots;
+  }
+
+  const Node* Rebuild(const Node* node) {
+    std::vector<const Node*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(became_.at(operand));
+    return builder_.context().WithOperands(node, std::move(operands));
+  }
+
+  absl::Status Error(const Node* request, std::string_view reason, std::string message) const {
+    const auto source = graph_.sources.find(request);
+    if (source == graph_.sources.end()) return graph::MakeError(reason, {}, message);
+    return graph::MakeError(reason, {{"source", source->second}},
+                            StrCat("gradient (", source->second, "): ", message));
+  }
+
+  absl::Status Check(const Node* request) const {
+    const auto [y, upstream] = TargetOf(request);
+    const Node* x = request->operand(1);
+    for (const Node* operand : {y, x}) {
+      if (ir::IsFloat(operand->dtype())) continue;
+      return Error(request, "DTYPE_MISMATCH",
+                   StrCat("a gradient ", operand == y ? "of " : "with respect to ", TypeOf(operand),
+                          "; it must be of a float dtype"));
+    }
+    if (upstream == nullptr && !y->shape().empty()) {
+      return Error(request, "SHAPE_MISMATCH",
+                   StrCat("a gradient of ", TypeOf(y),
+                          "; it must be a scalar, or an upstream of its shape must be given"));
+    }
+    if (upstream != nullptr && TypeOf(upstream) != TypeOf(y)) {
+      return Error(request, "SHAPE_MISMATCH",
+                   StrCat("an upstream of ", TypeOf(upstream), " for a gradient of ", TypeOf(y),
+                          "; both must agree"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Answers the request and all others of the same target. Everything y depends on has been rebuilt
+  // by now: an x that has not is none of it.
+  absl::Status Answer(const Node* first) {
+    const Target target = TargetOf(first);
+    std::vector<const Node*> wanted;
+    for (const Node* request : requests_[target]) {
+      const absl::Status legal = Check(request);
+      if (!legal.ok()) return legal;
+      const auto x = became_.find(request->operand(1));
+      if (x != became_.end()) wanted.push_back(x->second);
+    }
+    const Node* y = became_.at(target.first);
+    const Node* seed =
+        target.second != nullptr ? became_.at(target.second) : builder_.Const(y->dtype(), 1);
+    const NodeMap adjoints = Adjoints(builder_, y, seed, wanted);
+    for (const Node* request : requests_[target]) {
+      const Node* x = request->operand(1);
+      const auto rebuilt = became_.find(x);
+      const auto adjoint =
+          rebuilt == became_.end() ? adjoints.end() : adjoints.find(rebuilt->second);
+      became_[request] = adjoint != adjoints.end() ? adjoint->second : builder_.FullLike(x, 0);
+    }
+    return absl::OkStatus();
+  }
+
+  // Detach has done its work once no gradient is left to take.
+  absl::StatusOr<graph::Graph> Result() {
+    std::vector<const Node*> roots;
+    for (const Node* root : Roots()) roots.push_back(became_.at(root));
+    NodeMap kept;
+    for (const Node* node : ir::TopologicalOrder(roots)) {
+      std::vector<const Node*> operands;
+      for (const Node* operand : node->operands()) operands.push_back(kept.at(operand));
+      kept[node] = node->op() == Op::kDetach
+                       ? operands[0]
+                       : builder_.context().WithOperands(node, std::move(operands));
+    }
+    graph::Graph result = graph_;
+    for (const Node*& output : result.outputs) output = kept.at(became_.at(output));
+    for (graph::Update& update : result.updates) update.value = kept.at(became_.at(update.value));
+    for (const auto& [node, source] : graph_.sources) {
+      const auto rebuilt = became_.find(node);
+      if (rebuilt == became_.end()) continue;
+      const auto final_node = kept.find(rebuilt->second);
+      if (final_node != kept.end()) result.sources.try_emplace(final_node->second, source);
+    }
+    return result;
+  }
+
+  const graph::Graph& graph_;
+  ops::Builder builder_;
+  absl::flat_hash_map<Target, std::vector<const Node*>> requests_;
+  NodeMap became_;
+};
+
+}  // namespace
+
+absl::StatusOr<graph::Graph> Differentiate(const graph::Graph& graph) {
+  return Differentiator(graph).Run();
+}
+
+}  // namespace kiln::autodiff
