@@ -23,9 +23,8 @@ constexpr GraphPass kPasses[] = {
 };
 
 std::string PassNames() {
-  return absl::StrJoin(kPasses, ", ", [](std::string* out, const GraphPass& pass) {
-    absl::StrAppend(out, pass.name);
-  });
+  return absl::StrJoin(kPasses, ", ",
+                       [](std::string* out, const GraphPass& pass) { out->append(pass.name); });
 }
 
 const GraphPass* FindPass(std::string_view name) {
@@ -37,7 +36,7 @@ const GraphPass* FindPass(std::string_view name) {
 absl::Status CheckNames(std::string_view last, const Options& options) {
   if (!last.empty() && FindPass(last) == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("there is no pass \"", last, "\"; the passes are ", PassNames()));
+        absl::StrCat("there is no pass \"", std::string(last), "\"; the passes are ", PassNames()));
   }
   for (const std::string& name : options.disabled_passes) {
     const GraphPass* pass = FindPass(name);
@@ -62,7 +61,8 @@ std::vector<const ir::Node*> Roots(const graph::Graph& graph) {
 absl::Status VerifyAfter(std::string_view pass, const graph::Graph& graph) {
   const absl::Status status = ir::Verify(ir::Level::kTensor, Roots(graph));
   if (status.ok()) return status;
-  return absl::InternalError(absl::StrCat("after pass ", pass, ": ", status.message()));
+  return absl::InternalError(
+      absl::StrCat("after pass ", std::string(pass), ": ", status.message()));
 }
 
 }  // namespace
