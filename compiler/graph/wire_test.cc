@@ -1,0 +1,147 @@
+#include "compiler/graph/wire.h"
+
+#include "compiler/graph/error.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+#include "kiln/v1/graph.pb.h"
+
+namespace kiln::graph {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::Graph Proto(const std::string& text) {
+  v1::Graph proto;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &proto));
+  return proto;
+}
+
+// sum(relu(w * x)), its gradient to w, and w := that gradient.
+const char kStep[] = R"(
+  nodes { op: "input" dtype: DTYPE_FLOAT32
+          attributes { key: "index" value { i: 0 } }
+          attributes { key: "shape" value { shape { dims { size: 3 } } } } }
+  nodes { op: "input" dtype: DTYPE_INT32
+          attributes { key: "index" value { i: 1 } }
+          attributes { key: "shape" value { shape { dims { variable: "rows" } dims { size: 3 } } } } }
+  nodes { op: "mul" operands: [0, 1] source: "train.py:4" }
+  nodes { op: "relu" operands: 2 }
+  nodes { op: "sum" operands: 3 }
+  nodes { op: "gradient" operands: [4, 0] }
+  variables { name: "rows" min: 1 max: 10 }
+  outputs: 4
+  updates { input: 0 value: 5 }
+)";
+
+TEST(WireTest, ExpandsCompositesAndFixesVariables) {
+  absl::StatusOr<Graph> graph = FromProto(Proto(kStep), {{"rows", 5}});
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->inputs.size(), 2u);
+  EXPECT_EQ(graph->inputs[0].shape, (ir::Shape{3}));
+  EXPECT_EQ(graph->inputs[1].shape, (ir::Shape{5, 3}));
+  EXPECT_EQ(graph->inputs[1].dtype, ir::DType::kInt32);
+  ASSERT_EQ(graph->outputs.size(), 1u);
+  EXPECT_EQ(graph->outputs[0]->shape(), ir::Shape{});
+  EXPECT_EQ(graph->outputs[0]->dtype(), ir::DType::kFloat32);
+  ASSERT_EQ(graph->updates.size(), 1u);
+  EXPECT_EQ(graph->updates[0].input, 0);
+  EXPECT_EQ(graph->updates[0].value->op(), ir::Op::kGradient);
+  std::vector<std::string> sources;
+  for (const auto& [node, source] : graph->sources) {
+    EXPECT_EQ(node->op(), ir::Op::kMul);
+    sources.push_back(source);
+  }
+  EXPECT_EQ(sources, std::vector<std::string>{"train.py:4"});
+}
+
+TEST(WireTest, SameMessageSameText) {
+  std::string bytes = Proto(kStep).SerializeAsString();
+  absl::StatusOr<Graph> a = FromBytes(bytes, {{"rows", 5}});
+  absl::StatusOr<Graph> b = FromBytes(bytes, {{"rows", 5}});
+  absl::StatusOr<Graph> other = FromBytes(bytes, {{"rows", 6}});
+  ASSERT_TRUE(a.ok() && b.ok() && other.ok());
+  EXPECT_EQ(Print(*a), Print(*b));
+  EXPECT_NE(Print(*a), Print(*other));
+}
+
+TEST(WireTest, BindingsMustFit) {
+  v1::Graph proto = Proto(kStep);
+  EXPECT_TRUE(FromProto(proto, {{"rows", 1}}).ok());
+  EXPECT_TRUE(FromProto(proto, {{"rows", 10}}).ok());
+  const std::vector<std::pair<Bindings, std::string>> cases = {
+      {{}, "binds no value"},
+      {{{"rows", 0}}, "outside of its bounds 1 to 10"},
+      {{{"rows", 11}}, "outside of its bounds 1 to 10"},
+      {{{"rows", 5}, {"columns", 1}}, "declares none"},
+  };
+  for (const auto& [bindings, message] : cases) {
+    absl::Status status = FromProto(proto, bindings).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ErrorDetail(status, "reason"), "VARIABLE");
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(WireTest, VariablesAreListed) {
+  absl::StatusOr<std::vector<Variable>> variables = Variables(Proto(kStep));
+  ASSERT_TRUE(variables.ok());
+  ASSERT_EQ(variables->size(), 1u);
+  EXPECT_EQ((*variables)[0].name, "rows");
+  EXPECT_EQ((*variables)[0].max, 10);
+}
+
+TEST(WireTest, LimitsHold) {
+  v1::Graph proto = Proto(kStep);
+  const std::vector<std::pair<Limits, std::string>> cases = {
+      {{.max_nodes = 5}, "has 6 nodes"},
+      {{.max_primitives = 3}, "more than 3 primitives"},
+      {{.max_operands = 1}, "2 operands; the limit is 1"},
+      {{.max_elements = 14}, "more than 14 elements"},
+      {{.max_bytes = 59}, "more than 59 bytes"},
+  };
+  for (const auto& [limits, message] : cases) {
+    absl::Status status = FromProto(proto, {{"rows", 5}}, limits).status();
+    EXPECT_EQ(ErrorDetail(status, "reason"), "TOO_LARGE") << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+  EXPECT_TRUE(
+      FromProto(proto, {{"rows", 5}}, {.max_nodes = 6, .max_elements = 15, .max_bytes = 60}).ok());
+}
+
+TEST(WireTest, BytesThatAreNoMessage) {
+  absl::Status status = FromBytes("\xff\xff\xff", {}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorDetail(status, "reason"), "MALFORMED");
+}
+
+TEST(WireTest, LongChainsNeedNoDeepStack) {
+  v1::Graph proto = Proto(R"(nodes { op: "input" dtype: DTYPE_FLOAT32
+          attributes { key: "index" value { i: 0 } }
+          attributes { key: "shape" value { shape { } } } })");
+  for (int i = 0; i < 50000; ++i) {
+    v1::Node* node = proto.add_nodes();
+    node->set_op("sin");
+    node->add_operands(i);
+  }
+  proto.add_outputs(50000);
+  EXPECT_TRUE(FromProto(proto, {}).ok());
+  // The cycle is as long as the graph, and named in short.
+  proto.mutable_nodes(1)->set_operands(0, 50000);
+  absl::Status status = FromProto(proto, {}).status();
+  EXPECT_EQ(ErrorDetail(status, "reason"), "CYCLE");
+  EXPECT_LT(status.message().size(), 300u);
+}
+
+TEST(WireTest, ErrorsCarryTheirDetails) {
+  v1::Graph proto = Proto(kStep);
+  proto.mutable_nodes(2)->set_op("mull");
+  absl::Status status = FromProto(proto, {{"rows", 5}}).status();
+  EXPECT_EQ(ErrorDetail(status, "node"), "2");
+  EXPECT_EQ(ErrorDetail(status, "op"), "mull");
+  EXPECT_EQ(ErrorDetail(status, "source"), "train.py:4");
+  EXPECT_EQ(ErrorDetail(status, "limit"), "");
+}
+
+}  // namespace
+}  // namespace kiln::graph
