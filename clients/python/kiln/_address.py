@@ -1,0 +1,37 @@
+"""Where the daemon listens."""
+
+import os
+from typing import List, Mapping, Optional
+
+DEFAULT_PORT = 7433
+
+
+def candidates(address: Optional[str], environment: Mapping[str, str], uid: int) -> List[str]:
+    """gRPC targets to try, in order.
+
+    An explicit address or $KILN_ADDRESS is the only one; else the local socket and then the
+    loopback port. A path means a Unix socket; a host without a port gets the default port.
+    """
+    explicit = address or environment.get("KILN_ADDRESS")
+    if explicit:
+        return [normalize(explicit)]
+    folder = environment.get("XDG_RUNTIME_DIR")
+    sockets = [f"{folder}/kiln/kilnd.sock"] if folder else []
+    sockets.append(f"/tmp/kiln-{uid}/kilnd.sock")
+    found = [f"unix:{path}" for path in sockets if os.path.exists(path)]
+    return [*found, f"127.0.0.1:{DEFAULT_PORT}"]
+
+
+def normalize(address: str) -> str:
+    """`address` as a gRPC target."""
+    if address.startswith(("unix:", "dns:", "ipv4:", "ipv6:")):
+        return address
+    if "/" in address:
+        return f"unix:{os.path.abspath(address)}"
+    host_has_port = ":" in address.rpartition("]")[2]
+    return address if host_has_port else f"{address}:{DEFAULT_PORT}"
+
+
+def is_local(target: str) -> bool:
+    """Whether data sent to `target` stays on this machine."""
+    return target.startswith(("unix:", "127.", "localhost:", "[::1]"))

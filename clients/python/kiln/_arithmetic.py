@@ -1,0 +1,346 @@
+"""Elementwise methods and operators of Tensor."""
+
+from typing import TYPE_CHECKING, Any
+
+from kiln import _dtypes
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool) or getattr(value, "dtype", None) is _dtypes.bool_
+
+
+class Arithmetic:
+    """Elementwise methods and operators. Operands broadcast; Python numbers take the tensor's dtype."""
+
+    __slots__ = ()
+
+    # Arithmetic. Bools count as integers.
+
+    def _counted(self, other: Any) -> "Tensor":
+        return self.cast(_dtypes.int64) if _is_bool(self) and _is_bool(other) else self
+
+    def add(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """self + alpha * other."""
+        if alpha != 1:
+            other = other * alpha
+        return self._counted(other)._op("add", other)
+
+    def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """self - alpha * other."""
+        if alpha != 1:
+            other = other * alpha
+        return self._counted(other)._op("sub", other)
+
+    def mul(self, other: Any) -> "Tensor":
+        """Self * other."""
+        return self._counted(other)._op("mul", other)
+
+    def div(self, other: Any) -> "Tensor":
+        """Self / other; integers become float32."""
+        return self._op("div", other)
+
+    def floor_divide(self, other: Any) -> "Tensor":
+        """The quotient rounded down, as Python's //."""
+        return self._counted(other)._op("floor_divide", other)
+
+    def remainder(self, other: Any) -> "Tensor":
+        """The remainder with the divisor's sign, as Python's %."""
+        return self._counted(other)._op("remainder", other)
+
+    def pow(self, exponent: Any) -> "Tensor":
+        """Self to a power."""
+        if isinstance(exponent, int) and not isinstance(exponent, bool):
+            if exponent == 2:
+                return self.square()
+            if exponent == 1:
+                return self
+            if exponent == 3:
+                return self * self.square()
+        if exponent == 0.5:
+            return self.sqrt()
+        return self._op("pow", exponent)
+
+    def maximum(self, other: Any) -> "Tensor":
+        """The larger of two, elementwise."""
+        return self._op("maximum", other)
+
+    def minimum(self, other: Any) -> "Tensor":
+        """The smaller of two, elementwise."""
+        return self._op("minimum", other)
+
+    __add__ = add
+    __sub__ = sub
+    __mul__ = mul
+    __truediv__ = div
+    __floordiv__ = floor_divide
+    __mod__ = remainder
+    __pow__ = pow
+    __radd__ = add
+    __rmul__ = mul
+    multiply = mul
+    divide = div
+    subtract = sub
+
+    def __rsub__(self, other: Any) -> "Tensor":
+        return self._counted(other)._reflected("sub", other)
+
+    def __rtruediv__(self, other: Any) -> "Tensor":
+        return self._reflected("div", other)
+
+    def __rfloordiv__(self, other: Any) -> "Tensor":
+        return self._counted(other)._reflected("floor_divide", other)
+
+    def __rmod__(self, other: Any) -> "Tensor":
+        return self._counted(other)._reflected("remainder", other)
+
+    def __rpow__(self, other: Any) -> "Tensor":
+        return self._reflected("pow", other)
+
+    def __matmul__(self, other: Any) -> "Tensor":
+        return self.matmul(other)
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return self._reflected("matmul", other)
+
+    # In place: the tensor itself changes, as PyTorch's.
+
+    def __iadd__(self, other: Any) -> "Tensor":
+        return self._in_place(self + other)
+
+    def __isub__(self, other: Any) -> "Tensor":
+        return self._in_place(self - other)
+
+    def __imul__(self, other: Any) -> "Tensor":
+        return self._in_place(self * other)
+
+    def __itruediv__(self, other: Any) -> "Tensor":
+        return self._in_place(self / other)
+
+    def add_(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """Adds in place."""
+        return self._in_place(self.add(other, alpha))
+
+    def sub_(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """Subtracts in place."""
+        return self._in_place(self.sub(other, alpha))
+
+    def mul_(self, other: Any) -> "Tensor":
+        """Multiplies in place."""
+        return self._in_place(self * other)
+
+    def div_(self, other: Any) -> "Tensor":
+        """Divides in place."""
+        return self._in_place(self / other)
+
+    # Comparisons give bools.
+
+    def eq(self, other: Any) -> "Tensor":
+        """Self == other."""
+        return self._op("cmpeq", other)
+
+    def ne(self, other: Any) -> "Tensor":
+        """Self != other."""
+        return self._op("cmpne", other)
+
+    def lt(self, other: Any) -> "Tensor":
+        """Self < other."""
+        return self._op("cmplt", other)
+
+    def gt(self, other: Any) -> "Tensor":
+        """Self > other."""
+        return self._op("greater", other)
+
+    def le(self, other: Any) -> "Tensor":
+        """Self <= other; false where either is NaN."""
+        return self._op("less_equal", other)
+
+    def ge(self, other: Any) -> "Tensor":
+        """Self >= other; false where either is NaN."""
+        return self._op("greater_equal", other)
+
+    __lt__ = lt
+    __gt__ = gt
+    __le__ = le
+    __ge__ = ge
+
+    def __eq__(self, other: Any) -> Any:
+        return NotImplemented if other is None else self.eq(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return NotImplemented if other is None else self.ne(other)
+
+    # Bits and truth.
+
+    def logical_and(self, other: Any) -> "Tensor":
+        """Whether both are true."""
+        return self._op("logical_and", other)
+
+    def logical_or(self, other: Any) -> "Tensor":
+        """Whether either is true."""
+        return self._op("logical_or", other)
+
+    def logical_not(self) -> "Tensor":
+        """Whether it is false."""
+        return self._op("logical_not")
+
+    def __and__(self, other: Any) -> "Tensor":
+        return self._op("and", other)
+
+    def __or__(self, other: Any) -> "Tensor":
+        return self._op("or", other)
+
+    def __xor__(self, other: Any) -> "Tensor":
+        return self._op("xor", other)
+
+    def __lshift__(self, other: Any) -> "Tensor":
+        return self._op("shl", other)
+
+    def __rshift__(self, other: Any) -> "Tensor":
+        return self._op("shr", other)
+
+    __rand__ = __and__
+    __ror__ = __or__
+    __rxor__ = __xor__
+
+    def __invert__(self) -> "Tensor":
+        return self._op("not")
+
+    # One operand.
+
+    def neg(self) -> "Tensor":
+        """-self."""
+        return self._counted(True)._op("neg")
+
+    __neg__ = neg
+
+    def __pos__(self) -> "Tensor":
+        return self
+
+    def __abs__(self) -> "Tensor":
+        return self.abs()
+
+    def reciprocal(self) -> "Tensor":
+        """1 / self."""
+        return self._op("reciprocal")
+
+    def sqrt(self) -> "Tensor":
+        """The square root."""
+        return self._op("sqrt")
+
+    def rsqrt(self) -> "Tensor":
+        """1 / sqrt(self)."""
+        return self._op("rsqrt")
+
+    def square(self) -> "Tensor":
+        """Self * self."""
+        return self._op("square")
+
+    def exp(self) -> "Tensor":
+        """E to the power of self."""
+        return self._op("exp")
+
+    def exp2(self) -> "Tensor":
+        """2 to the power of self."""
+        return self._op("exp2")
+
+    def log(self) -> "Tensor":
+        """The natural logarithm."""
+        return self._op("log")
+
+    def log2(self) -> "Tensor":
+        """The binary logarithm."""
+        return self._op("log2")
+
+    def sin(self) -> "Tensor":
+        """The sine of radians."""
+        return self._op("sin")
+
+    def cos(self) -> "Tensor":
+        """The cosine of radians."""
+        return self._op("cos")
+
+    def tan(self) -> "Tensor":
+        """The tangent of radians."""
+        return self._op("tan")
+
+    def tanh(self) -> "Tensor":
+        """The hyperbolic tangent."""
+        return self._op("tanh")
+
+    def sigmoid(self) -> "Tensor":
+        """1 / (1 + exp(-self))."""
+        return self._op("sigmoid")
+
+    def erf(self) -> "Tensor":
+        """The error function."""
+        return self._op("erf")
+
+    def relu(self) -> "Tensor":
+        """max(self, 0)."""
+        return self._op("relu")
+
+    def abs(self) -> "Tensor":
+        """The absolute value."""
+        return self._op("abs")
+
+    def sign(self) -> "Tensor":
+        """-1, 0 or 1."""
+        return self._op("sign")
+
+    def trunc(self) -> "Tensor":
+        """Without the fraction."""
+        return self._op("trunc") if self.dtype.is_float else self
+
+    def floor(self) -> "Tensor":
+        """Rounded down."""
+        return self._op("floor") if self.dtype.is_float else self
+
+    def ceil(self) -> "Tensor":
+        """Rounded up."""
+        return self._op("ceil") if self.dtype.is_float else self
+
+    def round(self) -> "Tensor":
+        """Rounded to the nearest integer, ties to even."""
+        return self._op("round") if self.dtype.is_float else self
+
+    def isnan(self) -> "Tensor":
+        """Whether it is not a number."""
+        return self._op("isnan")
+
+    def isinf(self) -> "Tensor":
+        """Whether it is infinite."""
+        return self._op("isinf")
+
+    def isfinite(self) -> "Tensor":
+        """Whether it is a number and not infinite."""
+        return self._op("isfinite")
+
+    def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
+        """Held between `min` and `max`; either may be None."""
+        result = self
+        if min is not None:
+            result = result.maximum(min)
+        if max is not None:
+            result = result.minimum(max)
+        return result
+
+    clip = clamp
+
+    def where(self, condition: Any, other: Any) -> "Tensor":
+        """Self where `condition` is true, else `other`."""
+        from kiln.functional import where
+
+        return where(condition, self, other)
+
+    def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
+        """`value` where `mask` is true, else self."""
+        from kiln.functional import where
+
+        return where(mask, value, self)
+
+    def lerp(self, end: Any, weight: Any) -> "Tensor":
+        """Self + weight * (end - self)."""
+        return self + (end - self) * weight

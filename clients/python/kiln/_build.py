@@ -1,0 +1,165 @@
+"""From nodes to the wire's graph."""
+
+from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
+
+from kiln._errors import TraceError
+from kiln._node import TABLE, Node, format_source
+from kiln._ops import OP_SET_VERSION
+from kiln._proto.kiln.v1 import graph_pb2
+
+
+class Built:
+    """A graph, and the nodes behind its inputs in the order of their index."""
+
+    __slots__ = ("graph", "inputs")
+
+    def __init__(self, graph: Any, inputs: List[Node]) -> None:
+        self.graph = graph
+        self.inputs = inputs
+
+
+def differentiated(roots: Iterable[Node]) -> Set[Node]:
+    """Realised nodes that must be computed again, since a gradient is asked for through them.
+
+    A gradient needs the expression between y and x. Values that were read in between are still
+    known by their expression as long as they are tracked.
+    """
+    again: Set[Node] = set()
+    seen: Set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == "gradient" and node.buffer is None:
+            _mark_tracked(node.operands[0], again)
+        if node.buffer is None or node in again:
+            stack.extend(node.operands)
+    return again
+
+
+def _mark_tracked(y: Node, again: Set[Node]) -> None:
+    stack = [y]
+    while stack:
+        node = stack.pop()
+        if node in again or not node.tracked or node.leaf is not None:
+            continue
+        again.add(node)
+        stack.extend(node.operands)
+
+
+def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
+    """All nodes under the roots, operands first. Values have none, except those in `again`."""
+    order: List[Node] = []
+    done: Set[Node] = set()
+    stack = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if node.buffer is not None and node not in again:
+            waiting = []
+        else:
+            waiting = [operand for operand in node.operands if operand not in done]
+        if waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        done.add(node)
+        order.append(node)
+    return order
+
+
+def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
+          fixed_inputs: Sequence[Node] = ()) -> Built:
+    """The graph whose outputs are `roots`; equal nodes stand in it once.
+
+    `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
+    in this order, whether they are used or not.
+    """
+    ends = [*roots, *(new for _, new in updates)]
+    again = differentiated(ends)
+    order = topological([*fixed_inputs, *ends], again)
+    graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
+    inputs: List[Node] = []
+    number: Dict[Node, int] = {}
+    input_of_buffer: Dict[Any, int] = {}
+    equal: Dict[Any, int] = {}
+    sources: Dict[Any, str] = {}
+    for node in order:
+        if node.op == "input" or (node.buffer is not None and node not in again):
+            key = id(node.buffer) if node.buffer is not None else id(node)
+            if key not in input_of_buffer:
+                input_of_buffer[key] = _add_input(graph, node, len(inputs))
+                inputs.append(node)
+            number[node] = input_of_buffer[key]
+            continue
+        operands = [number[operand] for operand in node.operands]
+        key = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node))
+        index = equal.get(key)
+        if index is None:
+            index = equal[key] = _add_node(graph, node, operands, sources)
+        number[node] = index
+    graph.outputs.extend(number[node] for node in roots)
+    for old, new in updates:
+        graph.updates.add(input=number[old], value=number[new])
+    return Built(graph, inputs)
+
+
+def _numbers(node: Node) -> Any:
+    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0; constants must tell them apart.
+    return repr(node.attributes) if node.op == "const" else None
+
+
+def _add_input(graph: Any, node: Node, index: int) -> int:
+    wire = graph.nodes.add(op="input", dtype=node.dtype.code)
+    wire.attributes["index"].i = index
+    _set_shape(wire.attributes["shape"], node.shape)
+    return len(graph.nodes) - 1
+
+
+def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, str]) -> int:
+    wire = graph.nodes.add(op=node.op, dtype=node.dtype.code, operands=operands)
+    if node.source is not None:
+        source = sources.get(node.source)
+        if source is None:
+            source = sources[node.source] = format_source(node.source)
+        wire.source = source
+    if node.attributes:
+        types = {attribute.name: attribute.type for attribute in TABLE[node.op].attributes}
+        for name, value in node.attributes:
+            _set_attribute(wire.attributes[name], types[name], value)
+    return len(graph.nodes) - 1
+
+
+def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
+    attribute.shape.SetInParent()
+    for size in shape:
+        attribute.shape.dims.add(size=size)
+
+
+def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
+    if kind == "shape":
+        _set_shape(attribute, value)
+    elif kind == "ints":
+        attribute.ints.SetInParent()
+        attribute.ints.values.extend(value)
+    elif isinstance(value, str):
+        attribute.s = value
+    elif isinstance(value, bool):
+        attribute.b = value
+    elif isinstance(value, int) and kind != "float":
+        attribute.i = value
+    else:
+        attribute.f = value
+
+
+def require_no_placeholders(inputs: Iterable[Node]) -> None:
+    """Raises when a graph hangs on a placeholder, that is, on a traced function's inside."""
+    for node in inputs:
+        if node.buffer is None and node.host is None:
+            raise TraceError(
+                "this tensor was made inside a function that kiln.jit traced and exists only "
+                "there; return it from the function to use it outside")

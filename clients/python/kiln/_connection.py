@@ -1,0 +1,361 @@
+"""A session with a daemon: buffers, programs, uploads and downloads."""
+
+import getpass
+import hashlib
+import itertools
+import os
+import socket
+import sys
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
+
+import grpc
+
+from kiln import _errors, _stream
+from kiln._address import candidates, is_local
+from kiln._dtypes import DType
+from kiln._errors import KilnError
+from kiln._ops import OP_SET_VERSION
+from kiln._proto.kiln.v1 import blob_pb2, device_pb2, session_pb2
+from kiln._rpc import Stub
+from kiln._stream import Stream, Waiter
+from kiln._version import __version__
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 20000),
+    ("grpc.keepalive_timeout_ms", 10000),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+_DEFAULT_LEASE_SECONDS = 60
+_PROGRAMS_KEPT = 512
+
+
+class Buffer:
+    """A value on the device. Released when the last reference to this object goes."""
+
+    __slots__ = ("connection", "dtype", "error", "handle", "shape", "__weakref__")
+
+    def __init__(self, connection: "Connection", handle: int, dtype: DType,
+                 shape: Tuple[int, ...]) -> None:
+        self.connection = connection
+        self.handle = handle
+        self.dtype = dtype
+        self.shape = shape
+        # Why its value never came to be, once that is known.
+        self.error: Optional[KilnError] = None
+
+    def __del__(self) -> None:
+        try:
+            self.connection.stream.release(self.handle)
+        except AttributeError:  # the interpreter is going down
+            pass
+
+    @property
+    def nbytes(self) -> int:
+        """The value's size."""
+        size = self.dtype.itemsize
+        for dim in self.shape:
+            size *= dim
+        return size
+
+
+class Program:
+    """A graph the daemon knows by a number."""
+
+    __slots__ = ("connection", "digest", "error", "number", "__weakref__")
+
+    def __init__(self, connection: "Connection", number: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.digest = ""
+        self.error: Optional[KilnError] = None
+
+    def __del__(self) -> None:
+        try:
+            self.connection.stream.release_program(self.number)
+        except AttributeError:  # the interpreter is going down
+            pass
+
+    def defined(self, result: Any, error: Optional[KilnError]) -> None:
+        """Takes the daemon's answer to DefineProgram."""
+        if error is not None:
+            self.error = error
+        else:
+            self.digest = result.digest
+
+
+class Connection:
+    """A session with a daemon. Thread-safe. `kiln.connect` makes one."""
+
+    _kiln_watched = ()
+
+    def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
+                 timeout: float = 5.0) -> None:
+        self.target = target
+        self._channel = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        self._sessions = Stub(self._channel, "kiln.v1.SessionService")
+        self._blobs = Stub(self._channel, "kiln.v1.BlobService")
+        self._devices = Stub(self._channel, "kiln.v1.DeviceService")
+        self._handles = itertools.count(1)
+        self._lock = threading.Lock()
+        self._programs: "weakref.WeakValueDictionary[bytes, Program]" = (
+            weakref.WeakValueDictionary())
+        self._recent: "OrderedDict[bytes, Program]" = OrderedDict()
+        self._unreported: List[KilnError] = []
+        self._blob_numbers = itertools.count(1)
+        try:
+            opened = self._sessions.OpenSession(
+                session_pb2.OpenSessionRequest(
+                    client=_client_info(), lease_seconds=lease_seconds, device=device),
+                timeout=timeout)
+        except grpc.RpcError as error:
+            self._channel.close()
+            raise _stream.from_rpc(error) from None
+        self._session_id = opened.session_id
+        self.name: str = opened.name
+        self.device: str = opened.device
+        self.daemon_version: str = opened.daemon_version
+        self._chunk_bytes: int = opened.chunk_bytes or 1 << 20
+        self.stream = Stream(self._sessions.Connect, opened.session_id,
+                             opened.lease_seconds or _DEFAULT_LEASE_SECONDS)
+
+    def __repr__(self) -> str:
+        return f"<kiln.Connection {self.target}, session {self.name}, device {self.device}>"
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session. Its tensors are gone."""
+        self.stream.close()
+        try:
+            self._sessions.CloseSession(
+                session_pb2.CloseSessionRequest(session_id=self._session_id), timeout=2.0)
+        except grpc.RpcError:
+            pass  # the lease ends it
+        self._channel.close()
+
+    def devices(self) -> List[Any]:
+        """The daemon's devices, as kiln.v1.Device messages."""
+        return list(self._call(self._devices.ListDevices, device_pb2.ListDevicesRequest()).devices)
+
+    def synchronize(self) -> None:
+        """Waits until everything sent before has finished; raises what failed unseen."""
+        waiter = Waiter()
+        self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
+        waiter.wait()
+        self.raise_unreported()
+
+    # Values.
+
+    def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...]) -> Buffer:
+        """A buffer with these bytes (row-major, little-endian).
+
+        Up to one chunk travels inside the ordered stream and is not waited for. More goes through
+        BlobService in chunks: under its SHA-256 to another machine, so that the same data set or
+        weights travel once; under a private name within this machine, where hashing would take
+        longer than sending.
+        """
+        buffer = Buffer(self, next(self._handles), dtype, shape)
+        write = session_pb2.Write(handle=buffer.handle, dtype=dtype.code, shape=shape)
+        if data.nbytes <= self._chunk_bytes:
+            write.data = bytes(data)
+            self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
+            return buffer
+        local = is_local(self.target)
+        if local:
+            blob = f"upload-{next(self._blob_numbers)}"
+        else:
+            blob = "sha256:" + hashlib.sha256(data).hexdigest()
+        if local or not self._has_blob(blob):
+            self._call(self._blobs.Upload, self._upload_requests(blob, data))
+        write.blob = blob
+        fails = self._fails([buffer])
+
+        def written(result: Any, error: Optional[KilnError]) -> None:
+            fails(result, error)
+            if local:  # nobody will ask for it again
+                self._blobs.DeleteBlobs.future(blob_pb2.DeleteBlobsRequest(
+                    session_id=self._session_id, blobs=[blob]))
+
+        self.stream.send(written, write=write)
+        return buffer
+
+    def download(self, buffer: Buffer) -> bytes:
+        """The buffer's bytes, once its value is there."""
+        if buffer.error is not None:
+            raise buffer.error
+        if buffer.nbytes > self._chunk_bytes:
+            data = self._download_chunks(buffer)
+        else:
+            waiter = Waiter()
+            self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
+            try:
+                data = waiter.wait().data
+            except KilnError as error:
+                self._seen(buffer.error or error)
+                raise (buffer.error or error) from None
+        if len(data) != buffer.nbytes:
+            raise _errors.Internal(
+                f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
+        return data
+
+    # Programs.
+
+    def define(self, graph: Any, name: str = "") -> Program:
+        """The program of a graph, defined once for equal graphs and names.
+
+        It lives as long as somebody holds it, and a while longer for those who ask again.
+        """
+        text = graph.SerializeToString(deterministic=True)
+        key = name.encode() + b"\0" + text
+        with self._lock:
+            program = self._programs.get(key)
+            if program is None or program.error is not None:
+                program = Program(self, next(self._handles))
+                self._programs[key] = program
+                self.stream.send(
+                    program.defined, size=len(text),
+                    define_program=session_pb2.DefineProgram(
+                        program=program.number, graph=graph, name=name))
+            self._recent[key] = program
+            self._recent.move_to_end(key)
+            retired = self._recent.popitem(last=False) if (
+                len(self._recent) > _PROGRAMS_KEPT) else None
+        del retired  # may end it, which must not happen under the lock
+        return program
+
+    def run(self, program: Program, inputs: Sequence[Buffer],
+            outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
+            changes_state: bool = False) -> List[Buffer]:
+        """Runs a program; its outputs exist from here on."""
+        self.raise_unreported()
+        results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
+        run = session_pb2.Run(
+            program=program.number,
+            inputs=[buffer.handle for buffer in inputs],
+            outputs=[buffer.handle for buffer in results])
+        self.stream.send(self._fails(results, program, changes_state), run=run)
+        return results
+
+    def raise_unreported(self) -> None:
+        """Raises the error of an operation that changed state, if nobody has seen it yet."""
+        if self._unreported:
+            with self._lock:
+                errors, self._unreported = self._unreported, []
+            if errors:
+                raise errors[0]
+
+    # Inside.
+
+    def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
+               changes_state: bool = False) -> Any:
+        # Weak, so that dropping a result releases it while the operation is still in flight.
+        references = [weakref.ref(buffer) for buffer in buffers]
+
+        def finished(result: Any, error: Optional[KilnError]) -> None:
+            if error is None:
+                return
+            cause = program.error if program is not None and program.error else error
+            for reference in references:
+                buffer = reference()
+                if buffer is not None:
+                    buffer.error = cause
+            if changes_state:
+                with self._lock:
+                    self._unreported.append(cause)
+
+        return finished
+
+    def _seen(self, error: KilnError) -> None:
+        with self._lock:
+            self._unreported = [other for other in self._unreported if other is not error]
+
+    def _call(self, rpc: Any, request: Any) -> Any:
+        try:
+            return rpc(request)
+        except grpc.RpcError as error:
+            raise _stream.from_rpc(error) from None
+
+    def _has_blob(self, blob: str) -> bool:
+        return blob in self._call(self._blobs.FindBlobs, blob_pb2.FindBlobsRequest(
+            session_id=self._session_id, blobs=[blob])).found
+
+    def _upload_requests(self, blob: str, data: memoryview) -> Iterator[Any]:
+        header = blob_pb2.UploadHeader(
+            session_id=self._session_id, blob=blob, size_bytes=data.nbytes)
+        yield blob_pb2.UploadRequest(header=header)
+        for start in range(0, data.nbytes, self._chunk_bytes):
+            yield blob_pb2.UploadRequest(data=bytes(data[start : start + self._chunk_bytes]))
+
+    def _download_chunks(self, buffer: Buffer) -> bytes:
+        request = blob_pb2.DownloadRequest(
+            session_id=self._session_id, handle=buffer.handle,
+            after_sequence=self.stream.last_sequence())
+        try:
+            return b"".join(chunk.data for chunk in self._blobs.Download(request))
+        except grpc.RpcError as error:
+            cause = buffer.error or _stream.from_rpc(error)
+            self._seen(cause)
+            raise cause from None
+
+
+def _client_info() -> Any:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+    return session_pb2.ClientInfo(
+        name="kiln-python", version=__version__, op_set_version=OP_SET_VERSION,
+        description=f"{user}@{socket.gethostname()} {script}")
+
+
+_default: Optional[Connection] = None
+_default_pid = 0
+_default_lock = threading.RLock()
+
+
+def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0) -> Connection:
+    """Connects to a daemon and makes it the one that tensors use from here on.
+
+    `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
+    local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
+    127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
+    daemon keeps the session's tensors when it hears nothing of this process (0: its default).
+    """
+    global _default, _default_pid
+    tried: List[str] = []
+    for target in candidates(address, os.environ, os.getuid()):
+        try:
+            connection = Connection(target, device, lease_seconds)
+        except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
+            tried.append(f"{target}: {error}")
+            continue
+        with _default_lock:
+            _default, _default_pid = connection, os.getpid()
+        return connection
+    raise _errors.Unavailable(
+        "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
+        "kiln.connect(\"host:port\") or KILN_ADDRESS. Tried:\n  " + "\n  ".join(tried))
+
+
+def default_connection() -> Connection:
+    """The connection that tensors use; made on first use."""
+    with _default_lock:
+        if _default is None:
+            return connect()
+        if _default_pid != os.getpid():
+            raise _errors.FailedPrecondition(
+                "this process was forked from one that is connected to a daemon; call "
+                "kiln.connect() in the child process")
+        return _default

@@ -1,0 +1,135 @@
+"""Exceptions. Each is one canonical gRPC code; messages come from the daemon where it found the error."""
+
+from typing import Dict, Optional, Type
+
+
+class KilnError(Exception):
+    """Base of all errors of Kiln.
+
+    `reason` is a constant such as "SHAPE_MISMATCH" and `metadata` names what it is about
+    ("node", "source", …), both where the daemon gave them.
+    """
+
+    code = 2
+
+    def __init__(
+        self, message: str, reason: str = "", metadata: Optional[Dict[str, str]] = None
+    ) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.metadata = metadata or {}
+
+
+class Cancelled(KilnError):
+    """The operation was cancelled, for example since its session was closed."""
+
+    code = 1
+
+
+class InvalidArgument(KilnError, ValueError):
+    """A wrong shape, dtype, axis or value."""
+
+    code = 3
+
+
+class DeadlineExceeded(KilnError, TimeoutError):
+    """The operation took too long."""
+
+    code = 4
+
+
+class NotFound(KilnError, LookupError):
+    """There is no such thing: a session that has ended, a handle that was released."""
+
+    code = 5
+
+
+class AlreadyExists(KilnError):
+    """A name or handle was used twice."""
+
+    code = 6
+
+
+class PermissionDenied(KilnError):
+    """The user may not do this."""
+
+    code = 7
+
+
+class ResourceExhausted(KilnError, MemoryError):
+    """Device memory, a quota or a limit is used up."""
+
+    code = 8
+
+
+class FailedPrecondition(KilnError):
+    """The system is not in the state that the operation needs."""
+
+    code = 9
+
+
+class Aborted(KilnError):
+    """The operation was given up, for example since the daemon stops."""
+
+    code = 10
+
+
+class OutOfRange(KilnError):
+    """A value is outside of its valid range."""
+
+    code = 11
+
+
+class Unimplemented(KilnError, NotImplementedError):
+    """The daemon or the device cannot do this."""
+
+    code = 12
+
+
+class Internal(KilnError):
+    """A defect of Kiln's. Please report it."""
+
+    code = 13
+
+
+class Unavailable(KilnError, ConnectionError):
+    """The daemon cannot be reached, or is draining."""
+
+    code = 14
+
+
+class DataLoss(KilnError):
+    """Data was lost."""
+
+    code = 15
+
+
+class Unauthenticated(KilnError):
+    """The daemon does not know who this is."""
+
+    code = 16
+
+
+class TraceError(KilnError, RuntimeError):
+    """A function given to `kiln.jit` does something that cannot be traced."""
+
+    code = 9
+
+
+BY_CODE: Dict[int, Type[KilnError]] = {
+    error.code: error
+    for error in (
+        Cancelled, InvalidArgument, DeadlineExceeded, NotFound, AlreadyExists, PermissionDenied,
+        ResourceExhausted, FailedPrecondition, Aborted, OutOfRange, Unimplemented, Internal,
+        Unavailable, DataLoss, Unauthenticated,
+    )
+}  # fmt: skip
+
+
+def make(code: int, message: str, reason: str = "",
+         metadata: Optional[Dict[str, str]] = None) -> KilnError:
+    """The exception for a canonical code. The user's source line is added where it is not named."""
+    source = (metadata or {}).get("source", "")
+    if source and source not in message:
+        message = f"{message} (built at {source})"
+    return BY_CODE.get(code, KilnError)(message, reason, metadata)

@@ -1,0 +1,174 @@
+"""Nodes of the lazy graph: made in client memory, shapes and dtypes known at once, nothing sent."""
+
+import os
+import sys
+import threading
+import weakref
+from typing import Any, Dict, Optional, Tuple
+
+import numpy as np
+
+from kiln import _dtypes, _rules
+from kiln._connection import Buffer
+from kiln._dtypes import DType
+from kiln._errors import InvalidArgument, KilnError
+from kiln._op_def import Op
+from kiln._ops import OPS
+
+Shape = Tuple[int, ...]
+Attributes = Tuple[Tuple[str, Any], ...]
+
+TABLE: Dict[str, Op] = {op.name: op for op in OPS}
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class _Mode(threading.local):
+    """What the current thread is doing."""
+
+    gradients = True  # False within kiln.no_grad()
+    trace: Any = None  # the kiln.jit trace in progress
+
+
+mode = _Mode()
+
+
+class Node:
+    """One operation, or a value.
+
+    A node with a `buffer` or with `host` data is a value ("input" in a graph); so is a
+    placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
+    """
+
+    __slots__ = ("__weakref__", "attributes", "buffer", "dtype", "host", "leaf", "op", "operands",
+                 "shape", "source", "tracked")  # fmt: skip
+
+    def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
+                 attributes: Attributes, source: Any) -> None:
+        self.op = op
+        self.dtype = dtype
+        self.shape = shape
+        self.operands = operands
+        self.attributes = attributes
+        self.source = source  # (file, line) in the user's program
+        self.buffer: Optional[Buffer] = None
+        self.host: Optional[np.ndarray] = None  # not uploaded yet
+        # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
+        self.leaf: Optional[weakref.ref] = None
+        self.tracked = False
+
+    @property
+    def is_value(self) -> bool:
+        """Whether this is a value rather than an operation still to be run."""
+        return self.op == "input" or self.buffer is not None
+
+
+def user_source() -> Any:
+    """Where the innermost frame outside of this package stands: (file, line)."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        if not filename.startswith(_PACKAGE):
+            return filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def format_source(source: Any) -> str:
+    """"train.py:31", or nothing."""
+    return f"{os.path.basename(source[0])}:{source[1]}" if source else ""
+
+
+_inferred: Dict[Any, Tuple[Shape, DType]] = {}
+_INFERRED_KEPT = 1 << 16
+
+
+def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
+         dtype: Optional[DType] = None) -> Node:
+    """A node of an op in the table. Raises at once, with the user's line, what the rules object to."""
+    key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
+    found = _inferred.get(key)
+    source = user_source()
+    if found is None:
+        found = _infer(name, operands, attributes, dtype, source)
+        if len(_inferred) >= _INFERRED_KEPT:
+            _inferred.clear()
+        _inferred[key] = found
+    node = Node(name, found[1], found[0], operands, attributes, source)
+    if mode.gradients and name != "detach":
+        for operand in operands:
+            if operand.tracked:
+                node.tracked = True
+                break
+    return node
+
+
+def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
+           dtype: Optional[DType], source: Any) -> Tuple[Shape, DType]:
+    op = TABLE.get(name)
+    if op is None:
+        raise InvalidArgument(f'no op "{name}"')
+    try:
+        _rules.check_operand_count(op, len(operands))
+        complete = _rules.complete_attributes(op, dict(attributes))
+        shape = _rules.infer_shape(op, [node.shape for node in operands], complete)
+        return shape, _rules.infer_dtype(op, [node.dtype for node in operands], dtype)
+    except KilnError as error:
+        where = format_source(source)
+        if where and not error.metadata:
+            raise type(error)(
+                f"{name}: {error} ({where})", metadata={"op": name, "source": where}) from None
+        raise
+
+
+def value(buffer: Buffer) -> Node:
+    """The node of a value on the device."""
+    node = Node("input", buffer.dtype, buffer.shape, (), (), None)
+    node.buffer = buffer
+    return node
+
+
+def host_value(array: np.ndarray, dtype: DType) -> Node:
+    """The node of a value in host memory; uploaded when it is first needed."""
+    node = Node("input", dtype, array.shape, (), (), user_source())
+    node.host = array
+    return node
+
+
+def placeholder(dtype: DType, shape: Shape) -> Node:
+    """Stands for a value that a traced function is given at each call."""
+    return Node("input", dtype, shape, (), (), None)
+
+
+_scalars: Dict[Any, Node] = {}
+
+
+def scalar(number: Any, dtype: DType) -> Node:
+    """The node of a number."""
+    key = (number, type(number), dtype, str(number) if number == 0 else "")
+    node = _scalars.get(key)
+    if node is None:
+        typed = _typed(number, dtype)
+        node = Node("const", dtype, (), (), (("value", typed),), None)
+        if len(_scalars) < _INFERRED_KEPT:
+            _scalars[key] = node
+    return node
+
+
+def _typed(number: Any, dtype: DType) -> Any:
+    if dtype is _dtypes.bool_:
+        return bool(number)
+    if dtype.is_float:
+        return float(number)
+    low, high = (np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max)
+    if isinstance(number, float) or not low <= number <= high:
+        raise InvalidArgument(f"{number!r} is no {dtype.name}")
+    return int(number)
+
+
+def alias(node: Node) -> Node:
+    """Another node with the same value, without gradient."""
+    if node.buffer is not None:
+        return value(node.buffer)
+    if node.host is not None:
+        return host_value(node.host, node.dtype)
+    return make("detach", (node,))

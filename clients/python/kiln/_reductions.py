@@ -1,0 +1,128 @@
+"""Reductions and contractions of Tensor."""
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
+
+from kiln import _dtypes
+from kiln._errors import InvalidArgument
+from kiln._rules import normalize_axis
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Axes = Optional[Union[int, Sequence[int]]]
+
+
+def axes_of(dim: Axes) -> Tuple[int, ...]:
+    """The table's form of a `dim` argument: an empty tuple stands for all."""
+    if dim is None:
+        return ()
+    return (int(dim),) if isinstance(dim, int) else tuple(int(d) for d in dim)
+
+
+class Reductions:
+    """Reductions take `dim` (None: all, an int or several) and `keepdim`."""
+
+    __slots__ = ()
+
+    def _reduce(self, name: str, dim: Axes, keepdim: bool) -> "Tensor":
+        return self._op(name, axes=axes_of(dim), keepdims=bool(keepdim))
+
+    def _summable(self) -> "Tensor":
+        return self.cast(_dtypes.int64) if self.dtype is _dtypes.bool_ else self
+
+    def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
+        """The sum. Bools are counted."""
+        source = self if dtype is None else self.cast(dtype)
+        return source._summable()._reduce("sum", dim, keepdim)
+
+    def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The product."""
+        return self._summable()._reduce("prod", dim, keepdim)
+
+    def max(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The largest element (values alone; argmax gives the place)."""
+        return self._reduce("max", dim, keepdim)
+
+    def min(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The smallest element."""
+        return self._reduce("min", dim, keepdim)
+
+    amax = max
+    amin = min
+
+    def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The mean; of integers, as float32."""
+        return self._reduce("mean", dim, keepdim)
+
+    def var(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
+        """The variance, divided by N - correction."""
+        return self._op(
+            "var", axes=axes_of(dim), keepdims=bool(keepdim), correction=float(correction))
+
+    def std(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
+        """The standard deviation."""
+        return self.var(dim, keepdim, correction).sqrt()
+
+    def norm(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The Euclidean norm."""
+        return self.square().sum(dim, keepdim).sqrt()
+
+    def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """Whether any is true."""
+        return self._reduce("any", dim, keepdim)
+
+    def all(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """Whether all are true."""
+        return self._reduce("all", dim, keepdim)
+
+    def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
+        """The place of the largest element, the first of equals; without `dim`, in the flat tensor."""
+        return self._place("argmax", dim, keepdim)
+
+    def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
+        """The place of the smallest element, the first of equals."""
+        # Negation keeps order; of integers, inverting does, even for the lowest and for unsigned.
+        return (-self if self.dtype.is_float else ~self)._place("argmax", dim, keepdim)
+
+    def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
+        if dim is None:
+            return self.flatten()._op(name, axes=(0,), keepdims=False)
+        return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))
+
+    def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """log(sum(exp(self))), without overflow."""
+        return self._reduce("logsumexp", dim, keepdim)
+
+    def softmax(self, dim: int = -1) -> "Tensor":
+        """exp(self), scaled so that it sums to 1 along `dim`."""
+        return self._op("softmax", axis=dim)
+
+    def log_softmax(self, dim: int = -1) -> "Tensor":
+        """The logarithm of softmax."""
+        return self._op("log_softmax", axis=dim)
+
+    def cumsum(self, dim: int) -> "Tensor":
+        """Sums up to each place along `dim`."""
+        source = self._summable()
+        axis = normalize_axis(dim, self.ndim)
+        size = self.shape[axis]
+        if size == 0:
+            return source
+        last = source.transpose(axis, -1)
+        pads = (0, 0) * (self.ndim - 1) + (size - 1, 0)
+        windows = last._op("pad", padding=pads)._op(
+            "window", axis=self.ndim - 1, size=size, stride=1, dilation=1)
+        return windows.sum(-1).transpose(axis, -1)
+
+    def matmul(self, other: Any) -> "Tensor":
+        """The matrix product, as NumPy's."""
+        return self._op("matmul", other)
+
+    mm = bmm = matmul
+
+    def dot(self, other: "Tensor") -> "Tensor":
+        """The inner product of two vectors."""
+        if self.ndim != 1 or other.ndim != 1:
+            raise InvalidArgument(
+                f"dot of shapes {self.shape} and {other.shape}; both must be vectors")
+        return self.matmul(other)
