@@ -1,0 +1,197 @@
+// Kernels through the compiler and the CPU driver, each beside its peer. One line of JSON a row.
+//
+//   bench_compute matmul M N K THREADS    fp32, against OpenBLAS
+//   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
+//   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against memcpy
+//   bench_compute replay THREADS          100 small kernels in one list
+// BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/peers.h"
+#include "tests/bench/program.h"
+
+namespace kiln::bench {
+namespace {
+
+bool IsQuick() { return std::getenv("BENCH_QUICK") != nullptr; }
+Effort CurrentEffort() { return IsQuick() ? QuickEffort() : Effort{}; }
+
+struct Product {
+  int m, n, k;
+  double flops() const { return 2.0 * m * n * k; }
+};
+
+absl::StatusOr<Graph> MatmulGraph(const Product& p) {
+  GraphBuilder builder;
+  Value a = builder.Input(DType::kFloat32, {p.m, p.k});
+  Value b = builder.Input(DType::kFloat32, {p.k, p.n});
+  builder.Output(builder.Matmul(a, b));
+  return builder.Build();
+}
+
+Work BlasWork(const OpenBlas& blas, const Product& p, const float* a, const float* b, float* c) {
+  return [=](int times) {
+    for (int i = 0; i < times; ++i) {
+      if (p.m == 1) {
+        blas.MultiplyRow(p.n, p.k, a, b, c);
+      } else {
+        blas.Multiply(p.m, p.n, p.k, a, b, c);
+      }
+    }
+    return absl::OkStatus();
+  };
+}
+
+// A product that is wrong must not be praised for its speed.
+absl::Status Compare(const std::vector<float>& expected, const float* actual, int k) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::abs(expected[i] - actual[i]) > 1e-5f * static_cast<float>(k)) {
+      return absl::InternalError(
+          absl::StrCat("element ", i, " is ", actual[i], ", but OpenBLAS has ", expected[i]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Matmul(const Product& p, int threads) {
+  auto device = OpenCpu(threads);
+  if (!device.ok()) return device.status();
+  auto program = Program::Make(**device, MatmulGraph(p));
+  if (!program.ok()) return program.status();
+  auto blas = OpenBlas::Load(threads);
+  if (!blas.ok()) return blas.status();
+  std::vector<float> expected(static_cast<size_t>(p.m) * p.n);
+  Work peer = BlasWork(*blas, p, (*program)->input(0), (*program)->input(1), expected.data());
+  if (absl::Status status = peer(1); !status.ok()) return status;
+  if (absl::Status status = (*program)->Run(1); !status.ok()) return status;
+  if (absl::Status status = Compare(expected, (*program)->output(0), p.k); !status.ok())
+    return status;
+  auto pair = Interleave([&](int times) { return (*program)->Run(times); }, peer, CurrentEffort());
+  if (!pair.ok()) return pair.status();
+  Print({.name = absl::StrCat("matmul ", p.m, "x", p.n, "x", p.k, ", ", threads,
+                              threads == 1 ? " core" : " cores"),
+         .unit = "GFLOP/s",
+         .value = p.flops() / pair->seconds / 1e9,
+         .peer = absl::StrCat("OpenBLAS ", blas->core()),
+         .peer_value = p.flops() / pair->peer_seconds / 1e9});
+  return absl::OkStatus();
+}
+
+absl::Status Blas(const Product& p, int threads) {
+  auto blas = OpenBlas::Load(threads);
+  if (!blas.ok()) return blas.status();
+  std::vector<float> a(static_cast<size_t>(p.m) * p.k, 1), b(static_cast<size_t>(p.k) * p.n, 1);
+  std::vector<float> c(static_cast<size_t>(p.m) * p.n);
+  auto pair = Interleave(BlasWork(*blas, p, a.data(), b.data(), c.data()), nullptr,
+                         {.rounds = 5, .seconds = 0.02});
+  if (!pair.ok()) return pair.status();
+  Print({.name = blas->core(), .unit = "GFLOP/s", .value = p.flops() / pair->seconds / 1e9});
+  return absl::OkStatus();
+}
+
+struct StreamCase {
+  const char* name;
+  std::function<Value(GraphBuilder&, Value)> build;
+};
+
+Value Chain(GraphBuilder& builder, Value x) {
+  auto number = [&](double value) { return builder.Constant(DType::kFloat32, value); };
+  Value y = builder.Add(builder.Mul(x, number(1.5)), number(0.25));
+  y = builder.Relu(y);
+  y = builder.Sub(builder.Mul(y, y), x);
+  y = builder.Mul(builder.Add(y, number(2)), number(0.5));
+  return builder.Add(y, builder.Mul(x, x));
+}
+
+Value LayerNorm(GraphBuilder& builder, Value x) {
+  Value centred = builder.Sub(x, builder.Mean(x, {-1}, true));
+  Value variance = builder.Mean(builder.Mul(centred, centred), {-1}, true);
+  Value deviation =
+      builder.AddNode("sqrt", {builder.Add(variance, builder.Constant(DType::kFloat32, 1e-5))});
+  return builder.Div(centred, deviation);
+}
+
+absl::Status Stream(int threads) {
+  const int64_t rows = IsQuick() ? 256 : 16384;
+  const int64_t columns = 1024;
+  const int64_t bytes = rows * columns * 4;
+  const StreamCase cases[] = {{"chain of 10 elementwise ops", Chain},
+                              {"softmax", [](GraphBuilder& b, Value x) { return b.Softmax(x); }},
+                              {"layer norm", LayerNorm}};
+  auto device = OpenCpu(threads);
+  if (!device.ok()) return device.status();
+  ParallelCopy copy(bytes, threads);
+  for (const StreamCase& one : cases) {
+    GraphBuilder builder;
+    builder.Output(one.build(builder, builder.Input(DType::kFloat32, {rows, columns})));
+    auto program = Program::Make(**device, builder.Build());
+    if (!program.ok()) return program.status();
+    auto pair = Interleave([&](int times) { return (*program)->Run(times); },
+                           [&](int times) { return copy.Run(times); }, CurrentEffort());
+    if (!pair.ok()) return pair.status();
+    Print({.name = absl::StrCat(one.name, ", ", bytes >> 20, " MiB, ", (*program)->kernels(),
+                                (*program)->kernels() == 1 ? " kernel" : " kernels"),
+           .unit = "GB/s",
+           .value = 2e-9 * static_cast<double>(bytes) / pair->seconds,
+           .peer = "memcpy",
+           .peer_value = 2e-9 * static_cast<double>(bytes) / pair->peer_seconds});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Replay(int threads) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {256});
+  Value one = builder.Constant(DType::kFloat32, 1);
+  for (int i = 0; i < 100; ++i) x = builder.AddNode("contiguous", {builder.Add(x, one)});
+  builder.Output(x);
+  auto device = OpenCpu(threads);
+  if (!device.ok()) return device.status();
+  auto program = Program::Make(**device, builder.Build());
+  if (!program.ok()) return program.status();
+  const int kernels = (*program)->kernels();
+  if (kernels != 100)
+    return absl::InternalError(absl::StrCat("expected 100 kernels, but there are ", kernels));
+  // One replay at a time, its wake-ups included.
+  auto one_by_one = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      if (absl::Status status = (*program)->Run(1); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  };
+  auto pair = Interleave(one_by_one, nullptr, CurrentEffort());
+  if (!pair.ok()) return pair.status();
+  Print({.name = "replay of 100 small kernels, a kernel",
+         .unit = "us",
+         .value = pair->seconds / kernels * 1e6});
+  return absl::OkStatus();
+}
+
+absl::Status Dispatch(int count, char** arguments) {
+  const std::string what = count > 1 ? arguments[1] : "";
+  auto number = [&](int position) { return std::atoi(arguments[position]); };
+  if ((what == "matmul" || what == "blas") && count == 6) {
+    const Product product{.m = number(2), .n = number(3), .k = number(4)};
+    return what == "matmul" ? Matmul(product, number(5)) : Blas(product, number(5));
+  }
+  if (what == "stream" && count == 3) return Stream(number(2));
+  if (what == "replay" && count == 3) return Replay(number(2));
+  return absl::InvalidArgumentError(
+      "usage: bench_compute matmul|blas M N K THREADS, or stream|replay THREADS");
+}
+
+}  // namespace
+}  // namespace kiln::bench
+
+int main(int argc, char** argv) {
+  absl::Status status = kiln::bench::Dispatch(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "bench_compute: %s\n", status.ToString().c_str());
+  return 1;
+}

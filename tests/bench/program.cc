@@ -1,0 +1,103 @@
+#include "tests/bench/program.h"
+
+#include <random>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "compiler/graph/wire.h"
+#include "drivers/cpu/driver.h"
+
+namespace kiln::bench {
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
+  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads, .memory_bytes_per_device = 0});
+  std::string why_none;
+  auto devices = driver.Enumerate(&why_none);
+  if (!devices.ok()) return devices.status();
+  if (devices->empty()) return absl::UnavailableError(why_none);
+  return std::move(devices->front());
+}
+
+absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
+                                                       const absl::StatusOr<Graph>& graph) {
+  if (!graph.ok()) return graph.status();
+  absl::StatusOr<graph::Graph> checked = graph::FromProto(graph->proto(), {});
+  if (!checked.ok()) return checked.status();
+  compiler::Options options;
+  options.threads = 2;
+  auto compiled = compiler::Compile(*checked, device.info().target, options);
+  if (!compiled.ok()) return compiled.status();
+  std::unique_ptr<Program> program(new Program(device));
+  program->compiled_ = *std::move(compiled);
+  if (absl::Status status = program->AllocateSlots(); !status.ok()) return status;
+  if (absl::Status status = program->Load(); !status.ok()) return status;
+  return program;
+}
+
+absl::Status Program::AllocateSlots() {
+  std::minstd_rand random(1);
+  std::uniform_real_distribution<float> values(-1, 1);
+  for (const compiler::Slot& slot : compiled_.slots) {
+    auto buffer = device_.Allocate(slot.bytes);
+    if (!buffer.ok()) return buffer.status();
+    auto* data = static_cast<float*>((*buffer)->host_pointer());
+    for (int64_t i = 0; i < slot.bytes / 4; ++i) data[i] = values(random);
+    slots_.push_back(buffer->get());
+    buffers_.push_back(*std::move(buffer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Program::Load() {
+  for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
+    auto loaded = device_.LoadKernel(kernel.image);
+    if (!loaded.ok()) return loaded.status();
+    kernels_.push_back(*std::move(loaded));
+  }
+  drivers::CommandList list;
+  list.num_slots = static_cast<int>(compiled_.slots.size());
+  for (const compiler::KernelCall& call : compiled_.calls) {
+    drivers::LaunchCommand launch{.kernel = kernels_[call.kernel].get(), .arguments = {}};
+    for (const compiler::Argument& argument : call.arguments) {
+      launch.arguments.push_back({argument.slot, argument.offset, argument.bytes});
+    }
+    list.commands.emplace_back(std::move(launch));
+  }
+  auto prepared = device_.Prepare(std::move(list));
+  if (!prepared.ok()) return prepared.status();
+  list_ = *std::move(prepared);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Run(int times) {
+  absl::BlockingCounter left(times);
+  absl::Status failed;
+  for (int i = 0; i < times; ++i) {
+    absl::Status status =
+        device_.Submit(*list_, slots_, {}, [&](const drivers::SubmitResult& result) {
+          if (!result.status.ok()) failed = result.status;
+          left.DecrementCount();
+        });
+    if (!status.ok()) return status;
+  }
+  left.Wait();
+  return failed;
+}
+
+int Program::SlotOf(compiler::Slot::Kind kind, int index) const {
+  for (size_t i = 0; i < compiled_.slots.size(); ++i) {
+    if (compiled_.slots[i].kind == kind && compiled_.slots[i].index == index)
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+float* Program::input(int index) const {
+  return static_cast<float*>(
+      slots_.at(SlotOf(compiler::Slot::Kind::kInput, index))->host_pointer());
+}
+float* Program::output(int index) const {
+  return static_cast<float*>(
+      slots_.at(SlotOf(compiler::Slot::Kind::kOutput, index))->host_pointer());
+}
+
+}  // namespace kiln::bench

@@ -1,0 +1,51 @@
+// A graph compiled for the CPU driver and ready to run on random inputs, without a daemon.
+#ifndef KILN_TESTS_BENCH_PROGRAM_H_
+#define KILN_TESTS_BENCH_PROGRAM_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "clients/cpp/kiln/client.h"
+#include "compiler/compiler.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::bench {
+
+// A CPU device that uses this many threads.
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
+
+// Not thread-safe. Keeps a reference to the device.
+class Program {
+ public:
+  // Compiles and loads; inputs are float32 and get values between -1 and 1, the same in every run
+  // of the process.
+  static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
+                                                       const absl::StatusOr<Graph>& graph);
+
+  // Submits `times` replays one behind the other and waits for the last.
+  absl::Status Run(int times);
+
+  int kernels() const { return static_cast<int>(compiled_.calls.size()); }
+  const compiler::CompiledProgram& compiled() const { return compiled_; }
+  // The host memory of an input or output.
+  float* input(int index) const;
+  float* output(int index) const;
+
+ private:
+  explicit Program(drivers::Device& device) : device_(device) {}
+  absl::Status Load();
+  absl::Status AllocateSlots();
+  int SlotOf(compiler::Slot::Kind kind, int index) const;
+
+  drivers::Device& device_;
+  compiler::CompiledProgram compiled_;
+  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
+  std::vector<std::unique_ptr<drivers::Buffer>> buffers_;
+  std::vector<drivers::Buffer*> slots_;
+  std::unique_ptr<drivers::PreparedList> list_;
+};
+
+}  // namespace kiln::bench
+
+#endif  // KILN_TESTS_BENCH_PROGRAM_H_

@@ -1,0 +1,81 @@
+"""Rows of the benchmark, what is asked of them, and how they print."""
+
+import json
+from typing import NamedTuple, Optional
+
+
+class Row(NamedTuple):
+    """One figure beside its peer's, both from the same run."""
+
+    name: str
+    value: float
+    unit: str
+    peer: str = ""
+    peer_value: float = 0.0
+
+    @property
+    def ratio(self) -> Optional[float]:
+        """value / peer_value; None without a peer."""
+        return self.value / self.peer_value if self.peer_value else None
+
+
+# What a ratio (or, with peer "", the value itself) must reach: (beginning of the name, peer's beginning, at least, at most).
+BOUNDS = [
+    ("matmul 1x", "OpenBLAS", 1.0, None),
+    ("matmul 8x", "OpenBLAS", 1.0, None),
+    ("matmul 32x", "OpenBLAS", 1.0, None),
+    ("matmul", "OpenBLAS", 0.85, None),
+    ("chain", "memcpy", 0.8, None),
+    ("softmax", "memcpy", 0.8, None),
+    ("layer norm", "memcpy", 0.8, None),
+    ("replay of 100", "", None, 2.0),
+    ("one replay", "gRPC", None, 3.0),
+    ("convnet step, cold compile", "", None, 3.0),
+    ("convnet step, warm compile", "", None, 0.7),
+    ("convnet step, kernels", "", None, 60),
+    ("convnet step", "PyTorch", None, 1.5),
+]
+
+
+def bound(row: Row) -> tuple[Optional[float], Optional[float]]:
+    """What is asked of a row: (at least, at most)."""
+    for name, peer, at_least, at_most in BOUNDS:
+        if row.name.startswith(name) and (row.peer.startswith(peer) if peer else True):
+            return at_least, at_most
+    return None, None
+
+
+def holds(row: Row) -> Optional[bool]:
+    """Whether the row is as good as asked; None where nothing is asked."""
+    at_least, at_most = bound(row)
+    if at_least is None and at_most is None:
+        return None
+    measured = row.ratio if row.ratio is not None else row.value
+    return (at_least is None or measured >= at_least) and (at_most is None or measured <= at_most)
+
+
+def asked(row: Row) -> str:
+    """The bound as text."""
+    at_least, at_most = bound(row)
+    times = " x" if row.ratio is not None else ""
+    if at_least is not None:
+        return f">= {at_least:g}{times}"
+    return f"<= {at_most:g}{times}" if at_most is not None else ""
+
+
+def line(row: Row) -> str:
+    """A row of the table."""
+    mark = {True: "ok", False: "MISS", None: ""}[holds(row)]
+    peer = f"{row.peer_value:>10.4g}  {row.peer}" if row.peer else ""
+    ratio = f"{row.ratio:.2f} x" if row.ratio is not None else ""
+    return f"{row.name:<52} {row.value:>10.4g} {row.unit:<11} {ratio:>8}  {asked(row):<10} {mark:<4} {peer}".rstrip()
+
+
+HEADER = f"{'what':<52} {'value':>10} {'unit':<11} {'ratio':>8}  {'asked':<10} {'':<4} {'peer':>10}"
+
+
+def write_json(rows: list[Row], path: str) -> None:
+    """All rows as a list of objects."""
+    with open(path, "w") as file:
+        json.dump([dict(row._asdict(), ratio=row.ratio) for row in rows], file, indent=2)
+        file.write("\n")

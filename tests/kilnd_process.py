@@ -1,0 +1,96 @@
+"""Starts a kilnd of its own for a test or a benchmark: its own folder, socket and ports."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def build_folder() -> pathlib.Path:
+    """Where the programs are: $KILN_BUILD, else build/release."""
+    return pathlib.Path(os.environ.get("KILN_BUILD", ROOT / "build" / "release"))
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Kilnd:
+    """A running daemon; ends when the `with` block does.
+
+    Its cache and log live in `folder`, a new temporary one unless given, so that a second daemon can start on the cache
+    of a first.
+    """
+
+    def __init__(self, folder: str | None = None, threads: int | None = None):
+        self._owns_folder = folder is None
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.metrics_port = free_port()
+        self.address = f"unix:{self.folder}/kilnd.sock"
+        self.tcp_address = f"127.0.0.1:{self.port}"
+        self.log = self.folder / "kilnd.log"
+        command = [
+            str(build_folder() / "server" / "kilnd"),
+            f"--socket={self.folder}/kilnd.sock",
+            f"--listen={self.tcp_address}",
+            f"--metrics=127.0.0.1:{self.metrics_port}",
+            f"--cache={self.folder}/cache",
+        ]
+        if threads is not None:
+            command.append(f"--cpu_threads={threads}")
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                break
+            try:
+                self.metrics()
+                return
+            except OSError:
+                time.sleep(0.02)
+        self.stop()
+        raise RuntimeError(f"kilnd did not start. Its log:\n{self.log.read_text(errors='replace')}")
+
+    def metrics(self) -> str:
+        """The text of /metrics."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as answer:
+            return answer.read().decode()
+
+    def environment(self) -> dict[str, str]:
+        """The caller's environment with $KILN_ADDRESS set to this daemon."""
+        return dict(os.environ, KILN_ADDRESS=self.address)
+
+    def stop(self) -> int:
+        """Asks the daemon to end, waits, and returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+    def __enter__(self) -> "Kilnd":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.stop()
+        if self._owns_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
