@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 4> kBindings = {"serial", "task", "unroll
 }  // namespace
 
 std::string Bind::Print() const {
-  return absl::StrCat(kName, " ", axis, " ", kBindings[static_cast<int>(binding)]);
+  return StrCat(kName, " ", axis, " ", kBindings[static_cast<int>(binding)]);
 }
 
 absl::StatusOr<Bind> Bind::Parse(absl::Span<const std::string_view> words) {
@@ -26,7 +26,7 @@ absl::StatusOr<Bind> Bind::Parse(absl::Span<const std::string_view> words) {
     }
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("'", words[1], "' is not serial, task, unroll or vector"));
+      StrCat("'", words[1], "' is not serial, task, unroll or vector"));
 }
 
 }  // namespace kiln::schedule

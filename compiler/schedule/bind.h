@@ -14,7 +14,8 @@ enum class Binding : uint8_t {
   kSerial,  // a loop
   kTask,    // independent tasks, for threads; before all loops in the order, never a reduction
   kUnroll,  // the body repeated, constants in the axis's place
-  kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such axis in a nest
+  kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such
+            // axis in a nest
 };
 
 // "bind AXIS serial|task|unroll|vector". Without it an axis is serial.

@@ -1,4 +1,5 @@
-// Every kind of directive. Each stands in its own pair of files with its meaning, printer and parser.
+// Every kind of directive. Each stands in its own pair of files with its meaning, printer and
+// parser.
 #ifndef KILN_COMPILER_SCHEDULE_DIRECTIVE_H_
 #define KILN_COMPILER_SCHEDULE_DIRECTIVE_H_
 

@@ -1,11 +1,11 @@
 #include "compiler/schedule/fuse.h"
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 
-std::string Fuse::Print() const { return absl::StrCat(kName, " ", outer, " ", inner); }
+std::string Fuse::Print() const { return StrCat(kName, " ", outer, " ", inner); }
 
 absl::StatusOr<Fuse> Fuse::Parse(absl::Span<const std::string_view> words) {
   auto numbers = ParseNumbers(words, 2, 2);

@@ -1,9 +1,13 @@
-// A kernel after its schedule was applied: explicit loops, branches and stores over scalar expressions. What the emitters
-// (llvm_emit, c_source) turn into code, one statement after another, without deciding anything.
+// A kernel after its schedule was applied: explicit loops, branches and stores over scalar
+// expressions. What the emitters (llvm_emit, c_source) turn into code, one statement after another,
+// without deciding anything.
 //
-// Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. Two things differ from kernel.h:
-//  * kLoad's attribute numbers LoopProgram::buffers, which hold scratch and registers beside the kernel's globals;
-//  * kReduce stands only over ranges bound to vector lanes: it combines the lanes of its value into one scalar.
+// Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. Two things differ
+// from kernel.h:
+//  * kLoad's attribute numbers LoopProgram::buffers, which hold scratch and registers beside the
+//  kernel's globals;
+//  * kReduce stands only over ranges bound to vector lanes: it combines the lanes of its value into
+//  one scalar.
 #ifndef KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 #define KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 
@@ -20,7 +24,8 @@ namespace kiln::schedule {
 enum class Space : uint8_t {
   kGlobal,    // an argument of the kernel
   kScratch,   // the calling thread's scratch; aligned to 64 bytes
-  kRegister,  // slots whose index is constant once the unrolled loops are; each slot holds `lanes` values at once
+  kRegister,  // slots whose index is constant once the unrolled loops are; each slot holds `lanes`
+              // values at once
 };
 
 struct LoopBuffer {
@@ -29,22 +34,24 @@ struct LoopBuffer {
   int64_t elements = 0;  // kRegister: slots
   Space space = Space::kGlobal;
   bool read_only = false;
-  int lanes = 1;                 // kRegister: 1, or the lanes of the vector loop in which it is used
-  int64_t scratch_offset = 0;    // kScratch: in bytes, a multiple of 64
+  int lanes = 1;               // kRegister: 1, or the lanes of the vector loop in which it is used
+  int64_t scratch_offset = 0;  // kScratch: in bytes, a multiple of 64
 };
 
 enum class LoopKind : uint8_t {
   kSerial,
   kUnrolled,  // the body stands once for each iteration
-  kVector,    // one pass over the body; the range stands for lanes 0 … extent-1. Vector loops do not nest.
+  kVector,  // one pass over the body; the range stands for lanes 0 … extent-1. Vector loops do not
+            // nest.
 };
 std::string_view Name(LoopKind kind);
 
 struct Statement;
 
 struct Loop {
-  const ir::Node* range = nullptr;   // kRange; counts from 0
-  const ir::Node* extent = nullptr;  // serial: int64, how many iterations, if not the range's extent; may be 0
+  const ir::Node* range = nullptr;  // kRange; counts from 0
+  const ir::Node* extent =
+      nullptr;  // serial: int64, how many iterations, if not the range's extent; may be 0
   LoopKind kind = LoopKind::kSerial;
   std::vector<Statement> body;
 };
@@ -61,7 +68,7 @@ struct Store {
   const ir::Node* index = nullptr;
   const ir::Node* value = nullptr;
   const ir::Node* valid = nullptr;  // null: always. Where false the old value stays.
-  bool streaming = false;           // the written lines are not read again soon: may bypass the caches
+  bool streaming = false;  // the written lines are not read again soon: may bypass the caches
 };
 
 // Asks for the cache line of buffer[index], to be written soon.

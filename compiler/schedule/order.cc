@@ -1,13 +1,13 @@
 #include "compiler/schedule/order.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 
 std::string Order::Print() const {
-  return absl::StrCat(kName, " ", stage, axes.empty() ? "" : " ", absl::StrJoin(axes, " "));
+  return StrCat(kName, " ", stage, axes.empty() ? "" : " ", absl::StrJoin(axes, " "));
 }
 
 absl::StatusOr<Order> Order::Parse(absl::Span<const std::string_view> words) {

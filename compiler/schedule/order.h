@@ -10,9 +10,9 @@
 
 namespace kiln::schedule {
 
-// "order STAGE AXIS…": the loops of a stage, outermost first; all its axes, each once. Stage -1 is the grid that several
-// stages share; a kernel's only stage includes the grid's axes. Without it axes stand in the order of their numbers,
-// reductions innermost.
+// "order STAGE AXIS…": the loops of a stage, outermost first; all its axes, each once. Stage -1 is
+// the grid that several stages share; a kernel's only stage includes the grid's axes. Without it
+// axes stand in the order of their numbers, reductions innermost.
 struct Order {
   static constexpr std::string_view kName = "order";
   int stage = 0;

@@ -1,11 +1,11 @@
 #include "compiler/schedule/partial.h"
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 
-std::string Partial::Print() const { return absl::StrCat(kName, " ", axis); }
+std::string Partial::Print() const { return StrCat(kName, " ", axis); }
 
 absl::StatusOr<Partial> Partial::Parse(absl::Span<const std::string_view> words) {
   auto numbers = ParseNumbers(words, 1, 1);

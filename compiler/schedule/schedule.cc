@@ -1,10 +1,10 @@
 #include "compiler/schedule/schedule.h"
 
-#include <optional>
+#include <algorithm>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/types/span.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 namespace {
@@ -15,7 +15,7 @@ using Words = absl::Span<const std::string_view>;
 template <size_t kIndex = 0>
 absl::StatusOr<Directive> ParseDirective(std::string_view name, Words words) {
   if constexpr (kIndex == std::variant_size_v<Directive>) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no directive '", name, "'"));
+    return absl::InvalidArgumentError(StrCat("there is no directive '", name, "'"));
   } else {
     using Type = std::variant_alternative_t<kIndex, Directive>;
     if (name != Type::kName) return ParseDirective<kIndex + 1>(name, words);
@@ -30,7 +30,7 @@ absl::StatusOr<Directive> ParseDirective(std::string_view name, Words words) {
 std::string Print(const Schedule& schedule) {
   std::string out;
   for (const Directive& directive : schedule.directives) {
-    absl::StrAppend(&out, std::visit([](const auto& d) { return d.Print(); }, directive), "\n");
+    StrAppend(&out, std::visit([](const auto& d) { return d.Print(); }, directive), "\n");
   }
   return out;
 }
@@ -38,14 +38,17 @@ std::string Print(const Schedule& schedule) {
 absl::StatusOr<Schedule> Parse(std::string_view text) {
   Schedule schedule;
   int number = 0;
-  for (std::string_view line : absl::StrSplit(text, '\n')) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
     ++number;
-    std::vector<std::string_view> words = absl::StrSplit(line, ' ', absl::SkipEmpty());
+    const std::vector<std::string_view> words = SplitText(line, ' ');
     if (words.empty()) continue;
     auto directive = ParseDirective(words[0], Words(words).subspan(1));
     if (!directive.ok()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("schedule line ", number, " '", line, "': ", directive.status().message()));
+          StrCat("schedule line ", number, " '", line, "': ", directive.status().message()));
     }
     schedule.directives.push_back(*std::move(directive));
   }

@@ -1,9 +1,10 @@
-// How a kernel is computed, apart from what it computes: a short list of directives as data. (The separation is Halide's:
-// Ragan-Kelley et al., PLDI 2013.) A schedule prints, parses, is stored in the kernel cache, and fits every kernel with
-// the same canonical text.
+// How a kernel is computed, apart from what it computes: a short list of directives as data. (The
+// separation is Halide's: Ragan-Kelley et al., PLDI 2013.) A schedule prints, parses, is stored in
+// the kernel cache, and fits every kernel with the same canonical text.
 //
-// Directives name *axes*. Axes 0, 1, … are the kernel's ranges in the order grid, then for each stage its ranges and its
-// reduce ranges; fuse and split append new ones. An axis that was fused or split is gone.
+// Directives name *axes*. Axes 0, 1, … are the kernel's ranges in the order grid, then for each
+// stage its ranges and its reduce ranges; fuse and split append new ones. An axis that was fused or
+// split is gone.
 #ifndef KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 #define KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 

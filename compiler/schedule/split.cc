@@ -1,11 +1,11 @@
 #include "compiler/schedule/split.h"
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 
-std::string Split::Print() const { return absl::StrCat(kName, " ", axis, " ", factor); }
+std::string Split::Print() const { return StrCat(kName, " ", axis, " ", factor); }
 
 absl::StatusOr<Split> Split::Parse(absl::Span<const std::string_view> words) {
   auto numbers = ParseNumbers(words, 2, 2);

@@ -1,22 +1,21 @@
 #include "compiler/schedule/stage_operand.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 namespace {
 
 std::string PrintDimension(const StageOperand::Dimension& dimension) {
-  if (dimension.size() == 1 && dimension[0].coefficient == 1) return absl::StrCat(dimension[0].axis);
+  if (dimension.size() == 1 && dimension[0].coefficient == 1) return StrCat(dimension[0].axis);
   return absl::StrJoin(dimension, "+", [](std::string* out, const StageOperand::Term& term) {
-    absl::StrAppend(out, term.coefficient, "*", term.axis);
+    StrAppend(out, term.coefficient, "*", term.axis);
   });
 }
 
 absl::StatusOr<StageOperand::Term> ParseTerm(std::string_view word) {
-  std::vector<std::string_view> factors = absl::StrSplit(word, '*');
+  std::vector<std::string_view> factors = SplitText(word, '*');
   auto numbers = ParseNumbers(factors, 1, 2);
   if (!numbers.ok()) return numbers.status();
   const int axis = static_cast<int>(numbers->back());
@@ -25,7 +24,7 @@ absl::StatusOr<StageOperand::Term> ParseTerm(std::string_view word) {
 
 absl::StatusOr<StageOperand::Dimension> ParseDimension(std::string_view word) {
   StageOperand::Dimension dimension;
-  for (std::string_view part : absl::StrSplit(word, '+')) {
+  for (std::string_view part : SplitText(word, '+')) {
     auto term = ParseTerm(part);
     if (!term.ok()) return term.status();
     dimension.push_back(*term);
@@ -36,8 +35,8 @@ absl::StatusOr<StageOperand::Dimension> ParseDimension(std::string_view word) {
 }  // namespace
 
 std::string StageOperand::Print() const {
-  std::string out = absl::StrCat(kName, " ", stage, " ", operand, " ", at, " ", lanes);
-  for (const Dimension& dimension : layout) absl::StrAppend(&out, " ", PrintDimension(dimension));
+  std::string out = StrCat(kName, " ", stage, " ", operand, " ", at, " ", lanes);
+  for (const Dimension& dimension : layout) StrAppend(&out, " ", PrintDimension(dimension));
   return out;
 }
 
@@ -47,8 +46,11 @@ absl::StatusOr<StageOperand> StageOperand::Parse(absl::Span<const std::string_vi
   }
   auto numbers = ParseNumbers(words.subspan(0, 4), 4, 4);
   if (!numbers.ok()) return numbers.status();
-  StageOperand result{static_cast<int>((*numbers)[0]), static_cast<int>((*numbers)[1]),
-                      static_cast<int>((*numbers)[2]), static_cast<int>((*numbers)[3]), {}};
+  StageOperand result{static_cast<int>((*numbers)[0]),
+                      static_cast<int>((*numbers)[1]),
+                      static_cast<int>((*numbers)[2]),
+                      static_cast<int>((*numbers)[3]),
+                      {}};
   for (std::string_view word : words.subspan(4)) {
     auto dimension = ParseDimension(word);
     if (!dimension.ok()) return dimension.status();

@@ -11,14 +11,15 @@
 
 namespace kiln::schedule {
 
-// "stage STAGE OPERAND AXIS LANES DIMENSION…": computes a factor of the stage's product (0 left, 1 right; the product is what
-// its first sum adds up) for everything the loops inside AXIS need of it, in front of them, and keeps it in scratch. AXIS
-// -1: once for each task.
+// "stage STAGE OPERAND AXIS LANES DIMENSION…": computes a factor of the stage's product (0 left, 1
+// right; the product is what its first sum adds up) for everything the loops inside AXIS need of
+// it, in front of them, and keeps it in scratch. AXIS -1: once for each task.
 //
-// The dimensions give the layout, outermost first. Each is an axis as it was before splits, or a sum of axes with
-// coefficients that the operand sees only together, such as the rows oh + kh of a convolution's input ("1*2+1*5").
-// Conditions of the operand's loads become zeros in the scratch, so that the inner loops need none. The last dimension is
-// filled up with zeros to whole vectors of `lanes`.
+// The dimensions give the layout, outermost first. Each is an axis as it was before splits, or a
+// sum of axes with coefficients that the operand sees only together, such as the rows oh + kh of a
+// convolution's input ("1*2+1*5"). Conditions of the operand's loads become zeros in the scratch,
+// so that the inner loops need none. The last dimension is filled up with zeros to whole vectors of
+// `lanes`.
 struct StageOperand {
   static constexpr std::string_view kName = "stage";
   struct Term {

@@ -1,11 +1,11 @@
 #include "compiler/schedule/stream.h"
 
-#include "absl/strings/str_cat.h"
+#include "compiler/ir/str_cat.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 
-std::string Stream::Print() const { return absl::StrCat(kName, " ", stage); }
+std::string Stream::Print() const { return StrCat(kName, " ", stage); }
 
 absl::StatusOr<Stream> Stream::Parse(absl::Span<const std::string_view> words) {
   auto numbers = ParseNumbers(words, 1, 1);

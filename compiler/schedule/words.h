@@ -11,7 +11,11 @@
 
 namespace kiln::schedule {
 
-// Between `least` and `most` integers. INVALID_ARGUMENT names the word that is none, or says how many are needed.
+// The pieces of `text` between separators; empty ones are left out.
+std::vector<std::string_view> SplitText(std::string_view text, char separator);
+
+// Between `least` and `most` integers. INVALID_ARGUMENT names the word that is none, or says how
+// many are needed.
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
                                                   size_t least, size_t most);
 

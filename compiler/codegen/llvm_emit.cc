@@ -1,0 +1,342 @@
+#include "compiler/codegen/llvm_emit.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/schedule/fold.h"
+#include "llvm/IR/Function.h"
+#include "llvm/IR/Module.h"
+
+namespace kiln::codegen {
+namespace {
+
+using ir::Node;
+using llvm::BasicBlock;
+using llvm::PHINode;
+using llvm::Value;
+using schedule::Branch;
+using schedule::Loop;
+using schedule::LoopKind;
+using schedule::Prefetch;
+using schedule::Space;
+using schedule::Statement;
+using schedule::Store;
+
+using Body = std::vector<Statement>;
+
+// The buffers in registers that a body sets.
+void CollectWritten(const schedule::LoopProgram& program, const Body& body, std::vector<int>* out) {
+  for (const Statement& statement : body) {
+    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+      CollectWritten(program, loop->body, out);
+    } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+      CollectWritten(program, branch->then_body, out);
+      CollectWritten(program, branch->else_body, out);
+    } else if (const auto* store = std::get_if<Store>(&statement.node)) {
+      if (program.buffers[store->buffer].space == Space::kRegister) out->push_back(store->buffer);
+    }
+  }
+}
+
+std::vector<int> Written(const schedule::LoopProgram& program, const Body& body) {
+  std::vector<int> written;
+  CollectWritten(program, body, &written);
+  std::sort(written.begin(), written.end());
+  written.erase(std::unique(written.begin(), written.end()), written.end());
+  return written;
+}
+
+class LoopEmitter {
+ public:
+  LoopEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool has_fma,
+              llvm::Function* function)
+      : builder_(builder),
+        program_(program),
+        function_(function),
+        folder_(*program.context),
+        expressions_(builder, program, has_fma) {}
+
+  void EmitFunction() {
+    builder_.SetInsertPoint(NewBlock("entry"));
+    LoadBases();
+    EmitTasks();
+    builder_.CreateRetVoid();
+  }
+
+ private:
+  BasicBlock* NewBlock(const char* name) {
+    return BasicBlock::Create(builder_.getContext(), name, function_);
+  }
+
+  void LoadBases() {
+    llvm::Type* pointer = builder_.getPtrTy();
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const schedule::LoopBuffer& buffer = program_.buffers[i];
+      if (buffer.space == Space::kGlobal) {
+        Value* slot = builder_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i);
+        expressions_.SetBase(static_cast<int>(i), builder_.CreateLoad(pointer, slot));
+      } else if (buffer.space == Space::kScratch) {
+        expressions_.SetBase(static_cast<int>(i), builder_.CreateConstInBoundsGEP1_64(
+                                                      builder_.getInt8Ty(), function_->getArg(3),
+                                                      buffer.scratch_offset));
+      }
+    }
+  }
+
+  // for (task = begin; task < end; ++task)
+  void EmitTasks() {
+    CountedLoop(function_->getArg(1), function_->getArg(2), /*runs=*/false, {},
+                [this](Value* task) {
+                  int64_t first = 0;
+                  for (const schedule::Section& section : program_.sections) {
+                    const int64_t tasks = section.tasks();
+                    if (tasks == 0) continue;
+                    const bool only = first == 0 && tasks == program_.grid_size();
+                    EmitSection(section, task, first, tasks, only);
+                    first += tasks;
+                  }
+                });
+  }
+
+  void EmitSection(const schedule::Section& section, Value* task, int64_t first, int64_t tasks,
+                   bool only) {
+    if (only) {
+      BindGrid(section, task);
+      EmitBody(section.body);
+      return;
+    }
+    Value* number = builder_.CreateSub(task, builder_.getInt64(first));
+    Value* ours = builder_.CreateICmpULT(number, builder_.getInt64(tasks));
+    BasicBlock* inside = NewBlock("section");
+    BasicBlock* after = NewBlock("next_section");
+    builder_.CreateCondBr(ours, inside, after);
+    expressions_.OpenScope(/*conditional=*/true);
+    builder_.SetInsertPoint(inside);
+    BindGrid(section, number);
+    EmitBody(section.body);
+    builder_.CreateBr(after);
+    expressions_.CloseScope();
+    builder_.SetInsertPoint(after);
+  }
+
+  void BindGrid(const schedule::Section& section, Value* number) {
+    for (size_t i = section.grid.size(); i-- > 0;) {
+      const Node* range = section.grid[i];
+      Value* extent = builder_.getInt64(range->attr<ir::RangeAttr>().extent);
+      expressions_.BindRange(range, i == 0 ? number : builder_.CreateURem(number, extent));
+      if (i != 0) number = builder_.CreateUDiv(number, extent);
+    }
+  }
+
+  void EmitBody(const Body& body) {
+    for (const Statement& statement : body) {
+      std::visit([this](const auto& node) { EmitOne(node); }, statement.node);
+    }
+  }
+
+  const Node* Resolve(const Node* node) { return folder_.Substitute(node, &constants_); }
+
+  void EmitOne(const Store& store) {
+    const Node* valid = Resolve(store.valid);
+    int64_t known;
+    if (valid != nullptr && schedule::IsConstant(valid, &known)) {
+      if (known == 0) return;
+      valid = nullptr;
+    }
+    expressions_.EmitStore(store.buffer, Resolve(store.index), Resolve(store.value), valid,
+                           store.streaming);
+  }
+
+  void EmitOne(const Prefetch& prefetch) {
+    expressions_.EmitPrefetch(prefetch.buffer, Resolve(prefetch.index));
+  }
+
+  void EmitOne(const Branch& branch) {
+    const Node* condition = Resolve(branch.condition);
+    int64_t known;
+    if (schedule::IsConstant(condition, &known)) {
+      EmitBody(known != 0 ? branch.then_body : branch.else_body);
+      return;
+    }
+    Value* value = expressions_.Emit(condition);
+    BasicBlock* then_block = NewBlock("then");
+    BasicBlock* else_block = NewBlock("else");
+    BasicBlock* after = NewBlock("after");
+    builder_.CreateCondBr(value, then_block, else_block);
+    const ExpressionEmitter::Slots before = expressions_.slots();
+    expressions_.OpenScope(/*conditional=*/true);
+    BasicBlock* then_end = EmitArm(then_block, branch.then_body, after);
+    expressions_.CloseScope();
+    const ExpressionEmitter::Slots after_then = expressions_.slots();
+    expressions_.slots() = before;
+    builder_.SetInsertPoint(then_block->getSinglePredecessor());
+    expressions_.OpenScope(/*conditional=*/true);
+    BasicBlock* else_end = EmitArm(else_block, branch.else_body, after);
+    expressions_.CloseScope();
+    builder_.SetInsertPoint(after);
+    Merge(then_end, after_then, else_end);
+  }
+
+  BasicBlock* EmitArm(BasicBlock* block, const Body& body, BasicBlock* after) {
+    builder_.SetInsertPoint(block);
+    EmitBody(body);
+    BasicBlock* end = builder_.GetInsertBlock();
+    builder_.CreateBr(after);
+    return end;
+  }
+
+  // Slots that the two ways set differently become PHIs; the slots are those of the second way now.
+  void Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& first, BasicBlock* second_end) {
+    ExpressionEmitter::Slots& slots = expressions_.slots();
+    for (size_t i = 0; i < slots.size(); ++i) {
+      for (size_t j = 0; j < slots[i].size(); ++j) {
+        Value* a = first[i][j];
+        Value* b = slots[i][j];
+        if (a == b) continue;
+        if (a == nullptr || b == nullptr) {
+          slots[i][j] = nullptr;
+          continue;
+        }
+        PHINode* phi = builder_.CreatePHI(a->getType(), 2);
+        phi->addIncoming(a, first_end);
+        phi->addIncoming(b, second_end);
+        slots[i][j] = phi;
+      }
+    }
+  }
+
+  void EmitOne(const Loop& loop) {
+    switch (loop.kind) {
+      case LoopKind::kUnrolled:
+        return EmitUnrolled(loop);
+      case LoopKind::kVector:
+        return EmitVector(loop);
+      case LoopKind::kSerial:
+        return EmitSerial(loop);
+    }
+  }
+
+  void EmitUnrolled(const Loop& loop) {
+    const int64_t extent = loop.range->attr<ir::RangeAttr>().extent;
+    const std::vector<std::pair<const Node*, const Node*>> outer = unrolled_;
+    for (int64_t i = 0; i < extent; ++i) {
+      unrolled_ = outer;
+      unrolled_.emplace_back(loop.range, folder_.Int(i));
+      constants_ = schedule::Folder::Map(unrolled_.begin(), unrolled_.end());
+      EmitBody(loop.body);
+    }
+    unrolled_ = outer;
+    constants_ = schedule::Folder::Map(unrolled_.begin(), unrolled_.end());
+  }
+
+  void EmitVector(const Loop& loop) {
+    expressions_.BindLanes(loop.range);
+    EmitBody(loop.body);
+    expressions_.UnbindLanes(loop.range);
+  }
+
+  void EmitSerial(const Loop& loop) {
+    const Node* extent = Resolve(loop.extent);
+    Value* count = builder_.getInt64(loop.range->attr<ir::RangeAttr>().extent);
+    bool runs = true;
+    int64_t known = 1;
+    if (extent != nullptr) {
+      count = expressions_.Emit(extent);
+      runs = schedule::IsConstant(extent, &known);
+      if (known == 0) return;
+    }
+    CountedLoop(builder_.getInt64(0), count, runs, Written(program_, loop.body),
+                [this, &loop](Value* index) {
+                  expressions_.BindRange(loop.range, index);
+                  EmitBody(loop.body);
+                });
+  }
+
+  // A loop from `begin` to `end`. `runs`: at least once. `written`: the register buffers that it
+  // sets.
+  template <typename Inside>
+  void CountedLoop(Value* begin, Value* end, bool runs, const std::vector<int>& written,
+                   const Inside& inside) {
+    BasicBlock* before = builder_.GetInsertBlock();
+    BasicBlock* body = NewBlock("loop");
+    BasicBlock* after = NewBlock("done");
+    if (runs) {
+      builder_.CreateBr(body);
+    } else {
+      builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), body, after);
+    }
+    const ExpressionEmitter::Slots slots_before = expressions_.slots();
+    expressions_.OpenScope(/*conditional=*/!runs);
+    builder_.SetInsertPoint(body);
+    PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2);
+    index->addIncoming(begin, before);
+    std::vector<Carried> carried = CarrySlots(written, before);
+    inside(index);
+    Value* next = builder_.CreateAdd(index, builder_.getInt64(1), "", true, true);
+    BasicBlock* latch = builder_.GetInsertBlock();
+    index->addIncoming(next, latch);
+    for (const Carried& one : carried) {
+      one.phi->addIncoming(expressions_.slots()[one.buffer][one.slot], latch);
+    }
+    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+    expressions_.CloseScope();
+    builder_.SetInsertPoint(after);
+    if (!runs) Merge(before, slots_before, latch);
+  }
+
+  struct Carried {
+    PHINode* phi;
+    size_t buffer;
+    size_t slot;
+  };
+
+  std::vector<Carried> CarrySlots(const std::vector<int>& written, BasicBlock* before) {
+    std::vector<Carried> carried;
+    for (int buffer : written) {
+      std::vector<Value*>& slots = expressions_.slots()[buffer];
+      for (size_t i = 0; i < slots.size(); ++i) {
+        if (slots[i] == nullptr) continue;
+        PHINode* phi = builder_.CreatePHI(slots[i]->getType(), 2);
+        phi->addIncoming(slots[i], before);
+        slots[i] = phi;
+        carried.push_back({phi, static_cast<size_t>(buffer), i});
+      }
+    }
+    return carried;
+  }
+
+  llvm::IRBuilder<>& builder_;
+  const schedule::LoopProgram& program_;
+  llvm::Function* const function_;
+  schedule::Folder folder_;
+  ExpressionEmitter expressions_;
+  std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
+  schedule::Folder::Map constants_;  // the same, and what was substituted with them
+};
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
+                                         const schedule::LoopProgram& program,
+                                         const drivers::Target& target, const std::string& symbol) {
+  auto module = std::make_unique<llvm::Module>(symbol, context);
+  llvm::IRBuilder<> builder(context);
+  llvm::Type* pointer = builder.getPtrTy();
+  llvm::Type* integer = builder.getInt64Ty();
+  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, integer, integer, pointer},
+                                       /*isVarArg=*/false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module.get());
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addParamAttr(3, llvm::Attribute::NoAlias);
+  function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+  const bool has_fma = target.features.find("+fma") != std::string::npos ||
+                       target.features.find("+avx512f") != std::string::npos;
+  LoopEmitter(builder, program, has_fma, function).EmitFunction();
+  return module;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,30 @@
+// Writes a loop program as one LLVM function, statement by statement: a loop becomes a loop, a
+// register slot an SSA value, a lane-bound range a vector. Nothing is decided here, but for two
+// things that every later stage would have to repair:
+//  * an expression is computed once, in front of the innermost loop that it depends on;
+//  * a slot that a loop changes is carried in a PHI of that loop.
+#ifndef KILN_COMPILER_CODEGEN_LLVM_EMIT_H_
+#define KILN_COMPILER_CODEGEN_LLVM_EMIT_H_
+
+#include <memory>
+#include <string>
+
+#include "compiler/schedule/loop_program.h"
+#include "drivers/interface/target.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace kiln::codegen {
+
+// A module with the function `symbol` as drivers/interface/kernel_image.h describes it for x86-64.
+// Every op and dtype has been checked by IsSupported.
+std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
+                                         const schedule::LoopProgram& program,
+                                         const drivers::Target& target, const std::string& symbol);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_LLVM_EMIT_H_

@@ -1,0 +1,252 @@
+#include "compiler/codegen/llvm_expression.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/schedule/fold.h"
+#include "compiler/schedule/reduction.h"
+
+namespace kiln::codegen {
+
+using ir::Node;
+using ir::Op;
+using llvm::Value;
+using schedule::Linear;
+using schedule::Space;
+
+ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
+                                     const schedule::LoopProgram& program, bool has_fma)
+    : builder_(builder), program_(program), has_fma_(has_fma), scopes_(1), written_(64) {
+  bases_.resize(program.buffers.size());
+  slots_.resize(program.buffers.size());
+  for (size_t i = 0; i < program.buffers.size(); ++i) {
+    if (program.buffers[i].space == Space::kRegister) slots_[i].resize(program.buffers[i].elements);
+  }
+}
+
+void ExpressionEmitter::OpenScope(bool conditional) {
+  scopes_.back().hoist = builder_.GetInsertBlock();
+  scopes_.emplace_back();
+  scopes_.back().conditional = conditional;
+}
+
+void ExpressionEmitter::CloseScope() {
+  scopes_.pop_back();
+  scopes_.back().hoist = nullptr;
+}
+
+bool ExpressionEmitter::IsFresh(const Scope::Known& known, const Dependence& dependence) const {
+  for (uint64_t bits = dependence.changing; bits != 0; bits &= bits - 1) {
+    if (written_[std::countr_zero(bits)] > known.time) return false;
+  }
+  return true;
+}
+
+void ExpressionEmitter::Touch(int buffer) { written_[std::min(buffer, 63)] = ++time_; }
+
+void ExpressionEmitter::BindRange(const Node* range, Value* value) {
+  range_levels_[range] = level();
+  range_values_[range] = value;
+}
+
+void ExpressionEmitter::BindLanes(const Node* range) {
+  range_levels_[range] = level();
+  lane_range_ = range;
+  lanes_ = static_cast<int>(range->attr<ir::RangeAttr>().extent);
+  llvm::SmallVector<llvm::Constant*, 64> lanes;
+  for (int i = 0; i < lanes_; ++i) lanes.push_back(builder_.getInt64(i));
+  range_values_[range] = llvm::ConstantVector::get(lanes);
+}
+
+void ExpressionEmitter::UnbindLanes(const Node* range) {
+  range_values_.erase(range);
+  lane_range_ = nullptr;
+  lanes_ = 1;
+}
+
+const Dependence& ExpressionEmitter::DependenceOf(const Node* node) {
+  auto found = dependences_.find(node);
+  if (found != dependences_.end()) return found->second;
+  const Dependence dependence = ComputeDependence(node);
+  return dependences_[node] = dependence;
+}
+
+Dependence ExpressionEmitter::ComputeDependence(const Node* node) {
+  Dependence result;
+  if (node->op() == Op::kRange) {
+    // Ranges that are not bound yet are those of horizontal reductions.
+    auto level = range_levels_.find(node);
+    result.level = level == range_levels_.end() ? 0 : level->second;
+    auto value = range_values_.find(node);
+    result.varying = value == range_values_.end() || value->second->getType()->isVectorTy();
+    return result;
+  }
+  for (const Node* operand : node->operands()) {
+    const Dependence& inner = DependenceOf(operand);
+    result.level = std::max(result.level, inner.level);
+    result.loads |= inner.loads;
+    result.changing |= inner.changing;
+    result.varying |= inner.varying;
+  }
+  if (node->op() == Op::kReduce) result.varying = false;
+  if (node->op() == Op::kLoad) {
+    const schedule::LoopBuffer& buffer = program_.buffers[node->attr<ir::IntAttr>().value];
+    result.loads = true;
+    if (!buffer.read_only) {
+      result.changing |= uint64_t{1} << std::min<int64_t>(node->attr<ir::IntAttr>().value, 63);
+    }
+    result.varying |= buffer.lanes > 1;
+  }
+  return result;
+}
+
+int ExpressionEmitter::PlaceOf(const Dependence& dependence) const {
+  if (dependence.changing != 0) return level();
+  int place = dependence.level;
+  if (!dependence.loads) return place;
+  for (int i = place + 1; i <= level(); ++i) {
+    if (scopes_[i].conditional) place = i;
+  }
+  return place;
+}
+
+Value* ExpressionEmitter::Emit(const Node* node) {
+  if (node->op() == Op::kRange) return range_values_.at(node);
+  if (node->op() == Op::kConst) return EmitConstant(builder_.getContext(), node);
+  return EmitAt(node, PlaceOf(DependenceOf(node)));
+}
+
+Value* ExpressionEmitter::EmitAt(const Node* node, int place) {
+  auto found = scopes_[place].values.find(node);
+  if (found != scopes_[place].values.end() && IsFresh(found->second, DependenceOf(node))) {
+    return found->second.value;
+  }
+  Value* value;
+  if (scopes_[place].hoist == nullptr) {
+    value = EmitNode(node);
+  } else {
+    llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+    builder_.SetInsertPoint(scopes_[place].hoist->getTerminator());
+    value = EmitNode(node);
+  }
+  scopes_[place].values[node] = {value, time_};
+  return value;
+}
+
+Value* ExpressionEmitter::EmitWide(const Node* node, int lanes) {
+  Value* value = Emit(node);
+  if (lanes == 1 || value->getType()->isVectorTy()) return value;
+  if (llvm::isa<llvm::Constant>(value)) return Splat(value, lanes);
+  Scope& scope = scopes_[PlaceOf(DependenceOf(node))];
+  Scope::Known& known = scope.splats[node];
+  if (known.value != nullptr && IsFresh(known, DependenceOf(node)) &&
+      llvm::cast<llvm::FixedVectorType>(known.value->getType())->getNumElements() ==
+          static_cast<unsigned>(lanes)) {
+    return known.value;
+  }
+  llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+  if (scope.hoist != nullptr) builder_.SetInsertPoint(scope.hoist->getTerminator());
+  known = {Splat(value, lanes), time_};
+  return known.value;
+}
+
+Value* ExpressionEmitter::Splat(Value* scalar, int lanes) {
+  if (lanes == 1 || scalar->getType()->isVectorTy()) return scalar;
+  return builder_.CreateVectorSplat(lanes, scalar);
+}
+
+Value* ExpressionEmitter::EmitNode(const Node* node) {
+  if (node->op() == Op::kLoad) return EmitLoad(node);
+  if (node->op() == Op::kReduce) return EmitReduce(node);
+  if (Value* fused = EmitFused(node)) return fused;
+  const bool varying = DependenceOf(node).varying;
+  if (node->dtype() == ir::DType::kInt64 && !varying &&
+      (node->op() == Op::kAdd || node->op() == Op::kMul || node->op() == Op::kSub)) {
+    return EmitInteger(node);
+  }
+  llvm::SmallVector<Value*, 4> operands;
+  for (const Node* operand : node->operands()) {
+    operands.push_back(EmitWide(operand, varying ? lanes_ : 1));
+  }
+  bool nonnegative = false;
+  if (node->op() == Op::kIDiv || node->op() == Op::kMod) {
+    int64_t divisor;
+    nonnegative = node->dtype() == ir::DType::kInt64 &&
+                  schedule::IsConstant(node->operand(1), &divisor) && divisor > 0 &&
+                  schedule::BoundsOf(node->operand(0)).low >= 0;
+  }
+  return EmitOp(builder_, node, operands, nonnegative);
+}
+
+// Sums are taken apart so that their outer parts are computed outside.
+Value* ExpressionEmitter::EmitInteger(const Node* node) {
+  const Linear linear = schedule::Linearise(node);
+  int place = 0;
+  Value* sum = Sum(linear, &place);
+  Value* constant = builder_.getInt64(linear.constant);
+  if (sum == nullptr) return constant;
+  return linear.constant == 0 ? sum : builder_.CreateAdd(sum, constant);
+}
+
+// Σ coefficient * atom without the constant, outer scopes first; null if there is no term. `place`:
+// the level at which the sum stands.
+Value* ExpressionEmitter::Sum(const Linear& linear, int* place) {
+  std::vector<std::pair<const Node*, int64_t>> terms = linear.terms;
+  std::stable_sort(terms.begin(), terms.end(), [this](const auto& a, const auto& b) {
+    return PlaceOf(DependenceOf(a.first)) < PlaceOf(DependenceOf(b.first));
+  });
+  Value* sum = nullptr;
+  *place = 0;
+  for (const auto& [atom, coefficient] : terms) {
+    const Dependence dependence = DependenceOf(atom);
+    *place = PlaceOf(dependence);
+    Value* value = Emit(atom);
+    Scope& scope = scopes_[*place];
+    Value*& known = scope.sums[{sum, atom, coefficient}];
+    if (known != nullptr && dependence.changing == 0) {
+      sum = known;
+      continue;
+    }
+    llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+    if (scope.hoist != nullptr) builder_.SetInsertPoint(scope.hoist->getTerminator());
+    if (coefficient != 1) value = builder_.CreateMul(value, builder_.getInt64(coefficient));
+    sum = sum == nullptr ? value : builder_.CreateAdd(sum, value);
+    known = sum;
+  }
+  return sum;
+}
+
+// sum + a * b of an accumulator becomes one fused multiply-add.
+Value* ExpressionEmitter::EmitFused(const Node* node) {
+  if (!has_fma_ || node->op() != Op::kAdd || !ir::IsFloat(node->dtype())) return nullptr;
+  const Node* sum = node->operand(0);
+  const Node* product = node->operand(1);
+  if (sum->op() != Op::kLoad || product->op() != Op::kMul) return nullptr;
+  if (program_.buffers[sum->attr<ir::IntAttr>().value].read_only) return nullptr;
+  const int lanes = DependenceOf(node).varying ? lanes_ : 1;
+  Value* c = EmitWide(sum, lanes);
+  Value* a = EmitWide(product->operand(0), lanes);
+  Value* b = EmitWide(product->operand(1), lanes);
+  return builder_.CreateIntrinsic(llvm::Intrinsic::fma, {c->getType()}, {a, b, c});
+}
+
+Value* ExpressionEmitter::EmitReduce(const Node* node) {
+  const Node* range = node->operand(1);
+  BindLanes(range);
+  Value* vector = EmitWide(node->operand(0), lanes_);
+  UnbindLanes(range);
+  const Op combine = schedule::CombineOp(node->attr<ir::ReduceAttr>().kind);
+  if (node->dtype() != ir::DType::kBool)
+    return EmitHorizontal(builder_, combine, node->dtype(), vector);
+  return EmitHorizontal(builder_, combine == Op::kMul ? Op::kAnd : Op::kOr, node->dtype(), vector);
+}
+
+int64_t ExpressionEmitter::SlotOf(const Node* index) const {
+  int64_t slot = 0;
+  if (!schedule::IsConstant(index, &slot)) return 0;
+  return slot;
+}
+
+}  // namespace kiln::codegen

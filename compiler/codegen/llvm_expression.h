@@ -1,0 +1,103 @@
+// Expressions of a loop program as LLVM values.
+#ifndef KILN_COMPILER_CODEGEN_LLVM_EXPRESSION_H_
+#define KILN_COMPILER_CODEGEN_LLVM_EXPRESSION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/codegen/llvm_scopes.h"
+#include "compiler/schedule/linear.h"
+#include "compiler/schedule/loop_program.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+// Emits values at the right place of the open scopes, each once.
+class ExpressionEmitter {
+ public:
+  ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool has_fma);
+
+  // Scopes. The builder must stand in the block from which the new scope is entered; its jump comes
+  // afterwards.
+  void OpenScope(bool conditional);
+  void CloseScope();
+  int level() const { return static_cast<int>(scopes_.size()) - 1; }
+  // The block that the innermost scope was entered from.
+  llvm::BasicBlock* entered_from() const { return scopes_[scopes_.size() - 2].hoist; }
+  void BindRange(const ir::Node* range, llvm::Value* value);
+  void BindLanes(const ir::Node* range);
+  void UnbindLanes(const ir::Node* range);
+
+  // The node's value here; a vector if it varies over lanes.
+  llvm::Value* Emit(const ir::Node* node);
+  // As a vector of `lanes` if lanes > 1.
+  llvm::Value* EmitWide(const ir::Node* node, int lanes);
+  bool IsVarying(const ir::Node* node) { return DependenceOf(node).varying; }
+
+  // Writes memory or a register slot.
+  void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
+                 bool streaming);
+  void EmitPrefetch(int buffer, const ir::Node* index);
+
+  // Register slots: [buffer][slot]; null: not set yet.
+  using Slots = std::vector<std::vector<llvm::Value*>>;
+  Slots& slots() { return slots_; }
+  void SetBase(int buffer, llvm::Value* pointer) { bases_[buffer] = pointer; }
+  int64_t SlotOf(const ir::Node* index) const;
+
+ private:
+  struct Address {
+    llvm::Value* scalar = nullptr;  // the element of lane 0
+    int64_t stride = 0;             // in elements, from lane to lane
+    llvm::Value* vector = nullptr;  // pointers of all lanes, where there is no such stride
+    int lanes = 1;
+    int64_t known_multiple = 1;  // lane 0's index is a multiple of it
+  };
+
+  const Dependence& DependenceOf(const ir::Node* node);
+  Dependence ComputeDependence(const ir::Node* node);
+  int PlaceOf(const Dependence& dependence) const;
+  llvm::Value* EmitAt(const ir::Node* node, int place);
+  llvm::Value* EmitNode(const ir::Node* node);
+  llvm::Value* EmitInteger(const ir::Node* node);
+  llvm::Value* EmitReduce(const ir::Node* node);
+  llvm::Value* EmitFused(const ir::Node* node);
+  llvm::Value* EmitLoad(const ir::Node* node);
+  llvm::Value* EmitScalarLoad(const ir::Node* node, llvm::Value* pointer, llvm::Value* valid);
+  llvm::Value* EmitVectorLoad(const ir::Node* node, const Address& address, const ir::Node* valid);
+  void EmitVectorStore(int buffer, const Address& address, llvm::Value* value,
+                       const ir::Node* valid, bool streaming);
+  void EmitScalarStore(int buffer, llvm::Value* pointer, llvm::Value* value, llvm::Value* valid);
+  void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
+                     const ir::Node* valid);
+  Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);
+  llvm::Value* Sum(const schedule::Linear& linear, int* place);
+  llvm::Value* Splat(llvm::Value* scalar, int lanes);
+  llvm::Value* FromMemory(ir::DType dtype, llvm::Value* value);
+  llvm::Value* ToMemory(ir::DType dtype, llvm::Value* value);
+  llvm::Value* Reverse(llvm::Value* vector);
+  bool IsFresh(const Scope::Known& known, const Dependence& dependence) const;
+  void Touch(int buffer);
+  llvm::Value* Pointer(int buffer, llvm::Value* offset, int place);
+  llvm::Type* Wide(llvm::Type* element, int lanes) const;
+  llvm::Align ElementAlign(ir::DType dtype) const;
+
+  llvm::IRBuilder<>& builder_;
+  const schedule::LoopProgram& program_;
+  const bool has_fma_;
+  int lanes_ = 1;  // of the open vector loop or horizontal reduction
+  const ir::Node* lane_range_ = nullptr;
+  std::vector<Scope> scopes_;
+  int64_t time_ = 0;                 // counts stores
+  std::vector<int64_t> written_;     // by bit of Dependence::changing: when it was written last
+  std::vector<llvm::Value*> bases_;  // pointers of the buffers
+  Slots slots_;
+  absl::flat_hash_map<const ir::Node*, int> range_levels_;
+  absl::flat_hash_map<const ir::Node*, llvm::Value*> range_values_;
+  absl::flat_hash_map<const ir::Node*, Dependence> dependences_;
+};
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_LLVM_EXPRESSION_H_

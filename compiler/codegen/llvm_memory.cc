@@ -1,0 +1,259 @@
+// The part of ExpressionEmitter that reads and writes buffers.
+#include <cstdlib>
+#include <numeric>
+
+#include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/schedule/fold.h"
+
+namespace kiln::codegen {
+
+using ir::DType;
+using ir::Node;
+using llvm::Value;
+using schedule::Space;
+
+llvm::Type* ExpressionEmitter::Wide(llvm::Type* element, int lanes) const {
+  return lanes == 1 ? element : llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+}
+
+llvm::Align ExpressionEmitter::ElementAlign(DType dtype) const {
+  return llvm::Align(static_cast<uint64_t>(ir::SizeOf(dtype)));
+}
+
+Value* ExpressionEmitter::FromMemory(DType dtype, Value* value) {
+  if (dtype != DType::kBool) return value;
+  return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+}
+
+Value* ExpressionEmitter::ToMemory(DType dtype, Value* value) {
+  if (dtype != DType::kBool) return value;
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  const int lanes = vector == nullptr ? 1 : static_cast<int>(vector->getNumElements());
+  return builder_.CreateZExt(value, Wide(builder_.getInt8Ty(), lanes));
+}
+
+Value* ExpressionEmitter::Reverse(Value* vector) {
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+  llvm::SmallVector<int, 64> order;
+  for (unsigned i = 0; i < lanes; ++i) order.push_back(static_cast<int>(lanes - 1 - i));
+  return builder_.CreateShuffleVector(vector, order);
+}
+
+Value* ExpressionEmitter::Pointer(int buffer, Value* offset, int place) {
+  Scope& scope = scopes_[place];
+  Value*& known = scope.pointers[{bases_[buffer], offset}];
+  if (known != nullptr) return known;
+  llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+  if (scope.hoist != nullptr) builder_.SetInsertPoint(scope.hoist->getTerminator());
+  llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
+  return known = builder_.CreateGEP(element, bases_[buffer], offset);
+}
+
+// `guard`: where the access is not valid for any lane, the address may be anything; then element 0
+// is taken instead.
+ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* index,
+                                                        const Node* guard) {
+  Address address;
+  llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
+  schedule::Linear linear = schedule::Linearise(index);
+  const bool varying = DependenceOf(index).varying;
+  address.lanes = varying ? lanes_ : 1;
+  schedule::Linear rest{linear.constant, {}};
+  bool affine = true;
+  for (const auto& term : linear.terms) {
+    if (term.first == lane_range_) {
+      address.stride = term.second;
+    } else {
+      affine &= !DependenceOf(term.first).varying;
+      rest.terms.push_back(term);
+    }
+  }
+  if (varying && !affine) {
+    address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
+    return address;
+  }
+  address.known_multiple = rest.constant == 0 ? 4096 : std::abs(rest.constant);
+  for (const auto& term : rest.terms) {
+    address.known_multiple = std::gcd(address.known_multiple, std::abs(term.second));
+  }
+  int place = 0;
+  Value* sum = Sum(rest, &place);
+  if (sum == nullptr) sum = builder_.getInt64(0);
+  if (guard != nullptr) {
+    sum = builder_.CreateAdd(sum, builder_.getInt64(rest.constant));
+    sum = builder_.CreateSelect(Emit(guard), sum, builder_.getInt64(0));
+    address.scalar = builder_.CreateGEP(element, bases_[buffer], sum);
+    return address;
+  }
+  // A constant offset of its own lets neighbouring accesses share a pointer.
+  address.scalar = Pointer(buffer, sum, place);
+  if (rest.constant != 0) {
+    address.scalar = builder_.CreateGEP(element, address.scalar, builder_.getInt64(rest.constant));
+  }
+  return address;
+}
+
+Value* ExpressionEmitter::EmitLoad(const Node* node) {
+  const int number = static_cast<int>(node->attr<ir::IntAttr>().value);
+  const schedule::LoopBuffer& buffer = program_.buffers[number];
+  if (buffer.space == Space::kRegister) return slots_[number][SlotOf(node->operand(0))];
+  const Node* valid = node->operands().size() > 1 ? node->operand(1) : nullptr;
+  const bool varying = DependenceOf(node).varying;
+  if (buffer.elements == 0) {
+    return llvm::Constant::getNullValue(
+        Wide(ScalarType(builder_.getContext(), buffer.dtype), varying ? lanes_ : 1));
+  }
+  const bool scalar_guard = valid != nullptr && !DependenceOf(valid).varying;
+  if (!varying || (scalar_guard && !DependenceOf(node->operand(0)).varying)) {
+    const Address address = AddressOf(number, node->operand(0), valid);
+    return EmitScalarLoad(node, address.scalar, valid == nullptr ? nullptr : Emit(valid));
+  }
+  return EmitVectorLoad(node, AddressOf(number, node->operand(0), nullptr), valid);
+}
+
+Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value* valid) {
+  llvm::Type* type = MemoryType(builder_.getContext(), node->dtype());
+  Value* value = FromMemory(node->dtype(),
+                            builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype())));
+  if (valid == nullptr) return value;
+  return builder_.CreateSelect(valid, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, const Node* valid) {
+  Address address = from;
+  llvm::Type* element = MemoryType(builder_.getContext(), node->dtype());
+  llvm::Type* type = Wide(element, lanes_);
+  const llvm::Align align = ElementAlign(node->dtype());
+  Value* zero = llvm::Constant::getNullValue(type);
+  Value* mask = valid == nullptr ? nullptr : EmitWide(valid, lanes_);
+  if (auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+      known && known->isAllOnesValue()) {
+    mask = nullptr;
+  }
+  const bool reversed = address.vector == nullptr && address.stride == -1;
+  if (address.vector == nullptr && (address.stride == 1 || reversed)) {
+    Value* pointer = address.scalar;
+    if (reversed) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
+    if (reversed && mask != nullptr) mask = Reverse(mask);
+    Value* value =
+        mask == nullptr
+            ? builder_.CreateAlignedLoad(type, pointer, align)
+            : static_cast<Value*>(builder_.CreateMaskedLoad(type, pointer, align, mask, zero));
+    return FromMemory(node->dtype(), reversed ? Reverse(value) : value);
+  }
+  if (address.vector == nullptr) {
+    llvm::SmallVector<llvm::Constant*, 64> offsets;
+    for (int i = 0; i < lanes_; ++i) offsets.push_back(builder_.getInt64(i * address.stride));
+    address.vector =
+        builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
+  }
+  return FromMemory(node->dtype(),
+                    builder_.CreateMaskedGather(type, address.vector, align, mask, zero));
+}
+
+void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* value,
+                                  const Node* valid, bool streaming) {
+  if (program_.buffers[buffer].space == Space::kRegister) {
+    EmitSlotStore(buffer, index, value, valid);
+    return;
+  }
+  int64_t known;
+  if (valid != nullptr && schedule::IsConstant(valid, &known)) {
+    if (known == 0) return;
+    valid = nullptr;
+  }
+  Value* stored = Emit(value);
+  const bool vector = DependenceOf(index).varying;
+  if (!vector) {
+    const Address address = AddressOf(buffer, index, nullptr);
+    if (stored->getType()->isVectorTy())
+      stored = builder_.CreateExtractElement(stored, uint64_t{0});
+    EmitScalarStore(buffer, address.scalar, ToMemory(program_.buffers[buffer].dtype, stored),
+                    valid == nullptr ? nullptr : Emit(valid));
+  } else {
+    const Address address = AddressOf(buffer, index, nullptr);
+    EmitVectorStore(buffer, address,
+                    ToMemory(program_.buffers[buffer].dtype, Splat(stored, lanes_)), valid,
+                    streaming);
+  }
+  Touch(buffer);
+}
+
+void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value, Value* valid) {
+  const llvm::Align align = ElementAlign(program_.buffers[buffer].dtype);
+  if (valid == nullptr) {
+    builder_.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* store = llvm::BasicBlock::Create(builder_.getContext(), "store", function);
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "after", function);
+  builder_.CreateCondBr(valid, store, after);
+  builder_.SetInsertPoint(store);
+  builder_.CreateAlignedStore(value, pointer, align);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+}
+
+void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* value,
+                                        const Node* valid, bool streaming) {
+  const DType dtype = program_.buffers[buffer].dtype;
+  Address address = to;
+  llvm::Type* element = MemoryType(builder_.getContext(), dtype);
+  const llvm::Align align = ElementAlign(dtype);
+  Value* mask = valid == nullptr ? nullptr : EmitWide(valid, lanes_);
+  const bool reversed = address.vector == nullptr && address.stride == -1;
+  if (address.vector == nullptr && (address.stride == 1 || reversed)) {
+    Value* pointer = address.scalar;
+    if (reversed) {
+      pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
+      value = Reverse(value);
+      if (mask != nullptr) mask = Reverse(mask);
+    }
+    if (mask != nullptr) {
+      builder_.CreateMaskedStore(value, pointer, align, mask);
+      return;
+    }
+    const int64_t bytes = lanes_ * ir::SizeOf(dtype);
+    const bool aligned = !reversed && bytes <= 64 && address.known_multiple % lanes_ == 0;
+    llvm::StoreInst* store = builder_.CreateAlignedStore(
+        value, pointer, aligned ? llvm::Align(static_cast<uint64_t>(bytes)) : align);
+    if (streaming && aligned && bytes >= 16) {
+      llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(builder_.getContext(), {one}));
+    }
+    return;
+  }
+  if (address.vector == nullptr) {
+    llvm::SmallVector<llvm::Constant*, 64> offsets;
+    for (int i = 0; i < lanes_; ++i) offsets.push_back(builder_.getInt64(i * address.stride));
+    address.vector =
+        builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
+  }
+  builder_.CreateMaskedScatter(value, address.vector, align, mask);
+}
+
+void ExpressionEmitter::EmitSlotStore(int buffer, const Node* index, const Node* value,
+                                      const Node* valid) {
+  const int lanes = program_.buffers[buffer].lanes;
+  Value*& slot = slots_[buffer][SlotOf(index)];
+  Value* stored = EmitWide(value, lanes);
+  if (valid != nullptr) {
+    Value* old = slot != nullptr ? slot : llvm::Constant::getNullValue(stored->getType());
+    stored = builder_.CreateSelect(Emit(valid), stored, old);
+  }
+  slot = stored;
+  Touch(buffer);
+}
+
+void ExpressionEmitter::EmitPrefetch(int buffer, const Node* index) {
+  const Address address = AddressOf(buffer, index, nullptr);
+  // For writing, into all levels, data.
+  builder_.CreateIntrinsic(
+      builder_.getVoidTy(), llvm::Intrinsic::prefetch,
+      {address.scalar, builder_.getInt32(1), builder_.getInt32(3), builder_.getInt32(1)});
+}
+
+}  // namespace kiln::codegen

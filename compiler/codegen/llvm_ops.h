@@ -1,0 +1,39 @@
+// Scalar operations as LLVM IR, on scalars or on whole vectors: what one kernel-level node computes
+// from its operands. Semantics are those of compiler/ops (floored integer division, 0 for a zero
+// divisor, …).
+#ifndef KILN_COMPILER_CODEGEN_LLVM_OPS_H_
+#define KILN_COMPILER_CODEGEN_LLVM_OPS_H_
+
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+// Whether EmitOp has the op for operands of these dtypes.
+bool IsSupported(const ir::Node* node);
+
+// A register's type; bool is i1.
+llvm::Type* ScalarType(llvm::LLVMContext& context, ir::DType dtype);
+// The type of an element in memory; bool is i8.
+llvm::Type* MemoryType(llvm::LLVMContext& context, ir::DType dtype);
+
+// `operands` are all scalars or all vectors of one width. Not for sources, loads and reductions.
+// `known_nonnegative`: an integer division's operands are never negative and its divisor not 0.
+llvm::Value* EmitOp(llvm::IRBuilderBase& builder, const ir::Node* node,
+                    absl::Span<llvm::Value* const> operands, bool known_nonnegative);
+
+// A constant of the node's dtype.
+llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node);
+
+// Folds the lanes of a vector into one value with kAdd, kMul, kMax, kAnd or kOr.
+llvm::Value* EmitHorizontal(llvm::IRBuilderBase& builder, ir::Op op, ir::DType dtype,
+                            llvm::Value* vector);
+
+// a op b for two values of one dtype; NaN-propagating maximum.
+llvm::Value* EmitBinary(llvm::IRBuilderBase& builder, ir::Op op, ir::DType dtype, llvm::Value* a,
+                        llvm::Value* b);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_LLVM_OPS_H_

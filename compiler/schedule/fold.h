@@ -1,0 +1,49 @@
+// Makes index and condition nodes, folding constants on the way, so that substituted loops leave
+// simple expressions.
+#ifndef KILN_COMPILER_SCHEDULE_FOLD_H_
+#define KILN_COMPILER_SCHEDULE_FOLD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/node.h"
+
+namespace kiln::schedule {
+
+class Folder {
+ public:
+  explicit Folder(ir::Context& context) : context_(context) {}
+
+  const ir::Node* Int(int64_t value);
+  const ir::Node* Bool(bool value);
+  const ir::Node* Range(int64_t id, int64_t extent);
+  const ir::Node* Add(const ir::Node* a, const ir::Node* b);
+  const ir::Node* Mul(const ir::Node* a, int64_t factor);
+  const ir::Node* Less(const ir::Node* a, const ir::Node* b);
+  const ir::Node* Equal(const ir::Node* a, const ir::Node* b);
+  // Null stands for true, as in Store::valid; the result is null if both are.
+  const ir::Node* And(const ir::Node* a, const ir::Node* b);
+  const ir::Node* Where(const ir::Node* condition, const ir::Node* a, const ir::Node* b);
+  const ir::Node* Load(ir::DType dtype, int buffer, const ir::Node* index, const ir::Node* valid);
+
+  // The node with these parts, simplified where int64 and bool operands are constants.
+  const ir::Node* Make(const ir::Node* like, std::vector<const ir::Node*> operands);
+
+  using Map = absl::flat_hash_map<const ir::Node*, const ir::Node*>;
+  // `root` with the keys of `memo` replaced; `memo` grows by all nodes seen, so that it can be used
+  // again with the same replacements. Null stays null.
+  const ir::Node* Substitute(const ir::Node* root, Map* memo);
+
+  ir::Context& context() { return context_; }
+
+ private:
+  ir::Context& context_;
+};
+
+// The value of an int64 or bool constant.
+bool IsConstant(const ir::Node* node, int64_t* value);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_FOLD_H_

@@ -1,0 +1,224 @@
+#include "compiler/schedule/nest.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::schedule {
+namespace {
+
+using ir::Node;
+
+LoopKind KindOf(Binding binding) {
+  switch (binding) {
+    case Binding::kUnroll:
+      return LoopKind::kUnrolled;
+    case Binding::kVector:
+      return LoopKind::kVector;
+    default:
+      return LoopKind::kSerial;
+  }
+}
+
+Body Single(Loop loop) {
+  if (loop.body.empty()) return {};
+  Body body;
+  body.push_back(Statement{std::move(loop)});
+  return body;
+}
+
+void Append(Body* body, Body more) {
+  for (Statement& statement : more) body->push_back(std::move(statement));
+}
+
+}  // namespace
+
+State Nest::Start() const {
+  State state;
+  state.values.resize(plan_.axes.size());
+  state.extents.resize(plan_.axes.size());
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Axis& axis = plan_.axes[i];
+    state.extents[i] = Extent{axis.extent, axis.extent, nullptr};
+  }
+  return state;
+}
+
+// A new extent of a split axis does not touch its parts: they are derived when the outer part
+// opens.
+void Nest::Derive(int axis, State* state, const Extent& extent) const {
+  state->extents[axis] = extent;
+}
+
+const Node* Nest::Count(const Extent& extent) {
+  if (extent.constant()) return folder_.Int(extent.full);
+  return folder_.Where(extent.is_last, folder_.Int(extent.last), folder_.Int(extent.full));
+}
+
+const Node* Nest::Value(int number, const State& state) {
+  const Axis& axis = plan_.axes[number];
+  if (state.values[number] != nullptr) return state.values[number];
+  if (axis.fused_into >= 0) {
+    return axis.fused_as_inner ? Value(axis.fused_into, state) : folder_.Int(0);
+  }
+  if (axis.split()) {
+    return folder_.Add(folder_.Mul(Value(axis.outer, state), axis.factor),
+                       Value(axis.inner, state));
+  }
+  return folder_.Int(0);
+}
+
+int Nest::UnopenedPart(int number, const State& state) const {
+  const Axis& axis = plan_.axes[number];
+  if (axis.fused_into >= 0) return UnopenedPart(axis.fused_into, state);
+  if (state.values[number] != nullptr) return -1;
+  if (!axis.split()) return number;
+  // The outer part stands before the inner one: once it is open only the inner part can be left.
+  return UnopenedPart(axis.outer, state) < 0 ? UnopenedPart(axis.inner, state) : number;
+}
+
+int64_t Nest::NominalExtent(int number) const {
+  const Axis& axis = plan_.axes[number];
+  if (!axis.split()) return axis.extent;
+  return NominalExtent(axis.outer) * NominalExtent(axis.inner);
+}
+
+Body Nest::Loops(absl::Span<const int> axes, State state, const Inside& inside) {
+  if (axes.empty()) return inside(std::move(state));
+  return Open(axes[0], std::move(state), [&, axes](State opened) {
+    return Loops(axes.subspan(1), std::move(opened), inside);
+  });
+}
+
+const Node* Nest::OpenTask(int axis, State* state) {
+  const int64_t extent = state->extents[axis].full;
+  const Node* range = NewRange(extent);
+  state->values[axis] = extent == 1 ? folder_.Int(0) : range;
+  const int parent = plan_.axes[axis].parent;
+  if (parent >= 0 && plan_.axes[parent].outer == axis) {
+    const int64_t whole = state->extents[parent].full;
+    const int64_t factor = plan_.axes[parent].factor;
+    Extent inner{factor, factor, nullptr};
+    if (whole < factor) inner = Extent{whole, whole, nullptr};
+    if (whole > factor && whole % factor != 0) {
+      inner.last = whole % factor;
+      inner.is_last = folder_.Equal(state->values[axis], folder_.Int(whole / factor));
+    }
+    Derive(plan_.axes[parent].inner, state, inner);
+  }
+  return range;
+}
+
+// The same code twice, with the axis's extent a constant in each.
+Body Nest::Branched(int decided, State state, const Node* condition,
+                    const std::function<Body(State)>& rest) {
+  const Extent extent = state.extents[decided];
+  Branch branch;
+  branch.condition = condition;
+  State last = state;
+  last.extents[decided] = Extent{extent.last, extent.last, nullptr};
+  state.extents[decided] = Extent{extent.full, extent.full, nullptr};
+  branch.then_body = rest(std::move(last));
+  branch.else_body = rest(std::move(state));
+  Body body;
+  body.push_back(Statement{std::move(branch)});
+  return body;
+}
+
+Body Nest::Open(int number, State state, const Inside& inside) {
+  const Axis& axis = plan_.axes[number];
+  if (axis.parent >= 0 && plan_.axes[axis.parent].outer == number) {
+    return OpenOuter(number, axis.parent, std::move(state), inside);
+  }
+  const Extent extent = state.extents[number];
+  if (extent.constant()) return OpenConstant(number, extent.full, std::move(state), inside);
+  if (axis.binding != Binding::kSerial) {
+    return Branched(number, std::move(state), extent.is_last, [&, number](State decided) {
+      return Open(number, std::move(decided), inside);
+    });
+  }
+  Loop loop;
+  loop.range = NewRange(std::max(extent.full, extent.last));
+  loop.extent = Count(extent);
+  state.values[number] = loop.range;
+  loop.body = inside(std::move(state));
+  return Single(std::move(loop));
+}
+
+Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& inside) {
+  if (count == 0) return {};
+  const Axis& axis = plan_.axes[number];
+  const bool vector = axis.binding == Binding::kVector;
+  // A vector axis keeps its loop even for one lane: its accumulators are vectors.
+  if (count == 1 && !(vector && axis.extent > 1)) {
+    return OpenAt(number, folder_.Int(0), std::move(state), inside);
+  }
+  Loop loop;
+  loop.kind = KindOf(axis.binding);
+  loop.range = NewRange(vector ? axis.extent : count);
+  state.values[number] = loop.range;
+  if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
+  loop.body = inside(std::move(state));
+  return Single(std::move(loop));
+}
+
+Body Nest::OpenAt(int axis, const Node* value, State state, const Inside& inside) {
+  state.values[axis] = value;
+  return inside(std::move(state));
+}
+
+Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) {
+  const Extent whole = state.extents[parent];
+  const int inner = plan_.axes[parent].inner;
+  const int64_t factor = plan_.axes[parent].factor;
+  if (!whole.constant()) return OpenOuterDynamic(number, parent, whole, std::move(state), inside);
+  const int64_t tiles = whole.full / factor;
+  const int64_t rest = whole.full % factor;
+  Derive(inner, &state, Extent{factor, factor, nullptr});
+  if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
+  int consumer = inner;
+  while (plan_.axes[consumer].split()) consumer = plan_.axes[consumer].outer;
+  const bool serial = plan_.axes[number].binding == Binding::kSerial;
+  const bool peel = !serial || tiles == 0 || plan_.axes[consumer].binding != Binding::kSerial;
+  if (!peel) {
+    Loop loop;
+    loop.range = NewRange(tiles + 1);
+    state.values[number] = loop.range;
+    Derive(inner, &state, Extent{factor, rest, folder_.Equal(loop.range, folder_.Int(tiles))});
+    loop.body = inside(std::move(state));
+    return Single(std::move(loop));
+  }
+  Body body = OpenConstant(number, tiles, state, inside);
+  Derive(inner, &state, Extent{rest, rest, nullptr});
+  Append(&body, OpenAt(number, folder_.Int(tiles), std::move(state), inside));
+  return body;
+}
+
+Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State state,
+                            const Inside& inside) {
+  const int inner = plan_.axes[parent].inner;
+  const int64_t factor = plan_.axes[parent].factor;
+  if (whole.full % factor != 0 || plan_.axes[number].binding != Binding::kSerial) {
+    return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
+      return Open(number, std::move(decided), inside);
+    });
+  }
+  const int64_t rest = whole.last % factor;
+  const Extent tiles{whole.full / factor, whole.last / factor, whole.is_last};
+  Loop loop;
+  loop.range = NewRange(std::max(tiles.full, tiles.last));
+  loop.extent = Count(tiles);
+  State full = state;
+  full.values[number] = loop.range;
+  Derive(inner, &full, Extent{factor, factor, nullptr});
+  loop.body = inside(std::move(full));
+  Body body = Single(std::move(loop));
+  if (rest == 0) return body;
+  Branch branch;
+  branch.condition = whole.is_last;
+  Derive(inner, &state, Extent{rest, rest, nullptr});
+  branch.then_body = OpenAt(number, folder_.Int(tiles.last), std::move(state), inside);
+  body.push_back(Statement{std::move(branch)});
+  return body;
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,294 @@
+#include "compiler/schedule/plan.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/schedule/linear.h"
+
+namespace kiln::schedule {
+namespace {
+
+using ir::Node;
+
+absl::Status Bad(const std::string& directive, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("schedule directive '", directive, "': ", why));
+}
+
+class Planner {
+ public:
+  explicit Planner(const kernel::Kernel& kernel) : kernel_(kernel) {}
+
+  absl::StatusOr<Plan> Make(const Schedule& schedule) {
+    AddAxes();
+    for (const Directive& directive : schedule.directives) {
+      absl::Status status = std::visit([this](const auto& d) { return Add(d); }, directive);
+      if (!status.ok()) return status;
+    }
+    absl::Status status = Finish();
+    if (!status.ok()) return status;
+    return std::move(plan_);
+  }
+
+ private:
+  void AddAxis(const Node* range, int stage, bool reduce) {
+    Axis axis;
+    axis.extent = range->attr<ir::RangeAttr>().extent;
+    axis.reduce = reduce;
+    axis.stage = stage;
+    axis.range = range;
+    plan_.axes.push_back(axis);
+  }
+
+  void AddAxes() {
+    plan_.stages.resize(kernel_.stages.size());
+    const int grid_stage = SharesGrid(kernel_) ? -1 : 0;
+    for (const Node* range : kernel_.grid) AddAxis(range, grid_stage, false);
+    for (size_t i = 0; i < kernel_.stages.size(); ++i) {
+      const int stage = static_cast<int>(i);
+      for (const Node* range : kernel_.stages[i].ranges) AddAxis(range, stage, false);
+      for (const Node* range : kernel_.stages[i].reduce_ranges) AddAxis(range, stage, true);
+    }
+  }
+
+  bool IsLeaf(int axis) const {
+    return axis >= 0 && axis < static_cast<int>(plan_.axes.size()) && plan_.axes[axis].leaf();
+  }
+  bool IsStage(int stage) const {
+    return stage >= 0 && stage < static_cast<int>(plan_.stages.size());
+  }
+
+  absl::Status Add(const Fuse& fuse) {
+    if (!IsLeaf(fuse.outer) || !IsLeaf(fuse.inner)) return Bad(fuse.Print(), "no such axes");
+    const Axis outer = plan_.axes[fuse.outer];
+    const Axis inner = plan_.axes[fuse.inner];
+    const Node* outer_range = InnermostRange(fuse.outer);
+    const Node* inner_range = InnermostRange(fuse.inner);
+    if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
+        outer.reduce != inner.reduce || outer_range == nullptr || inner_range == nullptr ||
+        !IsContiguous(kernel_, outer_range, inner_range, inner.extent)) {
+      return Bad(fuse.Print(), "the axes do not always stand together");
+    }
+    Axis fused;
+    fused.extent = outer.extent * inner.extent;
+    fused.reduce = inner.reduce;
+    fused.stage = inner.stage;
+    const int number = static_cast<int>(plan_.axes.size());
+    plan_.axes[fuse.outer].fused_into = number;
+    plan_.axes[fuse.inner].fused_into = number;
+    plan_.axes[fuse.inner].fused_as_inner = true;
+    plan_.axes.push_back(fused);
+    return absl::OkStatus();
+  }
+
+  // The kernel's range whose value the axis carries (for a fused axis, that of its innermost part).
+  const Node* InnermostRange(int number) const {
+    const Axis& axis = plan_.axes[number];
+    if (axis.range != nullptr) return axis.range;
+    for (size_t i = 0; i < plan_.axes.size(); ++i) {
+      if (plan_.axes[i].fused_into == number && plan_.axes[i].fused_as_inner) {
+        return InnermostRange(static_cast<int>(i));
+      }
+    }
+    return nullptr;
+  }
+
+  absl::Status Add(const Split& split) {
+    if (!IsLeaf(split.axis)) return Bad(split.Print(), "no such axis");
+    const int parent = plan_.axes[split.axis].parent;
+    if (parent >= 0 && plan_.axes[parent].outer == split.axis) {
+      return Bad(split.Print(), "split the inner part instead of the outer one");
+    }
+    if (split.factor < 1) return Bad(split.Print(), "the factor must be at least 1");
+    Axis outer;
+    outer.reduce = plan_.axes[split.axis].reduce;
+    outer.stage = plan_.axes[split.axis].stage;
+    outer.parent = split.axis;
+    Axis inner = outer;
+    outer.extent = (plan_.axes[split.axis].extent + split.factor - 1) / split.factor;
+    inner.extent = split.factor;
+    const int number = static_cast<int>(plan_.axes.size());
+    plan_.axes[split.axis].outer = number;
+    plan_.axes[split.axis].inner = number + 1;
+    plan_.axes[split.axis].factor = split.factor;
+    plan_.axes.push_back(outer);
+    plan_.axes.push_back(inner);
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Order& order) {
+    if (order.stage == -1 ? !SharesGrid(kernel_) : !IsStage(order.stage)) {
+      return Bad(order.Print(), "no such stage");
+    }
+    for (int axis : order.axes) {
+      if (axis < 0 || axis >= static_cast<int>(plan_.axes.size())) {
+        return Bad(order.Print(), StrCat("no axis ", axis));
+      }
+    }
+    (order.stage == -1 ? plan_.grid_order : plan_.stages[order.stage].order) = order.axes;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Bind& bind) {
+    if (!IsLeaf(bind.axis)) return Bad(bind.Print(), "no such axis");
+    Axis& axis = plan_.axes[bind.axis];
+    if (bind.binding == Binding::kTask && axis.reduce) {
+      return Bad(bind.Print(), "tasks cannot share a sum");
+    }
+    if (bind.binding == Binding::kVector && (axis.extent & (axis.extent - 1)) != 0) {
+      return Bad(bind.Print(), "the extent is no power of two");
+    }
+    axis.binding = bind.binding;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Partial& partial) {
+    if (!IsLeaf(partial.axis) || !plan_.axes[partial.axis].reduce) {
+      return Bad(partial.Print(), "no such reduce axis");
+    }
+    plan_.axes[partial.axis].partial = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const StageOperand& staged) {
+    if (!IsStage(staged.stage)) return Bad(staged.Print(), "no such stage");
+    for (const StageOperand::Dimension& dimension : staged.layout) {
+      for (const StageOperand::Term& term : dimension) {
+        if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
+            InnermostRange(term.axis) == nullptr) {
+          return Bad(staged.Print(), StrCat("axis ", term.axis, " is no range"));
+        }
+      }
+    }
+    plan_.stages[staged.stage].staged.push_back(staged);
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Stream& stream) {
+    if (!IsStage(stream.stage)) return Bad(stream.Print(), "no such stage");
+    plan_.stages[stream.stage].stream = true;
+    return absl::OkStatus();
+  }
+
+  // Fills in missing orders and checks all.
+  absl::Status Finish() {
+    for (Axis& axis : plan_.axes) {
+      if (axis.reduce && axis.binding == Binding::kVector) axis.partial = true;
+    }
+    if (SharesGrid(kernel_)) {
+      absl::Status status = FinishOrder(-1, &plan_.grid_order);
+      if (!status.ok()) return status;
+    }
+    for (size_t i = 0; i < plan_.stages.size(); ++i) {
+      absl::Status status = FinishOrder(static_cast<int>(i), &plan_.stages[i].order);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishOrder(int stage, std::vector<int>* order) {
+    std::vector<int> leaves = LeavesOf(stage);
+    if (order->empty()) *order = leaves;
+    std::vector<int> sorted = *order;
+    std::sort(sorted.begin(), sorted.end());
+    std::sort(leaves.begin(), leaves.end());
+    const std::string name = Order{stage, *order}.Print();
+    if (sorted != leaves) return Bad(name, "not each of the stage's axes once");
+    return CheckOrder(name, *order);
+  }
+
+  std::vector<int> LeavesOf(int stage) const {
+    std::vector<int> leaves;
+    for (bool reduce : {false, true}) {
+      for (size_t i = 0; i < plan_.axes.size(); ++i) {
+        const Axis& axis = plan_.axes[i];
+        if (axis.leaf() && axis.stage == stage && axis.reduce == reduce) {
+          leaves.push_back(static_cast<int>(i));
+        }
+      }
+    }
+    return leaves;
+  }
+
+  absl::Status CheckOrder(const std::string& name, const std::vector<int>& order) const {
+    bool tasks_end = false;
+    int vectors = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const Axis& axis = plan_.axes[order[i]];
+      if (axis.binding == Binding::kTask && tasks_end) return Bad(name, "a task inside a loop");
+      tasks_end |= axis.binding != Binding::kTask;
+      vectors += axis.binding == Binding::kVector ? 1 : 0;
+      if (!OuterStandsBefore(order, i)) return Bad(name, "an inner axis before its outer one");
+    }
+    const bool grid_vector =
+        std::any_of(plan_.grid_order.begin(), plan_.grid_order.end(),
+                    [this](int axis) { return plan_.axes[axis].binding == Binding::kVector; });
+    if (&order != &plan_.grid_order && grid_vector && vectors > 0) {
+      return Bad(name, "lanes inside the lanes of the grid");
+    }
+    return vectors <= 1 ? absl::OkStatus() : Bad(name, "two axes bound to lanes");
+  }
+
+  // Everything that this axis is the inner part of, in every level of splitting, stands before it.
+  bool OuterStandsBefore(const std::vector<int>& order, size_t position) const {
+    for (int axis = order[position]; plan_.axes[axis].parent >= 0; axis = plan_.axes[axis].parent) {
+      const Axis& parent = plan_.axes[plan_.axes[axis].parent];
+      if (parent.inner != axis) continue;
+      for (size_t i = position + 1; i < order.size(); ++i) {
+        if (IsWithin(order[i], parent.outer)) return false;
+      }
+    }
+    return true;
+  }
+
+  bool IsWithin(int axis, int ancestor) const {
+    for (; axis >= 0; axis = plan_.axes[axis].parent) {
+      if (axis == ancestor) return true;
+    }
+    return false;
+  }
+
+  const kernel::Kernel& kernel_;
+  Plan plan_;
+};
+
+bool AllLinears(const kernel::Kernel& kernel,
+                bool (*holds)(const Linear&, const Node*, const Node*, int64_t), const Node* outer,
+                const Node* inner, int64_t extent) {
+  std::vector<Linear> linears;
+  for (const kernel::Stage& stage : kernel.stages) {
+    for (const kernel::Store& store : stage.stores) {
+      for (const Node* root : {store.index, store.value, store.valid}) {
+        if (root != nullptr) CollectLinears(root, &linears);
+      }
+    }
+  }
+  return std::all_of(linears.begin(), linears.end(),
+                     [&](const Linear& linear) { return holds(linear, outer, inner, extent); });
+}
+
+bool StandTogether(const Linear& linear, const Node* outer, const Node* inner, int64_t extent) {
+  return linear.Coefficient(outer) == linear.Coefficient(inner) * extent;
+}
+
+}  // namespace
+
+bool SharesGrid(const kernel::Kernel& kernel) {
+  return kernel.stages.size() > 1 && (!kernel.grid.empty() || [&kernel] {
+           return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [](const auto& buffer) {
+             return buffer.memory == kernel::Memory::kLocal;
+           });
+         }());
+}
+
+bool IsContiguous(const kernel::Kernel& kernel, const Node* outer, const Node* inner,
+                  int64_t extent) {
+  return AllLinears(kernel, StandTogether, outer, inner, extent);
+}
+
+absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& schedule) {
+  return Planner(kernel).Make(schedule);
+}
+
+}  // namespace kiln::schedule

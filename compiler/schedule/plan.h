@@ -1,0 +1,59 @@
+// A schedule resolved against its kernel: which axes there are, how they are split and bound, in
+// which order they stand. Between the directives and the loops; apply.cc builds the loops from it.
+#ifndef KILN_COMPILER_SCHEDULE_PLAN_H_
+#define KILN_COMPILER_SCHEDULE_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+
+namespace kiln::schedule {
+
+struct Axis {
+  int64_t extent = 0;
+  bool reduce = false;
+  int stage = -1;                   // -1: the grid
+  const ir::Node* range = nullptr;  // the kernel's range, if it is one
+  // Fused away: the range's value is that of `fused_into` (the inner one) or 0 (the outer one).
+  int fused_into = -1;
+  bool fused_as_inner = false;
+  // Split: value = outer * factor + inner.
+  int outer = -1;
+  int inner = -1;
+  int64_t factor = 0;
+  int parent = -1;  // the axis that was split into this one
+  Binding binding = Binding::kSerial;
+  bool partial = false;
+
+  bool split() const { return outer >= 0; }
+  bool leaf() const { return !split() && fused_into < 0; }
+};
+
+struct StagePlan {
+  std::vector<int> order;  // leaf axes, outermost first
+  std::vector<StageOperand> staged;
+  bool stream = false;
+};
+
+struct Plan {
+  std::vector<Axis> axes;
+  std::vector<int> grid_order;  // of a kernel whose stages share a grid; empty if it has one stage
+  std::vector<StagePlan> stages;
+};
+
+// INVALID_ARGUMENT names the directive that does not fit.
+absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& schedule);
+
+// Whether the stages run inside loops they share; else each stage has tasks of its own.
+bool SharesGrid(const kernel::Kernel& kernel);
+
+// Whether outer and inner stand together as outer * extent(inner) + inner in all of the kernel's
+// expressions.
+bool IsContiguous(const kernel::Kernel& kernel, const ir::Node* outer, const ir::Node* inner);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_PLAN_H_

@@ -1,0 +1,129 @@
+// Builds the loops of one stage: where accumulators live, what is staged where, and the stores.
+#ifndef KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_
+#define KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/loop_program.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/plan.h"
+
+namespace kiln::schedule {
+
+// Where a stage's reductions keep what they have summed up: one buffer for each kReduce, all laid
+// out alike. They hold a value for each point of the loops inside the outermost reduce loop, in
+// registers if those loops are all unrolled or lanes, else in scratch; then the innermost tile is
+// carried in registers through the reduce loops inside it.
+struct Accumulators {
+  struct Dimension {
+    int axis = 0;
+    int64_t stride = 0;
+  };
+  Space space = Space::kRegister;
+  std::vector<int> buffers;
+  std::vector<Dimension> dimensions;
+  std::vector<int> partial;  // reduce axes among the dimensions
+};
+
+// A factor of the product that was computed into scratch.
+struct StagedOperand {
+  struct Term {
+    int64_t coefficient = 1;
+    int part = 0;  // the axis whose loops were not open
+  };
+  struct Dimension {
+    std::vector<Term> terms;
+    int64_t low = 0;
+    int64_t stride = 0;
+  };
+  const ir::Node* operand = nullptr;
+  int buffer = 0;
+  std::vector<Dimension> dimensions;
+};
+
+class StageBuilder {
+ public:
+  // All must outlive the builder; `program` gets the buffers that are needed.
+  // `kernel_buffers` of them are there already.
+  StageBuilder(const kernel::Stage& stage, const Plan& plan, const StagePlan& stage_plan,
+               Nest& nest, Folder& folder, LoopProgram* program, int kernel_buffers);
+
+  // INVALID_ARGUMENT: an operand cannot be staged as the schedule says.
+  absl::Status Check() const;
+  // The nest over `loops`, inside what is open in `state`.
+  Body Build(absl::Span<const int> loops, State state);
+
+ private:
+  struct Environment {
+    std::shared_ptr<const Accumulators> accumulators;
+    std::vector<StagedOperand> staged;
+  };
+
+  const ir::Node* ProductOperand(int operand) const;
+  Body Compute(absl::Span<const int> axes, State state, Environment environment);
+  Body OpenLoop(absl::Span<const int> axes, State state, Environment environment);
+  Body Accumulate(absl::Span<const int> axes, State state, Environment environment);
+  Body Shadow(absl::Span<const int> axes, State state, Environment environment);
+  Body StageAt(int axis, const State& state, Environment* environment);
+
+  std::vector<int> TileOf(absl::Span<const int> axes) const;
+  bool FitsRegisters(absl::Span<const int> tile) const;
+  int OpenVectorAxis(const State& state) const;
+  std::shared_ptr<const Accumulators> NewAccumulators(absl::Span<const int> tile,
+                                                      const State& state, bool registers);
+  const ir::Node* AccumulatorIndex(const Accumulators& from, const State& state);
+  const ir::Node* AccumulatorLoad(const Accumulators& from, size_t which, const State& state);
+
+  Body Initialise(const State& state, const Accumulators& to);
+  Body Copy(const State& state, const Accumulators& from, const Accumulators& to);
+  Body Update(const State& state, const Environment& environment);
+  Body StoreResults(const State& state, const Environment& environment);
+  const ir::Node* Total(size_t which, const State& state, const Accumulators& from);
+  const ir::Node* SumOverPartial(size_t which, State state, const Accumulators& from,
+                                 absl::Span<const int> partial);
+
+  // Copies of a nest that stand beside each other (peeled ends) use the same buffers: `purpose` and
+  // `which` name them.
+  int NewBuffer(const std::string& purpose, int which, ir::DType dtype, int64_t elements,
+                Space space, int lanes);
+
+  StagedOperand Layout(const StageOperand& directive, const State& state);
+  Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
+  Body Pack(const StageOperand& directive, const StagedOperand& staged, const State& state);
+  Body PackFrom(const StageOperand& directive, const StagedOperand& staged, size_t dimension,
+                State state, const ir::Node* index);
+  Body PackLanes(const StageOperand& directive, const StagedOperand& staged, State state,
+                 const ir::Node* index);
+  void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
+  const ir::Node* MaskLoads(const ir::Node* node, const ir::Node* valid);
+  const ir::Node* StagedLoad(const StagedOperand& staged, const State& state);
+
+  // The expression at this place: ranges replaced, loads masked, locals addressed.
+  const ir::Node* Place(const ir::Node* root, const State& state, Folder::Map* memo);
+  const ir::Node* Finish(const ir::Node* node, const State& state, Folder::Map* memo);
+  const ir::Node* LocalIndex(int buffer, const ir::Node* index, const State& state);
+  Folder::Map RangeValues(const State& state);
+  const ir::Node* LaneMasks(const State& state, bool reduce_only);
+
+  const kernel::Stage& stage_;
+  const Plan& plan_;
+  const StagePlan& stage_plan_;
+  Nest& nest_;
+  Folder& folder_;
+  LoopProgram& program_;
+  const int kernel_buffers_;
+  std::vector<const ir::Node*> reduces_;
+  std::map<std::tuple<std::string, int, int64_t, Space, int>, int> buffers_;
+};
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_

@@ -1,0 +1,189 @@
+// The part of StageBuilder that computes a factor into scratch.
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/schedule/stage_builder.h"
+
+namespace kiln::schedule {
+namespace {
+
+using ir::Node;
+
+void Append(Body* body, Body more) {
+  for (Statement& statement : more) body->push_back(std::move(statement));
+}
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+}  // namespace
+
+Body StageBuilder::StageAt(int axis, const State& state, Environment* environment) {
+  Body body;
+  for (const StageOperand& directive : stage_plan_.staged) {
+    if (directive.at != axis) continue;
+    StagedOperand staged = Layout(directive, state);
+    Append(&body, Pack(directive, staged, state));
+    environment->staged.push_back(std::move(staged));
+  }
+  return body;
+}
+
+StagedOperand StageBuilder::Layout(const StageOperand& directive, const State& state) {
+  StagedOperand staged;
+  staged.operand = ProductOperand(directive.operand);
+  int64_t elements = 1;
+  for (auto it = directive.layout.rbegin(); it != directive.layout.rend(); ++it) {
+    StagedOperand::Dimension dimension;
+    int64_t high = 0;
+    for (const StageOperand::Term& term : *it) {
+      const int part = nest_.UnopenedPart(term.axis, state);
+      if (part < 0) continue;
+      dimension.terms.push_back({term.coefficient, part});
+      const int64_t reach = term.coefficient * (nest_.NominalExtent(part) - 1);
+      (reach < 0 ? dimension.low : high) += reach;
+    }
+    dimension.stride = elements;
+    const bool innermost = it == directive.layout.rbegin();
+    const int64_t size = high - dimension.low + 1;
+    elements *= innermost ? RoundUp(size, directive.lanes) : size;
+    staged.dimensions.insert(staged.dimensions.begin(), std::move(dimension));
+  }
+  staged.buffer =
+      NewBuffer("staged", directive.operand, staged.operand->dtype(), elements, Space::kScratch, 1);
+  return staged;
+}
+
+Extent StageBuilder::DimensionExtent(const StagedOperand::Dimension& dimension,
+                                     const State& state) const {
+  Extent result{1, 1, nullptr};
+  for (const StagedOperand::Term& term : dimension.terms) {
+    const Extent& extent = state.extents[term.part];
+    const int64_t scale = std::abs(term.coefficient);
+    result.full += scale * (extent.full - 1);
+    result.last += scale * (extent.last - 1);
+    if (extent.is_last != nullptr) result.is_last = extent.is_last;
+  }
+  return result;
+}
+
+// Gives the axes of a dimension values whose sum is `value` + low.
+void StageBuilder::Fix(const StagedOperand::Dimension& dimension, const Node* value, State* state) {
+  const Node* shifted = folder_.Add(value, folder_.Int(dimension.low));
+  bool solved = false;
+  for (const StagedOperand::Term& term : dimension.terms) {
+    if (!solved && std::abs(term.coefficient) == 1) {
+      state->values[term.part] = folder_.Mul(shifted, term.coefficient);
+      solved = true;
+    } else {
+      state->values[term.part] = folder_.Int(0);
+    }
+  }
+}
+
+Body StageBuilder::Pack(const StageOperand& directive, const StagedOperand& staged,
+                        const State& state) {
+  return PackFrom(directive, staged, 0, state, folder_.Int(0));
+}
+
+Body StageBuilder::PackFrom(const StageOperand& directive, const StagedOperand& staged,
+                            size_t dimension, State state, const Node* index) {
+  const StagedOperand::Dimension& here = staged.dimensions[dimension];
+  if (dimension + 1 == staged.dimensions.size()) {
+    return PackLanes(directive, staged, std::move(state), index);
+  }
+  const Extent extent = DimensionExtent(here, state);
+  Loop loop;
+  const Node* value = folder_.Int(0);
+  if (!extent.constant() || extent.full != 1) {
+    loop.range = nest_.NewRange(std::max(extent.full, extent.last));
+    if (!extent.constant()) loop.extent = nest_.Count(extent);
+    value = loop.range;
+  }
+  Fix(here, value, &state);
+  Body inside = PackFrom(directive, staged, dimension + 1, std::move(state),
+                         folder_.Add(index, folder_.Mul(value, here.stride)));
+  if (loop.range == nullptr) return inside;
+  loop.body = std::move(inside);
+  Body body;
+  body.push_back(Statement{std::move(loop)});
+  return body;
+}
+
+Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand& staged,
+                             State state, const Node* index) {
+  const StagedOperand::Dimension& last = staged.dimensions.back();
+  const Extent extent = DimensionExtent(last, state);
+  const int64_t lanes = directive.lanes;
+  const int64_t most = std::max(extent.full, extent.last);
+  // One vector of the last dimension, from `begin` on; `count` lanes of it are real.
+  auto vector = [&](const Node* begin, int64_t count, const Node* condition) {
+    Loop loop;
+    loop.kind = LoopKind::kVector;
+    loop.range = nest_.NewRange(lanes);
+    State inner = state;
+    const Node* position = folder_.Add(begin, loop.range);
+    Fix(last, position, &inner);
+    if (count < lanes) inner.masks.push_back({loop.range, count, false});
+    Folder::Map memo = RangeValues(inner);
+    Store store;
+    store.buffer = staged.buffer;
+    store.index = folder_.Add(index, position);
+    store.value = Place(staged.operand, inner, &memo);
+    if (condition != nullptr) {
+      store.valid = folder_.Less(position, condition);
+      store.value = MaskLoads(store.value, store.valid);
+    }
+    loop.body.push_back(Statement{store});
+    return Statement{std::move(loop)};
+  };
+  Body body;
+  const int64_t whole = most / lanes;
+  const Node* condition = extent.constant() ? nullptr : nest_.Count(extent);
+  const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
+  if (serial > 0) {
+    Loop loop;
+    loop.kind = serial <= 4 ? LoopKind::kUnrolled : LoopKind::kSerial;
+    loop.range = nest_.NewRange(serial);
+    const Node* begin = serial == 1 ? folder_.Int(0) : folder_.Mul(loop.range, lanes);
+    Statement inside = vector(begin, lanes, condition);
+    if (serial == 1) {
+      body.push_back(std::move(inside));
+    } else {
+      loop.body.push_back(std::move(inside));
+      body.push_back(Statement{std::move(loop)});
+    }
+  }
+  if (condition == nullptr && most % lanes != 0) {
+    body.push_back(vector(folder_.Int(whole * lanes), most % lanes, nullptr));
+  }
+  return body;
+}
+
+const Node* StageBuilder::MaskLoads(const Node* node, const Node* valid) {
+  std::vector<const Node*> operands;
+  for (const Node* operand : node->operands()) operands.push_back(MaskLoads(operand, valid));
+  if (node->op() != ir::Op::kLoad) {
+    return operands.empty() ? node : folder_.context().WithOperands(node, std::move(operands));
+  }
+  return folder_.Load(node->dtype(), static_cast<int>(node->attr<ir::IntAttr>().value), operands[0],
+                      folder_.And(operands.size() > 1 ? operands[1] : nullptr, valid));
+}
+
+const Node* StageBuilder::StagedLoad(const StagedOperand& staged, const State& state) {
+  const Node* index = folder_.Int(0);
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    const Node* position = folder_.Int(-dimension.low);
+    for (const StagedOperand::Term& term : dimension.terms) {
+      position =
+          folder_.Add(position, folder_.Mul(nest_.Value(term.part, state), term.coefficient));
+    }
+    index = folder_.Add(index, folder_.Mul(position, dimension.stride));
+  }
+  return folder_.Load(staged.operand->dtype(), staged.buffer, index, nullptr);
+}
+
+}  // namespace kiln::schedule

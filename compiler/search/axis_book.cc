@@ -1,0 +1,68 @@
+#include "compiler/search/axis_book.h"
+
+#include "compiler/schedule/plan.h"
+
+namespace kiln::search {
+
+AxisBook::AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule)
+    : kernel_(kernel), schedule_(*schedule) {
+  auto add_all = [this](const std::vector<const ir::Node*>& ranges) {
+    std::vector<int> axes;
+    for (const ir::Node* range : ranges) {
+      axes.push_back(Add(range->attr<ir::RangeAttr>().extent, range));
+    }
+    return axes;
+  };
+  grid_ = add_all(kernel.grid);
+  for (const kernel::Stage& stage : kernel.stages) {
+    ranges_.push_back(add_all(stage.ranges));
+    reduce_ranges_.push_back(add_all(stage.reduce_ranges));
+  }
+}
+
+int AxisBook::Add(int64_t extent, const ir::Node* range) {
+  axes_.push_back({extent, range});
+  return static_cast<int>(axes_.size()) - 1;
+}
+
+int AxisBook::Fuse(int outer, int inner) {
+  schedule_.directives.push_back(schedule::Fuse{outer, inner});
+  return Add(extent(outer) * extent(inner), axes_[inner].range);
+}
+
+std::pair<int, int> AxisBook::Split(int axis, int64_t factor) {
+  schedule_.directives.push_back(schedule::Split{axis, factor});
+  const int outer = Add((extent(axis) + factor - 1) / factor, nullptr);
+  return {outer, Add(factor, nullptr)};
+}
+
+void AxisBook::Bind(int axis, schedule::Binding binding) {
+  schedule_.directives.push_back(schedule::Bind{axis, binding});
+}
+
+void AxisBook::Partial(int axis) { schedule_.directives.push_back(schedule::Partial{axis}); }
+
+void AxisBook::Order(int stage, std::vector<int> axes) {
+  schedule_.directives.push_back(schedule::Order{stage, std::move(axes)});
+}
+
+void AxisBook::Stage(schedule::StageOperand directive) {
+  schedule_.directives.push_back(std::move(directive));
+}
+
+void AxisBook::Stream(int stage) { schedule_.directives.push_back(schedule::Stream{stage}); }
+
+std::vector<int> AxisBook::FuseAll(const std::vector<int>& axes) {
+  std::vector<int> fused;
+  for (int axis : axes) {
+    if (!fused.empty() && schedule::IsContiguous(kernel_, axes_[fused.back()].range,
+                                                 axes_[axis].range, extent(axis))) {
+      fused.back() = Fuse(fused.back(), axis);
+    } else {
+      fused.push_back(axis);
+    }
+  }
+  return fused;
+}
+
+}  // namespace kiln::search

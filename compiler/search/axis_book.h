@@ -1,0 +1,58 @@
+// Keeps the numbers of axes while a schedule is written: what Apply will count, and what is known
+// of each axis.
+#ifndef KILN_COMPILER_SEARCH_AXIS_BOOK_H_
+#define KILN_COMPILER_SEARCH_AXIS_BOOK_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+
+namespace kiln::search {
+
+struct AxisInfo {
+  int64_t extent = 0;
+  const ir::Node* range = nullptr;  // the kernel's range whose coefficient is this axis's step;
+                                    // null for parts of splits
+};
+
+class AxisBook {
+ public:
+  // `schedule` gets the directives; it must be empty and outlive the book.
+  AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule);
+
+  const AxisInfo& operator[](int axis) const { return axes_[axis]; }
+  int64_t extent(int axis) const { return axes_[axis].extent; }
+  // The axes of the kernel's ranges, by what they belong to.
+  const std::vector<int>& grid() const { return grid_; }
+  const std::vector<int>& ranges(int stage) const { return ranges_[stage]; }
+  const std::vector<int>& reduce_ranges(int stage) const { return reduce_ranges_[stage]; }
+
+  int Fuse(int outer, int inner);
+  // {outer, inner}
+  std::pair<int, int> Split(int axis, int64_t factor);
+  void Bind(int axis, schedule::Binding binding);
+  void Partial(int axis);
+  void Order(int stage, std::vector<int> axes);
+  void Stage(schedule::StageOperand directive);
+  void Stream(int stage);
+
+  // Fuses neighbours of `axes` wherever they are contiguous in the whole kernel.
+  std::vector<int> FuseAll(const std::vector<int>& axes);
+
+ private:
+  int Add(int64_t extent, const ir::Node* range);
+
+  const kernel::Kernel& kernel_;
+  schedule::Schedule& schedule_;
+  std::vector<AxisInfo> axes_;
+  std::vector<int> grid_;
+  std::vector<std::vector<int>> ranges_;
+  std::vector<std::vector<int>> reduce_ranges_;
+};
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_AXIS_BOOK_H_

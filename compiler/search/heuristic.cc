@@ -1,0 +1,21 @@
+#include "compiler/search/heuristic.h"
+
+#include <algorithm>
+
+#include "compiler/schedule/plan.h"
+#include "compiler/search/stage_chooser.h"
+
+namespace kiln::search {
+
+schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target) {
+  schedule::Schedule schedule;
+  AxisBook book(kernel, &schedule);
+  const bool shared = schedule::SharesGrid(kernel);
+  if (shared) ChooseGrid(kernel, target, &book);
+  for (size_t i = 0; i < kernel.stages.size(); ++i) {
+    ChooseStage(kernel, static_cast<int>(i), target, &book);
+  }
+  return schedule;
+}
+
+}  // namespace kiln::search
