@@ -13,7 +13,7 @@ def _is_bool(value: Any) -> bool:
 
 
 class Arithmetic:
-    """Elementwise methods and operators. Operands broadcast; Python numbers take the tensor's dtype."""
+    """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
 

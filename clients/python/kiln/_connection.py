@@ -1,5 +1,6 @@
 """A session with a daemon: buffers, programs, uploads and downloads."""
 
+import contextlib
 import getpass
 import hashlib
 import itertools
@@ -39,7 +40,7 @@ _PROGRAMS_KEPT = 512
 class Buffer:
     """A value on the device. Released when the last reference to this object goes."""
 
-    __slots__ = ("connection", "dtype", "error", "handle", "shape", "__weakref__")
+    __slots__ = ("__weakref__", "connection", "dtype", "error", "handle", "shape")
 
     def __init__(self, connection: "Connection", handle: int, dtype: DType,
                  shape: Tuple[int, ...]) -> None:
@@ -51,10 +52,8 @@ class Buffer:
         self.error: Optional[KilnError] = None
 
     def __del__(self) -> None:
-        try:
+        with contextlib.suppress(AttributeError):  # when the interpreter goes down
             self.connection.stream.release(self.handle)
-        except AttributeError:  # the interpreter is going down
-            pass
 
     @property
     def nbytes(self) -> int:
@@ -68,7 +67,7 @@ class Buffer:
 class Program:
     """A graph the daemon knows by a number."""
 
-    __slots__ = ("connection", "digest", "error", "number", "__weakref__")
+    __slots__ = ("__weakref__", "connection", "digest", "error", "number")
 
     def __init__(self, connection: "Connection", number: int) -> None:
         self.connection = connection
@@ -77,10 +76,8 @@ class Program:
         self.error: Optional[KilnError] = None
 
     def __del__(self) -> None:
-        try:
+        with contextlib.suppress(AttributeError):  # when the interpreter goes down
             self.connection.stream.release_program(self.number)
-        except AttributeError:  # the interpreter is going down
-            pass
 
     def defined(self, result: Any, error: Optional[KilnError]) -> None:
         """Takes the daemon's answer to DefineProgram."""
@@ -104,9 +101,9 @@ class Connection:
         self._devices = Stub(self._channel, "kiln.v1.DeviceService")
         self._handles = itertools.count(1)
         self._lock = threading.Lock()
-        self._programs: "weakref.WeakValueDictionary[bytes, Program]" = (
+        self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
-        self._recent: "OrderedDict[bytes, Program]" = OrderedDict()
+        self._recent: OrderedDict[bytes, Program] = OrderedDict()
         self._unreported: List[KilnError] = []
         self._blob_numbers = itertools.count(1)
         try:
@@ -137,11 +134,9 @@ class Connection:
     def close(self) -> None:
         """Ends the session. Its tensors are gone."""
         self.stream.close()
-        try:
+        with contextlib.suppress(grpc.RpcError):  # then the lease ends it
             self._sessions.CloseSession(
                 session_pb2.CloseSessionRequest(session_id=self._session_id), timeout=2.0)
-        except grpc.RpcError:
-            pass  # the lease ends it
         self._channel.close()
 
     def devices(self) -> List[Any]:

@@ -1,4 +1,4 @@
-"""Exceptions. Each is one canonical gRPC code; messages come from the daemon where it found the error."""
+"""Exceptions: one for each canonical gRPC code; messages are the daemon's or this client's."""
 
 from typing import Dict, Optional, Type
 

@@ -60,7 +60,7 @@ class Trace:
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
-        self.programs: "weakref.WeakKeyDictionary[Any, Any]" = weakref.WeakKeyDictionary()
+        self.programs: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._created: Set[Node] = set()
         self._cleared: Set[int] = set()
 

@@ -84,7 +84,7 @@ _INFERRED_KEPT = 1 << 16
 
 def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
          dtype: Optional[DType] = None) -> Node:
-    """A node of an op in the table. Raises at once, with the user's line, what the rules object to."""
+    """A node of an op in the table; what the rules object to raises with the user's line."""
     key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
     found = _inferred.get(key)
     source = user_source()

@@ -76,7 +76,7 @@ class Reductions:
         return self._reduce("all", dim, keepdim)
 
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the largest element, the first of equals; without `dim`, in the flat tensor."""
+        """The place of the largest element, the first of equals; without `dim`, when flat."""
         return self._place("argmax", dim, keepdim)
 
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":

@@ -1,4 +1,4 @@
-"""Callables for the RPCs of a service, made from its protobuf descriptor (so no generated stubs are needed)."""
+"""Callables for the RPCs of a service, made from its protobuf descriptor."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ try:
 except ImportError:  # protobuf before 4.22
     from google.protobuf.symbol_database import Default
 
-    def GetMessageClass(descriptor: Any) -> Any:  # noqa: D103
+    def GetMessageClass(descriptor: Any) -> Any:  # noqa: N802
         return Default().GetPrototype(descriptor)
 
 

@@ -439,7 +439,8 @@ def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
     for name in attributes:
         if name not in known:
             raise InvalidArgument(
-                f'"{op.name}" has no attribute "{name}"; it takes {", ".join(sorted(known)) or "none"}')
+                f'"{op.name}" has no attribute "{name}"; it takes '
+                f'{", ".join(sorted(known)) or "none"}')
     result = {}
     for attribute in op.attributes:
         value = attributes.get(attribute.name, attribute.default)

@@ -30,7 +30,7 @@ _TRUSTED = ("kiln", "numpy", "builtins")
 class Survey:
     """The result: facts, tensors, and (when asked for) where each fact was found."""
 
-    __slots__ = ("_seen", "guard", "kept", "paths", "tensors", "tensor_paths")
+    __slots__ = ("_seen", "guard", "kept", "paths", "tensor_paths", "tensors")
 
     def __init__(self, with_paths: bool = False) -> None:
         self.guard: List[Any] = []
@@ -222,7 +222,7 @@ def _is_trusted(function: Any) -> bool:
     return is_library(getattr(function, "__module__", None) or "")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_library(module: str) -> bool:
     """Whether a module belongs to this package, NumPy, or the standard library."""
     top = module.partition(".")[0]
@@ -301,7 +301,7 @@ class _ClassCode:
 
 
 def _is_internal(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name != "__call__" or (
+    return (name.startswith("__") and name.endswith("__") and name != "__call__") or (
         name == "_abc_impl")
 
 

@@ -4,7 +4,6 @@ import functools
 from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
 
-
 from kiln._errors import InvalidArgument
 from kiln._node import Node, make, mode
 from kiln.tensor import Tensor, wrap

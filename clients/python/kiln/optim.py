@@ -75,7 +75,7 @@ class Optimizer:
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor],
                count: Tensor) -> None:
-        """Assigns one parameter and its state; `count` is the number of steps, this one included."""
+        """Assigns one parameter and its state; `count` is the number of steps with this one."""
         raise NotImplementedError
 
     def state_dict(self) -> Dict[str, Any]:

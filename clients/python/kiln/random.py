@@ -118,7 +118,8 @@ def randperm(n: int, generator: Optional[Generator] = None) -> Tensor:
     """0 to n - 1 in random order. Drawn in this process, since the daemon does not sort."""
     chosen = generator or default_generator
     if mode.trace is not None:
-        raise InvalidArgument("randperm inside kiln.jit; draw it outside and pass it as an argument")
+        raise InvalidArgument(
+            "randperm inside kiln.jit; draw it outside and pass it as an argument")
     with chosen._lock:
         chosen.draws += 1
         source = np.random.Generator(np.random.Philox(key=[chosen.word(), chosen.draws]))

@@ -2,9 +2,27 @@
 
 from kiln import functional
 from kiln.nn.layers import (
-    GELU, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv2d, CrossEntropyLoss, Dropout, Embedding,
-    Flatten, Identity, LayerNorm, LeakyReLU, Linear, MaxPool2d, MSELoss, ReLU, RMSNorm, Sigmoid,
-    SiLU, Softmax, Tanh,
+    GELU,
+    AvgPool2d,
+    BatchNorm1d,
+    BatchNorm2d,
+    Conv2d,
+    CrossEntropyLoss,
+    Dropout,
+    Embedding,
+    Flatten,
+    Identity,
+    LayerNorm,
+    LeakyReLU,
+    Linear,
+    MaxPool2d,
+    MSELoss,
+    ReLU,
+    RMSNorm,
+    Sigmoid,
+    SiLU,
+    Softmax,
+    Tanh,
 )  # fmt: skip
 from kiln.nn.module import Module, ModuleList, Parameter, Sequential
 

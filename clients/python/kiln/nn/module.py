@@ -19,7 +19,7 @@ class Parameter(Tensor):
 
 
 class Module:
-    """Base of layers and models: attributes that are Parameters, tensors or modules make up its state.
+    """Base of layers and models: attributes that are Parameters, tensors or modules are its state.
 
     Subclasses define forward(). Lists, tuples and dicts of modules are found, too.
     """
@@ -32,6 +32,7 @@ class Module:
         raise NotImplementedError(f"{type(self).__name__} has no forward()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes."""
         return self.forward(*args, **kwargs)
 
     # Walking.
