@@ -1,0 +1,183 @@
+#include "server/buffers/blob_store.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::buffers {
+namespace {
+
+constexpr absl::string_view kSha256 = "sha256:";
+constexpr size_t kMaxName = 256;
+constexpr int64_t kReserve = 64 << 20;  // memory is taken as bytes come, not as they are announced
+
+bool IsLowerHex(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+}  // namespace
+
+struct BlobStore::Upload::Digest {
+  Digest() : context(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
+  ~Digest() { EVP_MD_CTX_free(context); }
+  void Update(absl::string_view data) { EVP_DigestUpdate(context, data.data(), data.size()); }
+  std::string Hex() {
+    std::string bytes(EVP_MAX_MD_SIZE, '\0');
+    unsigned int size = 0;
+    EVP_DigestFinal_ex(context, reinterpret_cast<unsigned char*>(bytes.data()), &size);
+    bytes.resize(size);
+    return absl::BytesToHexString(bytes);
+  }
+  EVP_MD_CTX* context;
+};
+
+bool BlobStore::IsContentAddressed(absl::string_view name) { return absl::StartsWith(name, kSha256); }
+
+absl::Status BlobStore::CheckName(absl::string_view name) {
+  if (IsContentAddressed(name)) {
+    const absl::string_view digest = name.substr(kSha256.size());
+    if (digest.size() == 64 && IsLowerHex(digest)) return absl::OkStatus();
+  } else if (!name.empty() && name.size() <= kMaxName && name.find(':') == absl::string_view::npos) {
+    return absl::OkStatus();
+  }
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat(
+          "blob name \"", absl::Utf8SafeCEscape(name.substr(0, 80)),
+          "\" is neither \"sha256:\" and 64 lower-case hexadecimal digits nor a name of 1 to 256 bytes without a colon")),
+      "BAD_BLOB_NAME");
+}
+
+BlobStore::Key BlobStore::KeyOf(SessionNumber session, const std::string& user, const std::string& name) {
+  if (IsContentAddressed(name)) return {user, name};
+  return {absl::StrCat("#", session), name};
+}
+
+std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::string& user,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& name : names) {
+    const auto entry = blobs_.find(KeyOf(session, user, name));
+    if (entry == blobs_.end()) continue;
+    entry->second.holders.insert(session);
+    found.push_back(name);
+  }
+  return found;
+}
+
+absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std::string& user,
+                                                const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto entry = blobs_.find(KeyOf(session, user, name));
+  if (entry != blobs_.end()) return entry->second.data;
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name), "\" has not been uploaded")),
+      "UNKNOWN_BLOB", {{"blob", name}});
+}
+
+void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session) {
+  entry->second.holders.erase(session);
+  if (!entry->second.holders.empty()) return;
+  bytes_ -= static_cast<int64_t>(entry->second.data->size());
+  blobs_.erase(entry);
+}
+
+void BlobStore::Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names) {
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& name : names) {
+    const auto entry = blobs_.find(KeyOf(session, user, name));
+    if (entry != blobs_.end()) DropHolder(entry, session);
+  }
+}
+
+void BlobStore::EndSession(SessionNumber session) {
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = blobs_.begin(); entry != blobs_.end();) {
+    const auto current = entry++;
+    if (current->second.holders.count(session) > 0) DropHolder(current, session);
+  }
+}
+
+int64_t BlobStore::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumber session, const std::string& user,
+                                                                    const std::string& name, uint64_t size) {
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  if (size > static_cast<uint64_t>(limit_ - bytes_)) {
+    return errors::WithReason(
+        absl::ResourceExhaustedError(absl::StrCat("a blob of ", size, " bytes does not fit: ", bytes_, " of ", limit_,
+                                                  " bytes for uploads are in use; delete blobs or raise blob_limit")),
+        "BLOB_LIMIT", {{"blob", name}});
+  }
+  bytes_ += static_cast<int64_t>(size);
+  return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size)));
+}
+
+void BlobStore::Unreserve(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  bytes_ -= bytes;
+}
+
+void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = blobs_[key];
+  // A private name may be uploaded again; of two equal contents one is enough.
+  if (entry.data) bytes_ -= static_cast<int64_t>(entry.data->size());
+  entry.data = std::move(data);
+  entry.holders.insert(session);
+}
+
+BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user, std::string name, int64_t size)
+    : store_(store), session_(session), user_(std::move(user)), name_(std::move(name)), size_(size) {
+  data_.reserve(static_cast<size_t>(std::min(size, kReserve)));
+  if (IsContentAddressed(name_)) digest_ = std::make_unique<Digest>();
+}
+
+BlobStore::Upload::~Upload() {
+  if (!finished_) store_.Unreserve(size_);
+}
+
+absl::Status BlobStore::Upload::Append(absl::string_view data) {
+  if (data.size() > static_cast<size_t>(size_) - data_.size()) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ", size_,
+                                                " bytes, but more came")),
+        "BLOB_SIZE", {{"blob", name_}});
+  }
+  if (digest_) digest_->Update(data);
+  data_.append(data.data(), data.size());
+  return absl::OkStatus();
+}
+
+absl::Status BlobStore::Upload::Finish() {
+  if (data_.size() != static_cast<size_t>(size_)) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ", size_,
+                                                " bytes, but ", data_.size(), " came")),
+        "BLOB_SIZE", {{"blob", name_}});
+  }
+  if (digest_) {
+    const std::string actual = absl::StrCat(kSha256, digest_->Hex());
+    if (actual != name_) {
+      return errors::WithReason(
+          absl::InvalidArgumentError(absl::StrCat("the bytes of blob \"", name_, "\" have the digest ", actual,
+                                                  "; they were damaged on the way or named wrongly")),
+          "BLOB_DIGEST", {{"blob", name_}});
+    }
+  }
+  finished_ = true;
+  store_.Store(KeyOf(session_, user_, name_), session_, std::make_shared<const std::string>(std::move(data_)));
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::buffers

@@ -1,0 +1,96 @@
+// Uploaded bytes, from which buffers are made.
+#ifndef KILN_SERVER_BUFFERS_BLOB_STORE_H_
+#define KILN_SERVER_BUFFERS_BLOB_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include "absl/strings/string_view.h"
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace kiln::buffers {
+
+// Two kinds of names. "sha256:<64 hex digits>" is content-addressed: verified, held once for all sessions of a user, and kept
+// while a session holds it. Any other name without a colon is private to its session. Thread-safe.
+class BlobStore {
+ public:
+  // `limit_bytes` bounds all blobs and uploads together.
+  explicit BlobStore(int64_t limit_bytes) : limit_(limit_bytes) {}
+
+  using Blob = std::shared_ptr<const std::string>;
+  using SessionNumber = int64_t;
+
+  // INVALID_ARGUMENT for a name of neither kind.
+  static absl::Status CheckName(absl::string_view name);
+  static bool IsContentAddressed(absl::string_view name);
+
+  // Which of `names` are there. Content-addressed ones are held by the session from here on.
+  std::vector<std::string> Hold(SessionNumber session, const std::string& user,
+                                const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND names the blob.
+  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // One upload; used by one thread at a time. Without Finish nothing is stored.
+  class Upload {
+   public:
+    ~Upload();
+    // INVALID_ARGUMENT if more bytes come than were announced.
+    absl::Status Append(absl::string_view data);
+    // INVALID_ARGUMENT if bytes are missing or their digest is not the name.
+    absl::Status Finish();
+
+   private:
+    friend class BlobStore;
+    struct Digest;
+    Upload(BlobStore& store, SessionNumber session, std::string user, std::string name, int64_t size);
+
+    BlobStore& store_;
+    const SessionNumber session_;
+    const std::string user_;
+    const std::string name_;
+    const int64_t size_;
+    std::string data_;
+    std::unique_ptr<Digest> digest_;
+    bool finished_ = false;
+  };
+  // INVALID_ARGUMENT: the name. RESOURCE_EXHAUSTED: the size does not fit any more.
+  absl::StatusOr<std::unique_ptr<Upload>> Begin(SessionNumber session, const std::string& user,
+                                                const std::string& name, uint64_t size)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // user (or "#session" for private ones), name
+  struct Entry {
+    Blob data;
+    std::set<SessionNumber> holders;
+  };
+
+  static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
+  void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int64_t limit_;
+  mutable absl::Mutex mutex_;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // stored and announced
+  std::map<Key, Entry> blobs_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::buffers
+
+#endif  // KILN_SERVER_BUFFERS_BLOB_STORE_H_

@@ -1,0 +1,88 @@
+#include "server/buffers/blob_store.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::buffers {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// SHA-256 of "abc" (FIPS 180-2, appendix B.1).
+constexpr char kAbc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+absl::Status Put(BlobStore& store, int64_t session, const std::string& name, const std::string& data) {
+  auto upload = store.Begin(session, "ann", name, data.size());
+  if (!upload.ok()) return upload.status();
+  if (absl::Status status = (*upload)->Append(data); !status.ok()) return status;
+  return (*upload)->Finish();
+}
+
+TEST(BlobStore, VerifiedBlobIsSharedByTheUsersSessions) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  EXPECT_EQ(**store.Find(2, "ann", kAbc), "abc");
+  EXPECT_EQ(store.Find(2, "bob", kAbc).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc, "other"}), ElementsAre(kAbc));
+  store.EndSession(1);
+  EXPECT_TRUE(store.Find(2, "ann", kAbc).ok());
+  store.EndSession(2);
+  EXPECT_FALSE(store.Find(2, "ann", kAbc).ok());
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, WrongDigestIsRefused) {
+  BlobStore store(100);
+  const absl::Status status = Put(store, 1, kAbc, "abd");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("digest"));
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, PrivateNamesBelongToTheirSession) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, "weights", "one").ok());
+  ASSERT_TRUE(Put(store, 2, "weights", "second").ok());
+  EXPECT_EQ(**store.Find(1, "ann", "weights"), "one");
+  EXPECT_EQ(**store.Find(2, "ann", "weights"), "second");
+  EXPECT_EQ(store.bytes(), 9);
+  ASSERT_TRUE(Put(store, 1, "weights", "again").ok());
+  EXPECT_EQ(store.bytes(), 11);
+  store.Delete(1, "ann", {"weights"});
+  EXPECT_FALSE(store.Find(1, "ann", "weights").ok());
+  EXPECT_EQ(store.bytes(), 6);
+}
+
+TEST(BlobStore, LimitCountsUnfinishedUploads) {
+  BlobStore store(10);
+  auto first = store.Begin(1, "ann", "a", 8);
+  ASSERT_TRUE(first.ok());
+  const auto second = store.Begin(1, "ann", "b", 3);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("8 of 10"));
+  first->reset();
+  EXPECT_TRUE(store.Begin(1, "ann", "b", 3).ok());
+  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(BlobStore, TooFewAndTooManyBytes) {
+  BlobStore store(100);
+  auto upload = store.Begin(1, "ann", "a", 3);
+  ASSERT_TRUE((*upload)->Append("ab").ok());
+  EXPECT_EQ((*upload)->Finish().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ((*upload)->Append("cd").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE((*upload)->Append("c").ok());
+  EXPECT_TRUE((*upload)->Finish().ok());
+}
+
+TEST(BlobStore, BadNames) {
+  EXPECT_FALSE(BlobStore::CheckName("").ok());
+  EXPECT_FALSE(BlobStore::CheckName("sha256:abc").ok());
+  EXPECT_FALSE(BlobStore::CheckName("md5:abc").ok());
+  EXPECT_FALSE(BlobStore::CheckName(std::string(257, 'a')).ok());
+  EXPECT_TRUE(BlobStore::CheckName("data/0").ok());
+}
+
+}  // namespace
+}  // namespace kiln::buffers

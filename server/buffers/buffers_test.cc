@@ -1,0 +1,117 @@
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/buffers/pool.h"
+#include "server/errors/errors.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::buffers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class BuffersTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<const TensorType> Floats(int64_t count) {
+    return std::make_shared<TensorType>(TensorType{ir::DType::kFloat32, {count}});
+  }
+  kiln::testing::FakeDevice device_{"cpu:0", 1 << 20};
+  std::shared_ptr<Pool> pool_ = std::make_shared<Pool>(device_, 1000);
+  std::shared_ptr<Account> user_ = std::make_shared<Account>();
+  std::shared_ptr<Account> session_ = std::make_shared<Account>(user_);
+};
+
+TEST_F(BuffersTest, LastOwnerFreesAndAccountsFollow) {
+  auto value = *pool_->Allocate(Floats(100), session_);
+  auto second = value;
+  EXPECT_EQ(session_->bytes(), 400);
+  EXPECT_EQ(user_->bytes(), 400);
+  EXPECT_EQ(user_->buffers(), 1);
+  EXPECT_EQ(pool_->used_bytes(), 400);
+  value.reset();
+  EXPECT_EQ(device_.allocated_bytes(), 400);
+  second.reset();
+  EXPECT_EQ(device_.allocated_bytes(), 0);
+  EXPECT_EQ(pool_->used_bytes(), 0);
+  EXPECT_EQ(session_->bytes(), 0);
+  EXPECT_EQ(user_->buffers(), 0);
+}
+
+TEST_F(BuffersTest, LimitNamesTheNumbers) {
+  auto value = *pool_->Allocate(Floats(200), session_);
+  const auto refused = pool_->Allocate(Floats(100), session_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("400 bytes do not fit on cpu:0: 800 of 1000"));
+  EXPECT_EQ(errors::Reason(refused.status()), "OUT_OF_MEMORY");
+  EXPECT_EQ(pool_->used_bytes(), 800);
+  EXPECT_EQ(session_->bytes(), 800);
+}
+
+TEST_F(BuffersTest, DeviceRefusalIsPassedOn) {
+  auto pool = std::make_shared<Pool>(device_, int64_t{1} << 40);
+  const auto refused = pool->Allocate(Floats(1 << 20), session_);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool->used_bytes(), 0);
+}
+
+TEST_F(BuffersTest, FillAndRead) {
+  auto value = *pool_->Allocate(Floats(2), session_);
+  ASSERT_TRUE(pool_->Fill(*value, absl::MakeSpan("abcdefgh", 8)).ok());
+  std::vector<char> read(3);
+  ASSERT_TRUE(pool_->Read(*value, 2, absl::MakeSpan(read)).ok());
+  EXPECT_THAT(read, ElementsAre('c', 'd', 'e'));
+  EXPECT_TRUE(Pool::IsHostMemory(*value));
+}
+
+TEST_F(BuffersTest, ResolvesOnceAndCallsWaiters) {
+  auto value = *pool_->Allocate(Floats(1), session_);
+  std::vector<std::string> calls;
+  EXPECT_TRUE(value->AddWaiter([&](const absl::Status& status) { calls.push_back(status.ToString()); }));
+  EXPECT_FALSE(value->resolved());
+  value->Resolve(absl::OkStatus());
+  value->Resolve(absl::InternalError("late"));
+  EXPECT_TRUE(value->resolved());
+  EXPECT_TRUE(value->status().ok());
+  EXPECT_FALSE(value->AddWaiter([&](const absl::Status&) { calls.push_back("never"); }));
+  EXPECT_THAT(calls, ElementsAre("OK"));
+}
+
+TEST_F(BuffersTest, FailedValueHasNoMemory) {
+  const auto value = Value::Failed(absl::InternalError("why"));
+  EXPECT_TRUE(value->resolved());
+  EXPECT_EQ(value->status().message(), "why");
+  EXPECT_EQ(value->buffer(), nullptr);
+  EXPECT_EQ(value->bytes(), 0);
+}
+
+TEST_F(BuffersTest, WaitersFromManyThreadsAreEachCalledOnce) {
+  auto value = *pool_->Allocate(Floats(1), session_);
+  std::atomic<int> called{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 100; ++k) {
+        if (!value->AddWaiter([&](const absl::Status&) { ++called; })) ++called;
+      }
+    });
+  }
+  value->Resolve(absl::OkStatus());
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(called, 400);
+}
+
+TEST(TensorType, Checks) {
+  EXPECT_TRUE(CheckTensorType({ir::DType::kFloat32, {3, 0}}).ok());
+  EXPECT_TRUE(CheckTensorType({ir::DType::kBool, {}}).ok());
+  EXPECT_FALSE(CheckTensorType({ir::DType::kInvalid, {3}}).ok());
+  EXPECT_FALSE(CheckTensorType({ir::DType::kFloat32, {-1}}).ok());
+  EXPECT_FALSE(CheckTensorType({ir::DType::kFloat32, {int64_t{1} << 40, int64_t{1} << 40}}).ok());
+  EXPECT_EQ((TensorType{ir::DType::kFloat32, {8, 3}}).ToString(), "float32[8, 3]");
+  EXPECT_EQ((TensorType{ir::DType::kFloat32, {8, 3}}).bytes(), 96);
+}
+
+}  // namespace
+}  // namespace kiln::buffers

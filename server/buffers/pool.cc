@@ -1,0 +1,75 @@
+#include "server/buffers/pool.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::buffers {
+
+Pool::Pool(drivers::Device& device, int64_t limit_bytes)
+    : device_(device), limit_(limit_bytes > 0 ? limit_bytes : device.info().memory_bytes) {}
+
+absl::Status Pool::Reserve(int64_t bytes) {
+  const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes <= limit_ - before) return absl::OkStatus();
+  used_.fetch_sub(bytes, std::memory_order_relaxed);
+  const std::string& name = device_.info().name;
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          bytes, " bytes do not fit on ", name, ": ", before, " of ", limit_,
+          " bytes are in use; release tensors, use a smaller batch, or raise the memory limit")),
+      "OUT_OF_MEMORY", {{"device", name}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit_)}});
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
+  if (absl::Status status = Reserve(bytes); !status.ok()) return status;
+  auto buffer = device_.Allocate(bytes);
+  if (!buffer.ok()) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    return errors::WithReason(buffer.status(), "OUT_OF_MEMORY",
+                              {{"device", device_.info().name}, {"bytes", absl::StrCat(bytes)}});
+  }
+  // What the device gave counts, so that Free can take back the same.
+  used_.fetch_add((*buffer)->bytes() - bytes, std::memory_order_relaxed);
+  return buffer;
+}
+
+void Pool::Free(std::unique_ptr<drivers::Buffer> buffer) {
+  used_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
+  buffer.reset();
+}
+
+absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const TensorType> type,
+                                                      std::shared_ptr<Account> account) {
+  auto buffer = AllocateBytes(type->bytes());
+  if (!buffer.ok()) return buffer.status();
+  return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(), std::move(account));
+}
+
+absl::Status Pool::Fill(Value& value, absl::Span<const char> data) {
+  if (data.empty()) return absl::OkStatus();
+  if (void* host = value.buffer()->host_pointer()) {
+    // The value is fresh, so that nothing on the device orders with this copy.
+    std::memcpy(host, data.data(), data.size());
+    return absl::OkStatus();
+  }
+  return device_.CopyToDevice(*value.buffer(), 0, data);
+}
+
+bool Pool::IsHostMemory(const Value& value) {
+  return value.buffer() != nullptr && value.buffer()->host_pointer() != nullptr;
+}
+
+absl::Status Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination) {
+  if (destination.empty()) return absl::OkStatus();
+  if (const void* host = value.buffer()->host_pointer()) {
+    std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
+    return absl::OkStatus();
+  }
+  return device_.CopyToHost(*value.buffer(), offset, destination);
+}
+
+}  // namespace kiln::buffers

@@ -1,0 +1,72 @@
+#include "server/buffers/value.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/buffers/pool.h"
+
+namespace kiln::buffers {
+
+int64_t TensorType::bytes() const {
+  int64_t count = ir::SizeOf(dtype);
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+std::string TensorType::ToString() const {
+  return absl::StrCat(std::string(ir::Name(dtype)), "[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::Status CheckTensorType(const TensorType& type) {
+  int64_t bytes = ir::SizeOf(type.dtype);
+  if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");
+  for (const int64_t size : type.shape) {
+    if (size < 0) {
+      return absl::InvalidArgumentError(absl::StrCat("a dimension of ", type.ToString(), " is negative"));
+    }
+    if (size > 1 && __builtin_mul_overflow(bytes, size, &bytes)) {
+      return absl::InvalidArgumentError(absl::StrCat(type.ToString(), " has 2^63 bytes or more"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Value> Value::Failed(absl::Status status) {
+  auto value = std::make_shared<Value>(nullptr, nullptr, nullptr, nullptr);
+  value->Resolve(std::move(status));
+  return value;
+}
+
+Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
+             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account)
+    : type_(std::move(type)), pool_(std::move(pool)), buffer_(std::move(buffer)), account_(std::move(account)) {
+  if (account_) account_->Add(bytes());
+}
+
+Value::~Value() {
+  if (account_) account_->Remove(bytes());
+  if (buffer_) pool_->Free(std::move(buffer_));
+}
+
+void Value::Resolve(absl::Status status) {
+  std::vector<Waiter> waiters;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (resolved_.load(std::memory_order_relaxed)) return;
+    status_ = std::move(status);
+    resolved_.store(true, std::memory_order_release);
+    waiters.swap(waiters_);
+  }
+  for (const Waiter& waiter : waiters) waiter(status_);
+}
+
+bool Value::AddWaiter(Waiter waiter) {
+  if (resolved()) return false;
+  absl::MutexLock lock(&mutex_);
+  if (resolved_.load(std::memory_order_relaxed)) return false;
+  waiters_.push_back(std::move(waiter));
+  return true;
+}
+
+}  // namespace kiln::buffers

@@ -1,0 +1,83 @@
+// A tensor's value on a device: memory, and whether what is in it is there yet.
+#ifndef KILN_SERVER_BUFFERS_VALUE_H_
+#define KILN_SERVER_BUFFERS_VALUE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "compiler/ir/dtype.h"
+#include "drivers/interface/buffer.h"
+#include "server/buffers/account.h"
+
+namespace kiln::buffers {
+
+class Pool;
+
+struct TensorType {
+  ir::DType dtype = ir::DType::kInvalid;
+  std::vector<int64_t> shape;
+  bool operator==(const TensorType&) const = default;
+
+  // Size of the row-major value. The type has passed CheckTensorType or the compiler.
+  int64_t bytes() const;
+  // "float32[8, 3]".
+  std::string ToString() const;
+};
+
+// INVALID_ARGUMENT for an unknown dtype, a negative size, or more bytes than an int64 counts.
+absl::Status CheckTensorType(const TensorType& type);
+
+// Shared by the handles that name it and the runs that use it; the last one frees the memory. A value is *pending* until it
+// is resolved, once, to OK (the bytes are there and never change again) or to the error that kept them from being there.
+// Thread-safe.
+class Value {
+ public:
+  using Waiter = std::function<void(const absl::Status&)>;
+
+  // A failed value has no memory.
+  static std::shared_ptr<Value> Failed(absl::Status status);
+
+  // Use Pool::Allocate.
+  Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
+        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account);
+  ~Value();
+  Value(const Value&) = delete;
+  Value& operator=(const Value&) = delete;
+
+  // Null for a failed value that never had one.
+  const std::shared_ptr<const TensorType>& type() const { return type_; }
+  drivers::Buffer* buffer() const { return buffer_.get(); }
+  int64_t bytes() const { return type_ ? type_->bytes() : 0; }
+  // The pool whose device holds it; null without memory.
+  Pool* pool() const { return pool_.get(); }
+
+  bool resolved() const { return resolved_.load(std::memory_order_acquire); }
+  // Only when resolved.
+  const absl::Status& status() const { return status_; }
+
+  // Runs the waiters on this thread. Later calls do nothing.
+  void Resolve(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `waiter` will be called when the value resolves. False, and it is not called, if it has resolved already.
+  bool AddWaiter(Waiter waiter) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::shared_ptr<const TensorType> type_;
+  const std::shared_ptr<Pool> pool_;
+  std::unique_ptr<drivers::Buffer> buffer_;
+  const std::shared_ptr<Account> account_;
+  std::atomic<bool> resolved_{false};
+  absl::Status status_;  // written once, before resolved_
+  absl::Mutex mutex_;
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::buffers
+
+#endif  // KILN_SERVER_BUFFERS_VALUE_H_

@@ -1,0 +1,246 @@
+#include "server/cache/kernel_cache.h"
+
+#include <openssl/evp.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/log/log.h"
+
+namespace kiln::cache {
+namespace {
+
+constexpr int kBusyMilliseconds = 2000;
+// Eviction frees a little more than it must, so that not every Put evicts.
+constexpr double kKeepAfterEviction = 0.9;
+// Writing `used` at every read would make reads writes; a minute is exact enough to know what is old.
+constexpr int64_t kTouchSeconds = 60;
+
+constexpr char kSchema[] =
+    "PRAGMA journal_mode=WAL;"
+    "PRAGMA synchronous=NORMAL;"
+    "CREATE TABLE IF NOT EXISTS kernels(key BLOB PRIMARY KEY, value BLOB NOT NULL, bytes INTEGER NOT NULL,"
+    "  used INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE INDEX IF NOT EXISTS kernels_used ON kernels(used);";
+
+std::string Sha256(const std::string& text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(), nullptr);
+  digest.resize(size);
+  return digest;
+}
+
+// A prepared statement, ready again after each use.
+class Statement {
+ public:
+  Statement(sqlite3* database, const char* sql) {
+    sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+  }
+  ~Statement() { sqlite3_finalize(statement_); }
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+
+  Statement& Blob(int index, const std::string& value) {
+    sqlite3_bind_blob64(statement_, index, value.data(), value.size(), SQLITE_STATIC);
+    return *this;
+  }
+  Statement& Int(int index, int64_t value) {
+    sqlite3_bind_int64(statement_, index, value);
+    return *this;
+  }
+  int Step() { return statement_ ? sqlite3_step(statement_) : SQLITE_ERROR; }
+  int64_t ColumnInt(int column) { return sqlite3_column_int64(statement_, column); }
+  std::string ColumnBlob(int column) {
+    const void* data = sqlite3_column_blob(statement_, column);
+    return data ? std::string(static_cast<const char*>(data), sqlite3_column_bytes(statement_, column)) : "";
+  }
+  void Reset() {
+    sqlite3_reset(statement_);
+    sqlite3_clear_bindings(statement_);
+  }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+struct FileId {
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+
+FileId IdOf(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+struct Closer {
+  void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+};
+
+}  // namespace
+
+struct KernelCache::Database {
+  Database(sqlite3* handle, const std::string& path)
+      : file(IdOf(path)),
+        handle(handle),
+        get(handle, "SELECT value, used FROM kernels WHERE key=?1"),
+        put(handle, "INSERT OR REPLACE INTO kernels(key,value,bytes,used) VALUES(?1,?2,?3,?4)"),
+        touch(handle, "UPDATE kernels SET used=?2 WHERE key=?1"),
+        total(handle, "SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM kernels"),
+        clear(handle, "DELETE FROM kernels"),
+        evict(handle,
+              "DELETE FROM kernels WHERE key IN (SELECT key FROM (SELECT key, SUM(bytes) OVER (ORDER BY used DESC, key) "
+              "AS newer FROM kernels) WHERE newer > ?1)") {
+    if (total.Step() == SQLITE_ROW) bytes = total.ColumnInt(1);
+    total.Reset();
+  }
+
+  FileId file;
+  std::unique_ptr<sqlite3, Closer> handle;  // before the statements: it goes last
+  Statement get, put, touch, total, clear, evict;
+  int64_t bytes = 0;  // about: other daemons may share the file
+};
+
+KernelCache::KernelCache(Options options)
+    : options_(std::move(options)), path_(absl::StrCat(options_.folder, "/kernels.sqlite")) {
+  absl::MutexLock lock(&mutex_);
+  Ready();
+}
+
+KernelCache::~KernelCache() = default;
+
+absl::Status KernelCache::Open() {
+  std::error_code error;
+  std::filesystem::create_directories(options_.folder, error);
+  if (error) return absl::UnavailableError(absl::StrCat("cannot make ", options_.folder, ": ", error.message()));
+  sqlite3* raw = nullptr;
+  const int opened =
+      sqlite3_open_v2(path_.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<sqlite3, Closer> handle(raw);
+  if (opened != SQLITE_OK) return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw)));
+  sqlite3_busy_timeout(raw, kBusyMilliseconds);
+  const int made = sqlite3_exec(raw, kSchema, nullptr, nullptr, nullptr);
+  if (made == SQLITE_CORRUPT || made == SQLITE_NOTADB) return absl::DataLossError(sqlite3_errmsg(raw));
+  if (made != SQLITE_OK) return absl::UnavailableError(absl::StrCat("cannot use ", path_, ": ", sqlite3_errmsg(raw)));
+  database_ = std::make_unique<Database>(handle.release(), path_);
+  return absl::OkStatus();
+}
+
+void KernelCache::MoveAside(const std::string& why) {
+  database_.reset();
+  const std::string aside = absl::StrCat(path_, ".damaged");
+  log::Warning("kernel_cache_damaged", {{"path", path_}, {"moved_to", aside}, {"why", why}});
+  std::rename(path_.c_str(), aside.c_str());
+  // The log of the damaged database must not be applied to the new one.
+  for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
+}
+
+bool KernelCache::Ready() {
+  if (database_ && database_->file == IdOf(path_)) return true;
+  if (database_) {
+    database_.reset();
+    // What belonged to the deleted file would be taken for the new one's.
+    if (IdOf(path_) == FileId{}) {
+      for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
+    }
+  }
+  absl::Status status = Open();
+  if (absl::IsDataLoss(status)) {
+    MoveAside(std::string(status.message()));
+    status = Open();
+  }
+  if (!status.ok() && !complained_) {
+    complained_ = true;
+    log::Warning("kernel_cache_off", {{"why", std::string(status.message())}});
+  }
+  return status.ok();
+}
+
+std::optional<std::string> KernelCache::Get(const std::string& key) {
+  const std::string digest = Sha256(key);
+  std::optional<std::string> value;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (Ready()) {
+      const int64_t now = absl::ToUnixSeconds(options_.now());
+      const int found = database_->get.Blob(1, digest).Step();
+      int64_t used = now;
+      if (found == SQLITE_ROW) {
+        value = database_->get.ColumnBlob(0);
+        used = database_->get.ColumnInt(1);
+      }
+      database_->get.Reset();
+      if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) {
+        MoveAside(sqlite3_errstr(found));
+      } else if (now - used >= kTouchSeconds) {
+        database_->touch.Blob(1, digest).Int(2, now).Step();
+        database_->touch.Reset();
+      }
+    }
+  }
+  (value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
+  if (observer_) observer_(value.has_value());
+  return value;
+}
+
+void KernelCache::Put(const std::string& key, const std::string& value) {
+  const std::string digest = Sha256(key);
+  const int64_t size = static_cast<int64_t>(value.size() + digest.size());
+  absl::MutexLock lock(&mutex_);
+  if (size > options_.limit_bytes || !Ready()) return;
+  const int64_t now = absl::ToUnixSeconds(options_.now());
+  const int done = database_->put.Blob(1, digest).Blob(2, value).Int(3, size).Int(4, now).Step();
+  database_->put.Reset();
+  if (done == SQLITE_CORRUPT || done == SQLITE_NOTADB) return MoveAside(sqlite3_errstr(done));
+  if (done != SQLITE_DONE) {
+    log::Warning("kernel_cache_write_failed", {{"why", sqlite3_errstr(done)}});
+    return;
+  }
+  database_->bytes += size;
+  if (database_->bytes > options_.limit_bytes) Evict();
+}
+
+void KernelCache::Evict() {
+  const auto keep = static_cast<int64_t>(static_cast<double>(options_.limit_bytes) * kKeepAfterEviction);
+  database_->evict.Int(1, keep).Step();
+  database_->evict.Reset();
+  if (database_->total.Step() == SQLITE_ROW) database_->bytes = database_->total.ColumnInt(1);
+  database_->total.Reset();
+}
+
+absl::StatusOr<int64_t> KernelCache::Clear() {
+  absl::MutexLock lock(&mutex_);
+  if (!Ready()) return absl::UnavailableError(absl::StrCat("the kernel cache ", path_, " cannot be opened"));
+  const int done = database_->clear.Step();
+  const int64_t deleted = sqlite3_changes(database_->handle.get());
+  database_->clear.Reset();
+  if (done != SQLITE_DONE) return absl::UnavailableError(absl::StrCat("cannot clear ", path_, ": ", sqlite3_errstr(done)));
+  database_->bytes = 0;
+  return deleted;
+}
+
+KernelCache::Statistics KernelCache::GetStatistics() {
+  Statistics statistics;
+  statistics.path = path_;
+  statistics.hits = hits_;
+  statistics.misses = misses_;
+  absl::MutexLock lock(&mutex_);
+  if (!Ready()) return statistics;
+  if (database_->total.Step() == SQLITE_ROW) {
+    statistics.kernels = database_->total.ColumnInt(0);
+    statistics.bytes = database_->total.ColumnInt(1);
+  }
+  database_->total.Reset();
+  return statistics;
+}
+
+}  // namespace kiln::cache

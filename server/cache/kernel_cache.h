@@ -1,0 +1,77 @@
+// Compiled kernels on disk: one SQLite database in WAL mode.
+//
+// Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL at any moment. A database
+// that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new one is made. When nothing can be opened at all, the
+// cache holds nothing and the daemon works on.
+#ifndef KILN_SERVER_CACHE_KERNEL_CACHE_H_
+#define KILN_SERVER_CACHE_KERNEL_CACHE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "compiler/compiler.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace kiln::cache {
+
+// Thread-safe. Keys are stored as their SHA-256.
+class KernelCache : public compiler::KernelCache {
+ public:
+  struct Options {
+    std::string folder;  // made if it is not there
+    int64_t limit_bytes = int64_t{4} << 30;  // least recently used kernels go first
+    std::function<absl::Time()> now;         // decides what was used when
+  };
+  struct Statistics {
+    std::string path;
+    int64_t kernels = 0;
+    int64_t bytes = 0;
+    int64_t hits = 0;  // since the daemon started
+    int64_t misses = 0;
+  };
+
+  explicit KernelCache(Options options);
+  ~KernelCache() override;
+
+  std::optional<std::string> Get(const std::string& key) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Put(const std::string& key, const std::string& value) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Deletes everything; returns how many kernels there were.
+  absl::StatusOr<int64_t> Clear() ABSL_LOCKS_EXCLUDED(mutex_);
+  Statistics GetStatistics() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Called with true or false after every Get.
+  void SetObserver(std::function<void(bool hit)> observer) { observer_ = std::move(observer); }
+
+ private:
+  struct Database;
+
+  absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Opens again if the file was deleted or replaced under us. False if there is no database.
+  bool Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MoveAside(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const std::string path_;
+  std::function<void(bool)> observer_;
+  std::atomic<int64_t> hits_{0};
+  std::atomic<int64_t> misses_{0};
+  absl::Mutex mutex_;
+  std::unique_ptr<Database> database_ ABSL_GUARDED_BY(mutex_);
+  bool complained_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace kiln::cache
+
+#endif  // KILN_SERVER_CACHE_KERNEL_CACHE_H_

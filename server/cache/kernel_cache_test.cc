@@ -1,0 +1,162 @@
+#include "server/cache/kernel_cache.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace kiln::cache {
+namespace {
+
+class KernelCacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = absl::StrCat(testing::TempDir(), "/kiln_cache_XXXXXX");
+    folder_ = mkdtemp(pattern.data());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::unique_ptr<KernelCache> Open(int64_t limit = 1 << 20) {
+    return std::make_unique<KernelCache>(
+        KernelCache::Options{.folder = folder_, .limit_bytes = limit, .now = [this] { return now_; }});
+  }
+  std::string path() const { return folder_ + "/kernels.sqlite"; }
+
+  std::string folder_;
+  absl::Time now_ = absl::FromUnixSeconds(1000000);
+};
+
+TEST_F(KernelCacheTest, KeepsAcrossRestarts) {
+  Open()->Put("key", std::string("a\0b", 3));
+  auto cache = Open();
+  EXPECT_EQ(cache->Get("key"), std::string("a\0b", 3));
+  EXPECT_FALSE(cache->Get("other").has_value());
+  const auto statistics = cache->GetStatistics();
+  EXPECT_EQ(statistics.kernels, 1);
+  EXPECT_EQ(statistics.hits, 1);
+  EXPECT_EQ(statistics.misses, 1);
+  EXPECT_EQ(statistics.path, path());
+}
+
+TEST_F(KernelCacheTest, ReplacesAValue) {
+  auto cache = Open();
+  cache->Put("key", "old");
+  cache->Put("key", "new");
+  EXPECT_EQ(cache->Get("key"), "new");
+  EXPECT_EQ(cache->GetStatistics().kernels, 1);
+}
+
+TEST_F(KernelCacheTest, ClearCounts) {
+  auto cache = Open();
+  cache->Put("a", "1");
+  cache->Put("b", "2");
+  EXPECT_EQ(*cache->Clear(), 2);
+  EXPECT_FALSE(cache->Get("a").has_value());
+}
+
+TEST_F(KernelCacheTest, EvictsTheLeastRecentlyUsed) {
+  auto cache = Open(1000);
+  const std::string value(200, 'x');
+  for (const char* key : {"a", "b", "c", "d"}) {
+    cache->Put(key, value);
+    now_ += absl::Minutes(2);
+  }
+  EXPECT_TRUE(cache->Get("a").has_value());
+  now_ += absl::Minutes(2);
+  cache->Put("e", value);
+  EXPECT_FALSE(cache->Get("b").has_value());
+  EXPECT_TRUE(cache->Get("a").has_value());
+  EXPECT_TRUE(cache->Get("e").has_value());
+  EXPECT_LE(cache->GetStatistics().bytes, 1000);
+  cache->Put("too big", std::string(2000, 'x'));
+  EXPECT_FALSE(cache->Get("too big").has_value());
+  EXPECT_TRUE(cache->Get("e").has_value());
+}
+
+TEST_F(KernelCacheTest, DamagedFileIsMovedAside) {
+  std::ofstream(path()) << std::string(8192, 'z');
+  auto cache = Open();
+  cache->Put("key", "value");
+  EXPECT_EQ(cache->Get("key"), "value");
+  EXPECT_TRUE(std::filesystem::exists(path() + ".damaged"));
+}
+
+TEST_F(KernelCacheTest, MayBeDeletedWhileInUse) {
+  auto cache = Open();
+  cache->Put("key", "value");
+  for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path() + suffix);
+  EXPECT_FALSE(cache->Get("key").has_value());
+  cache->Put("key", "again");
+  EXPECT_EQ(cache->Get("key"), "again");
+  cache.reset();
+  EXPECT_EQ(Open()->Get("key"), "again");
+  std::filesystem::remove_all(folder_);
+  auto second = Open();
+  std::filesystem::remove_all(folder_);
+  second->Put("key", "value");
+  EXPECT_EQ(second->Get("key"), "value");
+}
+
+TEST_F(KernelCacheTest, WorksWithoutAPlace) {
+  std::ofstream(folder_ + "/file") << "x";
+  KernelCache cache({.folder = folder_ + "/file", .now = [] { return absl::UnixEpoch(); }});
+  cache.Put("key", "value");
+  EXPECT_FALSE(cache.Get("key").has_value());
+  EXPECT_FALSE(cache.Clear().ok());
+}
+
+TEST_F(KernelCacheTest, ManyThreads) {
+  auto cache = Open();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&cache, t] {
+      for (int i = 0; i < 50; ++i) {
+        cache->Put(absl::StrCat(t, "/", i), absl::StrCat(i));
+        EXPECT_EQ(cache->Get(absl::StrCat(t, "/", i)), absl::StrCat(i));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(cache->GetStatistics().kernels, 200);
+}
+
+TEST_F(KernelCacheTest, TwoDaemonsShareAFile) {
+  auto first = Open();
+  auto second = Open();
+  first->Put("a", "1");
+  EXPECT_EQ(second->Get("a"), "1");
+}
+
+TEST_F(KernelCacheTest, SurvivesKill) {
+  int pipe_ends[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    auto cache = Open();
+    for (int i = 0;; ++i) {
+      cache->Put(absl::StrCat("key", i), std::string(1000, 'v'));
+      if (i == 20 && write(pipe_ends[1], "x", 1) != 1) _exit(1);
+    }
+  }
+  char ready;
+  ASSERT_EQ(read(pipe_ends[0], &ready, 1), 1);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  auto cache = Open();
+  for (int i = 0; i <= 20; ++i) EXPECT_EQ(cache->Get(absl::StrCat("key", i)), std::string(1000, 'v')) << i;
+  cache->Put("after", "kill");
+  EXPECT_EQ(cache->Get("after"), "kill");
+  EXPECT_FALSE(std::filesystem::exists(path() + ".damaged"));
+}
+
+}  // namespace
+}  // namespace kiln::cache

@@ -1,0 +1,38 @@
+#include "server/errors/errors.h"
+
+#include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace kiln::errors {
+namespace {
+constexpr absl::string_view kReason = "reason";
+
+std::string Url(absl::string_view key) { return absl::StrCat(kPayloadPrefix, key); }
+}  // namespace
+
+absl::Status WithReason(absl::Status status, absl::string_view reason,
+                        std::initializer_list<Detail> details) {
+  if (status.ok()) return status;
+  status.SetPayload(Url(kReason), absl::Cord(reason));
+  for (const Detail& detail : details) status.SetPayload(Url(detail.first), absl::Cord(detail.second));
+  return status;
+}
+
+std::string Reason(const absl::Status& status) {
+  if (const auto payload = status.GetPayload(Url(kReason))) return std::string(*payload);
+  return absl::StatusCodeToString(status.code());
+}
+
+std::map<std::string, std::string> Details(const absl::Status& status) {
+  std::map<std::string, std::string> details;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
+    if (!absl::ConsumePrefix(&url, kPayloadPrefix) || url == kReason) return;
+    details.emplace(std::string(url), std::string(value));
+  });
+  return details;
+}
+
+}  // namespace kiln::errors

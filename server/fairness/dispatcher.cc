@@ -1,0 +1,126 @@
+#include "server/fairness/dispatcher.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+
+namespace kiln::fairness {
+namespace {
+absl::Status SessionEnded() { return absl::CancelledError("the session has ended"); }
+}  // namespace
+
+FairQueue::FlowId Dispatcher::AddFlow(const std::string& user, double weight) {
+  absl::MutexLock lock(&mutex_);
+  return queue_.AddFlow(user, weight);
+}
+
+void Dispatcher::RemoveFlow(FairQueue::FlowId flow) {
+  std::vector<std::shared_ptr<Work>> dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const FairQueue::Item ticket : queue_.RemoveFlow(flow)) {
+      const auto found = waiting_.find(ticket);
+      dropped.push_back(std::move(found->second.work));
+      waiting_.erase(found);
+    }
+  }
+  for (const auto& work : dropped) work->Fail(SessionEnded());
+}
+
+void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
+  const absl::Status refused = Queue(flow, work);
+  if (!refused.ok()) return work->Fail(refused);
+  Pump();
+}
+
+absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work) {
+  absl::MutexLock lock(&mutex_);
+  if (!stopped_.ok()) return stopped_;
+  const int64_t ticket = next_ticket_++;
+  if (!queue_.Push(flow, ticket, work->predicted_seconds())) return SessionEnded();
+  waiting_.emplace(ticket, Waiting{work, absl::Now()});
+  return absl::OkStatus();
+}
+
+void Dispatcher::Finished(int64_t ticket, double seconds) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = running_.find(ticket);
+    if (found == running_.end()) return;
+    queue_.Correct(found->second.flow, found->second.predicted, seconds);
+    seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - found->second.predicted);
+    device_seconds_ += seconds;
+    running_.erase(found);
+  }
+  Pump();
+}
+
+bool Dispatcher::Fits() const {
+  const int count = static_cast<int>(running_.size());
+  if (count < limits_.min_in_flight) return true;
+  return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight;
+}
+
+void Dispatcher::Pump() {
+  mutex_.Lock();
+  if (pumping_) {
+    mutex_.Unlock();
+    return;
+  }
+  pumping_ = true;
+  while (stopped_.ok() && queue_.size() > 0 && Fits()) {
+    const FairQueue::Entry entry = *queue_.Pop();
+    auto found = waiting_.find(entry.item);
+    Waiting waiting = std::move(found->second);
+    waiting_.erase(found);
+    running_.emplace(entry.item, Running{entry.flow, entry.cost});
+    seconds_in_flight_ += entry.cost;
+    mutex_.Unlock();
+    const absl::Status status = waiting.work->Submit(entry.item, absl::Now() - waiting.since);
+    if (!status.ok()) waiting.work->Fail(status);
+    waiting.work.reset();
+    mutex_.Lock();
+    if (!status.ok() && running_.erase(entry.item) > 0) {
+      queue_.Correct(entry.flow, entry.cost, 0);
+      seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - entry.cost);
+    }
+  }
+  pumping_ = false;
+  mutex_.Unlock();
+}
+
+void Dispatcher::Stop(const absl::Status& reason) {
+  absl::flat_hash_map<int64_t, Waiting> dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = reason;
+    dropped.swap(waiting_);
+    while (queue_.Pop().has_value()) {
+    }
+  }
+  for (const auto& [ticket, waiting] : dropped) waiting.work->Fail(reason);
+}
+
+bool Dispatcher::WaitIdle(absl::Duration timeout) {
+  absl::MutexLock lock(&mutex_);
+  return mutex_.AwaitWithTimeout(absl::Condition(this, &Dispatcher::Idle), timeout);
+}
+
+int64_t Dispatcher::queued() const {
+  absl::MutexLock lock(&mutex_);
+  return queue_.size();
+}
+
+int64_t Dispatcher::in_flight() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(running_.size());
+}
+
+double Dispatcher::device_seconds() const {
+  absl::MutexLock lock(&mutex_);
+  return device_seconds_;
+}
+
+}  // namespace kiln::fairness

@@ -1,0 +1,115 @@
+#include "server/fairness/dispatcher.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::fairness {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Records what happens to a piece of work.
+struct Journal {
+  std::vector<std::string> submitted;
+  std::vector<int64_t> tickets;
+  std::vector<std::string> failed;
+};
+
+class RecordedWork : public Work {
+ public:
+  RecordedWork(Journal* journal, std::string name, double seconds, absl::Status status = {})
+      : journal_(journal), name_(std::move(name)), seconds_(seconds), status_(std::move(status)) {}
+  double predicted_seconds() const override { return seconds_; }
+  absl::Status Submit(int64_t ticket, absl::Duration waited) override {
+    EXPECT_GE(waited, absl::ZeroDuration());
+    journal_->submitted.push_back(name_);
+    journal_->tickets.push_back(ticket);
+    return status_;
+  }
+  void Fail(const absl::Status& status) override {
+    journal_->failed.push_back(name_ + ":" + std::string(status.message()));
+  }
+
+ private:
+  Journal* journal_;
+  std::string name_;
+  double seconds_;
+  absl::Status status_;
+};
+
+class DispatcherTest : public testing::Test {
+ protected:
+  void Add(FairQueue::FlowId flow, const std::string& name, double seconds, absl::Status status = {}) {
+    dispatcher_.Enqueue(flow, std::make_shared<RecordedWork>(&journal_, name, seconds, status));
+  }
+  Journal journal_;
+  Dispatcher dispatcher_{DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
+};
+
+TEST_F(DispatcherTest, KeepsFewLongListsInFlight) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c"}) Add(flow, name, 1.0);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "b"));
+  EXPECT_EQ(dispatcher_.queued(), 1);
+  dispatcher_.Finished(journal_.tickets[0], 1.0);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "b", "c"));
+}
+
+TEST_F(DispatcherTest, KeepsMoreShortListsInFlight) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c", "d", "e"}) Add(flow, name, 1e-6);
+  EXPECT_EQ(dispatcher_.in_flight(), 4);
+}
+
+TEST_F(DispatcherTest, NewcomerGoesBeforeABacklog) {
+  const auto busy = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c", "d"}) Add(busy, name, 1.0);
+  const auto newcomer = dispatcher_.AddFlow("bob", 1);
+  Add(newcomer, "new", 1.0);
+  dispatcher_.Finished(journal_.tickets[0], 1.0);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "b", "new"));
+}
+
+TEST_F(DispatcherTest, RefusedWorkFailsAndFreesItsPlace) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  Add(flow, "bad", 1.0, absl::InvalidArgumentError("too small"));
+  EXPECT_THAT(journal_.failed, ElementsAre("bad:too small"));
+  EXPECT_EQ(dispatcher_.in_flight(), 0);
+}
+
+TEST_F(DispatcherTest, RemovedFlowFailsWhatWaits) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c"}) Add(flow, name, 1.0);
+  dispatcher_.RemoveFlow(flow);
+  EXPECT_THAT(journal_.failed, ElementsAre("c:the session has ended"));
+  Add(flow, "late", 1.0);
+  EXPECT_THAT(journal_.failed, ElementsAre("c:the session has ended", "late:the session has ended"));
+  dispatcher_.Finished(journal_.tickets[0], 1.0);
+  dispatcher_.Finished(journal_.tickets[1], 1.0);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(DispatcherTest, StopFailsWaitingAndNewWork) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c"}) Add(flow, name, 1.0);
+  dispatcher_.Stop(absl::UnavailableError("stopping"));
+  Add(flow, "late", 1.0);
+  EXPECT_THAT(journal_.failed, ElementsAre("c:stopping", "late:stopping"));
+  EXPECT_FALSE(dispatcher_.WaitIdle(absl::Milliseconds(5)));
+  dispatcher_.Finished(journal_.tickets[0], 0.5);
+  dispatcher_.Finished(journal_.tickets[1], 0.25);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+  EXPECT_DOUBLE_EQ(dispatcher_.device_seconds(), 0.75);
+}
+
+TEST_F(DispatcherTest, UnknownTicketIsIgnored) {
+  dispatcher_.Finished(99, 1.0);
+  EXPECT_THAT(journal_.submitted, IsEmpty());
+}
+
+}  // namespace
+}  // namespace kiln::fairness

@@ -1,0 +1,123 @@
+#include "server/fairness/fair_queue.h"
+
+#include <map>
+
+#include "gtest/gtest.h"
+
+namespace kiln::fairness {
+namespace {
+
+// Serves `seconds` of device time; every flow always has work. Returns what each flow got.
+std::map<FairQueue::FlowId, double> Share(FairQueue& queue,
+                                          const std::map<FairQueue::FlowId, double>& cost,
+                                          double seconds) {
+  std::map<FairQueue::FlowId, double> got;
+  for (const auto& [flow, each] : cost) queue.Push(flow, 0, each);
+  for (double time = 0; time < seconds;) {
+    const auto entry = queue.Pop();
+    got[entry->flow] += entry->cost;
+    time += entry->cost;
+    queue.Push(entry->flow, 0, entry->cost);
+  }
+  return got;
+}
+
+TEST(FairQueue, EmptyGivesNothing) {
+  FairQueue queue;
+  queue.AddFlow("ann", 1);
+  EXPECT_FALSE(queue.Pop().has_value());
+}
+
+TEST(FairQueue, KeepsTheOrderOfOneFlow) {
+  FairQueue queue;
+  const auto flow = queue.AddFlow("ann", 1);
+  for (int i = 0; i < 5; ++i) queue.Push(flow, i, 0.1 * (5 - i));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(queue.Pop()->item, i);
+  EXPECT_EQ(queue.size(), 0);
+}
+
+TEST(FairQueue, EqualUsersShareTimeNotRuns) {
+  FairQueue queue;
+  const auto slow = queue.AddFlow("ann", 1);
+  const auto fast = queue.AddFlow("bob", 1);
+  auto got = Share(queue, {{slow, 0.1}, {fast, 0.001}}, 100);
+  EXPECT_NEAR(got[slow], got[fast], 0.2);
+}
+
+TEST(FairQueue, WeightsCount) {
+  FairQueue queue;
+  const auto heavy = queue.AddFlow("ann", 3);
+  const auto light = queue.AddFlow("bob", 1);
+  auto got = Share(queue, {{heavy, 0.01}, {light, 0.01}}, 100);
+  EXPECT_NEAR(got[heavy] / got[light], 3, 0.01);
+}
+
+TEST(FairQueue, MoreSessionsDoNotGiveAUserMore) {
+  FairQueue queue;
+  const auto ann = queue.AddFlow("ann", 1);
+  const auto bob1 = queue.AddFlow("bob", 1);
+  const auto bob2 = queue.AddFlow("bob", 1);
+  auto got = Share(queue, {{ann, 0.01}, {bob1, 0.01}, {bob2, 0.01}}, 100);
+  EXPECT_NEAR(got[ann], 50, 0.1);
+  EXPECT_NEAR(got[bob1], 25, 0.1);
+  EXPECT_NEAR(got[bob2], 25, 0.1);
+}
+
+TEST(FairQueue, IdlingSavesNothingUp) {
+  FairQueue queue;
+  const auto busy = queue.AddFlow("ann", 1);
+  const auto idle = queue.AddFlow("bob", 1);
+  Share(queue, {{busy, 0.01}}, 10);
+  auto got = Share(queue, {{idle, 0.01}}, 1);
+  EXPECT_NEAR(got[busy], 0.5, 0.03);
+  EXPECT_NEAR(got[idle], 0.5, 0.03);
+}
+
+TEST(FairQueue, MeasuredTimeReplacesThePrediction) {
+  FairQueue queue;
+  const auto liar = queue.AddFlow("ann", 1);
+  const auto honest = queue.AddFlow("bob", 1);
+  std::map<FairQueue::FlowId, double> got;
+  queue.Push(liar, 0, 0.0001);
+  queue.Push(honest, 0, 0.01);
+  for (double time = 0; time < 10;) {
+    const auto entry = queue.Pop();
+    const double actual = 0.01;
+    got[entry->flow] += actual;
+    time += actual;
+    queue.Correct(entry->flow, entry->cost, actual);
+    queue.Push(entry->flow, 0, entry->cost);
+  }
+  EXPECT_NEAR(got[liar], got[honest], 0.02);
+}
+
+TEST(FairQueue, RemovedFlowReturnsItsItems) {
+  FairQueue queue;
+  const auto gone = queue.AddFlow("ann", 1);
+  const auto stays = queue.AddFlow("bob", 1);
+  queue.Push(gone, 1, 1);
+  queue.Push(gone, 2, 1);
+  queue.Push(stays, 3, 1);
+  EXPECT_EQ(queue.RemoveFlow(gone), (std::vector<FairQueue::Item>{1, 2}));
+  queue.Correct(gone, 1, 2);
+  EXPECT_EQ(queue.Pop()->item, 3);
+  EXPECT_FALSE(queue.Pop().has_value());
+  EXPECT_TRUE(queue.RemoveFlow(gone).empty());
+}
+
+TEST(FairQueue, JainIndexOfManyEqualUsers) {
+  FairQueue queue;
+  std::map<FairQueue::FlowId, double> cost;
+  for (int user = 0; user < 8; ++user) {
+    cost[queue.AddFlow("user" + std::to_string(user), 1)] = 0.001 * (1 + user * user);
+  }
+  double sum = 0, squares = 0;
+  for (const auto& [flow, seconds] : Share(queue, cost, 100)) {
+    sum += seconds;
+    squares += seconds * seconds;
+  }
+  EXPECT_GT(sum * sum / (8 * squares), 0.999);
+}
+
+}  // namespace
+}  // namespace kiln::fairness

@@ -1,0 +1,87 @@
+#include "server/log/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace kiln::log {
+namespace {
+
+std::atomic<Level> minimum_level{Level::kInfo};
+
+struct LevelName {
+  Level level;
+  absl::string_view name;
+};
+const LevelName kLevels[] = {{Level::kDebug, "debug"},
+                                 {Level::kInfo, "info"},
+                                 {Level::kWarning, "warning"},
+                                 {Level::kError, "error"}};
+
+absl::string_view Name(Level level) {
+  for (const LevelName& row : kLevels) {
+    if (row.level == level) return row.name;
+  }
+  return "unknown";
+}
+
+bool NeedsQuotes(absl::string_view value) {
+  if (value.empty()) return true;
+  for (const unsigned char c : value) {
+    if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7f) return true;
+  }
+  return false;
+}
+
+void AppendField(std::string* line, absl::string_view key, absl::string_view value) {
+  if (!line->empty()) line->push_back(' ');
+  absl::StrAppend(line, key, "=");
+  if (!NeedsQuotes(value)) {
+    absl::StrAppend(line, value);
+    return;
+  }
+  line->push_back('"');
+  line->append(absl::Utf8SafeCEscape(value));
+  line->push_back('"');
+}
+
+void Write(Level level, absl::string_view event, Fields fields) {
+  if (level < minimum_level.load(std::memory_order_relaxed)) return;
+  const std::string line = Format(absl::Now(), level, event, fields);
+  // A log that cannot be written must not stop the daemon.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+bool ParseLevel(absl::string_view name, Level* level) {
+  for (const LevelName& row : kLevels) {
+    if (row.name != name) continue;
+    *level = row.level;
+    return true;
+  }
+  return false;
+}
+
+void SetLevel(Level level) { minimum_level = level; }
+
+std::string Format(absl::Time time, Level level, absl::string_view event, Fields fields) {
+  std::string line;
+  AppendField(&line, "time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone()));
+  AppendField(&line, "level", Name(level));
+  AppendField(&line, "event", event);
+  for (const Field& field : fields) AppendField(&line, field.first, field.second);
+  line.push_back('\n');
+  return line;
+}
+
+void Debug(absl::string_view event, Fields fields) { Write(Level::kDebug, event, fields); }
+void Info(absl::string_view event, Fields fields) { Write(Level::kInfo, event, fields); }
+void Warning(absl::string_view event, Fields fields) { Write(Level::kWarning, event, fields); }
+void Error(absl::string_view event, Fields fields) { Write(Level::kError, event, fields); }
+
+}  // namespace kiln::log

@@ -1,0 +1,29 @@
+#include "server/log/log.h"
+
+#include "gtest/gtest.h"
+
+namespace kiln::log {
+namespace {
+
+TEST(Log, OneLineWithQuotedValues) {
+  EXPECT_EQ(Format(absl::UnixEpoch(), Level::kInfo, "session_opened",
+                   {{"session", "s3"}, {"client", "ann@laptop train.py"}, {"note", "a\"b\nc"}}),
+            "time=1970-01-01T00:00:00.000Z level=info event=session_opened session=s3 "
+            "client=\"ann@laptop train.py\" note=\"a\\\"b\\nc\"\n");
+}
+
+TEST(Log, EmptyValueIsVisible) {
+  EXPECT_NE(Format(absl::UnixEpoch(), Level::kError, "x", {{"k", ""}}).find("k=\"\""),
+            std::string::npos);
+}
+
+TEST(Log, ParsesLevels) {
+  Level level = Level::kInfo;
+  EXPECT_TRUE(ParseLevel("warning", &level));
+  EXPECT_EQ(level, Level::kWarning);
+  EXPECT_FALSE(ParseLevel("loud", &level));
+  EXPECT_EQ(level, Level::kWarning);
+}
+
+}  // namespace
+}  // namespace kiln::log

@@ -1,0 +1,86 @@
+// What Prometheus sees at /metrics. Names, labels and buckets are in metrics.cc's tables and in README.md of this folder.
+//
+// Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for each device (later ones
+// are counted as "other"). All methods are thread-safe.
+#ifndef KILN_SERVER_METRICS_METRICS_H_
+#define KILN_SERVER_METRICS_METRICS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace kiln::metrics {
+
+inline constexpr int kMaxKernelNames = 200;
+
+// Values that are read when somebody scrapes.
+struct DeviceGauges {
+  std::string device;
+  int64_t memory_used_bytes = 0;
+  int64_t memory_total_bytes = 0;
+  int64_t queued = 0;
+  bool healthy = true;
+};
+struct Gauges {
+  std::vector<DeviceGauges> devices;
+  int64_t sessions = 0;
+  int64_t connections = 0;
+  int64_t programs = 0;
+  int64_t blob_bytes = 0;
+  int64_t cache_bytes = 0;
+  int64_t cache_kernels = 0;
+};
+
+// The metrics of one device. Cheap enough for every run: a counter or histogram each, no look-up.
+class DeviceMetrics {
+ public:
+  virtual ~DeviceMetrics() = default;
+  virtual void RunStarted(absl::Duration waited_in_queue) = 0;
+  // `seconds` on the device.
+  virtual void RunFinished(double seconds) = 0;
+  virtual void RunFailed() = 0;
+  // From sampled runs only.
+  virtual void KernelRan(const std::string& kernel, double seconds) = 0;
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const std::string& version);
+  ~Metrics();
+
+  // Never null; lives as long as this object.
+  DeviceMetrics* ForDevice(const std::string& device);
+
+  void Compiled(double seconds);
+  void CompileFailed();
+  void ProgramCacheLookup(bool hit);
+  void KernelCacheLookup(bool hit);
+  void Received(int64_t bytes);
+  void Sent(int64_t bytes);
+  // A failed call or operation.
+  void Failed(absl::StatusCode code);
+
+  // `gauges` is called at every scrape, from the server's thread.
+  void SetGauges(std::function<Gauges()> gauges);
+
+  // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it cannot be bound.
+  absl::StatusOr<int> Listen(const std::string& address);
+  void StopListening();
+
+  // The text that a scrape gets.
+  std::string Text() const;
+
+ private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace kiln::metrics
+
+#endif  // KILN_SERVER_METRICS_METRICS_H_

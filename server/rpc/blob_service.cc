@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "kiln/v1/blob.grpc.pb.h"
+#include "server/errors/errors.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status.h"
+
+namespace kiln::rpc {
+namespace {
+
+using grpc::CallbackServerContext;
+
+class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
+ public:
+  UploadReader(const Backend& backend, v1::UploadResponse* response) : backend_(backend), response_(response) {
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    const absl::Status status = ok ? Take() : Complete();
+    if (!ok || !status.ok()) return Finish(End(backend_, status));
+    StartRead(&request_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Begin() {
+    if (!request_.has_header()) {
+      return errors::WithReason(absl::InvalidArgumentError("the first message of an upload must carry the header"),
+                                "NO_HEADER");
+    }
+    const v1::UploadHeader& header = request_.header();
+    auto session = FindSession(backend_, header.session_id());
+    if (!session.ok()) return session.status();
+    session_ = std::move(*session);
+    response_->set_blob(header.blob());
+    response_->set_size_bytes(header.size_bytes());
+    auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name, header.blob(),
+                                        header.size_bytes());
+    if (upload.ok()) upload_ = std::move(*upload);
+    return upload.status();
+  }
+
+  absl::Status Take() {
+    if (!upload_) {
+      if (absl::Status status = Begin(); !status.ok()) return status;
+    }
+    session_->Renew();
+    backend_.metrics->Received(static_cast<int64_t>(request_.data().size()));
+    return upload_->Append(request_.data());
+  }
+
+  absl::Status Complete() {
+    if (!upload_) return Begin();
+    if (absl::Status status = upload_->Finish(); !status.ok()) return status;
+    // A session that has ended meanwhile will not free the blob any more.
+    auto session = backend_.registry->Find(session_->identity().id);
+    if (!session.ok()) backend_.blobs->EndSession(session_->identity().number);
+    return session.status();
+  }
+
+  const Backend& backend_;
+  v1::UploadResponse* const response_;
+  v1::UploadRequest request_;
+  std::shared_ptr<sessions::Session> session_;
+  std::unique_ptr<buffers::BlobStore::Upload> upload_;
+};
+
+// Sends a value in chunks. Alive until OnDone, and until the session has answered WhenReadable.
+class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>, public std::enable_shared_from_this<Download> {
+ public:
+  explicit Download(const Backend& backend) : backend_(backend) {}
+
+  static Download* Start(const Backend& backend, const v1::DownloadRequest& request) {
+    auto download = std::make_shared<Download>(backend);
+    download->self_ = download;
+    auto session = FindSession(backend, request.session_id());
+    if (!session.ok()) {
+      download->End(session.status());
+      return download.get();
+    }
+    (*session)->WhenReadable(request.handle(), request.after_sequence(),
+                             [download](absl::StatusOr<runtime::ValuePointer> value) {
+                               // This may be the device's thread: copy elsewhere.
+                               download->backend_.copies->Schedule([download, value = std::move(value)] {
+                                 download->Begin(value);
+                               });
+                             });
+    return download.get();
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) return End(absl::CancelledError("the client went away"));
+    if (sent_ >= value_->bytes()) return End(absl::OkStatus());
+    if (buffers::Pool::IsHostMemory(*value_)) return SendChunk();
+    backend_.copies->Schedule([self = shared_from_this()] { self->SendChunk(); });
+  }
+  void OnCancel() override {
+    // A write under way fails by itself; without one, nothing else would end the call.
+    absl::MutexLock lock(&mutex_);
+    if (writing_ || finished_) return;
+    finished_ = true;
+    Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { self_.reset(); }
+
+ private:
+  void Begin(const absl::StatusOr<runtime::ValuePointer>& value) {
+    if (!value.ok()) return End(value.status());
+    value_ = *value;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (finished_) return;
+      writing_ = true;
+    }
+    SendChunk();
+  }
+
+  void SendChunk() {
+    const int64_t size = std::min(kChunkBytes, value_->bytes() - sent_);
+    response_.set_size_bytes(sent_ == 0 ? static_cast<uint64_t>(value_->bytes()) : 0);
+    std::string* data = response_.mutable_data();
+    data->resize(static_cast<size_t>(size));
+    const absl::Status read = value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data));
+    if (!read.ok()) return End(read);
+    sent_ += size;
+    backend_.metrics->Sent(size);
+    StartWrite(&response_);
+  }
+
+  void End(const absl::Status& status) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (finished_) return;
+      finished_ = true;
+    }
+    Finish(kiln::rpc::End(backend_, status));
+  }
+
+  const Backend& backend_;
+  std::shared_ptr<Download> self_;
+  runtime::ValuePointer value_;
+  int64_t sent_ = 0;
+  v1::DownloadResponse response_;
+  absl::Mutex mutex_;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class BlobService final : public v1::BlobService::CallbackService {
+ public:
+  explicit BlobService(const Backend& backend) : backend_(backend) {}
+
+  grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context, const v1::FindBlobsRequest* request,
+                                      v1::FindBlobsResponse* response) override {
+    auto session = FindSession(backend_, request->session_id());
+    if (session.ok()) {
+      for (std::string& name : backend_.blobs->Hold((*session)->identity().number, (*session)->user().name,
+                                                    {request->blobs().begin(), request->blobs().end()})) {
+        response->add_found(std::move(name));
+      }
+    }
+    return Reply(context, session.status());
+  }
+
+  grpc::ServerReadReactor<v1::UploadRequest>* Upload(CallbackServerContext* context,
+                                                     v1::UploadResponse* response) override {
+    return new UploadReader(backend_, response);
+  }
+
+  grpc::ServerWriteReactor<v1::DownloadResponse>* Download(CallbackServerContext* context,
+                                                           const v1::DownloadRequest* request) override {
+    return rpc::Download::Start(backend_, *request);
+  }
+
+  grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context, const v1::DeleteBlobsRequest* request,
+                                        v1::DeleteBlobsResponse* response) override {
+    auto session = FindSession(backend_, request->session_id());
+    if (session.ok()) {
+      backend_.blobs->Delete((*session)->identity().number, (*session)->user().name,
+                             {request->blobs().begin(), request->blobs().end()});
+    }
+    return Reply(context, session.status());
+  }
+
+ private:
+  grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(End(backend_, status));
+    return reactor;
+  }
+
+  const Backend& backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend) { return std::make_unique<BlobService>(backend); }
+
+}  // namespace kiln::rpc

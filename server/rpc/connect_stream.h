@@ -1,0 +1,65 @@
+// The stream of operations: one gRPC reactor that reads operations into a session and writes its answers.
+#ifndef KILN_SERVER_RPC_CONNECT_STREAM_H_
+#define KILN_SERVER_RPC_CONNECT_STREAM_H_
+
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <memory>
+#include <variant>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "kiln/v1/session.pb.h"
+#include "server/rpc/services.h"
+#include "server/sessions/operation.h"
+#include "server/sessions/session.h"
+
+namespace kiln::rpc {
+
+// gRPC owns it from Start until OnDone, the session while it is attached. At most one read and one write are under way;
+// gRPC's Start… and Finish are called without the lock, each by the one thread that has set reading_, writing_ or finished_.
+class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>, public sessions::Sink {
+ public:
+  static ConnectStream* Start(const Backend& backend);
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  void PushAttached(uint64_t last_sequence) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Push(std::shared_ptr<const sessions::Answer> answer) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReadMore() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Outgoing = std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>;
+
+  explicit ConnectStream(const Backend& backend) : backend_(backend) {}
+
+  absl::Status Handle();
+  absl::Status Attach();
+
+  const Backend& backend_;
+  std::shared_ptr<ConnectStream> self_;
+  v1::ConnectRequest request_;            // of the reading thread
+  v1::ConnectResponse response_;          // of the writing thread
+  std::shared_ptr<sessions::Session> session_;  // set by the first read
+
+  absl::Mutex mutex_;
+  std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
+  bool reading_ ABSL_GUARDED_BY(mutex_) = true;
+  bool restarting_ ABSL_GUARDED_BY(mutex_) = false;  // ReadMore is inside StartRead: the call must not end meanwhile
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // nothing can be written any more
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_CONNECT_STREAM_H_

@@ -1,0 +1,130 @@
+#include <grpcpp/alarm.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "kiln/v1/device.grpc.pb.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status.h"
+
+namespace kiln::rpc {
+namespace {
+
+using grpc::CallbackServerContext;
+
+v1::Device::Health ToProto(runtime::Health health) {
+  switch (health) {
+    case runtime::Health::kHealthy:
+      return v1::Device::HEALTHY;
+    case runtime::Health::kDraining:
+      return v1::Device::DRAINING;
+    case runtime::Health::kFailed:
+      return v1::Device::FAILED;
+  }
+  return v1::Device::HEALTH_UNSPECIFIED;
+}
+
+v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
+  v1::Device proto;
+  const drivers::DeviceInfo& info = device.info();
+  proto.set_name(info.name);
+  proto.set_model(info.model);
+  proto.set_target(info.target.processor.empty() ? info.target.architecture
+                                                 : info.target.architecture + "/" + info.target.processor);
+  proto.set_memory_total_bytes(static_cast<uint64_t>(device.pool()->total_bytes()));
+  proto.set_memory_used_bytes(static_cast<uint64_t>(device.pool()->used_bytes()));
+  proto.set_compute_units(static_cast<uint32_t>(info.target.compute_units));
+  proto.set_health(ToProto(device.health()));
+  proto.set_health_message(device.health_message());
+  proto.set_queue_length(static_cast<uint32_t>(device.dispatcher().queued()));
+  proto.set_utilization(device.Utilization(now));
+  return proto;
+}
+
+// Looks at the devices every interval and sends those that have changed.
+class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
+ public:
+  DeviceWatch(const Backend& backend, absl::Duration interval) : backend_(backend), interval_(interval) { Look(); }
+
+  void OnWriteDone(bool ok) override { ok ? Wait() : End(); }
+  void OnCancel() override {
+    absl::MutexLock lock(&mutex_);
+    cancelled_ = true;
+    if (alarm_) alarm_->Cancel();
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Look() {
+    response_.Clear();
+    for (runtime::ManagedDevice* device : backend_.devices) {
+      v1::Device now = Describe(*device, backend_.now());
+      std::string& sent = sent_[now.name()];
+      std::string bytes = now.SerializeAsString();
+      if (bytes == sent) continue;
+      sent = std::move(bytes);
+      *response_.add_devices() = std::move(now);
+    }
+    response_.devices().empty() ? Wait() : StartWrite(&response_);
+  }
+  void Wait() {
+    absl::MutexLock lock(&mutex_);
+    if (!cancelled_) {
+      alarm_ = std::make_unique<grpc::Alarm>();
+      alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { Wake(); });
+      return;
+    }
+    Finish(grpc::Status::CANCELLED);
+  }
+  void Wake() {
+    bool cancelled;
+    {
+      absl::MutexLock lock(&mutex_);
+      cancelled = cancelled_;
+    }
+    cancelled ? End() : Look();
+  }
+  void End() { Finish(grpc::Status::CANCELLED); }
+
+  const Backend& backend_;
+  const absl::Duration interval_;
+  v1::WatchDevicesResponse response_;
+  std::map<std::string, std::string> sent_;
+  absl::Mutex mutex_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
+};
+
+class DeviceService final : public v1::DeviceService::CallbackService {
+ public:
+  explicit DeviceService(const Backend& backend) : backend_(backend) {}
+
+  grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context, const v1::ListDevicesRequest* request,
+                                        v1::ListDevicesResponse* response) override {
+    for (runtime::ManagedDevice* device : backend_.devices) *response->add_devices() = Describe(*device, backend_.now());
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(CallbackServerContext* context,
+                                                                   const v1::WatchDevicesRequest* request) override {
+    return new DeviceWatch(backend_, std::clamp(absl::Milliseconds(request->min_interval_ms()), absl::Milliseconds(100),
+                                                absl::Seconds(10)));
+  }
+
+ private:
+  const Backend& backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeDeviceService(const Backend& backend) {
+  return std::make_unique<DeviceService>(backend);
+}
+
+}  // namespace kiln::rpc

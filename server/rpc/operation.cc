@@ -1,0 +1,68 @@
+#include "server/rpc/operation.h"
+
+#include <utility>
+
+#include "server/rpc/graph_source.h"
+
+namespace kiln::rpc {
+namespace {
+
+sessions::Operation FromDefine(v1::DefineProgram& message) {
+  sessions::DefineProgram operation;
+  operation.program = message.program();
+  operation.name = message.name();
+  operation.graph = MakeGraphSource(std::move(*message.mutable_graph()));
+  return operation;
+}
+
+sessions::Operation FromRun(const v1::Run& message) {
+  sessions::RunProgram operation;
+  operation.program = message.program();
+  operation.inputs.assign(message.inputs().begin(), message.inputs().end());
+  operation.outputs.assign(message.outputs().begin(), message.outputs().end());
+  operation.bindings.insert(message.bindings().begin(), message.bindings().end());
+  operation.report_time = message.report_time();
+  return operation;
+}
+
+sessions::Operation FromWrite(v1::Write& message) {
+  sessions::Write operation;
+  operation.handle = message.handle();
+  // An unknown number becomes kInvalid, which the session refuses.
+  const int dtype = message.dtype();
+  operation.type.dtype = dtype > 0 && dtype < ir::kNumDTypes ? static_cast<ir::DType>(dtype) : ir::DType::kInvalid;
+  operation.type.shape.assign(message.shape().begin(), message.shape().end());
+  if (message.has_blob()) {
+    operation.blob = message.blob();
+  } else {
+    operation.data = std::move(*message.mutable_data());
+  }
+  return operation;
+}
+
+}  // namespace
+
+sessions::Operation ToOperation(v1::ConnectRequest& request) {
+  switch (request.operation_case()) {
+    case v1::ConnectRequest::kDefineProgram:
+      return FromDefine(*request.mutable_define_program());
+    case v1::ConnectRequest::kRun:
+      return FromRun(request.run());
+    case v1::ConnectRequest::kWrite:
+      return FromWrite(*request.mutable_write());
+    case v1::ConnectRequest::kRead:
+      return sessions::Read{request.read().handle()};
+    case v1::ConnectRequest::kRelease:
+      return sessions::Release{{request.release().handles().begin(), request.release().handles().end()}};
+    case v1::ConnectRequest::kReleaseProgram:
+      return sessions::ReleaseProgram{request.release_program().program()};
+    case v1::ConnectRequest::kBarrier:
+      return sessions::Barrier{};
+    case v1::ConnectRequest::kAttach:
+    case v1::ConnectRequest::OPERATION_NOT_SET:
+      break;
+  }
+  return sessions::UnknownOperation{};
+}
+
+}  // namespace kiln::rpc

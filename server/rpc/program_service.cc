@@ -1,0 +1,164 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kiln/v1/program.grpc.pb.h"
+#include "server/errors/errors.h"
+#include "server/rpc/graph_source.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status.h"
+#include "server/runtime/explain.h"
+
+namespace kiln::rpc {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
+  const runtime::Program::Description& description = program->description();
+  const compiler::CompiledProgram& compiled = program->compiled();
+  proto->set_digest(description.digest);
+  proto->set_name(description.name);
+  proto->set_device(program->device().name());
+  *proto->mutable_compiled() = ToProto(description.compiled);
+  proto->set_compile_seconds(description.compile_seconds);
+  proto->set_kernels(static_cast<uint32_t>(compiled.calls.size()));
+  proto->set_distinct_kernels(static_cast<uint32_t>(compiled.kernels.size()));
+  proto->set_kernels_from_cache(static_cast<uint32_t>(runtime::KernelsFromCache(compiled)));
+  proto->set_runs(static_cast<uint64_t>(program->runs()));
+  proto->set_device_seconds(program->device_seconds());
+  proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
+  proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
+  uint32_t sessions = 0;
+  for (const auto& session : backend.registry->List()) sessions += session->Uses(*program) ? 1 : 0;
+  proto->set_sessions(sessions);
+}
+
+void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, v1::Kernel* proto) {
+  proto->set_name(kernel.image.name);
+  proto->set_digest(kernel.digest);
+  proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
+  proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
+  proto->set_samples(static_cast<uint64_t>(times.samples));
+  if (times.samples > 0) proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
+  proto->set_seconds_min(times.least_seconds);
+  proto->set_launches(static_cast<uint32_t>(times.launches));
+  proto->set_from_cache(kernel.from_cache);
+  proto->set_compile_seconds(kernel.compile_seconds);
+}
+
+absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& request,
+                     v1::ExplainProgramResponse* response) {
+  auto program = backend.programs->Find(request.digest());
+  if (!program.ok()) return program.status();
+  const compiler::CompiledProgram& compiled = (*program)->compiled();
+  Fill(backend, *program, response->mutable_program());
+  response->set_graph(compiled.graph_text);
+  response->set_partition(compiled.partition_text);
+  response->set_queue(runtime::QueueText(compiled));
+  for (const compiler::PassTime& pass : compiled.passes) {
+    v1::PassTime* proto = response->add_passes();
+    proto->set_pass(pass.pass);
+    proto->set_seconds(pass.seconds);
+  }
+  const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
+  for (size_t i = 0; i < compiled.kernels.size(); ++i) {
+    const compiler::CompiledKernel& kernel = compiled.kernels[i];
+    v1::Kernel* proto = response->add_kernels();
+    Fill(kernel, times[i], proto);
+    proto->set_ir(kernel.ir);
+    proto->set_schedule(kernel.schedule);
+    proto->set_source(kernel.source);
+    if (!request.with_assembly()) continue;
+    auto assembly = kernel.assembly.empty() ? backend.disassemble(kernel.image, (*program)->device().info().target)
+                                            : absl::StatusOr<std::string>(kernel.assembly);
+    if (!assembly.ok()) return assembly.status();
+    proto->set_assembly(*assembly);
+  }
+  return absl::OkStatus();
+}
+
+class ProgramService final : public v1::ProgramService::CallbackService {
+ public:
+  explicit ProgramService(const Backend& backend) : backend_(backend) {}
+
+  ServerUnaryReactor* ListPrograms(CallbackServerContext* context, const v1::ListProgramsRequest* request,
+                                   v1::ListProgramsResponse* response) override {
+    for (const auto& program : backend_.programs->List()) Fill(backend_, program, response->add_programs());
+    return Reply(context, absl::OkStatus());
+  }
+
+  ServerUnaryReactor* CompileProgram(CallbackServerContext* context, const v1::CompileProgramRequest* request,
+                                     v1::CompileProgramResponse* response) override {
+    auto session = FindSession(backend_, request->session_id());
+    if (!session.ok()) return Reply(context, session.status());
+    auto source = MakeGraphSource(request->graph());
+    if (!source.ok()) return Reply(context, source.status());
+    const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
+    absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
+    if (status.ok()) status = (*session)->device().CheckUsable(true);
+    if (!status.ok()) return Reply(context, status);
+    auto future = backend_.programs->Get(*source, bindings, (*session)->device(), request->name());
+    ServerUnaryReactor* reactor = context->DefaultReactor();
+    const auto ended = [this, reactor, future, response] {
+      if (future->result().ok()) Fill(backend_, *future->result(), response->mutable_program());
+      reactor->Finish(End(backend_, future->result().status()));
+    };
+    if (!future->AddWaiter(ended)) ended();
+    return reactor;
+  }
+
+  ServerUnaryReactor* ExplainProgram(CallbackServerContext* context, const v1::ExplainProgramRequest* request,
+                                     v1::ExplainProgramResponse* response) override {
+    return Reply(context, Explain(backend_, *request, response));
+  }
+
+  ServerUnaryReactor* ListKernels(CallbackServerContext* context, const v1::ListKernelsRequest* request,
+                                  v1::ListKernelsResponse* response) override {
+    std::vector<std::shared_ptr<runtime::Program>> programs;
+    if (request->program_digest().empty()) {
+      programs = backend_.programs->List();
+    } else {
+      auto program = backend_.programs->Find(request->program_digest());
+      if (!program.ok()) return Reply(context, program.status());
+      programs.push_back(*program);
+    }
+    for (const auto& program : programs) {
+      const auto times = program->kernel_times();
+      for (size_t i = 0; i < times.size(); ++i) {
+        Fill(program->compiled().kernels[i], times[i], response->add_kernels());
+      }
+    }
+    return Reply(context, absl::OkStatus());
+  }
+
+  grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(CallbackServerContext* context,
+                                                                 const v1::TuneProgramRequest* request) override {
+    class Refusal : public grpc::ServerWriteReactor<v1::TuneProgramResponse> {
+     public:
+      explicit Refusal(const grpc::Status& status) { Finish(status); }
+      void OnDone() override { delete this; }
+    };
+    return new Refusal(End(backend_, errors::WithReason(absl::UnimplementedError(
+                                                            "this daemon does not search schedules; programs run with the "
+                                                            "schedules the compiler chooses"),
+                                                        "NO_TUNING")));
+  }
+
+ private:
+  ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
+    ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(End(backend_, status));
+    return reactor;
+  }
+
+  const Backend& backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeProgramService(const Backend& backend) {
+  return std::make_unique<ProgramService>(backend);
+}
+
+}  // namespace kiln::rpc

@@ -1,0 +1,99 @@
+#include "server/rpc/server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "server/rpc/unix_socket.h"
+
+namespace kiln::rpc {
+namespace {
+
+// A client that vanished without a word (a laptop put to sleep) is noticed by these pings, and its lease starts to run.
+constexpr int kPingAfterMilliseconds = 20'000;
+constexpr int kPingTimeoutMilliseconds = 10'000;
+
+void SetUpOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  });
+}
+
+void Configure(grpc::ServerBuilder& builder) {
+  builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
+  builder.SetMaxSendMessageSize(-1);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+std::string WithPort(const std::string& address, int port) {
+  if (absl::StartsWith(address, "unix:")) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+struct Server::Implementation {
+  std::vector<std::unique_ptr<SocketClaim>> claims;
+  std::vector<std::unique_ptr<grpc::Service>> services;
+  std::vector<std::string> listening;
+  std::unique_ptr<grpc::Server> server;  // last: it uses the rest
+};
+
+Server::Server(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Server::~Server() { Stop(absl::UnixEpoch()); }
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend, const std::vector<std::string>& addresses) {
+  SetUpOnce();
+  auto implementation = std::make_unique<Implementation>();
+  grpc::ServerBuilder builder;
+  Configure(builder);
+  std::vector<int> ports(addresses.size());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    absl::string_view path = addresses[i];
+    if (absl::ConsumePrefix(&path, "unix:")) {
+      auto claim = SocketClaim::Take(std::string(path));
+      if (!claim.ok()) return claim.status();
+      implementation->claims.push_back(std::move(*claim));
+    }
+    builder.AddListeningPort(addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
+  }
+  for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService, MakeProgramService, MakeAdminService}) {
+    implementation->services.push_back(make(backend));
+    builder.RegisterService(implementation->services.back().get());
+  }
+  implementation->server = builder.BuildAndStart();
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (implementation->server && ports[i] != 0) {
+      implementation->listening.push_back(WithPort(addresses[i], ports[i]));
+      continue;
+    }
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(addresses, ", "),
+                                               ": is another kilnd running, or a port in use?"));
+  }
+  return std::unique_ptr<Server>(new Server(std::move(implementation)));
+}
+
+const std::vector<std::string>& Server::listening() const { return implementation_->listening; }
+
+void Server::SetServing(const std::string& name, bool serving) {
+  implementation_->server->GetHealthCheckService()->SetServingStatus(name, serving);
+}
+
+void Server::Stop(absl::Time deadline) {
+  if (implementation_->server) implementation_->server->Shutdown(absl::ToChronoTime(deadline));
+}
+
+}  // namespace kiln::rpc

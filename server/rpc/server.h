@@ -1,0 +1,37 @@
+// The gRPC server: addresses, services, health and reflection.
+#ifndef KILN_SERVER_RPC_SERVER_H_
+#define KILN_SERVER_RPC_SERVER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/rpc/services.h"
+
+namespace kiln::rpc {
+
+class Server {
+ public:
+  // `addresses`: "unix:PATH" or "host:port"; port 0 picks a free one. `backend` outlives the server. ALREADY_EXISTS or
+  // UNAVAILABLE name an address that cannot be had.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Backend& backend, const std::vector<std::string>& addresses);
+  ~Server();
+
+  // The addresses with the ports that were picked.
+  const std::vector<std::string>& listening() const;
+  // grpc.health.v1: "" is the daemon, other names are devices.
+  void SetServing(const std::string& name, bool serving);
+  // Takes no more calls; ends those that are left at the deadline.
+  void Stop(absl::Time deadline);
+
+ private:
+  struct Implementation;
+  explicit Server(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_SERVER_H_

@@ -1,0 +1,62 @@
+// What the RPC services translate to, and how they are made. Everything outlives them.
+#ifndef KILN_SERVER_RPC_SERVICES_H_
+#define KILN_SERVER_RPC_SERVICES_H_
+
+#include <grpcpp/impl/service_type.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/buffers/blob_store.h"
+#include "server/cache/kernel_cache.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/program_cache.h"
+#include "server/sessions/registry.h"
+
+namespace kiln::rpc {
+
+// Largest message taken, and the chunk used in both directions.
+inline constexpr int64_t kMaxMessageBytes = 64 << 20;
+inline constexpr int64_t kChunkBytes = 1 << 20;
+
+struct Backend {
+  sessions::Registry* registry = nullptr;
+  runtime::ProgramCache* programs = nullptr;
+  buffers::BlobStore* blobs = nullptr;
+  cache::KernelCache* kernel_cache = nullptr;
+  metrics::Metrics* metrics = nullptr;
+  runtime::ThreadPool* copies = nullptr;
+  std::vector<runtime::ManagedDevice*> devices;
+  std::function<absl::Time()> now;
+  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)> disassemble;
+  std::string version;
+  uint32_t op_set_version = 1;
+  absl::Time started;
+  std::function<std::vector<std::string>()> listening;
+};
+
+// The only user there is as long as nobody logs in.
+inline constexpr char kLocalUser[] = "local";
+
+std::unique_ptr<grpc::Service> MakeDeviceService(const Backend& backend);
+std::unique_ptr<grpc::Service> MakeSessionService(const Backend& backend);
+std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend);
+std::unique_ptr<grpc::Service> MakeProgramService(const Backend& backend);
+std::unique_ptr<grpc::Service> MakeAdminService(const Backend& backend);
+
+// The call's end: counts a failure.
+grpc::Status End(const Backend& backend, const absl::Status& status);
+
+// The session of a call, whose lease is renewed by it.
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend, const std::string& id);
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_SERVICES_H_

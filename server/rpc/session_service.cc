@@ -1,0 +1,103 @@
+#include <utility>
+
+#include "kiln/v1/session.grpc.pb.h"
+#include "server/rpc/connect_stream.h"
+#include "server/rpc/services.h"
+#include "server/rpc/status.h"
+
+namespace kiln::rpc {
+namespace {
+
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+
+sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
+  sessions::ClientInfo client;
+  client.name = proto.name().substr(0, 100);
+  client.version = proto.version().substr(0, 100);
+  client.description = proto.description().substr(0, 200);
+  client.op_set_version = proto.op_set_version();
+  return client;
+}
+
+void Fill(const sessions::Session& session, v1::Session* proto) {
+  const sessions::Session::Identity& identity = session.identity();
+  const sessions::Session::Snapshot now = session.GetSnapshot();
+  proto->set_name(identity.name);
+  proto->set_user(session.user().name);
+  proto->mutable_client()->set_name(identity.client.name);
+  proto->mutable_client()->set_version(identity.client.version);
+  proto->mutable_client()->set_description(identity.client.description);
+  proto->mutable_client()->set_op_set_version(identity.client.op_set_version);
+  proto->set_device(session.device().name());
+  *proto->mutable_opened() = ToProto(identity.opened);
+  *proto->mutable_expires() = ToProto(now.expires);
+  proto->set_connected(now.connected);
+  proto->set_memory_bytes(static_cast<uint64_t>(now.memory_bytes));
+  proto->set_buffers(static_cast<uint64_t>(now.buffers));
+  proto->set_programs(static_cast<uint64_t>(now.programs));
+  proto->set_runs(static_cast<uint64_t>(now.runs));
+  proto->set_device_seconds(now.device_seconds);
+}
+
+class SessionService final : public v1::SessionService::CallbackService {
+ public:
+  explicit SessionService(const Backend& backend) : backend_(backend) {}
+
+  ServerUnaryReactor* OpenSession(CallbackServerContext* context, const v1::OpenSessionRequest* request,
+                                  v1::OpenSessionResponse* response) override {
+    auto session = backend_.registry->Open(kLocalUser, FromProto(request->client()),
+                                           absl::Seconds(request->lease_seconds()), request->device());
+    if (session.ok()) {
+      const sessions::Session::Identity& identity = (*session)->identity();
+      response->set_session_id(identity.id);
+      response->set_name(identity.name);
+      response->set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(identity.lease)));
+      response->set_device((*session)->device().name());
+      response->set_daemon_version(backend_.version);
+      response->set_op_set_version(backend_.op_set_version);
+      response->set_max_message_bytes(kMaxMessageBytes);
+      response->set_chunk_bytes(kChunkBytes);
+    }
+    return Reply(context, session.status());
+  }
+
+  ServerUnaryReactor* RenewSession(CallbackServerContext* context, const v1::RenewSessionRequest* request,
+                                   v1::RenewSessionResponse* response) override {
+    auto session = FindSession(backend_, request->session_id());
+    if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
+    return Reply(context, session.status());
+  }
+
+  ServerUnaryReactor* CloseSession(CallbackServerContext* context, const v1::CloseSessionRequest* request,
+                                   v1::CloseSessionResponse* response) override {
+    return Reply(context, backend_.registry->Close(request->session_id()));
+  }
+
+  ServerUnaryReactor* ListSessions(CallbackServerContext* context, const v1::ListSessionsRequest* request,
+                                   v1::ListSessionsResponse* response) override {
+    for (const auto& session : backend_.registry->List()) Fill(*session, response->add_sessions());
+    return Reply(context, absl::OkStatus());
+  }
+
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(CallbackServerContext* context) override {
+    return ConnectStream::Start(backend_);
+  }
+
+ private:
+  ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
+    ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(End(backend_, status));
+    return reactor;
+  }
+
+  const Backend& backend_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeSessionService(const Backend& backend) {
+  return std::make_unique<SessionService>(backend);
+}
+
+}  // namespace kiln::rpc

@@ -1,0 +1,23 @@
+// Errors on the wire: canonical code, message, and an ErrorInfo with the reason and details of server/errors.
+#ifndef KILN_SERVER_RPC_STATUS_H_
+#define KILN_SERVER_RPC_STATUS_H_
+
+#include <grpcpp/support/status.h>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "google/protobuf/timestamp.pb.h"
+#include "kiln/v1/error.pb.h"
+
+namespace kiln::rpc {
+
+// For Result.error. `status` is not OK.
+v1::Status ToProto(const absl::Status& status);
+// For a call's end; the details travel as grpc-status-details-bin. OK gives OK.
+grpc::Status ToGrpc(const absl::Status& status);
+
+google::protobuf::Timestamp ToProto(absl::Time time);
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_STATUS_H_

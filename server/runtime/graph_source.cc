@@ -1,0 +1,40 @@
+#include "server/runtime/graph_source.h"
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::runtime {
+namespace {
+absl::Status BadBinding(const std::string& variable, const std::string& what) {
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("variable \"", absl::Utf8SafeCEscape(variable), "\" ", what)), "BAD_BINDING",
+      {{"variable", variable}});
+}
+}  // namespace
+
+absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings) {
+  for (const Variable& variable : variables) {
+    const auto bound = bindings.find(variable.name);
+    if (bound == bindings.end()) return BadBinding(variable.name, "is not bound by this run");
+    if (bound->second < variable.min || bound->second > variable.max) {
+      return BadBinding(variable.name, absl::StrCat("is bound to ", bound->second, ", which is not in [", variable.min,
+                                                    ", ", variable.max, "]"));
+    }
+  }
+  if (bindings.size() == variables.size()) return absl::OkStatus();
+  for (const auto& [name, value] : bindings) {
+    bool known = false;
+    for (const Variable& variable : variables) known = known || variable.name == name;
+    if (!known) return BadBinding(name, "is bound, but the graph has no such variable");
+  }
+  return absl::OkStatus();
+}
+
+Bindings SmallestBindings(const std::vector<Variable>& variables) {
+  Bindings bindings;
+  for (const Variable& variable : variables) bindings[variable.name] = variable.min;
+  return bindings;
+}
+
+}  // namespace kiln::runtime

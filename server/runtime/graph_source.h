@@ -1,0 +1,42 @@
+// What a client defined, before the compiler has seen it. Keeps the wire's messages out of the runtime: rpc/ implements it.
+#ifndef KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
+#define KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+
+namespace kiln::runtime {
+
+// Values of a graph's variables, by name.
+using Bindings = std::map<std::string, int64_t>;
+
+struct Variable {
+  std::string name;
+  int64_t min = 0;  // inclusive
+  int64_t max = 0;
+};
+
+// Immutable and thread-safe.
+class GraphSource {
+ public:
+  virtual ~GraphSource() = default;
+  // Equal keys mean equal graphs, whatever they are called. Hexadecimal.
+  virtual const std::string& key() const = 0;
+  virtual const std::vector<Variable>& variables() const = 0;
+  // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node.
+  virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings) const = 0;
+};
+
+// OK if `bindings` name exactly the variables, each within its bounds.
+absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
+// Every variable at its smallest value: enough to check a graph before its first run.
+Bindings SmallestBindings(const std::vector<Variable>& variables);
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_

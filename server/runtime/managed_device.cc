@@ -1,0 +1,90 @@
+#include "server/runtime/managed_device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+#include "server/log/log.h"
+
+namespace kiln::runtime {
+
+ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
+                             metrics::DeviceMetrics* metrics)
+    : device_(std::move(device)),
+      pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
+      metrics_(metrics) {}
+
+ManagedDevice::~ManagedDevice() {
+  // A failed device answers with its error, and nothing more can be done.
+  device_->Synchronize().IgnoreError();
+}
+
+absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  if (arena_ && arena_->buffer()->bytes() >= bytes) return arena_;
+  // The smaller one goes first: both together might not fit.
+  arena_.reset();
+  auto buffer = pool_->AllocateBytes(bytes);
+  if (!buffer.ok()) return buffer.status();
+  arena_ = std::make_shared<Arena>(pool_, std::move(*buffer));
+  return arena_;
+}
+
+Health ManagedDevice::health() const {
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) return Health::kFailed;
+  return draining_ ? Health::kDraining : Health::kHealthy;
+}
+
+std::string ManagedDevice::health_message() const {
+  absl::MutexLock lock(&mutex_);
+  return std::string(failure_.message());
+}
+
+absl::Status ManagedDevice::CheckUsable(bool new_work) const {
+  absl::MutexLock lock(&mutex_);
+  if (!failure_.ok()) return failure_;
+  if (!draining_ || !new_work) return absl::OkStatus();
+  return errors::WithReason(
+      absl::UnavailableError(absl::StrCat("device ", name(), " is draining and takes no new sessions and programs")),
+      "DRAINING", {{"device", name()}});
+}
+
+void ManagedDevice::SetDraining(bool draining) {
+  {
+    absl::MutexLock lock(&mutex_);
+    draining_ = draining;
+  }
+  if (observer_) observer_(*this);
+}
+
+absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
+  const absl::Status health = device_->Health();
+  if (health.ok()) return error;
+  const absl::Status failure = errors::WithReason(
+      absl::UnavailableError(absl::StrCat("device ", name(), " has failed: ", health.message(),
+                                          "; restart kilnd or use another device")),
+      "DEVICE_FAILED", {{"device", name()}});
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+    failure_ = failure;
+  }
+  log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});
+  if (observer_) observer_(*this);
+  return failure;
+}
+
+double ManagedDevice::Utilization(absl::Time now) {
+  const double seconds = dispatcher_.device_seconds();
+  absl::MutexLock lock(&mutex_);
+  const double passed = absl::ToDoubleSeconds(now - utilization_since_);
+  if (passed < 1) return utilization_;
+  utilization_ = std::clamp((seconds - seconds_then_) / passed, 0.0, 1.0);
+  utilization_since_ = now;
+  seconds_then_ = seconds;
+  return utilization_;
+}
+
+}  // namespace kiln::runtime

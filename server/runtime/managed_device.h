@@ -1,0 +1,91 @@
+// A device with everything the daemon adds to it: its memory's pool, its queue, its health, and room for intermediate results.
+#ifndef KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
+#define KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "drivers/interface/device.h"
+#include "server/buffers/pool.h"
+#include "server/fairness/dispatcher.h"
+#include "server/metrics/metrics.h"
+
+namespace kiln::runtime {
+
+enum class Health { kHealthy, kDraining, kFailed };
+
+// Memory for intermediate results. Shared by the runs in flight that use it.
+class Arena {
+ public:
+  Arena(std::shared_ptr<buffers::Pool> pool, std::unique_ptr<drivers::Buffer> buffer)
+      : pool_(std::move(pool)), buffer_(std::move(buffer)) {}
+  ~Arena() { pool_->Free(std::move(buffer_)); }
+  drivers::Buffer* buffer() const { return buffer_.get(); }
+
+ private:
+  const std::shared_ptr<buffers::Pool> pool_;
+  std::unique_ptr<drivers::Buffer> buffer_;
+};
+
+// Thread-safe.
+class ManagedDevice {
+ public:
+  // Called, without locks held, after the health has changed.
+  using HealthObserver = std::function<void(const ManagedDevice&)>;
+
+  // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
+  ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit, metrics::DeviceMetrics* metrics);
+  // Waits until the device has ended everything.
+  ~ManagedDevice();
+
+  const std::string& name() const { return device_->info().name; }
+  drivers::Device& device() { return *device_; }
+  const drivers::DeviceInfo& info() const { return device_->info(); }
+  const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
+  fairness::Dispatcher& dispatcher() { return dispatcher_; }
+  const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
+  metrics::DeviceMetrics& metrics() { return *metrics_; }
+
+  // At least `bytes` for intermediate results. All runs on the device share one arena, since a device's lists run one after
+  // another; it grows to what the largest program needs.
+  absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why it failed; empty otherwise.
+  std::string health_message() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining.
+  absl::Status CheckUsable(bool new_work) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A list ended with `error`. Asks the device how it is; if it is lost, everything on it fails from here on with the
+  // UNAVAILABLE that is returned. Otherwise returns `error`.
+  absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetHealthObserver(HealthObserver observer) { observer_ = std::move(observer); }
+
+  // Share of the time between the last two calls, at least a second apart, in which programs ran: 0 to 1.
+  double Utilization(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const std::unique_ptr<drivers::Device> device_;
+  const std::shared_ptr<buffers::Pool> pool_;
+  metrics::DeviceMetrics* const metrics_;
+  fairness::Dispatcher dispatcher_;
+  HealthObserver observer_;
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<Arena> arena_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  absl::Time utilization_since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  double seconds_then_ ABSL_GUARDED_BY(mutex_) = 0;
+  double utilization_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_

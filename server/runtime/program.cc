@@ -1,0 +1,137 @@
+#include "server/runtime/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace kiln::runtime {
+namespace {
+
+// Guesses for a program that has not run yet; only the order in the queue depends on them, until the first run.
+constexpr double kGuessedFlopsPerSecond = 5e10;
+constexpr double kGuessedBytesPerSecond = 1e10;
+constexpr double kGuessedSecondsPerKernel = 1e-6;
+constexpr double kNewWeight = 0.125;  // of a measurement in the moving average
+
+constexpr int64_t kSampleEvery = 64;
+constexpr int64_t kSampleGapNanoseconds = 100'000'000;
+std::atomic<int64_t> next_sample_nanoseconds{0};
+
+TensorTypePointer TypeOf(ir::DType dtype, const ir::Shape& shape) {
+  return std::make_shared<const buffers::TensorType>(buffers::TensorType{dtype, shape});
+}
+
+double GuessSeconds(const compiler::CompiledProgram& compiled) {
+  double seconds = 0;
+  for (const compiler::KernelCall& call : compiled.calls) {
+    const drivers::KernelImage& image = compiled.kernels[call.kernel].image;
+    seconds += std::max(static_cast<double>(image.flops) / kGuessedFlopsPerSecond,
+                        static_cast<double>(image.bytes) / kGuessedBytesPerSecond) +
+               kGuessedSecondsPerKernel;
+  }
+  return seconds + kGuessedSecondsPerKernel;
+}
+
+drivers::SlotRange RangeOf(const compiler::Argument& argument) {
+  return {argument.slot, argument.offset, argument.bytes};
+}
+
+}  // namespace
+
+Signature Signature::Of(const graph::Graph& graph) {
+  Signature signature;
+  for (const graph::Input& input : graph.inputs) signature.inputs.push_back(TypeOf(input.dtype, input.shape));
+  for (const ir::Node* output : graph.outputs) signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
+  for (const graph::Update& update : graph.updates) {
+    signature.updates.push_back(signature.inputs[update.input]);
+    signature.updated_inputs.push_back(update.input);
+  }
+  return signature;
+}
+
+int64_t Signature::result_bytes() const {
+  int64_t bytes = 0;
+  for (const TensorTypePointer& type : outputs) bytes += type->bytes();
+  for (const TensorTypePointer& type : updates) bytes += type->bytes();
+  return bytes;
+}
+
+Program::Program(ManagedDevice& device, Description description, Signature signature,
+                 compiler::CompiledProgram compiled)
+    : device_(device),
+      description_(std::move(description)),
+      signature_(std::move(signature)),
+      compiled_(std::move(compiled)),
+      predicted_(GuessSeconds(compiled_)),
+      times_(compiled_.kernels.size()) {
+  for (const compiler::Slot& slot : compiled_.slots) {
+    if (slot.kind == compiler::Slot::Kind::kArena) arena_bytes_ = slot.bytes;
+  }
+  for (const compiler::KernelCall& call : compiled_.calls) ++times_[call.kernel].launches;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device, Description description,
+                                                       Signature signature, compiler::CompiledProgram compiled) {
+  std::shared_ptr<Program> program(
+      new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  for (const compiler::CompiledKernel& kernel : program->compiled_.kernels) {
+    auto loaded = device.device().LoadKernel(kernel.image);
+    if (!loaded.ok()) return loaded.status();
+    program->kernels_.push_back(std::move(*loaded));
+  }
+  drivers::CommandList list;
+  list.num_slots = static_cast<int>(program->compiled_.slots.size());
+  for (const compiler::KernelCall& call : program->compiled_.calls) {
+    drivers::LaunchCommand launch{program->kernels_[call.kernel].get(), {}};
+    for (const compiler::Argument& argument : call.arguments) launch.arguments.push_back(RangeOf(argument));
+    list.commands.emplace_back(std::move(launch));
+  }
+  for (const compiler::CompiledProgram::Copy& copy : program->compiled_.copies) {
+    list.commands.emplace_back(drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
+  }
+  auto prepared = device.device().Prepare(std::move(list));
+  if (!prepared.ok()) return prepared.status();
+  program->list_ = std::move(*prepared);
+  return program;
+}
+
+bool Program::TakeSample() {
+  const int64_t run = started_.fetch_add(1, std::memory_order_relaxed);
+  if (run == 0) return true;
+  if (run % kSampleEvery != 0) return false;
+  const int64_t now = absl::GetCurrentTimeNanos();
+  int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
+  return now >= next &&
+         next_sample_nanoseconds.compare_exchange_strong(next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
+}
+
+void Program::Record(double seconds, const std::vector<double>& command_seconds) {
+  const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
+  const double before = predicted_.load(std::memory_order_relaxed);
+  predicted_.store(first ? seconds : before + kNewWeight * (seconds - before), std::memory_order_relaxed);
+  absl::MutexLock lock(&mutex_);
+  device_seconds_ += seconds;
+  const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
+  for (size_t i = 0; i < timed; ++i) {
+    KernelTimes& times = times_[compiled_.calls[i].kernel];
+    times.least_seconds = times.samples == 0 ? command_seconds[i] : std::min(times.least_seconds, command_seconds[i]);
+    times.total_seconds += command_seconds[i];
+    ++times.samples;
+  }
+}
+
+double Program::device_seconds() const {
+  absl::MutexLock lock(&mutex_);
+  return device_seconds_;
+}
+
+std::vector<KernelTimes> Program::kernel_times() const {
+  absl::MutexLock lock(&mutex_);
+  return times_;
+}
+
+std::string ShortName(const std::string& name) { return name.substr(0, std::min<size_t>(name.find('\n'), 80)); }
+
+}  // namespace kiln::runtime

@@ -1,0 +1,100 @@
+// A program on its device: compiled, loaded, recorded, ready to be replayed.
+#ifndef KILN_SERVER_RUNTIME_PROGRAM_H_
+#define KILN_SERVER_RUNTIME_PROGRAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "compiler/compiler.h"
+#include "server/buffers/value.h"
+#include "server/runtime/managed_device.h"
+
+namespace kiln::runtime {
+
+using TensorTypePointer = std::shared_ptr<const buffers::TensorType>;
+
+// What a program takes and gives. Results are the outputs, then the updates' new values.
+struct Signature {
+  std::vector<TensorTypePointer> inputs;
+  std::vector<TensorTypePointer> outputs;
+  std::vector<TensorTypePointer> updates;
+  std::vector<int> updated_inputs;  // for each update, the input it replaces
+
+  static Signature Of(const graph::Graph& graph);
+  // Bytes of all outputs and updates.
+  int64_t result_bytes() const;
+};
+
+struct KernelTimes {
+  int64_t samples = 0;
+  double total_seconds = 0;
+  double least_seconds = 0;
+  int launches = 0;
+};
+
+// Thread-safe.
+class Program {
+ public:
+  struct Description {
+    std::string digest;
+    std::string source_key;  // GraphSource::key
+    std::string name;
+    absl::Time compiled;
+    double compile_seconds = 0;
+  };
+
+  // Loads the kernels and records the list. `device` outlives the program.
+  static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device, Description description,
+                                                       Signature signature, compiler::CompiledProgram compiled);
+
+  const Description& description() const { return description_; }
+  const Signature& signature() const { return signature_; }
+  const compiler::CompiledProgram& compiled() const { return compiled_; }
+  ManagedDevice& device() const { return device_; }
+  drivers::PreparedList& list() const { return *list_; }
+  int64_t arena_bytes() const { return arena_bytes_; }
+
+  // Expected device time of a run: a moving average of what was measured; before that, a guess from the kernels' sizes.
+  double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
+  // True for the first run, and then for every 64th at most ten times a second over all programs: these runs are timed kernel
+  // by kernel. A sampled run costs some 50 ns a kernel more, so that sampling stays far below 1%.
+  bool TakeSample();
+  // A run ended well. `command_seconds` is empty unless it was a sampled one.
+  void Record(double seconds, const std::vector<double>& command_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // One for each kernel of compiled().
+  std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  Program(ManagedDevice& device, Description description, Signature signature, compiler::CompiledProgram compiled);
+
+  ManagedDevice& device_;
+  const Description description_;
+  const Signature signature_;
+  const compiler::CompiledProgram compiled_;
+  int64_t arena_bytes_ = 0;
+  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
+  std::unique_ptr<drivers::PreparedList> list_;  // after the kernels: it goes first
+  std::atomic<double> predicted_{0};
+  std::atomic<int64_t> started_{0};
+  std::atomic<int64_t> runs_{0};
+  mutable absl::Mutex mutex_;
+  double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A name's readable part for labels and lists: the first line, at most 80 bytes.
+std::string ShortName(const std::string& name);
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAM_H_

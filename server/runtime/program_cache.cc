@@ -1,0 +1,217 @@
+#include "server/runtime/program_cache.h"
+
+#include <openssl/evp.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/errors/errors.h"
+#include "server/log/log.h"
+
+namespace kiln::runtime {
+namespace {
+
+std::string HexSha256(const std::string& text) {
+  std::string digest(EVP_MAX_MD_SIZE, '\0');
+  unsigned int size = 0;
+  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(), nullptr);
+  digest.resize(size);
+  return absl::BytesToHexString(digest);
+}
+
+absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
+  const int64_t limit = device.pool()->total_bytes();
+  if (bytes <= limit) return absl::OkStatus();
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(what, " need ", bytes, " bytes, but ", device.name(), " has ", limit,
+                                                "; use smaller shapes or a smaller batch")),
+      "OUT_OF_MEMORY", {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
+}
+
+absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
+  absl::Status status = CheckFits("the program's results", signature.result_bytes(), device);
+  for (const TensorTypePointer& type : signature.inputs) {
+    if (status.ok()) status = CheckFits(absl::StrCat("an input's ", type->ToString()), type->bytes(), device);
+  }
+  return status;
+}
+
+}  // namespace
+
+bool ProgramFuture::resolved() const {
+  absl::MutexLock lock(&mutex_);
+  return resolved_;
+}
+
+const absl::StatusOr<std::shared_ptr<Program>>& ProgramFuture::result() const { return result_; }
+
+bool ProgramFuture::AddWaiter(std::function<void()> waiter) {
+  absl::MutexLock lock(&mutex_);
+  if (resolved_) return false;
+  waiters_.push_back(std::move(waiter));
+  return true;
+}
+
+void ProgramFuture::Resolve(absl::StatusOr<std::shared_ptr<Program>> result) {
+  std::vector<std::function<void()>> waiters;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (resolved_) return;
+    result_ = std::move(result);
+    resolved_ = true;
+    waiters.swap(waiters_);
+  }
+  for (const auto& waiter : waiters) waiter();
+}
+
+ProgramCache::ProgramCache(Options options) : options_(std::move(options)), threads_(options_.compile_threads) {}
+ProgramCache::~ProgramCache() = default;
+
+std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source, const Bindings& bindings,
+                                                 ManagedDevice& device, const std::string& name) {
+  Request request{{device.name(), source->key(), bindings}, source, &device, ShortName(name), nullptr};
+  {
+    absl::MutexLock lock(&mutex_);
+    Entry& entry = by_source_[request.key];
+    entry.used = ++uses_;
+    options_.metrics->ProgramCacheLookup(entry.future != nullptr);
+    if (entry.future) return entry.future;
+    entry.future = std::make_shared<ProgramFuture>();
+    request.future = entry.future;
+    EvictIdle();
+  }
+  auto future = request.future;
+  threads_.Schedule([this, request = std::move(request)] { Compile(request); });
+  return future;
+}
+
+void ProgramCache::Check(std::shared_ptr<const GraphSource> source, std::function<void(absl::Status)> done) {
+  threads_.Schedule([source = std::move(source), done = std::move(done)] {
+    done(source->Build(SmallestBindings(source->variables())).status());
+  });
+}
+
+void ProgramCache::StopCompiling() { stopped_ = true; }
+
+void ProgramCache::Compile(const Request& request) {
+  if (stopped_) return Finish(request, absl::UnavailableError("daemon is shutting down"));
+  const auto graph = request.source->Build(std::get<Bindings>(request.key));
+  if (!graph.ok()) return Finish(request, graph.status());
+  const std::string digest = HexSha256(absl::StrCat(graph::Print(*graph), "\n", request.device->info().target.CacheKey()));
+  std::shared_ptr<ProgramFuture> same;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto [entry, is_new] = by_digest_.try_emplace({request.device->name(), digest}, request.future);
+    if (!is_new) same = entry->second;
+  }
+  if (!same) {
+    auto program = CompileGraph(request, *graph, digest);
+    if (!program.ok()) {
+      absl::MutexLock lock(&mutex_);
+      by_digest_.erase({request.device->name(), digest});
+    }
+    return Finish(request, std::move(program));
+  }
+  const auto take = [this, request, same] { Finish(request, same->result()); };
+  if (!same->AddWaiter(take)) take();
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Request& request, const graph::Graph& graph,
+                                                                    const std::string& digest) {
+  ManagedDevice& device = *request.device;
+  Signature signature = Signature::Of(graph);
+  if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
+  const absl::Time start = absl::Now();
+  compiler::Options options;
+  options.cache = options_.kernel_cache;
+  options.threads = options_.kernel_threads;
+  auto compiled = options_.compile(graph, device.info().target, options);
+  if (!compiled.ok()) {
+    options_.metrics->CompileFailed();
+    return compiled.status();
+  }
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  options_.metrics->Compiled(seconds);
+  auto program = Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
+                               std::move(signature), std::move(*compiled));
+  if (!program.ok()) return program;
+  log::Info("program_compiled", {{"program", digest.substr(0, 12)},
+                                 {"name", request.name},
+                                 {"device", device.name()},
+                                 {"kernels", absl::StrCat((*program)->compiled().calls.size())},
+                                 {"seconds", absl::StrCat(seconds)}});
+  absl::Status fits = CheckFits("the program's intermediate and final results",
+                                (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
+  if (!fits.ok()) return fits;
+  return program;
+}
+
+void ProgramCache::Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result) {
+  if (!result.ok()) {
+    // Not kept: what failed for want of memory or a file may succeed the next time.
+    absl::MutexLock lock(&mutex_);
+    by_source_.erase(request.key);
+  }
+  request.future->Resolve(std::move(result));
+}
+
+void ProgramCache::EvictIdle() {
+  if (static_cast<int>(by_source_.size()) <= options_.max_idle_programs) return;
+  std::vector<std::pair<int64_t, std::map<Key, Entry>::iterator>> idle;
+  for (auto entry = by_source_.begin(); entry != by_source_.end(); ++entry) {
+    const ProgramFuture& future = *entry->second.future;
+    // by_source_ and by_digest_ hold one reference each; anything more is a session's.
+    if (future.resolved() && entry->second.future.use_count() <= 2) idle.emplace_back(entry->second.used, entry);
+  }
+  std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const size_t surplus = by_source_.size() - options_.max_idle_programs;
+  for (size_t i = 0; i < std::min(surplus, idle.size()); ++i) {
+    const auto& result = idle[i].second->second.future->result();
+    if (result.ok()) by_digest_.erase({std::get<0>(idle[i].second->first), (*result)->description().digest});
+    by_source_.erase(idle[i].second);
+  }
+}
+
+std::vector<std::shared_ptr<Program>> ProgramCache::List() const {
+  std::vector<std::shared_ptr<Program>> programs;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [digest, future] : by_digest_) {
+      if (future->resolved() && future->result().ok()) programs.push_back(*future->result());
+    }
+  }
+  std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {
+    return a->description().compiled < b->description().compiled;
+  });
+  return programs;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& prefix) const {
+  std::shared_ptr<Program> found;
+  for (const auto& program : List()) {
+    const Program::Description& description = program->description();
+    if (!absl::StartsWith(description.digest, prefix) && !absl::StartsWith(description.source_key, prefix)) continue;
+    if (found) {
+      return errors::WithReason(
+          absl::InvalidArgumentError(absl::StrCat("\"", absl::Utf8SafeCEscape(prefix), "\" begins more than one program's digest; give more digits")),
+          "AMBIGUOUS_PROGRAM");
+    }
+    found = program;
+  }
+  if (found) return found;
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("no loaded program's digest begins with \"", absl::Utf8SafeCEscape(prefix), "\"")),
+      "UNKNOWN_PROGRAM", {{"program", prefix}});
+}
+
+int64_t ProgramCache::size() const {
+  absl::MutexLock lock(&mutex_);
+  return static_cast<int64_t>(by_digest_.size());
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,131 @@
+#include "server/runtime/run.h"
+
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::runtime {
+namespace {
+
+constexpr char kDependency[] = "an input failed: ";
+
+absl::Status CountError(size_t want, size_t got) {
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("the program has ", want, " inputs, but the run gives ", got)),
+      "WRONG_INPUT_COUNT");
+}
+
+}  // namespace
+
+absl::Status DependencyError(const absl::Status& cause) {
+  if (absl::StartsWith(cause.message(), kDependency)) return cause;
+  absl::Status status(cause.code(), absl::StrCat(kDependency, cause.message()));
+  cause.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { status.SetPayload(url, payload); });
+  return status;
+}
+
+absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs) {
+  if (inputs.size() != signature.inputs.size()) return CountError(signature.inputs.size(), inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TensorTypePointer& given = inputs[i]->type();
+    const TensorTypePointer& wanted = signature.inputs[i];
+    if (given == wanted || given == nullptr || *given == *wanted) continue;
+    return errors::WithReason(
+        absl::InvalidArgumentError(
+            absl::StrCat("input ", i, " must be ", wanted->ToString(), ", but the buffer given is ", given->ToString())),
+        "INPUT_MISMATCH", {{"input", absl::StrCat(i)}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<Program> program, std::vector<ValuePointer> inputs,
+                                                 std::shared_ptr<buffers::Account> account, Done done) {
+  ManagedDevice& device = program->device();
+  if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
+  std::shared_ptr<Run> run(new Run());
+  const Signature& signature = program->signature();
+  run->results_.reserve(signature.outputs.size() + signature.updates.size());
+  for (const auto* types : {&signature.outputs, &signature.updates}) {
+    for (const TensorTypePointer& type : *types) {
+      auto value = device.pool()->Allocate(type, account);
+      if (!value.ok()) return value.status();
+      run->results_.push_back(std::move(*value));
+    }
+  }
+  if (program->arena_bytes() > 0) {
+    auto arena = device.ArenaFor(program->arena_bytes());
+    if (!arena.ok()) return arena.status();
+    run->arena_ = std::move(*arena);
+  }
+  run->program_ = std::move(program);
+  run->inputs_ = std::move(inputs);
+  run->done_ = std::move(done);
+  return run;
+}
+
+absl::Status Run::InputFailure() const {
+  for (const ValuePointer& input : inputs_) {
+    if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
+  ManagedDevice& device = program_->device();
+  if (absl::Status status = InputFailure(); !status.ok()) return status;
+  if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
+  absl::InlinedVector<drivers::Buffer*, 32> slots;
+  for (const ValuePointer& value : inputs_) slots.push_back(value->buffer());
+  for (const ValuePointer& value : results_) slots.push_back(value->buffer());
+  if (arena_) slots.push_back(arena_->buffer());
+  device.metrics().RunStarted(waited);
+  ticket_ = ticket;
+  sampled_ = program_->TakeSample();
+  // The device keeps this alive. A captured shared_ptr would make the function allocate.
+  self_ = shared_from_this();
+  drivers::SubmitOptions options;
+  options.time_commands = sampled_;
+  absl::Status status = device.device().Submit(program_->list(), slots, options,
+                                               [this](const drivers::SubmitResult& result) { Finished(result); });
+  if (!status.ok()) self_.reset();
+  return status;
+}
+
+void Run::Finished(const drivers::SubmitResult& result) {
+  const std::shared_ptr<Run> self = std::move(self_);
+  ManagedDevice& device = program_->device();
+  absl::Status status = result.status;
+  if (!status.ok()) status = device.AfterFailure(status);
+  if (status.ok()) status = InputFailure();
+  if (status.ok()) {
+    program_->Record(result.seconds, result.command_seconds);
+    device.metrics().RunFinished(result.seconds);
+    const auto& compiled = program_->compiled();
+    for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
+      device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name, result.command_seconds[i]);
+    }
+  } else {
+    device.metrics().RunFailed();
+  }
+  Resolve(status, result.seconds);
+  device.dispatcher().Finished(ticket_, result.seconds);
+}
+
+void Run::Fail(const absl::Status& status) {
+  program_->device().metrics().RunFailed();
+  Resolve(status, 0);
+}
+
+void Run::Resolve(const absl::Status& status, double seconds) {
+  for (const ValuePointer& value : results_) value->Resolve(status);
+  // Memory of what this run alone still used is back before its answer goes out.
+  inputs_.clear();
+  results_.clear();
+  arena_.reset();
+  done_(status, seconds);
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,52 @@
+#include "server/sessions/handle_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::sessions {
+
+absl::Status HandleTable::CheckNew(absl::Span<const uint64_t> handles) const {
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const uint64_t handle = handles[i];
+    bool twice = false;
+    for (size_t earlier = 0; earlier < i && !twice; ++earlier) twice = handles[earlier] == handle;
+    if (handle != 0 && !twice && !used_.Contains(handle)) continue;
+    const std::string problem = handle == 0 ? "handle 0 is not allowed; count from 1"
+                                : twice     ? absl::StrCat("handle ", handle, " is given twice")
+                                            : absl::StrCat("handle ", handle,
+                                                           " has been used before in this session; handles are never reused");
+    return errors::WithReason(absl::InvalidArgumentError(problem), "HANDLE_REUSED", {{"handle", absl::StrCat(handle)}});
+  }
+  return absl::OkStatus();
+}
+
+void HandleTable::Bind(uint64_t handle, runtime::ValuePointer value) {
+  used_.Insert(handle);
+  values_[handle] = std::move(value);
+}
+
+void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error) {
+  for (const uint64_t handle : handles) {
+    if (handle != 0 && !used_.Contains(handle)) Bind(handle, buffers::Value::Failed(error));
+  }
+}
+
+absl::StatusOr<runtime::ValuePointer> HandleTable::Find(uint64_t handle) const {
+  const auto found = values_.find(handle);
+  if (found == values_.end()) return Unknown(handle);
+  return found->second;
+}
+
+absl::Status HandleTable::Release(uint64_t handle) {
+  return values_.erase(handle) > 0 ? absl::OkStatus() : Unknown(handle);
+}
+
+absl::Status HandleTable::Unknown(uint64_t handle) const {
+  const char* what = used_.Contains(handle) ? " has been released" : " is unknown in this session";
+  return errors::WithReason(absl::NotFoundError(absl::StrCat("handle ", handle, what)), "UNKNOWN_HANDLE",
+                            {{"handle", absl::StrCat(handle)}});
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,42 @@
+// The numbers a client has used, as intervals: clients count upwards, so a few intervals hold millions of numbers.
+#ifndef KILN_SERVER_SESSIONS_ID_SET_H_
+#define KILN_SERVER_SESSIONS_ID_SET_H_
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+namespace kiln::sessions {
+
+class IdSet {
+ public:
+  bool Contains(uint64_t id) const {
+    const auto next = first_to_last_.upper_bound(id);
+    return next != first_to_last_.begin() && std::prev(next)->second >= id;
+  }
+
+  // False if it was there already.
+  bool Insert(uint64_t id) {
+    if (Contains(id)) return false;
+    const auto next = first_to_last_.upper_bound(id);
+    const bool joins_next = next != first_to_last_.end() && next->first == id + 1;
+    const bool joins_previous = next != first_to_last_.begin() && std::prev(next)->second + 1 == id;
+    const uint64_t last = joins_next ? next->second : id;
+    if (joins_previous) {
+      std::prev(next)->second = last;
+    } else {
+      first_to_last_.emplace_hint(next, id, last);
+    }
+    if (joins_next) first_to_last_.erase(next);
+    return true;
+  }
+
+  size_t intervals() const { return first_to_last_.size(); }
+
+ private:
+  std::map<uint64_t, uint64_t> first_to_last_;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_ID_SET_H_

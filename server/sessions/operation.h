@@ -1,0 +1,82 @@
+// What a client asks on its stream, and what it is answered; the wire's messages without the wire.
+#ifndef KILN_SERVER_SESSIONS_OPERATION_H_
+#define KILN_SERVER_SESSIONS_OPERATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/buffers/value.h"
+#include "server/runtime/graph_source.h"
+
+namespace kiln::sessions {
+
+// Handles and program ids are the client's numbers: never 0, never used twice.
+struct DefineProgram {
+  uint64_t program = 0;
+  // An error if the graph is broken already in its outer form; it is then the answer.
+  absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> graph;
+  std::string name;
+};
+struct RunProgram {
+  uint64_t program = 0;
+  std::vector<uint64_t> inputs;
+  std::vector<uint64_t> outputs;
+  runtime::Bindings bindings;
+  bool report_time = false;
+};
+struct Write {
+  uint64_t handle = 0;
+  buffers::TensorType type;
+  std::string data;  // if blob is empty
+  std::string blob;
+};
+struct Read {
+  uint64_t handle = 0;
+};
+struct Release {
+  std::vector<uint64_t> handles;
+};
+struct ReleaseProgram {
+  uint64_t program = 0;
+};
+struct Barrier {};
+// A request that is none of these (a newer client's).
+struct UnknownOperation {};
+
+using Operation =
+    std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release, ReleaseProgram, Barrier>;
+
+// Bytes that a queued operation holds.
+int64_t SizeOf(const Operation& operation);
+
+struct Answer {
+  uint64_t sequence = 0;
+  absl::Status error{};
+  std::string data{};
+  std::string digest{};
+  double device_seconds = 0;
+};
+
+// Where a session's answers go: one attached stream. Thread-safe.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  // Both only put the message into the stream's queue, so that they may be called with locks held; Flush sends.
+  virtual void PushAttached(uint64_t last_sequence) = 0;
+  virtual void Push(std::shared_ptr<const Answer> answer) = 0;
+  // The rest is called without locks.
+  virtual void Flush() = 0;
+  // The session takes operations again after it had refused more.
+  virtual void ReadMore() = 0;
+  // Sends what is queued, then ends the stream.
+  virtual void Close(const absl::Status& status) = 0;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_OPERATION_H_

@@ -1,0 +1,175 @@
+#include "server/sessions/registry.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/errors/errors.h"
+#include "server/log/log.h"
+
+namespace kiln::sessions {
+namespace {
+
+absl::Status UnknownSession() {
+  return errors::WithReason(absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
+                            "UNKNOWN_SESSION");
+}
+
+void LogEnd(const Session& session, const std::string& why) {
+  log::Info("session_closed", {{"session", session.identity().name}, {"why", why}});
+}
+
+}  // namespace
+
+std::string RandomId() {
+  std::string bytes(16, '\0');
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  return absl::BytesToHexString(bytes);
+}
+
+Registry::Registry(Options options, std::vector<runtime::ManagedDevice*> devices)
+    : options_(std::move(options)), devices_(std::move(devices)) {}
+
+absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name) const {
+  if (!name.empty()) {
+    for (runtime::ManagedDevice* device : devices_) {
+      if (device->name() != name) continue;
+      if (absl::Status status = device->CheckUsable(true); !status.ok()) return status;
+      return device;
+    }
+    return errors::WithReason(
+        absl::NotFoundError(absl::StrCat("there is no device \"", absl::Utf8SafeCEscape(name), "\"; there are ",
+                                         absl::StrJoin(devices_, ", ",
+                                                       [](std::string* out, const runtime::ManagedDevice* device) {
+                                                         out->append(device->name());
+                                                       }))),
+        "UNKNOWN_DEVICE", {{"device", name}});
+  }
+  runtime::ManagedDevice* best = nullptr;
+  int64_t fewest = 0;
+  absl::Status why;
+  for (runtime::ManagedDevice* device : devices_) {
+    if (absl::Status status = device->CheckUsable(true); !status.ok()) {
+      why = status;
+      continue;
+    }
+    const int64_t count = std::count_if(sessions_.begin(), sessions_.end(),
+                                        [&](const auto& entry) { return &entry.second->device() == device; });
+    if (best == nullptr || count < fewest) {
+      best = device;
+      fewest = count;
+    }
+  }
+  if (best == nullptr) return why;
+  return best;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
+                                                        absl::Duration lease, const std::string& device) {
+  absl::MutexLock lock(&mutex_);
+  if (!refusal_.ok()) return refusal_;
+  auto chosen = Choose(device);
+  if (!chosen.ok()) return chosen.status();
+  auto& owner = users_[user];
+  if (!owner) {
+    owner = std::make_shared<User>();
+    owner->name = user;
+  }
+  if (lease <= absl::ZeroDuration()) lease = options_.default_lease;
+  Session::Identity identity;
+  identity.number = next_number_++;
+  identity.id = options_.new_id();
+  identity.name = absl::StrCat("s", identity.number);
+  identity.client = std::move(client);
+  identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
+  identity.opened = options_.services.now();
+  auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services);
+  sessions_[session->identity().id] = session;
+  const Session::Identity& opened = session->identity();
+  log::Info("session_opened", {{"session", opened.name},
+                               {"device", (*chosen)->name()},
+                               {"client", opened.client.name},
+                               {"description", opened.client.description}});
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return UnknownSession();
+  return found->second;
+}
+
+absl::Status Registry::Close(const std::string& id) {
+  std::shared_ptr<Session> session;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sessions_.find(id);
+    if (found == sessions_.end()) return UnknownSession();
+    session = std::move(found->second);
+    sessions_.erase(found);
+  }
+  session->Close(absl::OkStatus());
+  LogEnd(*session, "closed by its client");
+  return absl::OkStatus();
+}
+
+std::vector<std::shared_ptr<Session>> Registry::List() const {
+  std::vector<std::shared_ptr<Session>> list;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, session] : sessions_) list.push_back(session);
+  }
+  std::sort(list.begin(), list.end(),
+            [](const auto& a, const auto& b) { return a->identity().number < b->identity().number; });
+  return list;
+}
+
+std::vector<std::shared_ptr<User>> Registry::ListUsers() const {
+  std::vector<std::shared_ptr<User>> list;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, user] : users_) list.push_back(user);
+  return list;
+}
+
+int Registry::CloseExpired() {
+  std::vector<std::shared_ptr<Session>> expired;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto entry = sessions_.begin(); entry != sessions_.end();) {
+      const auto current = entry++;
+      if (!current->second->Expired()) continue;
+      expired.push_back(std::move(current->second));
+      sessions_.erase(current);
+    }
+  }
+  for (const auto& session : expired) {
+    session->Close(UnknownSession());
+    LogEnd(*session, "lease expired");
+  }
+  return static_cast<int>(expired.size());
+}
+
+void Registry::Refuse(const absl::Status& reason) {
+  absl::MutexLock lock(&mutex_);
+  refusal_ = reason;
+}
+
+void Registry::CloseAll(const absl::Status& reason) {
+  std::map<std::string, std::shared_ptr<Session>> all;
+  {
+    absl::MutexLock lock(&mutex_);
+    all.swap(sessions_);
+  }
+  for (const auto& [id, session] : all) session->Close(reason);
+}
+
+}  // namespace kiln::sessions

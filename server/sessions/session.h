@@ -1,0 +1,210 @@
+// One client: its tensors and programs, and its operations in order, each exactly once.
+//
+// Operations are executed one after another in the order of their sequence numbers. Executing means: handles are bound, runs
+// are queued; nothing waits for the device. Only a Run whose program still compiles holds up what comes after it. Answers go
+// out when an operation has ended, in any order.
+//
+// A failed operation poisons the new handles it would have bound: what uses them fails with the same code and reason. A Run
+// that fails before it starts (wrong inputs, no memory) changes no state: the inputs it would have updated keep their values.
+// One that fails on the device leaves the updated inputs failed too.
+#ifndef KILN_SERVER_SESSIONS_SESSION_H_
+#define KILN_SERVER_SESSIONS_SESSION_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/buffers/blob_store.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/program_cache.h"
+#include "server/runtime/run.h"
+#include "server/runtime/thread_pool.h"
+#include "server/sessions/answer_log.h"
+#include "server/sessions/handle_table.h"
+#include "server/sessions/operation.h"
+
+namespace kiln::sessions {
+
+struct ClientInfo {
+  std::string name;
+  std::string version;
+  std::string description;
+  uint32_t op_set_version = 0;
+};
+
+// Bounds on what one session makes the daemon hold.
+struct SessionLimits {
+  int64_t read_bytes = 1 << 20;              // of a Read's answer; larger values go through Download
+  int64_t unfinished_operations = 4096;      // received and not answered; then the stream is not read
+  int64_t queued_bytes = 64 << 20;           // of operations not executed; then the stream is not read
+  int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
+  int64_t unacknowledged_bytes = 256 << 20;
+};
+
+// Everybody who opens sessions under one name.
+struct User {
+  std::string name;
+  std::shared_ptr<buffers::Account> account = std::make_shared<buffers::Account>();
+  std::atomic<int64_t> device_nanoseconds{0};
+};
+
+// What sessions stand on; all of it outlives them.
+struct Services {
+  runtime::ProgramCache* programs = nullptr;
+  buffers::BlobStore* blobs = nullptr;
+  metrics::Metrics* metrics = nullptr;
+  runtime::ThreadPool* copies = nullptr;  // for copies that may block
+  std::function<absl::Time()> now;
+  SessionLimits limits;
+};
+
+// Thread-safe. Shared: runs in flight keep it.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  struct Identity {
+    int64_t number = 0;
+    std::string id;    // secret
+    std::string name;  // "s3"
+    ClientInfo client;
+    absl::Duration lease;
+    absl::Time opened;
+  };
+  struct Snapshot {
+    absl::Time expires;
+    bool connected = false;
+    int64_t memory_bytes = 0;
+    int64_t buffers = 0;
+    int64_t programs = 0;
+    int64_t runs = 0;
+    double device_seconds = 0;
+  };
+
+  Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device, Services services);
+
+  const Identity& identity() const { return identity_; }
+  const User& user() const { return *user_; }
+  runtime::ManagedDevice& device() const { return device_; }
+  // True if one of its program ids names `program`.
+  bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
+  Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that were not acknowledged.
+  // NOT_FOUND if the session has been closed.
+  absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The stream has ended. The lease runs from here on, unless another stream has taken over.
+  void Detach(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One operation of the attached stream. An error ends the stream, not the session.
+  absl::Status Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged, Operation operation)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // The client sends no more on this stream; it ends once everything has been answered.
+  void EndAfterAnswers(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False: do not read the stream until Sink::ReadMore is called.
+  bool WantsMore() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `done` gets the handle's value once the operations up to `after_sequence` have been executed and the value is there, or
+  // the error that keeps it from being there. It may be called at once.
+  void WhenReadable(uint64_t handle, uint64_t after_sequence,
+                    std::function<void(absl::StatusOr<runtime::ValuePointer>)> done) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Expired() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of them.
+  void Close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Queued {
+    uint64_t sequence = 0;
+    Operation operation;
+  };
+  struct Reader {
+    uint64_t handle = 0;
+    uint64_t after_sequence = 0;
+    std::function<void(absl::StatusOr<runtime::ValuePointer>)> done;
+  };
+  struct PendingBarrier {
+    uint64_t sequence = 0;
+    int64_t remaining = 0;
+  };
+  // A run that has passed all checks.
+  struct Plan {
+    std::shared_ptr<runtime::Program> program;
+    std::vector<runtime::ValuePointer> inputs;
+  };
+
+  // Executes what can be executed. One thread at a time does.
+  void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The program the operation must wait for; null if none.
+  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<runtime::ProgramFuture> Instance(const RunProgram& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotifyReaders() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void Execute(uint64_t sequence, UnknownOperation& operation);
+  void Execute(uint64_t sequence, DefineProgram& operation);
+  void Execute(uint64_t sequence, RunProgram& operation);
+  void Execute(uint64_t sequence, Write& operation);
+  void Execute(uint64_t sequence, Read& operation);
+  void Execute(uint64_t sequence, Release& operation);
+  void Execute(uint64_t sequence, ReleaseProgram& operation);
+  void Execute(uint64_t sequence, Barrier& operation);
+
+  absl::Status Define(const DefineProgram& operation, std::shared_ptr<runtime::ProgramFuture>* future)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Plan> PlanRun(const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BindResults(const RunProgram& operation, const runtime::Signature& signature,
+                   const std::vector<runtime::ValuePointer>& results) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<runtime::ValuePointer> MakeValue(const Write& operation);
+  void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
+  void CopyOut(uint64_t sequence, const runtime::ValuePointer& value);
+  void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);
+
+  // The operation fails, and with it the handles it would have bound.
+  void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finish(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts the end of an operation; adds the barriers that were waiting for it to `ended`.
+  void CountDown(uint64_t sequence, std::vector<uint64_t>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+
+  const Identity identity_;
+  const std::shared_ptr<User> user_;
+  const std::shared_ptr<buffers::Account> account_;
+  runtime::ManagedDevice& device_;
+  const Services services_;
+  const fairness::FairQueue::FlowId flow_;
+
+  mutable absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time expires_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);
+  bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;
+  bool refused_more_ ABSL_GUARDED_BY(mutex_) = false;
+  AnswerLog log_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
+  int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool executing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<runtime::ProgramFuture> stalled_on_ ABSL_GUARDED_BY(mutex_);
+  uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Reader> readers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<PendingBarrier> barriers_ ABSL_GUARDED_BY(mutex_);
+  HandleTable handles_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, DefinedProgram> programs_ ABSL_GUARDED_BY(mutex_);
+  IdSet used_programs_ ABSL_GUARDED_BY(mutex_);
+  int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
+  double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_SESSION_H_

@@ -1,0 +1,217 @@
+#include "server/testing/fake_device.h"
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace kiln::testing {
+namespace {
+
+class FakeLoadedKernel : public drivers::LoadedKernel {
+ public:
+  FakeLoadedKernel(drivers::KernelImage image, FakeKernel function)
+      : image_(std::move(image)), function_(std::move(function)) {}
+  const drivers::KernelImage& image() const override { return image_; }
+  const FakeKernel& function() const { return function_; }
+
+ private:
+  drivers::KernelImage image_;
+  FakeKernel function_;
+};
+
+class FakePreparedList : public drivers::PreparedList {
+ public:
+  explicit FakePreparedList(drivers::CommandList list) : list_(std::move(list)) {}
+  const drivers::CommandList& list() const { return list_; }
+
+ private:
+  drivers::CommandList list_;
+};
+
+char* Address(absl::Span<drivers::Buffer* const> slots, const drivers::SlotRange& range) {
+  return static_cast<char*>(slots[range.slot]->host_pointer()) + range.offset;
+}
+
+absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buffer* const> slots) {
+  if (const auto* launch = std::get_if<drivers::LaunchCommand>(&command)) {
+    FakeArguments arguments;
+    for (const drivers::SlotRange& range : launch->arguments) {
+      arguments.data.push_back(Address(slots, range));
+      arguments.bytes.push_back(range.bytes);
+    }
+    return static_cast<const FakeLoadedKernel*>(launch->kernel)->function()(arguments);
+  }
+  if (const auto* copy = std::get_if<drivers::CopyCommand>(&command)) {
+    std::memcpy(Address(slots, copy->destination), Address(slots, copy->source), copy->source.bytes);
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError("the fake device launches and copies only");
+}
+
+absl::Status AddKernel(const FakeArguments& arguments) {
+  const auto* a = reinterpret_cast<const float*>(arguments.data[0]);
+  const auto* b = reinterpret_cast<const float*>(arguments.data[1]);
+  auto* sum = reinterpret_cast<float*>(arguments.data[2]);
+  for (int64_t i = 0; i < arguments.bytes[2] / 4; ++i) sum[i] = a[i] + b[i];
+  return absl::OkStatus();
+}
+
+absl::Status CopyKernel(const FakeArguments& arguments) {
+  std::memcpy(arguments.data[1], arguments.data[0], arguments.bytes[1]);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+class FakeDevice::Memory : public drivers::Buffer {
+ public:
+  Memory(FakeDevice& device, int64_t bytes) : device_(device), data_(bytes + 64) {}
+  ~Memory() override {
+    absl::MutexLock lock(&device_.mutex_);
+    device_.allocated_ -= bytes();
+  }
+  int64_t bytes() const override { return static_cast<int64_t>(data_.size()) - 64; }
+  void* host_pointer() const override { return const_cast<char*>(data_.data()); }
+
+ private:
+  FakeDevice& device_;
+  std::vector<char> data_;
+};
+
+struct FakeDevice::Task {
+  FakePreparedList* list;
+  std::vector<drivers::Buffer*> slots;
+  drivers::SubmitOptions options;
+  std::function<void(drivers::SubmitResult)> done;
+};
+
+FakeDevice::FakeDevice(std::string name, int64_t memory_bytes) {
+  info_.name = std::move(name);
+  info_.model = "fake";
+  info_.target.architecture = "fake";
+  info_.memory_bytes = memory_bytes;
+  kernels_ = {{"add", AddKernel},
+              {"copy", CopyKernel},
+              {"fail", [](const FakeArguments&) { return absl::InternalError("the kernel failed"); }}};
+  thread_ = std::thread([this] { Loop(); });
+}
+
+FakeDevice::~FakeDevice() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  thread_.join();
+}
+
+void FakeDevice::SetKernel(const std::string& code, FakeKernel kernel) {
+  absl::MutexLock lock(&mutex_);
+  kernels_[code] = std::move(kernel);
+}
+void FakeDevice::Hold() {
+  absl::MutexLock lock(&mutex_);
+  held_ = true;
+}
+void FakeDevice::LetGo() {
+  absl::MutexLock lock(&mutex_);
+  held_ = false;
+}
+void FakeDevice::Break(const std::string& why) {
+  absl::MutexLock lock(&mutex_);
+  broken_ = why;
+}
+int64_t FakeDevice::allocated_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return allocated_;
+}
+int64_t FakeDevice::lists_run() const {
+  absl::MutexLock lock(&mutex_);
+  return lists_run_;
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (bytes > info_.memory_bytes - allocated_) {
+      return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes asked for, ", info_.memory_bytes - allocated_, " left"));
+    }
+    allocated_ += bytes;
+  }
+  return std::make_unique<Memory>(*this, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(const drivers::KernelImage& image) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = kernels_.find(image.code);
+  if (found == kernels_.end()) return absl::InvalidArgumentError(absl::StrCat("no fake kernel ", image.code));
+  return std::make_unique<FakeLoadedKernel>(image, found->second);
+}
+
+absl::StatusOr<std::unique_ptr<drivers::PreparedList>> FakeDevice::Prepare(drivers::CommandList list) {
+  return std::make_unique<FakePreparedList>(std::move(list));
+}
+
+absl::Status FakeDevice::Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
+                                drivers::SubmitOptions options, std::function<void(drivers::SubmitResult)> done) {
+  auto& prepared = static_cast<FakePreparedList&>(list);
+  if (static_cast<int>(slots.size()) != prepared.list().num_slots) {
+    return absl::InvalidArgumentError("wrong number of buffers");
+  }
+  absl::MutexLock lock(&mutex_);
+  tasks_.push_back({&prepared, {slots.begin(), slots.end()}, options, std::move(done)});
+  return absl::OkStatus();
+}
+
+void FakeDevice::Loop() {
+  while (true) {
+    Task task;
+    std::string broken;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &FakeDevice::CanRun));
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+      running_ = true;
+      broken = broken_;
+    }
+    drivers::SubmitResult result;
+    if (!broken.empty()) result.status = absl::InternalError(broken);
+    for (const drivers::Command& command : task.list->list().commands) {
+      if (result.status.ok()) result.status = RunCommand(command, task.slots);
+      if (task.options.time_commands) result.command_seconds.push_back(1e-6);
+    }
+    result.seconds = 1e-6 * static_cast<double>(task.list->list().commands.size());
+    {
+      absl::MutexLock lock(&mutex_);
+      ++lists_run_;
+      running_ = false;
+    }
+    task.done(std::move(result));
+  }
+}
+
+absl::Status FakeDevice::CopyToDevice(drivers::Buffer& destination, int64_t offset, absl::Span<const char> source) {
+  std::memcpy(static_cast<char*>(destination.host_pointer()) + offset, source.data(), source.size());
+  return absl::OkStatus();
+}
+
+absl::Status FakeDevice::CopyToHost(const drivers::Buffer& source, int64_t offset, absl::Span<char> destination) {
+  std::memcpy(destination.data(), static_cast<const char*>(source.host_pointer()) + offset, destination.size());
+  return absl::OkStatus();
+}
+
+absl::Status FakeDevice::Synchronize() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(this, &FakeDevice::Idle));
+  return absl::OkStatus();
+}
+
+absl::Status FakeDevice::Health() {
+  absl::MutexLock lock(&mutex_);
+  return broken_.empty() ? absl::OkStatus() : absl::InternalError(broken_);
+}
+
+}  // namespace kiln::testing

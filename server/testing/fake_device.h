@@ -1,0 +1,91 @@
+// A device for tests: host memory and one thread that runs lists in order. A kernel is a C++ function, named by its image's
+// `code`; the null driver computes nothing and the CPU driver needs a compiler, so neither can show the server's part alone.
+#ifndef KILN_SERVER_TESTING_FAKE_DEVICE_H_
+#define KILN_SERVER_TESTING_FAKE_DEVICE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/interface/driver.h"
+
+namespace kiln::testing {
+
+// Arguments as a CPU kernel gets them, and their bytes.
+struct FakeArguments {
+  std::vector<char*> data;
+  std::vector<int64_t> bytes;
+};
+using FakeKernel = std::function<absl::Status(const FakeArguments&)>;
+
+class FakeDevice : public drivers::Device {
+ public:
+  FakeDevice(std::string name, int64_t memory_bytes);
+  ~FakeDevice() override;
+
+  // Before it is loaded. Kernels known from the start: "add" (float32: out = a + b), "copy" (out = a), "fail" (fails).
+  void SetKernel(const std::string& code, FakeKernel kernel) ABSL_LOCKS_EXCLUDED(mutex_);
+  // While held, nothing submitted starts.
+  void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on every list fails and Health() says why.
+  void Break(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  int64_t allocated_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t lists_run() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const drivers::DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<drivers::Buffer>> Allocate(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(const drivers::KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(drivers::CommandList list) override;
+  absl::Status Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
+                      drivers::SubmitOptions options, std::function<void(drivers::SubmitResult)> done) override;
+  absl::Status CopyToDevice(drivers::Buffer& destination, int64_t offset, absl::Span<const char> source) override;
+  absl::Status CopyToHost(const drivers::Buffer& source, int64_t offset, absl::Span<char> destination) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+
+ private:
+  struct Task;
+  class Memory;
+
+  void Loop();
+  bool CanRun() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return (!held_ && !tasks_.empty()) || stopping_; }
+  bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return tasks_.empty() && !running_; }
+
+  drivers::DeviceInfo info_;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string broken_ ABSL_GUARDED_BY(mutex_);
+  int64_t allocated_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t lists_run_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;
+};
+
+// Gives away devices made before. `devices` are handed over at the first Enumerate.
+class FakeDriver : public drivers::Driver {
+ public:
+  explicit FakeDriver(std::vector<std::unique_ptr<drivers::Device>> devices) : devices_(std::move(devices)) {}
+  std::string name() const override { return "cpu"; }
+  absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(std::string* why_none) override {
+    return std::move(devices_);
+  }
+
+ private:
+  std::vector<std::unique_ptr<drivers::Device>> devices_;
+};
+
+}  // namespace kiln::testing
+
+#endif  // KILN_SERVER_TESTING_FAKE_DEVICE_H_
