@@ -1,0 +1,32 @@
+// Host memory as a device's buffer.
+#ifndef KILN_DRIVERS_NULL_BUFFER_H_
+#define KILN_DRIVERS_NULL_BUFFER_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "drivers/common/caching_allocator.h"
+#include "drivers/interface/buffer.h"
+
+namespace kiln::drivers::null {
+
+class NullBuffer : public Buffer {
+ public:
+  // Takes over `memory`, which `allocator` made for `bytes`.
+  NullBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes)
+      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes) {}
+  ~NullBuffer() override { allocator_->Free(memory_, bytes_); }
+
+  int64_t bytes() const override { return bytes_; }
+  void* host_pointer() const override { return memory_; }
+
+ private:
+  std::shared_ptr<CachingAllocator> allocator_;
+  void* memory_;
+  int64_t bytes_;
+};
+
+}  // namespace kiln::drivers::null
+
+#endif  // KILN_DRIVERS_NULL_BUFFER_H_

@@ -1,0 +1,134 @@
+#include "drivers/null/device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/common/reissue.h"
+#include "drivers/null/buffer.h"
+#include "drivers/null/kernel.h"
+
+namespace kiln::drivers::null {
+namespace {
+
+std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
+  return std::make_shared<CachingAllocator>(CachingAllocator::Options{
+      .device = info.name,
+      .memory_bytes = info.memory_bytes,
+      .cache_bytes = info.memory_bytes / 4,
+      .allocate = [](int64_t bytes) { return std::aligned_alloc(64, bytes); },
+      .release = [](void* memory, int64_t bytes) { std::free(memory); }});
+}
+
+absl::Status CheckMine(const Buffer& buffer) {
+  if (dynamic_cast<const NullBuffer*>(&buffer) != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError("the buffer is not a null device's");
+}
+
+char* AddressOf(const Buffer& buffer) { return static_cast<char*>(buffer.host_pointer()); }
+
+// Here a real driver calls its vendor's library.
+class Issuer : public CommandIssuer {
+ public:
+  absl::Status Launch(const LoadedKernel& kernel, absl::Span<const BoundRange> arguments) override {
+    return absl::OkStatus();
+  }
+  absl::Status Copy(const BoundRange& source, const BoundRange& destination) override {
+    std::memmove(AddressOf(*destination.buffer) + destination.offset,
+                 AddressOf(*source.buffer) + source.offset, source.bytes);
+    return absl::OkStatus();
+  }
+  absl::Status Fill(const BoundRange& destination, uint8_t value) override {
+    std::memset(AddressOf(*destination.buffer) + destination.offset, value, destination.bytes);
+    return absl::OkStatus();
+  }
+  absl::Status Signal(SignalGroup& group, int signal) override {
+    group.Raise(signal);
+    return absl::OkStatus();
+  }
+  absl::Status Wait(SignalGroup& group, int signal) override { return group.Wait(signal); }
+};
+
+}  // namespace
+
+NullDevice::NullDevice(DeviceInfo info)
+    : info_(std::move(info)),
+      allocator_(MakeAllocator(info_)),
+      queue_(absl::StrCat("kiln-", info_.name)) {}
+
+absl::StatusOr<std::unique_ptr<Buffer>> NullDevice::Allocate(int64_t bytes) {
+  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  return std::make_unique<NullBuffer>(allocator_, *memory, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedKernel>> NullDevice::LoadKernel(const KernelImage& image) {
+  if (absl::Status status = CheckImage(image, info_.target.architecture); !status.ok())
+    return status;
+  return std::make_unique<NullKernel>(image);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedList>> NullDevice::Prepare(CommandList list) {
+  absl::StatusOr<ListNeeds> needs = CheckCommandList(list);
+  if (!needs.ok()) return needs.status();
+  for (const Command& command : list.commands) {
+    const auto* launch = std::get_if<LaunchCommand>(&command);
+    if (launch != nullptr && dynamic_cast<const NullKernel*>(launch->kernel) == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch->kernel->image().name,
+                                                     " was not loaded by a null device"));
+    }
+  }
+  return std::make_unique<ReissuedList>(std::move(list), *std::move(needs));
+}
+
+absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slots,
+                                SubmitOptions options, std::function<void(SubmitResult)> done) {
+  const auto* prepared = dynamic_cast<const ReissuedList*>(&list);
+  if (prepared == nullptr)
+    return absl::InvalidArgumentError("the list was not prepared by a null device");
+  if (absl::Status status = CheckSlots(prepared->needs(), slots, options); !status.ok())
+    return status;
+  for (const Buffer* buffer : slots) {
+    if (absl::Status status = CheckMine(*buffer); !status.ok()) return status;
+  }
+  queue_.Push([prepared, buffers = std::vector<Buffer*>(slots.begin(), slots.end()),
+               options = std::move(options), done = std::move(done)] {
+    Issuer issuer;
+    done(prepared->Issue(buffers, options, issuer));
+  });
+  return absl::OkStatus();
+}
+
+absl::Status NullDevice::CopyToDevice(Buffer& destination, int64_t offset,
+                                      absl::Span<const char> source) {
+  if (absl::Status status = CheckMine(destination); !status.ok()) return status;
+  if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
+    return status;
+  queue_.Wait();
+  if (!source.empty()) std::memcpy(AddressOf(destination) + offset, source.data(), source.size());
+  return absl::OkStatus();
+}
+
+absl::Status NullDevice::CopyToHost(const Buffer& source, int64_t offset,
+                                    absl::Span<char> destination) {
+  if (absl::Status status = CheckMine(source); !status.ok()) return status;
+  if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
+      !status.ok())
+    return status;
+  queue_.Wait();
+  if (!destination.empty())
+    std::memcpy(destination.data(), AddressOf(source) + offset, destination.size());
+  return absl::OkStatus();
+}
+
+absl::Status NullDevice::Synchronize() {
+  queue_.Wait();
+  return absl::OkStatus();
+}
+
+absl::Status NullDevice::Health() { return absl::OkStatus(); }
+
+}  // namespace kiln::drivers::null

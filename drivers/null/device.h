@@ -1,0 +1,39 @@
+// A device that allocates, copies, fills and signals for real, and whose kernels do nothing.
+#ifndef KILN_DRIVERS_NULL_DEVICE_H_
+#define KILN_DRIVERS_NULL_DEVICE_H_
+
+#include <functional>
+#include <memory>
+
+#include "drivers/common/caching_allocator.h"
+#include "drivers/common/submission_queue.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::drivers::null {
+
+class NullDevice : public Device {
+ public:
+  explicit NullDevice(DeviceInfo info);
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
+  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
+                      std::function<void(SubmitResult)> done) override;
+  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
+                            absl::Span<const char> source) override;
+  absl::Status CopyToHost(const Buffer& source, int64_t offset,
+                          absl::Span<char> destination) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+
+ private:
+  const DeviceInfo info_;
+  std::shared_ptr<CachingAllocator> allocator_;
+  SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
+};
+
+}  // namespace kiln::drivers::null
+
+#endif  // KILN_DRIVERS_NULL_DEVICE_H_

@@ -1,0 +1,32 @@
+// Devices that run nothing: for tests, and the skeleton of a new driver.
+#ifndef KILN_DRIVERS_NULL_DRIVER_H_
+#define KILN_DRIVERS_NULL_DRIVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "drivers/interface/driver.h"
+
+namespace kiln::drivers::null {
+
+struct NullOptions {
+  int devices = 1;
+  int64_t memory_bytes_per_device = int64_t{1} << 30;
+};
+
+class NullDriver : public Driver {
+ public:
+  explicit NullDriver(NullOptions options) : options_(options) {}
+
+  std::string name() const override { return "null"; }
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
+
+ private:
+  const NullOptions options_;
+};
+
+}  // namespace kiln::drivers::null
+
+#endif  // KILN_DRIVERS_NULL_DRIVER_H_

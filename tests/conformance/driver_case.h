@@ -1,0 +1,45 @@
+// The drivers under test, and what the suite must know of each.
+#ifndef KILN_TESTS_CONFORMANCE_DRIVER_CASE_H_
+#define KILN_TESTS_CONFORMANCE_DRIVER_CASE_H_
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "drivers/interface/driver.h"
+#include "tests/conformance/test_kernels.h"
+
+namespace kiln::conformance {
+
+enum class Feature {
+  kKernels,      // runs kernels: test_kernels are given
+  kTwoDevices,   // has at least two devices
+  kMemoryLimit,  // the suite may allocate until memory is exhausted
+};
+const char* Name(Feature feature);
+
+struct Unsupported {
+  Feature feature;
+  std::string reason;
+};
+
+struct DriverCase {
+  std::string name;
+  std::function<std::unique_ptr<drivers::Driver>()> make;
+  // Null where kernels are unsupported.
+  std::function<TestKernels(const drivers::Target&)> kernels;
+  std::vector<Unsupported> unsupported;
+
+  // Empty if it is supported.
+  std::string WhyNot(Feature feature) const;
+};
+
+std::vector<DriverCase> AllDriverCases();
+
+inline void PrintTo(const DriverCase& driver_case, std::ostream* out) { *out << driver_case.name; }
+
+}  // namespace kiln::conformance
+
+#endif  // KILN_TESTS_CONFORMANCE_DRIVER_CASE_H_

@@ -1,0 +1,154 @@
+// Kernels: every grid point once, arguments, scratch, images that must be refused.
+#include <numeric>
+
+#include "tests/conformance/fixture.h"
+
+namespace kiln::conformance {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+constexpr int64_t kBytes = kGrid * 4;
+
+class KernelTest : public ConformanceTest {
+ protected:
+  // A list of one launch, with argument i in slot i.
+  std::unique_ptr<PreparedList> PrepareLaunch(const LoadedKernel& kernel, int repeat = 1) {
+    LaunchCommand launch{&kernel, {}};
+    for (int i = 0; i < kernel.image().num_arguments; ++i)
+      launch.arguments.push_back({i, 0, kBytes});
+    return Prepare(kernel.image().num_arguments, std::vector<Command>(repeat, launch));
+  }
+};
+
+TEST_P(KernelTest, FillsTheWholeGrid) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().ramp);
+  auto list = PrepareLaunch(*kernel);
+  auto out = Allocate(kBytes);
+  ASSERT_TRUE(Run(*list, {out.get()}).status.ok());
+  const auto values = Read<int32_t>(*out, kGrid);
+  for (int64_t i = 0; i < kGrid; ++i) ASSERT_EQ(values[i], 3 * i + 1);
+}
+
+TEST_P(KernelTest, ReadsItsArguments) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().saxpy);
+  auto list = PrepareLaunch(*kernel);
+  auto x = Allocate(kBytes);
+  auto y = Allocate(kBytes);
+  auto out = Allocate(kBytes);
+  std::vector<float> ramp(kGrid);
+  std::iota(ramp.begin(), ramp.end(), 0.0f);
+  Write(*x, ramp);
+  Write(*y, std::vector<float>(kGrid, 0.5f));
+  ASSERT_TRUE(Run(*list, {x.get(), y.get(), out.get()}).status.ok());
+  const auto values = Read<float>(*out, kGrid);
+  for (int64_t i = 0; i < kGrid; ++i) ASSERT_EQ(values[i], 2.0f * i + 0.5f);
+}
+
+TEST_P(KernelTest, HonoursOffsetsOfArguments) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().ramp);
+  auto list = Prepare(
+      1, {FillCommand{{0, 0, kBytes + 128}, 0}, LaunchCommand{kernel.get(), {{0, 64, kBytes}}}});
+  auto out = Allocate(kBytes + 128);
+  ASSERT_TRUE(Run(*list, {out.get()}).status.ok());
+  const auto values = Read<int32_t>(*out, kGrid + 32);
+  EXPECT_EQ(values[15], 0);
+  EXPECT_EQ(values[16], 1);
+  EXPECT_EQ(values[16 + kGrid - 1], 3 * (kGrid - 1) + 1);
+  EXPECT_EQ(values[16 + kGrid], 0);
+}
+
+TEST_P(KernelTest, EveryGridPointRunsOnce) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().count);
+  auto list = PrepareLaunch(*kernel, 50);
+  auto counters = Allocate(kBytes);
+  Write(*counters, std::vector<int32_t>(kGrid, 0));
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(Run(*list, {counters.get()}).status.ok());
+  EXPECT_THAT(Read<int32_t>(*counters, kGrid), Each(200));
+}
+
+TEST_P(KernelTest, OddGridsRunOnceToo) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto counters = Allocate(kBytes);
+  for (int64_t grid : {1, 2, 3, 7, 31, 32, 33, 65, 1000}) {
+    KernelImage image = kernels().count;
+    image.grid_size = grid;
+    auto kernel = Load(image);
+    auto list = PrepareLaunch(*kernel, 20);
+    Write(*counters, std::vector<int32_t>(kGrid, 0));
+    ASSERT_TRUE(Run(*list, {counters.get()}).status.ok());
+    const auto values = Read<int32_t>(*counters, kGrid);
+    EXPECT_EQ(std::accumulate(values.begin(), values.end(), int64_t{0}), 20 * grid);
+    EXPECT_EQ(values[0], 20);
+    EXPECT_EQ(values[grid - 1], 20);
+  }
+}
+
+TEST_P(KernelTest, ScratchIsPrivate) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().scratch);
+  auto list = PrepareLaunch(*kernel);
+  auto out = Allocate(kBytes);
+  ASSERT_TRUE(Run(*list, {out.get()}).status.ok());
+  const auto values = Read<int32_t>(*out, kGrid);
+  for (int64_t i = 0; i < kGrid; ++i) ASSERT_EQ(values[i], i);
+}
+
+TEST_P(KernelTest, ImagesSurviveSerialisation) {
+  KILN_REQUIRE(Feature::kKernels);
+  KernelImage image;
+  ASSERT_TRUE(KernelImage::Deserialize(kernels().ramp.Serialize(), &image));
+  auto kernel = Load(image);
+  EXPECT_EQ(kernel->image().name, "ramp");
+  auto list = PrepareLaunch(*kernel);
+  auto out = Allocate(kBytes);
+  ASSERT_TRUE(Run(*list, {out.get()}).status.ok());
+  EXPECT_EQ(Read<int32_t>(*out, kGrid)[kGrid - 1], 3 * (kGrid - 1) + 1);
+}
+
+TEST_P(KernelTest, BadImagesAreRefused) {
+  KILN_REQUIRE(Feature::kKernels);
+  const KernelImage good = kernels().ramp;
+  auto refused = [this, &good](auto change) {
+    KernelImage image = good;
+    change(image);
+    auto kernel = device().LoadKernel(image);
+    EXPECT_EQ(kernel.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(kernel.status().message(), HasSubstr("ramp"));
+  };
+  refused([](KernelImage& image) { image.architecture = "another"; });
+  refused([](KernelImage& image) { image.code.clear(); });
+  refused([](KernelImage& image) { image.entry = image.code.size(); });
+  refused([](KernelImage& image) { image.entry = -1; });
+  refused([](KernelImage& image) { image.grid_size = 0; });
+  refused([](KernelImage& image) { image.scratch_bytes = -1; });
+  refused([](KernelImage& image) { image.scratch_bytes = int64_t{1} << 60; });
+  refused([](KernelImage& image) { image.num_arguments = -1; });
+}
+
+TEST_P(KernelTest, LaunchesWithTooFewArgumentsAreRefused) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().saxpy);
+  auto list = device().Prepare(
+      {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, kBytes}}}}});
+  EXPECT_EQ(list.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(list.status().message(), HasSubstr("saxpy takes 3 arguments, not 1"));
+}
+
+TEST_P(KernelTest, ImagesForOthersAreRefused) {
+  KernelImage image;
+  image.name = "stranger";
+  image.architecture = "no such architecture";
+  EXPECT_EQ(device().LoadKernel(image).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, testing::ValuesIn(AllDriverCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kiln::conformance

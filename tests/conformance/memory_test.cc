@@ -1,0 +1,109 @@
+// Buffers and synchronous copies.
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "tests/conformance/fixture.h"
+
+namespace kiln::conformance {
+namespace {
+
+using testing::HasSubstr;
+using MemoryTest = ConformanceTest;
+
+TEST_P(MemoryTest, DevicesAreDescribed) {
+  const drivers::DeviceInfo& info = device().info();
+  EXPECT_THAT(info.name, testing::EndsWith(":0"));
+  EXPECT_FALSE(info.model.empty());
+  EXPECT_FALSE(info.target.architecture.empty());
+  EXPECT_GE(info.target.compute_units, 1);
+  EXPECT_GT(info.memory_bytes, 0);
+  EXPECT_TRUE(device().Health().ok());
+}
+
+TEST_P(MemoryTest, BuffersAreAlignedAndApart) {
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int64_t bytes : {0, 1, 63, 64, 65, 1000, 4096, 100000, 3 << 20}) {
+    buffers.push_back(Allocate(bytes));
+    ASSERT_NE(buffers.back(), nullptr);
+    EXPECT_EQ(buffers.back()->bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffers.back()->host_pointer()) % 64, 0u);
+    Write(*buffers.back(), std::vector<uint8_t>(bytes, buffers.size()));
+  }
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    EXPECT_THAT(Read<uint8_t>(*buffers[i], buffers[i]->bytes()), testing::Each(i + 1));
+  }
+}
+
+TEST_P(MemoryTest, NegativeSizesAreRefused) {
+  EXPECT_EQ(device().Allocate(-1).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_P(MemoryTest, ExhaustionNamesWhatIsLeft) {
+  KILN_REQUIRE(Feature::kMemoryLimit);
+  const int64_t memory = device().info().memory_bytes;
+  auto half = Allocate(memory / 2);
+  auto refused = device().Allocate(memory / 2 + 4096);
+  ASSERT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+  EXPECT_THAT(refused.status().message(), HasSubstr(std::to_string(memory / 2 + 4096)));
+  EXPECT_THAT(refused.status().message(), HasSubstr(device().info().name));
+  EXPECT_THAT(refused.status().message(), HasSubstr("left"));
+  half = nullptr;
+  EXPECT_TRUE(device().Allocate(memory / 2 + 4096).ok());
+}
+
+TEST_P(MemoryTest, AbsurdSizesAreRefused) {
+  for (int64_t bytes :
+       {std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::max() - 63}) {
+    EXPECT_EQ(device().Allocate(bytes).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+}
+
+TEST_P(MemoryTest, AllMemoryComesBack) {
+  KILN_REQUIRE(Feature::kMemoryLimit);
+  const int64_t memory = device().info().memory_bytes;
+  for (int64_t piece : {memory / 64, memory / 7, memory / 2, memory / 1000}) {
+    std::vector<std::unique_ptr<Buffer>> buffers;
+    while (true) {
+      auto buffer = device().Allocate(piece);
+      if (!buffer.ok()) break;
+      buffers.push_back(*std::move(buffer));
+    }
+    // Rounding may cost an eighth.
+    EXPECT_GE(static_cast<int64_t>(buffers.size()) * piece, memory * 3 / 4)
+        << "in pieces of " << piece;
+    EXPECT_LE(static_cast<int64_t>(buffers.size()) * piece, memory);
+  }
+  EXPECT_TRUE(device().Allocate(memory / 16 * 15).ok());
+}
+
+TEST_P(MemoryTest, CopiesPartsOfBuffers) {
+  auto buffer = Allocate(1000);
+  Write(*buffer, std::vector<uint8_t>(1000, 7));
+  std::vector<char> part(100);
+  std::iota(part.begin(), part.end(), 0);
+  ASSERT_TRUE(device().CopyToDevice(*buffer, 333, part).ok());
+  std::vector<char> back(102);
+  ASSERT_TRUE(device().CopyToHost(*buffer, 332, absl::MakeSpan(back)).ok());
+  EXPECT_EQ(back.front(), 7);
+  EXPECT_EQ(back.back(), 7);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), back.begin() + 1));
+}
+
+TEST_P(MemoryTest, CopiesOutOfRangeAreRefused) {
+  auto buffer = Allocate(100);
+  std::vector<char> bytes(101);
+  for (int64_t offset :
+       {int64_t{0}, int64_t{-1}, int64_t{100}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(device().CopyToDevice(*buffer, offset, bytes).code(), absl::StatusCode::kOutOfRange);
+    EXPECT_EQ(device().CopyToHost(*buffer, offset, absl::MakeSpan(bytes)).code(),
+              absl::StatusCode::kOutOfRange);
+  }
+  EXPECT_TRUE(device().CopyToDevice(*buffer, 100, {}).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, MemoryTest, testing::ValuesIn(AllDriverCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kiln::conformance

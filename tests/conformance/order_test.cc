@@ -1,0 +1,220 @@
+// The order of submissions: on one device, from many threads, between devices.
+#include <atomic>
+#include <thread>
+
+#include "tests/conformance/fixture.h"
+
+namespace kiln::conformance {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+class OrderTest : public ConformanceTest {
+ protected:
+  // Counts results that are not OK.
+  auto Done(std::function<void()> then = [] {}) {
+    return [this, then](SubmitResult result) {
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      then();
+      ++done_;
+    };
+  }
+  std::atomic<int> done_ = 0;
+};
+
+TEST_P(OrderTest, SubmissionsRunInOrder) {
+  auto copy = Prepare(2, {CopyCommand{{0, 0, 4096}, {1, 0, 4096}}});
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 50; ++i) buffers.push_back(Allocate(4096));
+  for (uint8_t value = 1; value <= 5; ++value) {
+    Write(*buffers[0], std::vector<uint8_t>(4096, value));
+    std::vector<int> order;  // of the calls of done
+    for (int i = 1; i < 50; ++i) {
+      Buffer* slots[] = {buffers[i - 1].get(), buffers[i].get()};
+      ASSERT_TRUE(
+          device().Submit(*copy, slots, {}, Done([&order, i] { order.push_back(i); })).ok());
+    }
+    ASSERT_TRUE(device().Synchronize().ok());
+    EXPECT_THAT(Read<uint8_t>(*buffers[49], 4096), Each(value));
+    EXPECT_EQ(order.size(), 49u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  }
+}
+
+TEST_P(OrderTest, SubmitReturnsAtOnceAndCopiesWait) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().slow);
+  auto list = Prepare(1, {LaunchCommand{kernel.get(), {{0, 0, 4}}}});
+  auto value = Allocate(4);
+  Write(*value, std::vector<uint32_t>{0});
+  Buffer* slots[] = {value.get()};
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(device().Submit(*list, slots, {}, Done()).ok());
+  EXPECT_LT(done_, 10);  // ten of them take tens of milliseconds
+  EXPECT_THAT(Read<uint32_t>(*value, 1), testing::ElementsAre(1023));
+  EXPECT_EQ(done_, 10);
+}
+
+TEST_P(OrderTest, ManySmallKernelsKeepTheirOrder) {
+  KILN_REQUIRE(Feature::kKernels);
+  auto kernel = Load(kernels().step);
+  auto list = Prepare(1, std::vector<Command>(100, LaunchCommand{kernel.get(), {{0, 0, 4}}}));
+  auto value = Allocate(4);
+  Write(*value, std::vector<uint32_t>{1});
+  Buffer* slots[] = {value.get()};
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(device().Submit(*list, slots, {}, Done()).ok());
+  uint32_t want = 1;
+  for (int i = 0; i < 2000; ++i) want = 5 * want + 7;
+  EXPECT_THAT(Read<uint32_t>(*value, 1), testing::ElementsAre(want));
+}
+
+// Serial and shared kernels in turn, each reading what the one before wrote.
+TEST_P(OrderTest, SharedKernelsSeeEachOther) {
+  KILN_REQUIRE(Feature::kKernels);
+  const TestKernels all = kernels();
+  auto saxpy = Load(all.saxpy);
+  const int64_t bytes = kGrid * 4;
+  std::vector<Command> commands;
+  for (int i = 0; i < 10; ++i) {
+    commands.push_back(LaunchCommand{saxpy.get(), {{0, 0, bytes}, {1, 0, bytes}, {2, 0, bytes}}});
+    commands.push_back(CopyCommand{{2, 0, bytes}, {0, 0, bytes}});
+  }
+  auto list = Prepare(3, commands);
+  auto x = Allocate(bytes);
+  auto y = Allocate(bytes);
+  auto out = Allocate(bytes);
+  Write(*y, std::vector<float>(kGrid, 1.0f));
+  for (int round = 0; round < 5; ++round) {
+    Write(*x, std::vector<float>(kGrid, 0.0f));
+    ASSERT_TRUE(Run(*list, {x.get(), y.get(), out.get()}).status.ok());
+    EXPECT_THAT(Read<float>(*out, kGrid), Each(1023.0f));
+  }
+}
+
+TEST_P(OrderTest, ThreadsSubmitAtOnce) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 100;
+  auto fill = Prepare(1, {FillCommand{{0, 0, 64}, 5}});
+  auto copy = Prepare(2, {CopyCommand{{0, 0, 64}, {1, 0, 64}}});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kEach; ++i) {
+        auto a = Allocate(64);
+        auto b = Allocate(64);
+        Buffer* one[] = {a.get()};
+        Buffer* two[] = {a.get(), b.get()};
+        EXPECT_TRUE(device().Submit(*fill, one, {}, Done()).ok());
+        EXPECT_TRUE(device().Submit(*copy, two, {}, Done()).ok());
+        EXPECT_THAT(Read<uint8_t>(*b, 64), Each(5));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done_, kThreads * kEach * 2);
+}
+
+TEST_P(OrderTest, DoneMaySubmit) {
+  auto list = Prepare(1, {FillCommand{{0, 0, 64}, 3}});
+  auto buffer = Allocate(64);
+  Buffer* slots[] = {buffer.get()};
+  std::atomic<bool> second = false;
+  ASSERT_TRUE(
+      device()
+          .Submit(
+              *list, slots, {},
+              [&](SubmitResult) {
+                EXPECT_TRUE(
+                    device().Submit(*list, slots, {}, [&](SubmitResult) { second = true; }).ok());
+              })
+          .ok());
+  while (!second) std::this_thread::yield();
+  EXPECT_TRUE(device().Synchronize().ok());
+}
+
+TEST_P(OrderTest, WaitsWithoutGroupAreRefused) {
+  auto list = Prepare(0, {WaitCommand{0}});
+  absl::Status status = device().Submit(*list, {}, {}, [](SubmitResult) { ADD_FAILURE(); });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("group"));
+}
+
+TEST_P(OrderTest, SignalsReachTheSameGroupOnly) {
+  auto signal = Prepare(0, {SignalCommand{3}});
+  auto wait = Prepare(0, {WaitCommand{3}});
+  auto group = std::make_shared<SignalGroup>();
+  EXPECT_TRUE(Run(*signal, {}, {.group = group}).status.ok());
+  EXPECT_TRUE(Run(*wait, {}, {.group = group}).status.ok());
+  auto other = std::make_shared<SignalGroup>();
+  other->Abort(absl::CancelledError("nobody will signal"));
+  EXPECT_EQ(Run(*wait, {}, {.group = other}).status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST_P(OrderTest, AnAbortedListStopsThere) {
+  auto list = Prepare(1, {FillCommand{{0, 0, 64}, 1}, WaitCommand{0}, FillCommand{{0, 0, 64}, 2}});
+  auto buffer = Allocate(64);
+  auto group = std::make_shared<SignalGroup>();
+  std::thread aborter([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    group->Abort(absl::CancelledError("the other half failed"));
+  });
+  EXPECT_EQ(Run(*list, {buffer.get()}, {.group = group}).status.code(),
+            absl::StatusCode::kCancelled);
+  aborter.join();
+  EXPECT_THAT(Read<uint8_t>(*buffer, 64), Each(1));
+}
+
+// Device 1 waits for device 0, which then waits for device 1.
+TEST_P(OrderTest, DevicesWaitForEachOther) {
+  KILN_REQUIRE(Feature::kTwoDevices);
+  auto shared = Allocate(4096, 0);
+  auto back = Allocate(4096, 1);
+  auto first = Prepare(1,
+                       {FillCommand{{0, 0, 4096}, 1}, SignalCommand{0}, WaitCommand{1},
+                        FillCommand{{0, 0, 4096}, 2}},
+                       0);
+  auto second =
+      Prepare(2, {WaitCommand{0}, CopyCommand{{0, 0, 4096}, {1, 0, 4096}}, SignalCommand{1}}, 1);
+  for (int i = 0; i < 100; ++i) {
+    Write(*shared, std::vector<uint8_t>(4096, 0), 0);
+    auto group = std::make_shared<SignalGroup>();
+    Buffer* one[] = {shared.get()};
+    Buffer* two[] = {shared.get(), back.get()};
+    // The waiting side first, every other time.
+    if (i % 2 == 0) ASSERT_TRUE(device(1).Submit(*second, two, {.group = group}, Done()).ok());
+    ASSERT_TRUE(device(0).Submit(*first, one, {.group = group}, Done()).ok());
+    if (i % 2 == 1) ASSERT_TRUE(device(1).Submit(*second, two, {.group = group}, Done()).ok());
+    ASSERT_THAT(Read<uint8_t>(*shared, 4096, 0), Each(2));
+    ASSERT_THAT(Read<uint8_t>(*back, 4096, 1), Each(1));
+  }
+  EXPECT_EQ(done_, 200);
+}
+
+TEST_P(OrderTest, DestroyingADeviceRunsWhatIsLeft) {
+  std::string why_none;
+  auto devices = *GetParam().make()->Enumerate(&why_none);
+  std::atomic<int> done = 0;
+  auto list = *devices[0]->Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto buffer = *devices[0]->Allocate(64);
+  Buffer* slots[] = {buffer.get()};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(devices[0]->Submit(*list, slots, {}, [&done](SubmitResult) { ++done; }).ok());
+  }
+  devices.clear();
+  EXPECT_EQ(done, 100);
+}
+
+TEST_P(OrderTest, IdleDevicesComeAndGo) {
+  for (int i = 0; i < 20; ++i) {
+    std::string why_none;
+    auto devices = GetParam().make()->Enumerate(&why_none);
+    ASSERT_TRUE(devices.ok());
+    EXPECT_FALSE(devices->empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OrderTest, testing::ValuesIn(AllDriverCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kiln::conformance

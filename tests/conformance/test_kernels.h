@@ -1,0 +1,32 @@
+// Kernels with a known effect, which the suite runs on every device that runs kernels.
+#ifndef KILN_TESTS_CONFORMANCE_TEST_KERNELS_H_
+#define KILN_TESTS_CONFORMANCE_TEST_KERNELS_H_
+
+#include <cstdint>
+
+#include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::conformance {
+
+// Grid points of every kernel below that is made for a grid; buffers have as many 32-bit elements.
+inline constexpr int64_t kGrid = 10007;
+
+struct TestKernels {
+  drivers::KernelImage ramp;   // (out): out[i] = 3 i + 1 (int32)
+  drivers::KernelImage saxpy;  // (x, y, out): out[i] = 2 x[i] + y[i] (float32)
+  drivers::KernelImage count;  // (counter): counter[i] += 1 (int32): each grid point must run once
+  drivers::KernelImage
+      scratch;  // (out): out[i] = i (int32), by way of scratch, read back after a while
+  drivers::KernelImage step;  // (value): value[0] = 5 value[0] + 7 (uint32); a grid of one, small
+  drivers::KernelImage
+      slow;  // (value): value[0] = 2 value[0] + 1 (uint32) after some milliseconds; a grid of one
+};
+
+// Images as `x86-64` devices load them. Estimates are large, so that grids are shared among
+// threads.
+TestKernels MakeX86Kernels(const drivers::Target& target);
+
+}  // namespace kiln::conformance
+
+#endif  // KILN_TESTS_CONFORMANCE_TEST_KERNELS_H_
