@@ -1,0 +1,97 @@
+"""`kiln` against a live kilnd that has done some work."""
+
+import json
+import os
+import subprocess
+import time
+
+import pytest
+
+from kilnd_process import build_folder
+
+KILN = build_folder() / "clients/cli/kiln"
+WORK = build_folder() / "tests/clients/cpp/client_live_test"
+
+
+@pytest.fixture(scope="module")
+def busy(kilnd):
+    """The daemon, with a program called sum_of_squares."""
+    subprocess.run([WORK, "--gtest_filter=*SumOfSquares"], env=kilnd.environment(), check=True, capture_output=True, timeout=60)
+    return kilnd
+
+
+def kiln(daemon, *arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run([KILN, *arguments], env=daemon.environment(), capture_output=True, text=True, timeout=30)
+
+
+def output(daemon, *arguments: str) -> str:
+    done = kiln(daemon, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_devices(busy):
+    assert "cpu:0" in output(busy, "devices")
+    devices = json.loads(output(busy, "devices", "--json"))["devices"]
+    assert devices[0]["health"] == "HEALTHY"
+    assert int(devices[0]["memory_total_bytes"]) > 0
+
+
+def test_sessions(busy):
+    worker = subprocess.Popen([WORK, "--gtest_filter=*LargeTensors*", "--gtest_repeat=1000"], env=busy.environment(),
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 20
+        sessions = []
+        while not sessions and time.monotonic() < deadline:
+            sessions = [s for s in json.loads(output(busy, "sessions", "--json"))["sessions"] if s["buffers"] != "0"]
+    finally:
+        worker.kill()
+        worker.wait()
+    assert sessions, "a session with buffers never showed"
+    assert sessions[0]["client"]["description"] == "live test"
+    assert int(sessions[0]["memory_bytes"]) > 0
+
+
+def test_programs(busy):
+    programs = json.loads(output(busy, "programs", "--json"))["programs"]
+    mine = [p for p in programs if p["name"] == "sum_of_squares"]
+    assert mine and mine[0]["kernels"] >= 1 and int(mine[0]["runs"]) >= 1
+    assert mine[0]["digest"][:12] in output(busy, "programs")
+
+
+def test_kernels(busy):
+    kernels = json.loads(output(busy, "kernels", "sum_of_squares", "--json"))["kernels"]
+    assert kernels and all(k["name"] and k["digest"] for k in kernels)
+    assert kernels[0]["name"] in output(busy, "kernels", "sum_of_squares")
+
+
+def test_explain_goes_down_to_assembly(busy):
+    explained = json.loads(output(busy, "explain", "sum_of_squares", "--json"))
+    for part in ("graph", "partition", "queue"):
+        assert explained[part], part
+    for kernel in explained["kernels"]:
+        for part in ("ir", "schedule", "source", "assembly"):
+            assert kernel[part], part
+    text = output(busy, "explain", "sum_of_squares")
+    assert "== time per kernel" in text and explained["kernels"][0]["source"].strip() in text
+
+
+def test_explain_of_nothing(busy):
+    done = kiln(busy, "explain", "no_such_program")
+    assert done.returncode == 1
+    assert "there is no program no_such_program" in done.stderr and "sum_of_squares" in done.stderr
+
+
+def test_cache(fresh_kilnd):
+    subprocess.run([WORK, "--gtest_filter=*SumOfSquares"], env=fresh_kilnd.environment(), check=True, capture_output=True, timeout=60)
+    cache = json.loads(output(fresh_kilnd, "cache", "--json"))
+    assert int(cache["kernels"]) >= 1 and int(cache["bytes"]) > 0 and int(cache["misses"]) >= 1
+    assert os.path.exists(cache["path"])
+    assert f"deleted {cache['kernels']} kernels" in output(fresh_kilnd, "cache", "clear")
+    assert json.loads(output(fresh_kilnd, "cache", "--json"))["kernels"] == "0"
+
+
+def test_address_by_option(busy):
+    done = subprocess.run([KILN, "devices", "--address", busy.tcp_address], env={}, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "cpu:0" in done.stdout, done.stderr

@@ -1,0 +1,30 @@
+"""The C++ client against a live kilnd: one test for each case of live_test.cc."""
+
+import subprocess
+
+import pytest
+
+from kilnd_process import build_folder
+
+PROGRAM = build_folder() / "tests/clients/cpp/client_live_test"
+
+
+def cases() -> list[str]:
+    """The names of the cases, from the program itself."""
+    listing = subprocess.run([PROGRAM, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+    suite, names = "", []
+    for text in listing.splitlines():
+        if text.endswith("."):
+            suite = text
+        elif text.startswith("  "):
+            names.append(suite + text.strip())
+    return names
+
+
+@pytest.mark.parametrize("case", cases())
+def test_cpp_client(kilnd, case):
+    done = subprocess.run(
+        [PROGRAM, f"--gtest_filter={case}"], env=kilnd.environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 test from 1 test suite ran" in done.stdout
