@@ -43,10 +43,9 @@ class Kilnd:
         self.log = self.folder / "kilnd.log"
         command = [
             str(build_folder() / "server" / "kilnd"),
-            f"--socket={self.folder}/kilnd.sock",
-            f"--listen={self.tcp_address}",
-            f"--metrics=127.0.0.1:{self.metrics_port}",
-            f"--cache={self.folder}/cache",
+            f"--listen={self.address},{self.tcp_address}",
+            f"--metrics_listen=127.0.0.1:{self.metrics_port}",
+            f"--cache_dir={self.folder}/cache",
         ]
         if threads is not None:
             command.append(f"--cpu_threads={threads}")

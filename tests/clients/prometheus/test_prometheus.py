@@ -72,7 +72,7 @@ def wait_for(port: int, expression: str, process: subprocess.Popen) -> list:
 def scrape_configuration(metrics_port: int, folder: pathlib.Path) -> pathlib.Path:
     """deploy/prometheus/prometheus.yml, for this daemon and with little patience."""
     text = (ROOT / "deploy/prometheus/prometheus.yml").read_text()
-    text = text.replace("localhost:9464", f"127.0.0.1:{metrics_port}").replace("scrape_interval: 15s", "scrape_interval: 1s")
+    text = text.replace("127.0.0.1:7434", f"127.0.0.1:{metrics_port}").replace("scrape_interval: 15s", "scrape_interval: 1s")
     assert str(metrics_port) in text and "scrape_interval: 1s" in text
     file = folder / "prometheus.yml"
     file.write_text(text)
