@@ -50,9 +50,10 @@ absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& sche
 // Whether the stages run inside loops they share; else each stage has tasks of its own.
 bool SharesGrid(const kernel::Kernel& kernel);
 
-// Whether outer and inner stand together as outer * extent(inner) + inner in all of the kernel's
+// Whether outer and inner stand together as outer * extent + inner in all of the kernel's
 // expressions.
-bool IsContiguous(const kernel::Kernel& kernel, const ir::Node* outer, const ir::Node* inner);
+bool IsContiguous(const kernel::Kernel& kernel, const ir::Node* outer, const ir::Node* inner,
+                  int64_t extent);
 
 }  // namespace kiln::schedule
 
