@@ -59,7 +59,7 @@ SubmitResult ConformanceTest::Run(PreparedList& list, const std::vector<Buffer*>
         promise->set_value(std::move(result));
       });
   EXPECT_TRUE(status.ok()) << status;
-  if (!status.ok()) return {.status = status};
+  if (!status.ok()) promise->set_value({.status = status, .seconds = 0, .command_seconds = {}});
   return promise->get_future().get();
 }
 

@@ -41,8 +41,8 @@ TEST_P(ListTest, LargeCopiesAndFillsAreWhole) {
   auto a = Allocate(bytes);
   auto b = Allocate(bytes);
   ASSERT_TRUE(Run(*list, {a.get(), b.get()}).status.ok());
-  EXPECT_THAT(Read<uint8_t>(*a, bytes), Each(77));
-  EXPECT_THAT(Read<uint8_t>(*b, bytes), Each(77));
+  EXPECT_EQ(Read<uint8_t>(*a, bytes), std::vector<uint8_t>(bytes, 77));
+  EXPECT_EQ(Read<uint8_t>(*b, bytes), std::vector<uint8_t>(bytes, 77));
 }
 
 TEST_P(ListTest, EmptyListsAndRangesAreFine) {
@@ -58,7 +58,7 @@ TEST_P(ListTest, TimesCommandsWhenAsked) {
   const int64_t bytes = 4 << 20;
   auto list = Prepare(1, {FillCommand{{0, 0, bytes}, 1}, FillCommand{{0, 0, 64}, 2}});
   auto buffer = Allocate(bytes);
-  const SubmitResult timed = Run(*list, {buffer.get()}, {.time_commands = true});
+  const SubmitResult timed = Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
   ASSERT_EQ(timed.command_seconds.size(), 2u);
   EXPECT_GT(timed.command_seconds[0], 0);
   EXPECT_GE(timed.command_seconds[1], 0);
@@ -93,7 +93,7 @@ TEST_P(ListTest, MalformedListsAreRefused) {
     EXPECT_THAT(list.status().message(), HasSubstr(test.message));
     EXPECT_THAT(list.status().message(), HasSubstr("command 1"));
   }
-  EXPECT_EQ(device().Prepare({.num_slots = -1}).status().code(),
+  EXPECT_EQ(device().Prepare({.num_slots = -1, .commands = {}}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

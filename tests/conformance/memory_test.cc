@@ -31,7 +31,8 @@ TEST_P(MemoryTest, BuffersAreAlignedAndApart) {
     Write(*buffers.back(), std::vector<uint8_t>(bytes, buffers.size()));
   }
   for (size_t i = 0; i < buffers.size(); ++i) {
-    EXPECT_THAT(Read<uint8_t>(*buffers[i], buffers[i]->bytes()), testing::Each(i + 1));
+    const int64_t bytes = buffers[i]->bytes();
+    EXPECT_EQ(Read<uint8_t>(*buffers[i], bytes), std::vector<uint8_t>(bytes, i + 1));
   }
 }
 

@@ -180,10 +180,11 @@ TEST_P(OrderTest, DevicesWaitForEachOther) {
     auto group = std::make_shared<SignalGroup>();
     Buffer* one[] = {shared.get()};
     Buffer* two[] = {shared.get(), back.get()};
+    auto submit_first = [&] { return device(0).Submit(*first, one, {.group = group}, Done()); };
+    auto submit_second = [&] { return device(1).Submit(*second, two, {.group = group}, Done()); };
     // The waiting side first, every other time.
-    if (i % 2 == 0) ASSERT_TRUE(device(1).Submit(*second, two, {.group = group}, Done()).ok());
-    ASSERT_TRUE(device(0).Submit(*first, one, {.group = group}, Done()).ok());
-    if (i % 2 == 1) ASSERT_TRUE(device(1).Submit(*second, two, {.group = group}, Done()).ok());
+    ASSERT_TRUE((i % 2 == 0 ? submit_second() : submit_first()).ok());
+    ASSERT_TRUE((i % 2 == 0 ? submit_first() : submit_second()).ok());
     ASSERT_THAT(Read<uint8_t>(*shared, 4096, 0), Each(2));
     ASSERT_THAT(Read<uint8_t>(*back, 4096, 1), Each(1));
   }
