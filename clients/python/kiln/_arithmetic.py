@@ -8,10 +8,6 @@ if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool) or getattr(value, "dtype", None) is _dtypes.bool_
-
-
 class Arithmetic:
     """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
@@ -19,24 +15,32 @@ class Arithmetic:
 
     # Arithmetic. Bools count as integers.
 
-    def _counted(self, other: Any) -> "Tensor":
-        return self.cast(_dtypes.int64) if _is_bool(self) and _is_bool(other) else self
+    def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
+        mine = self
+        if self.dtype is _dtypes.bool_:
+            kind = getattr(other, "dtype", None)
+            if not isinstance(kind, _dtypes.DType):
+                kind = _dtypes.float32 if isinstance(other, float) else _dtypes.int64
+            mine = self.cast(_dtypes.int64 if kind is _dtypes.bool_ else kind)
+        elif getattr(other, "dtype", None) is _dtypes.bool_:
+            other = other.cast(self.dtype)
+        return mine._reflected(name, other) if reflected else mine._op(name, other)
 
     def add(self, other: Any, alpha: Any = 1) -> "Tensor":
         """self + alpha * other."""
         if alpha != 1:
             other = other * alpha
-        return self._counted(other)._op("add", other)
+        return self._numeric("add", other)
 
     def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
         """self - alpha * other."""
         if alpha != 1:
             other = other * alpha
-        return self._counted(other)._op("sub", other)
+        return self._numeric("sub", other)
 
     def mul(self, other: Any) -> "Tensor":
         """Self * other."""
-        return self._counted(other)._op("mul", other)
+        return self._numeric("mul", other)
 
     def div(self, other: Any) -> "Tensor":
         """Self / other; integers become float32."""
@@ -44,11 +48,11 @@ class Arithmetic:
 
     def floor_divide(self, other: Any) -> "Tensor":
         """The quotient rounded down, as Python's //."""
-        return self._counted(other)._op("floor_divide", other)
+        return self._numeric("floor_divide", other)
 
     def remainder(self, other: Any) -> "Tensor":
         """The remainder with the divisor's sign, as Python's %."""
-        return self._counted(other)._op("remainder", other)
+        return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
         """Self to a power."""
@@ -85,16 +89,16 @@ class Arithmetic:
     subtract = sub
 
     def __rsub__(self, other: Any) -> "Tensor":
-        return self._counted(other)._reflected("sub", other)
+        return self._numeric("sub", other, reflected=True)
 
     def __rtruediv__(self, other: Any) -> "Tensor":
         return self._reflected("div", other)
 
     def __rfloordiv__(self, other: Any) -> "Tensor":
-        return self._counted(other)._reflected("floor_divide", other)
+        return self._numeric("floor_divide", other, reflected=True)
 
     def __rmod__(self, other: Any) -> "Tensor":
-        return self._counted(other)._reflected("remainder", other)
+        return self._numeric("remainder", other, reflected=True)
 
     def __rpow__(self, other: Any) -> "Tensor":
         return self._reflected("pow", other)
@@ -212,7 +216,7 @@ class Arithmetic:
 
     def neg(self) -> "Tensor":
         """-self."""
-        return self._counted(True)._op("neg")
+        return self._op("neg")
 
     __neg__ = neg
 

@@ -1,0 +1,42 @@
+"""Where the client looks for a daemon."""
+
+import pytest
+
+import kiln
+from kiln._address import candidates, is_local, normalize
+
+
+def test_an_explicit_address_is_the_only_one():
+    assert candidates("box:9000", {"KILN_ADDRESS": "other:1"}, 7) == ["box:9000"]
+    assert candidates(None, {"KILN_ADDRESS": "other:1"}, 7) == ["other:1"]
+
+
+def test_without_one_the_local_socket_comes_before_the_loopback_port(tmp_path):
+    socket = tmp_path / "kiln" / "kilnd.sock"
+    environment = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    assert candidates(None, environment, 4294967) == ["127.0.0.1:7433"]
+    socket.parent.mkdir()
+    socket.touch()
+    assert candidates(None, environment, 4294967) == [f"unix:{socket}", "127.0.0.1:7433"]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("box", "box:7433"), ("box:1", "box:1"), ("/run/kilnd.sock", "unix:/run/kilnd.sock"),
+        ("unix:/a", "unix:/a"), ("[::1]", "[::1]:7433"), ("[::1]:2", "[::1]:2"),
+    ],
+)  # fmt: skip
+def test_addresses_become_grpc_targets(given, wanted):
+    assert normalize(given) == wanted
+
+
+def test_local_targets_are_known():
+    assert is_local("unix:/a") and is_local("127.0.0.1:7433") and not is_local("box:7433")
+
+
+def test_when_nothing_answers_the_error_says_what_to_do(tmp_path):
+    with pytest.raises(kiln.Unavailable) as caught:
+        kiln.connect(str(tmp_path / "none.sock"))
+    assert "kilnd" in str(caught.value) and "KILN_ADDRESS" in str(caught.value)
+    assert "none.sock" in str(caught.value)
