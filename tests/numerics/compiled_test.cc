@@ -1,0 +1,138 @@
+// Compiled programs on the CPU driver against the reference interpreter: every op in the table in
+// float32 and float64, its gradients, and random graphs.
+//
+// Tolerances: the interpreter rounds after every node and adds in double; a compiled kernel works
+// in the node's dtype, fuses multiplications with additions and adds in another order. For float32
+// that stays below 2e-5, absolute or relative, on these small tensors; for float64 below 1e-12
+// (second row of kTolerances). Random graphs chain up to 30 ops, each of which may magnify what
+// came before, so they are allowed 1e-3.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/ir/spec.h"
+#include "compiler/ops/evaluate.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/cases.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/random_graph.h"
+#include "tests/numerics/run_compiled.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ir::DType;
+using ops::HostTensor;
+
+drivers::Device& Cpu() {
+  static drivers::Device& device = *OpenCpu().release();
+  return device;
+}
+
+double Tolerance(DType dtype) { return dtype == DType::kFloat64 ? 1e-12 : 2e-5; }
+
+// Empty if the compiled program gives what the interpreter gives.
+std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
+                         double tolerance) {
+  const auto differentiated = autodiff::Differentiate(graph);
+  if (!differentiated.ok()) return differentiated.status().ToString();
+  const absl::Status legal = ir::Verify(ir::Level::kTensor, differentiated->outputs);
+  if (!legal.ok()) return legal.ToString();
+  const auto expected = ops::Evaluate(differentiated->outputs, inputs);
+  if (!expected.ok()) return expected.status().ToString();
+  const auto actual = RunCompiled(Cpu(), graph, inputs);
+  if (!actual.ok()) return actual.status().ToString();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const std::string difference = Difference((*actual)[i], (*expected)[i], tolerance, tolerance);
+    if (!difference.empty()) return absl::StrCat("output ", i, ": ", difference);
+  }
+  return "";
+}
+
+struct Parameter {
+  Case test_case;
+  DType dtype;
+};
+
+std::vector<Parameter> Parameters(bool differentiable_only) {
+  std::vector<Parameter> parameters;
+  for (const Case& test_case : Cases()) {
+    if (differentiable_only && !test_case.differentiable) continue;
+    bool has_float = false;
+    for (const OperandSpec& operand : test_case.operands) {
+      has_float = has_float || operand.dtype == DType::kInvalid;
+    }
+    parameters.push_back({test_case, DType::kFloat32});
+    if (has_float) parameters.push_back({test_case, DType::kFloat64});
+  }
+  return parameters;
+}
+
+std::string ParameterName(const testing::TestParamInfo<Parameter>& info) {
+  return absl::StrCat(info.param.test_case.name,
+                      info.param.dtype == DType::kFloat64 ? "_float64" : "_float32");
+}
+
+class OpTest : public testing::TestWithParam<Parameter> {};
+
+TEST_P(OpTest, EqualsInterpreter) {
+  const auto& [test_case, dtype] = GetParam();
+  const auto graph = MakeGraph(test_case, dtype);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Disagreement(*graph, OperandValues(test_case, dtype), Tolerance(dtype)), "")
+      << graph::Print(*graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, OpTest, testing::ValuesIn(Parameters(false)), ParameterName);
+
+class OpGradientTest : public testing::TestWithParam<Parameter> {};
+
+TEST_P(OpGradientTest, EqualsInterpreter) {
+  const auto& [test_case, dtype] = GetParam();
+  const auto graph = MakeGradientGraph(test_case, dtype, /*differentiate=*/false);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<HostTensor> inputs = OperandValues(test_case, dtype);
+  inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, dtype, 9));
+  EXPECT_EQ(Disagreement(*graph, inputs, 2 * Tolerance(dtype)), "") << graph::Print(*graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, OpGradientTest, testing::ValuesIn(Parameters(true)),
+                         ParameterName);
+
+constexpr double kRandomTolerance = 1e-3;
+
+// The first value of the graph that is wrong on its own, with the graph that computes it alone.
+std::string Smallest(const RandomGraph& random) {
+  for (const ir::Node* value : random.values) {
+    graph::Graph graph = random.graph;
+    graph.outputs = {value};
+    const std::string wrong = Disagreement(graph, random.inputs, kRandomTolerance);
+    if (!wrong.empty()) return absl::StrCat(wrong, "\nin\n", graph::Print(graph));
+  }
+  return "only all outputs together are wrong";
+}
+
+class RandomGraphTest : public testing::TestWithParam<int> {};
+
+TEST_P(RandomGraphTest, EqualsInterpreter) {
+  const int steps = 3 + GetParam() % 28;
+  const RandomGraph random = MakeRandomGraph(GetParam(), steps);
+  const std::string wrong = Disagreement(random.graph, random.inputs, kRandomTolerance);
+  EXPECT_EQ(wrong, "") << "smallest: " << Smallest(random) << "\nwhole:\n"
+                       << graph::Print(random.graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphTest, testing::Range(0, 120));
+
+class RandomGradientTest : public testing::TestWithParam<int> {};
+
+TEST_P(RandomGradientTest, EqualsInterpreter) {
+  const RandomGraph random = MakeRandomGradientGraph(GetParam(), 2 + GetParam() % 10);
+  EXPECT_EQ(Disagreement(random.graph, random.inputs, kRandomTolerance), "")
+      << graph::Print(random.graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientTest, testing::Range(1000, 1060));
+
+}  // namespace
+}  // namespace kiln::numerics

@@ -1,0 +1,117 @@
+#include "tests/numerics/run_compiled.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/synchronization/notification.h"
+#include "compiler/compiler.h"
+#include "drivers/cpu/driver.h"
+
+namespace kiln::numerics {
+namespace {
+
+using compiler::CompiledProgram;
+using compiler::Slot;
+using ops::HostTensor;
+
+// What a run owns on the device.
+struct Loaded {
+  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
+  std::vector<std::unique_ptr<drivers::Buffer>> buffers;
+  std::unique_ptr<drivers::PreparedList> list;
+};
+
+drivers::SlotRange Range(const compiler::Argument& argument) {
+  return {argument.slot, argument.offset, argument.bytes};
+}
+
+// Buffers start as a pattern that is no good number, so that what a kernel forgets to write shows.
+absl::Status Allocate(drivers::Device& device, const CompiledProgram& program,
+                      absl::Span<const HostTensor> inputs, Loaded& loaded) {
+  for (const Slot& slot : program.slots) {
+    auto buffer = device.Allocate(slot.bytes);
+    if (!buffer.ok()) return buffer.status();
+    std::memset((*buffer)->host_pointer(), 0xA5, slot.bytes);
+    if (slot.kind == Slot::Kind::kInput && slot.bytes > 0) {
+      std::memcpy((*buffer)->host_pointer(), inputs[slot.index].bytes.data(), slot.bytes);
+    }
+    loaded.buffers.push_back(*std::move(buffer));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Load(drivers::Device& device, const CompiledProgram& program, Loaded& loaded) {
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    auto image = device.LoadKernel(kernel.image);
+    if (!image.ok()) return image.status();
+    loaded.kernels.push_back(*std::move(image));
+  }
+  drivers::CommandList list;
+  list.num_slots = static_cast<int>(program.slots.size());
+  for (const compiler::KernelCall& call : program.calls) {
+    drivers::LaunchCommand launch;
+    launch.kernel = loaded.kernels[call.kernel].get();
+    for (const compiler::Argument& argument : call.arguments) {
+      launch.arguments.push_back(Range(argument));
+    }
+    list.commands.emplace_back(std::move(launch));
+  }
+  for (const CompiledProgram::Copy& copy : program.copies) {
+    list.commands.emplace_back(drivers::CopyCommand{Range(copy.source), Range(copy.destination)});
+  }
+  auto prepared = device.Prepare(std::move(list));
+  if (!prepared.ok()) return prepared.status();
+  loaded.list = *std::move(prepared);
+  return absl::OkStatus();
+}
+
+absl::Status Submit(drivers::Device& device, Loaded& loaded) {
+  std::vector<drivers::Buffer*> slots;
+  for (const auto& buffer : loaded.buffers) slots.push_back(buffer.get());
+  absl::Notification done;
+  absl::Status result;
+  const absl::Status submitted =
+      device.Submit(*loaded.list, slots, {}, [&](drivers::SubmitResult finished) {
+        result = finished.status;
+        done.Notify();
+      });
+  if (!submitted.ok()) return submitted;
+  done.WaitForNotification();
+  return result;
+}
+
+}  // namespace
+
+std::unique_ptr<drivers::Device> OpenCpu() {
+  drivers::cpu::CpuDriver driver(
+      {.devices = 1, .threads_per_device = 2, .memory_bytes_per_device = 0});
+  std::string why_none;
+  auto devices = driver.Enumerate(&why_none);
+  if (!devices.ok() || devices->empty()) return nullptr;
+  return std::move(devices->front());
+}
+
+absl::StatusOr<std::vector<HostTensor>> RunCompiled(drivers::Device& device,
+                                                    const graph::Graph& graph,
+                                                    absl::Span<const HostTensor> inputs) {
+  const auto program = compiler::Compile(graph, device.info().target, {});
+  if (!program.ok()) return program.status();
+  Loaded loaded;
+  if (auto status = Allocate(device, *program, inputs, loaded); !status.ok()) return status;
+  if (auto status = Load(device, *program, loaded); !status.ok()) return status;
+  if (auto status = Submit(device, loaded); !status.ok()) return status;
+  std::vector<HostTensor> outputs;
+  for (const ir::Node* output : graph.outputs) {
+    outputs.push_back(HostTensor::Zeros(output->dtype(), output->shape()));
+  }
+  for (size_t i = 0; i < program->slots.size(); ++i) {
+    const Slot& slot = program->slots[i];
+    if (slot.kind != Slot::Kind::kOutput || slot.bytes == 0) continue;
+    std::memcpy(outputs[slot.index].bytes.data(), loaded.buffers[i]->host_pointer(),
+                outputs[slot.index].bytes.size());
+  }
+  return outputs;
+}
+
+}  // namespace kiln::numerics
