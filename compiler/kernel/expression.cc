@@ -32,6 +32,11 @@ absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Poi
   return value;
 }
 
+void ExpressionLowerer::Clear() {
+  memo_.clear();
+  zero_where_invalid_.clear();
+}
+
 absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, const Point& point) {
   absl::StatusOr<Source> source = find_(node, point);
   if (!source.ok()) return source.status();
@@ -101,19 +106,44 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
                                                             const Point& inner) {
   if (inner.valid.never) return Zero(math_.context(), node->dtype());
   absl::StatusOr<const Node*> value = Lower(node->operand(0), inner);
-  if (!value.ok() || inner.valid == outer.valid || IsView(node->operand(0))) return value;
+  if (!value.ok() || inner.valid == outer.valid || IsZeroWhereInvalid(node->operand(0)))
+    return value;
   return math_.context().Get(
       Op::kWhere, node->dtype(), {},
       {math_.ToNode(inner.valid), *value, Zero(math_.context(), node->dtype())});
 }
 
-// A load is zero where its condition fails, so a pad of a view needs no selection of its own.
-bool ExpressionLowerer::IsView(const Node* node) const {
-  while (!is_stored_(node)) {
-    if (!IsMovement(node->op()) && node->op() != Op::kGather) return false;
-    node = node->operand(0);
+// Loads are zero where their condition fails. What these ops make of zeros is zero, so no selection
+// of their own is needed.
+bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
+  auto [known, inserted] = zero_where_invalid_.try_emplace(node, false);
+  if (!inserted) return known->second;
+  bool zero = false;
+  switch (node->op()) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kMax:
+    case Op::kMin:
+      zero = IsZeroWhereInvalid(node->operand(0)) && IsZeroWhereInvalid(node->operand(1));
+      break;
+    case Op::kWhere:
+      zero = IsZeroWhereInvalid(node->operand(1)) && IsZeroWhereInvalid(node->operand(2));
+      break;
+    case Op::kConst:
+      zero = ir::IsFloat(node->dtype()) ? node->attr<ir::ConstValue>().AsDouble() == 0
+                                        : node->attr<ir::ConstValue>().AsInt() == 0;
+      break;
+    default: {
+      const bool view =
+          IsMovement(node->op()) || node->op() == Op::kGather || node->op() == Op::kCast;
+      zero = view && IsZeroWhereInvalid(node->operand(0));
+      break;
+    }
   }
-  return true;
+  if (is_stored_(node)) zero = true;
+  zero_where_invalid_[node] = zero;
+  return zero;
 }
 
 }  // namespace kiln::kernel

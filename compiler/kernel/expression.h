@@ -47,7 +47,7 @@ class ExpressionLowerer {
   absl::StatusOr<const ir::Node*> Lower(const ir::Node* node, const Point& point);
 
   // Forgets all: `find` would answer differently from now on.
-  void Clear() { memo_.clear(); }
+  void Clear();
 
  private:
   using Key = std::pair<const ir::Node*, std::vector<const ir::Node*>>;
@@ -58,12 +58,13 @@ class ExpressionLowerer {
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
   absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,
                                                const Point& inner);
-  bool IsView(const ir::Node* node) const;
+  bool IsZeroWhereInvalid(const ir::Node* node);
 
   IndexMath& math_;
   FindSource find_;
   IsStored is_stored_;
   absl::flat_hash_map<Key, const ir::Node*> memo_;
+  absl::flat_hash_map<const ir::Node*, bool> zero_where_invalid_;
 };
 
 }  // namespace kiln::kernel

@@ -1,17 +1,21 @@
-// One fused kernel as loops over scalar expressions, before scheduling: *what* to compute, not *how*.
+// One fused kernel as loops over scalar expressions, before scheduling: *what* to compute, not
+// *how*.
 //
-// A kernel is a list of stages that run one after another inside shared outer loops (the grid). A stage is one perfect
-// loop nest with stores. Softmax over rows, for example, has the row as its grid and three stages: the row's maximum into
-// a local, the sum of exponentials into a local, the quotient into the output.
+// A kernel is a list of stages that run one after another inside shared outer loops (the grid). A
+// stage is one perfect loop nest with stores. Softmax over rows, for example, has the row as its
+// grid and three stages: the row's maximum into a local, the sum of exponentials into a local, the
+// quotient into the output.
 //
 //   for grid…:                        // any order, may run in parallel
 //     for each stage, in order:
 //       for ranges…:                  // any order
-//         for every store:            // `value` may contain kReduce nodes, all over this stage's reduce_ranges
+//         for every store:            // `value` may contain kReduce nodes, all over this stage's
+//         reduce_ranges
 //           buffer[index] = value     // where valid
 //
-// Index expressions are int64 nodes over kRange, kConst, kAdd, kMul, kIDiv, kMod (and kSub, kMin, kMax, kWhere, kCast and
-// kLoad for gathers). Every access is proved in bounds or carries a valid condition: see bounds.h.
+// Index expressions are int64 nodes over kRange, kConst, kAdd, kMul, kIDiv, kMod (and kSub, kMin,
+// kMax, kWhere, kCast and kLoad for gathers). Every access is proved in bounds or carries a valid
+// condition: see bounds.h.
 #ifndef KILN_COMPILER_KERNEL_KERNEL_H_
 #define KILN_COMPILER_KERNEL_KERNEL_H_
 
@@ -25,7 +29,8 @@ namespace kiln::kernel {
 
 enum class Memory : uint8_t {
   kGlobal,  // an argument of the kernel; see Access
-  kLocal,   // lives for one point of the grid; shared by the stages; the schedule decides on registers or scratch
+  kLocal,   // lives for one point of the grid; shared by the stages; the schedule decides on
+            // registers or scratch
 };
 enum class Access : uint8_t { kRead, kWrite };
 
@@ -33,7 +38,8 @@ struct Buffer {
   ir::DType dtype = ir::DType::kInvalid;
   int64_t elements = 0;
   Memory memory = Memory::kGlobal;
-  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes. Locals are written, then read.
+  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes. Locals are
+                                  // written, then read.
 };
 
 struct Store {
@@ -44,23 +50,27 @@ struct Store {
 };
 
 struct Stage {
-  std::vector<const ir::Node*> ranges;         // kRange; the store happens once for each point (and point of the grid)
-  std::vector<const ir::Node*> reduce_ranges;  // kRange; every kReduce in the stores runs over exactly these
-  std::vector<Store> stores;                   // at least one
+  std::vector<const ir::Node*>
+      ranges;  // kRange; the store happens once for each point (and point of the grid)
+  std::vector<const ir::Node*>
+      reduce_ranges;          // kRange; every kReduce in the stores runs over exactly these
+  std::vector<Store> stores;  // at least one
 };
 
 struct Kernel {
-  std::string name;                     // from what it computes, e.g. "reduce_sum_512_800"; not part of its identity
-  std::vector<Buffer> buffers;          // globals first, in the order of the call's arguments; then locals
-  std::vector<const ir::Node*> grid;    // kRange, outermost first; may be empty
+  std::string name;  // from what it computes, e.g. "reduce_sum_512_800"; not part of its identity
+  std::vector<Buffer> buffers;  // globals first, in the order of the call's arguments; then locals
+  std::vector<const ir::Node*> grid;  // kRange, outermost first; may be empty
   std::vector<Stage> stages;
 };
 
-// A canonical text: equal text means equal kernel, whatever Context and range ids it was built with. The name is left
-// out. It is the kernel cache's key, and what `explain` prints. ParseKernel reads it back (nodes are made in `context`).
+// A canonical text: equal text means equal kernel, whatever Context and range ids it was built
+// with. The name is left out. It is the kernel cache's key, and what `explain` prints. ParseKernel
+// reads it back (nodes are made in `context`).
 std::string Print(const Kernel& kernel);
 
-// Floating-point operations and the least bytes moved through global memory (each touched element once).
+// Floating-point operations and the least bytes moved through global memory (each touched element
+// once).
 struct Cost {
   int64_t flops = 0;
   int64_t bytes = 0;

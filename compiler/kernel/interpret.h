@@ -1,0 +1,32 @@
+// Runs kernels on host memory, naively and slowly: what a kernel *means*. The reference for
+// schedules, for search and for tests. Scalars behave as the table of ops says
+// (ops::DefOf(op).evaluate).
+#ifndef KILN_COMPILER_KERNEL_INTERPRET_H_
+#define KILN_COMPILER_KERNEL_INTERPRET_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/ops/host_tensor.h"
+#include "compiler/partition/fuse.h"
+
+namespace kiln::kernel {
+
+// `globals` holds one tensor for each global buffer, of its dtype and number of elements, in any
+// shape. INVALID_ARGUMENT if they do not fit; INTERNAL if an access is out of bounds.
+absl::Status Interpret(const Kernel& kernel, absl::Span<ops::HostTensor* const> globals);
+
+struct PartitionResults {
+  std::vector<ops::HostTensor> outputs;
+  std::vector<ops::HostTensor> updates;
+};
+// Lowers and interprets all groups in order. `inputs` by index.
+absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition,
+                                           absl::Span<const ops::HostTensor> inputs);
+
+}  // namespace kiln::kernel
+
+#endif  // KILN_COMPILER_KERNEL_INTERPRET_H_

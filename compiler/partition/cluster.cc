@@ -1,0 +1,311 @@
+#include "compiler/partition/cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "compiler/partition/dependencies.h"
+#include "compiler/partition/horizontal.h"
+#include "compiler/partition/join.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+
+namespace {
+
+// Values and distinct reads of one kernel, at most.
+constexpr size_t kMaxMembers = 48;
+// Clusters that read the same data and are tried as company.
+constexpr size_t kMaxSiblings = 6;
+// Elements that stand next to each other in memory and are worked on at one point of the grid, at
+// least.
+constexpr int64_t kEnoughRun = 8;
+
+int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {
+  int64_t points = 1;
+  for (const int loop : grid) points *= cluster.loops[loop];
+  return points;
+}
+
+// The product of the trailing extents that the grid does not cut.
+int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::vector<int>& grid) {
+  int64_t run = 1;
+  for (size_t i = space.size(); i-- > 0;) {
+    for (size_t j = axes[i].size(); j-- > 0;) {
+      if (absl::c_linear_search(grid, axes[i][j].loop)) return run;
+      run *= axes[i][j].extent;
+    }
+  }
+  return run;
+}
+
+class Clusterer {
+ public:
+  explicit Clusterer(const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) {
+      if (ir::NumElements(candidate.node->shape()) == 0) continue;
+      result_.member_of[candidate.node] = static_cast<int>(result_.members.size());
+      result_.members.push_back(MakeMember(candidate));
+    }
+  }
+
+  Clustering Run() {
+    for (size_t i = 0; i < result_.members.size(); ++i) {
+      const int member = static_cast<int>(i);
+      FindMemberReads(member);
+      if (!TryJoin(member)) Start(member);
+      for (const Read& read : result_.members[i].reads) {
+        auto& readers = readers_[read.leaf];
+        if (readers.empty() || readers.back() != member) readers.push_back(member);
+      }
+    }
+    FuseHorizontally(&result_, &dependencies_);
+    Order();
+    return std::move(result_);
+  }
+
+ private:
+  static Member MakeMember(const Candidate& candidate) {
+    Member member;
+    member.node = candidate.node;
+    member.storage = candidate.storage;
+    member.arithmetic = candidate.arithmetic;
+    member.reduction = IsReduction(candidate.node);
+    member.contraction = IsContraction(candidate.node);
+    member.space = SpaceOf(candidate.node);
+    member.reduced.assign(member.space.size(), false);
+    if (member.reduction) {
+      for (const int64_t axis : candidate.node->attr<ir::IntsAttr>().values) {
+        member.reduced[axis] = true;
+      }
+    }
+    return member;
+  }
+
+  void FindMemberReads(int number) {
+    Member& member = result_.members[number];
+    // A reduction over nothing is a constant.
+    if (ir::NumElements(member.space) == 0) return;
+    member.reads = FindReads(member.node, [&](const Node* node) {
+      return IsLeaf(node) || ir::NumElements(node->shape()) == 0;
+    });
+    std::erase_if(member.reads, [&](const Read& read) { return !IsLeaf(read.leaf); });
+  }
+
+  bool IsLeaf(const Node* node) const {
+    const bool stored = node->op() == ir::Op::kInput || result_.member_of.contains(node);
+    return stored && ir::NumElements(node->shape()) > 0;
+  }
+
+  int ClusterOf(const Node* leaf) const {
+    auto found = result_.member_of.find(leaf);
+    return found == result_.member_of.end() ? -1 : result_.members[found->second].cluster;
+  }
+
+  // Clusters that the member reads from: those of large values first, since their memory is what
+  // fusion saves.
+  std::vector<int> SourceClusters(const Member& member) const {
+    std::vector<std::pair<int64_t, int>> ranked;
+    for (const Read& read : member.reads) {
+      const int cluster = ClusterOf(read.leaf);
+      if (cluster >= 0) ranked.emplace_back(-ir::NumElements(read.leaf->shape()), -cluster);
+    }
+    absl::c_sort(ranked);
+    std::vector<int> clusters;
+    for (const auto& [elements, negative] : ranked) {
+      if (!absl::c_linear_search(clusters, -negative)) clusters.push_back(-negative);
+    }
+    return clusters;
+  }
+
+  // Clusters with a member that reads what this one reads.
+  std::vector<int> SiblingClusters(const Member& member) const {
+    std::vector<int> clusters;
+    for (const Read& read : member.reads) {
+      // Something small, which every cluster reads, is no reason.
+      if (2 * ir::NumElements(read.leaf->shape()) < ir::NumElements(member.space)) continue;
+      auto found = readers_.find(read.leaf);
+      if (found == readers_.end()) continue;
+      for (size_t i = found->second.size(); i-- > 0 && clusters.size() < kMaxSiblings;) {
+        const int cluster = result_.members[found->second[i]].cluster;
+        if (!absl::c_linear_search(clusters, cluster)) clusters.push_back(cluster);
+      }
+    }
+    return clusters;
+  }
+
+  // Joining must not make the cluster wait for itself.
+  bool MayJoin(const Member& member, int cluster) const {
+    if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
+    return absl::c_none_of(member.reads, [&](const Read& read) {
+      const int source = ClusterOf(read.leaf);
+      return source >= 0 && source != cluster && dependencies_.Reaches(source, cluster);
+    });
+  }
+
+  static size_t CountMembers(const Cluster& cluster) {
+    size_t count = 0;
+    for (const std::vector<int>& stage : cluster.stages) count += stage.size();
+    return count;
+  }
+
+  bool TryJoin(int number) {
+    const Member& member = result_.members[number];
+    if (member.contraction || ir::NumElements(member.space) == 0) return false;
+    const std::vector<int> sources = SourceClusters(member);
+    for (const int cluster : sources) {
+      if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
+    }
+    for (const int cluster : SiblingClusters(member)) {
+      if (result_.clusters[cluster].contraction) continue;
+      if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
+    }
+    for (const int cluster : sources) {
+      if (result_.clusters[cluster].contraction) continue;
+      if (MayJoin(member, cluster) && TryNewStage(number, cluster)) return true;
+    }
+    return false;
+  }
+
+  bool TrySameStage(int number, int cluster) {
+    const Cluster& candidate = result_.clusters[cluster];
+    if (candidate.contraction && result_.members[number].reduction) return false;
+    const JoinPlanner planner(result_, number, cluster);
+    for (size_t stage = candidate.stages.size(); stage-- > 0;) {
+      std::optional<Join> join = planner.PlanSameStage(static_cast<int>(stage));
+      if (!join.has_value()) continue;
+      Apply(number, cluster, *std::move(join));
+      return true;
+    }
+    return false;
+  }
+
+  bool TryNewStage(int number, int cluster) {
+    std::optional<Join> join = JoinPlanner(result_, number, cluster).PlanNewStage();
+    if (!join.has_value() || !IsWorthwhile(number, cluster, *join)) return false;
+    Apply(number, cluster, *std::move(join));
+    return true;
+  }
+
+  bool IsWorthwhile(int number, int cluster, const Join& join) const {
+    const Member& member = result_.members[number];
+    const Cluster& candidate = result_.clusters[cluster];
+    const int64_t work = candidate.work + ir::NumElements(member.space);
+    const int64_t points = GridPoints(candidate, join.grid);
+    if (work > kSmallWork && points < kEnoughPoints) return false;
+    if (!LocalsFit(candidate, points)) return false;
+    return work <= kSmallWork || RunsAreLong(member, candidate, join);
+  }
+
+  // Every value so far may be read by the new stage.
+  bool LocalsFit(const Cluster& cluster, int64_t points) const {
+    int64_t total = 0;
+    for (const std::vector<int>& stage : cluster.stages) {
+      for (const int i : stage) {
+        const Member& value = result_.members[i];
+        const int64_t bytes =
+            ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
+        if (bytes > kMaxLocalBytes && (value.reduction || value.arithmetic > 1)) return false;
+        if (value.reduction) total += bytes;
+      }
+    }
+    return total <= 2 * kMaxLocalBytes;
+  }
+
+  // A grid over columns would walk memory with long strides.
+  bool RunsAreLong(const Member& member, const Cluster& cluster, const Join& join) const {
+    int64_t largest = ir::NumElements(member.space);
+    for (const std::vector<int>& stage : cluster.stages) {
+      for (const int i : stage) {
+        largest = std::max(largest, ir::NumElements(result_.members[i].space));
+      }
+    }
+    auto is_long = [&](const Member& value, const std::vector<Digits>& axes) {
+      if (4 * ir::NumElements(value.space) < largest) return true;
+      return partition::Run(value.space, axes, join.grid) >= kEnoughRun;
+    };
+    if (!is_long(member, join.axes)) return false;
+    for (const std::vector<int>& stage : cluster.stages) {
+      for (const int i : stage) {
+        if (!is_long(result_.members[i], result_.members[i].axes)) return false;
+      }
+    }
+    return true;
+  }
+
+  void Apply(int number, int cluster, Join join) {
+    Member& member = result_.members[number];
+    Cluster& into = result_.clusters[cluster];
+    into.loops.insert(into.loops.end(), join.fresh.begin(), join.fresh.end());
+    into.grid = std::move(join.grid);
+    if (join.stage < 0) {
+      join.stage = static_cast<int>(into.stages.size());
+      into.stages.emplace_back();
+    }
+    into.stages[join.stage].push_back(number);
+    into.work += ir::NumElements(member.space);
+    member.cluster = cluster;
+    member.stage = join.stage;
+    member.axes = std::move(join.axes);
+    AddDependencies(member);
+  }
+
+  void Start(int number) {
+    Member& member = result_.members[number];
+    Cluster cluster;
+    for (size_t i = 0; i < member.space.size(); ++i) {
+      Digits digits;
+      if (member.space[i] > 1) {
+        const int loop = static_cast<int>(cluster.loops.size());
+        digits.push_back({loop, 1, member.space[i]});
+        cluster.loops.push_back(member.space[i]);
+        if (!member.reduced[i]) cluster.grid.push_back(loop);
+      }
+      member.axes.push_back(std::move(digits));
+    }
+    cluster.stages = {{number}};
+    cluster.contraction = member.contraction;
+    cluster.work = ir::NumElements(member.space);
+    member.cluster = static_cast<int>(result_.clusters.size());
+    member.stage = 0;
+    result_.clusters.push_back(std::move(cluster));
+    dependencies_.AddCluster();
+    AddDependencies(member);
+  }
+
+  void AddDependencies(const Member& member) {
+    for (const Read& read : member.reads) {
+      const int source = ClusterOf(read.leaf);
+      if (source >= 0 && source != member.cluster) dependencies_.AddEdge(member.cluster, source);
+    }
+  }
+
+  // Clusters after what they depend on, otherwise as they were made.
+  void Order() {
+    std::vector<bool> placed(result_.clusters.size(), false);
+    for (size_t i = 0; i < result_.clusters.size(); ++i) Place(static_cast<int>(i), &placed);
+  }
+
+  void Place(int cluster, std::vector<bool>* placed) {
+    if ((*placed)[cluster]) return;
+    (*placed)[cluster] = true;
+    for (size_t i = 0; i < result_.clusters.size(); ++i) {
+      const int other = static_cast<int>(i);
+      if (!(*placed)[i] && dependencies_.Reaches(cluster, other)) Place(other, placed);
+    }
+    if (!result_.clusters[cluster].stages.empty()) result_.order.push_back(cluster);
+  }
+
+  Clustering result_;
+  Dependencies dependencies_;
+  absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
+};
+
+}  // namespace
+
+Clustering MakeClusters(const std::vector<Candidate>& candidates) {
+  return Clusterer(candidates).Run();
+}
+
+}  // namespace kiln::partition

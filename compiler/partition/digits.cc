@@ -1,0 +1,212 @@
+#include "compiler/partition/digits.h"
+
+#include <algorithm>
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+int64_t ExtentOf(const Digits& digits) {
+  int64_t extent = 1;
+  for (const Digit& digit : digits) extent *= digit.extent;
+  return extent;
+}
+
+Digits Normalized(Digits digits) {
+  Digits result;
+  for (const Digit& digit : digits) {
+    if (digit.extent == 1) continue;
+    if (!result.empty()) {
+      Digit& high = result.back();
+      if (high.loop == digit.loop && high.stride == digit.stride * digit.extent) {
+        high = {digit.loop, digit.stride, high.extent * digit.extent};
+        continue;
+      }
+    }
+    result.push_back(digit);
+  }
+  return result;
+}
+
+namespace {
+
+// Takes the least significant part of `extent` off the end. False if that cuts through a digit.
+bool TakeLow(Digits* digits, int64_t extent, Digits* part) {
+  while (extent > 1) {
+    if (digits->empty()) return false;
+    Digit digit = digits->back();
+    digits->pop_back();
+    if (extent % digit.extent == 0) {
+      extent /= digit.extent;
+      part->insert(part->begin(), digit);
+      continue;
+    }
+    if (digit.extent % extent != 0) return false;
+    part->insert(part->begin(), {digit.loop, digit.stride, extent});
+    digits->push_back({digit.loop, digit.stride * extent, digit.extent / extent});
+    extent = 1;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<Digits>> Split(const Digits& digits, absl::Span<const int64_t> extents) {
+  Digits rest = digits;
+  std::vector<Digits> parts(extents.size());
+  for (size_t i = extents.size(); i-- > 0;) {
+    if (!TakeLow(&rest, extents[i], &parts[i])) return std::nullopt;
+    parts[i] = Normalized(std::move(parts[i]));
+  }
+  if (!rest.empty()) return std::nullopt;
+  return parts;
+}
+
+std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const Digits& b) {
+  Digits high_a = a;
+  Digits high_b = b;
+  std::vector<std::pair<Digit, Digit>> pairs;
+  while (!high_a.empty() && !high_b.empty()) {
+    const int64_t extent = std::min(high_a.back().extent, high_b.back().extent);
+    Digits low_a;
+    Digits low_b;
+    if (!TakeLow(&high_a, extent, &low_a) || !TakeLow(&high_b, extent, &low_b)) return std::nullopt;
+    if (extent > 1) pairs.emplace_back(low_a.front(), low_b.front());
+    if (extent == 1) {
+      if (high_a.back().extent == 1) high_a.pop_back();
+      if (!high_b.empty() && high_b.back().extent == 1) high_b.pop_back();
+    }
+  }
+  if (ExtentOf(high_a) != 1 || ExtentOf(high_b) != 1) return std::nullopt;
+  return pairs;
+}
+
+std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>& axes) {
+  Digits result;
+  for (const Digit& digit : digits) {
+    const Digits& axis = axes[digit.loop];
+    const int64_t extent = ExtentOf(axis);
+    const int64_t above = extent / (digit.stride * digit.extent);
+    std::optional<std::vector<Digits>> parts = Split(axis, {above, digit.extent, digit.stride});
+    if (!parts.has_value()) return std::nullopt;
+    result.insert(result.end(), (*parts)[1].begin(), (*parts)[1].end());
+  }
+  return Normalized(std::move(result));
+}
+
+Access Identity(const ir::Shape& shape) {
+  Access access;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    access.emplace_back(shape[i] == 1 ? Digits{} : Digits{{static_cast<int>(i), 1, shape[i]}});
+  }
+  return access;
+}
+
+namespace {
+
+const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
+
+// Dimensions [from, from_end) of the result hold the same elements as [to, to_end) of the operand.
+struct ReshapeGroup {
+  size_t from = 0, from_end = 0, to = 0, to_end = 0;
+};
+
+std::vector<ReshapeGroup> GroupDimensions(const ir::Shape& from, const ir::Shape& to) {
+  std::vector<ReshapeGroup> groups;
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    ReshapeGroup group{i, i, j, j};
+    int64_t a = 1;
+    int64_t b = 1;
+    do {
+      if (j == to.size() || (i < from.size() && a <= b)) {
+        a *= from[i++];
+      } else {
+        b *= to[j++];
+      }
+    } while (a != b && (i < from.size() || j < to.size()));
+    group.from_end = i;
+    group.to_end = j;
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+Access Reshape(const Node* node, const Access& access) {
+  const ir::Shape& from = node->shape();
+  const ir::Shape& to = node->operand(0)->shape();
+  Access result(to.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 1) result[i] = Digits{};
+  }
+  if (ir::NumElements(from) == 0) return result;
+  for (const ReshapeGroup& group : GroupDimensions(from, to)) {
+    Digits all;
+    bool known = true;
+    for (size_t i = group.from; i < group.from_end; ++i) {
+      known = known && access[i].has_value();
+      if (known) all.insert(all.end(), access[i]->begin(), access[i]->end());
+    }
+    if (!known) continue;
+    const std::vector<int64_t> extents(to.begin() + static_cast<std::ptrdiff_t>(group.to),
+                                       to.begin() + static_cast<std::ptrdiff_t>(group.to_end));
+    std::optional<std::vector<Digits>> parts = Split(Normalized(std::move(all)), extents);
+    if (!parts.has_value()) continue;
+    for (size_t i = 0; i < parts->size(); ++i) result[group.to + i] = std::move((*parts)[i]);
+  }
+  return result;
+}
+
+Access WithUnknown(const Access& access, const ir::Shape& operand, absl::Span<const int64_t> axes) {
+  Access result = access;
+  for (const int64_t axis : axes) result[axis] = std::nullopt;
+  for (size_t i = 0; i < operand.size(); ++i) {
+    if (operand[i] == 1) result[i] = Digits{};
+  }
+  return result;
+}
+
+// Pad and shrink keep the axes that they do not cut.
+Access Shifted(const Node* node, const Access& access) {
+  std::vector<int64_t> changed;
+  for (size_t i = 0; i < node->shape().size(); ++i) {
+    if (node->shape()[i] != node->operand(0)->shape()[i]) {
+      changed.push_back(static_cast<int64_t>(i));
+    }
+  }
+  return WithUnknown(access, node->operand(0)->shape(), changed);
+}
+
+}  // namespace
+
+Access MoveThrough(const Node* node, const Access& access) {
+  const ir::Shape& operand = node->operand(0)->shape();
+  switch (node->op()) {
+    case Op::kReshape:
+      return Reshape(node, access);
+    case Op::kPermute: {
+      Access result(access.size());
+      for (size_t i = 0; i < access.size(); ++i) result[Ints(node)[i]] = access[i];
+      return result;
+    }
+    case Op::kExpand:
+      return WithUnknown(access, operand, {});
+    case Op::kPad:
+    case Op::kShrink:
+      return Shifted(node, access);
+    case Op::kFlip:
+      return WithUnknown(access, operand, Ints(node));
+    case Op::kWindow: {
+      Access inner(access.begin(), access.end() - 1);
+      return WithUnknown(inner, operand, {Ints(node)[0]});
+    }
+    case Op::kUnwindow:
+      return WithUnknown(access, operand, {Ints(node)[0]});
+    default:
+      return access;
+  }
+}
+
+}  // namespace kiln::partition

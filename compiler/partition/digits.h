@@ -1,0 +1,44 @@
+// Which axes an index depends on, as digits of mixed-radix numbers: enough to see through reshape,
+// permute and expand without symbolic arithmetic. What is not such a number (a window, a shifted
+// slice) is unknown.
+#ifndef KILN_COMPILER_PARTITION_DIGITS_H_
+#define KILN_COMPILER_PARTITION_DIGITS_H_
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+#include "compiler/partition/fuse.h"
+
+namespace kiln::partition {
+
+// The index along one dimension of what is read; nothing if it is not known to be digits.
+using AxisIndex = std::optional<Digits>;
+// One for each dimension.
+using Access = std::vector<AxisIndex>;
+
+int64_t ExtentOf(const Digits& digits);
+// Neighbours that are one digit of one loop are joined; digits of extent 1 vanish. Equal numbers
+// are then equal lists.
+Digits Normalized(Digits digits);
+// The number's parts of the given extents (whose product is the number's extent), most significant
+// first; nothing if an extent cuts through a digit.
+std::optional<std::vector<Digits>> Split(const Digits& digits, absl::Span<const int64_t> extents);
+// Both numbers cut where either has a digit's end: pairs of single digits with equal extents.
+// Nothing if they do not fit.
+std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const Digits& b);
+// `digits` over the axes of a value, rewritten over what each axis is itself. Nothing if an axis'
+// digits are cut.
+std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>& axes);
+
+// Axis i of `shape` is the whole loop i.
+Access Identity(const ir::Shape& shape);
+// Where operand 0 of a movement op is read when the op is read at `access`.
+Access MoveThrough(const ir::Node* node, const Access& access);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_DIGITS_H_

@@ -1,0 +1,65 @@
+#include "compiler/partition/horizontal.h"
+
+#include <vector>
+
+namespace kiln::partition {
+
+namespace {
+
+constexpr size_t kMaxStages = 24;
+// Kernels that are still open for more.
+constexpr size_t kMaxOpen = 8;
+
+bool IsEligible(const Cluster& cluster) {
+  const bool simple =
+      cluster.stages.size() == 1 || (cluster.grid.empty() && !cluster.stages.empty());
+  return simple && !cluster.contraction && cluster.work <= kSmallWork;
+}
+
+void Absorb(Clustering* clustering, int from, int into) {
+  Cluster& source = clustering->clusters[from];
+  Cluster& target = clustering->clusters[into];
+  const int offset = static_cast<int>(target.loops.size());
+  target.loops.insert(target.loops.end(), source.loops.begin(), source.loops.end());
+  target.grid.clear();
+  target.work += source.work;
+  for (const std::vector<int>& stage : source.stages) {
+    for (const int number : stage) {
+      Member& member = clustering->members[number];
+      member.cluster = into;
+      member.stage = static_cast<int>(target.stages.size());
+      for (Digits& axis : member.axes) {
+        for (Digit& digit : axis) digit.loop += offset;
+      }
+    }
+    target.stages.push_back(stage);
+  }
+  source = Cluster{};
+}
+
+}  // namespace
+
+void FuseHorizontally(Clustering* clustering, Dependencies* dependencies) {
+  std::vector<int> open;
+  for (size_t i = 0; i < clustering->clusters.size(); ++i) {
+    const int number = static_cast<int>(i);
+    const Cluster& cluster = clustering->clusters[i];
+    if (!IsEligible(cluster)) continue;
+    bool absorbed = false;
+    for (const int target : open) {
+      const Cluster& into = clustering->clusters[target];
+      if (into.work + cluster.work > kMaxHorizontalWork) continue;
+      if (into.stages.size() + cluster.stages.size() > kMaxStages) continue;
+      if (dependencies->Reaches(number, target) || dependencies->Reaches(target, number)) continue;
+      dependencies->Merge(number, target);
+      Absorb(clustering, number, target);
+      absorbed = true;
+      break;
+    }
+    if (absorbed) continue;
+    open.push_back(number);
+    if (open.size() > kMaxOpen) open.erase(open.begin());
+  }
+}
+
+}  // namespace kiln::partition

@@ -1,0 +1,233 @@
+#include "compiler/partition/join.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace kiln::partition {
+
+std::vector<Digits> ValueAxes(const Member& member) {
+  std::vector<Digits> axes = member.axes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (member.reduced[i]) axes[i].clear();
+  }
+  return axes;
+}
+
+namespace {
+
+// Loops of the axes that are reduced, or of those that are kept.
+absl::flat_hash_set<int> LoopsOf(const Member& member, bool reduced) {
+  absl::flat_hash_set<int> loops;
+  for (size_t i = 0; i < member.axes.size(); ++i) {
+    if (member.reduced[i] != reduced) continue;
+    for (const Digit& digit : member.axes[i]) loops.insert(digit.loop);
+  }
+  return loops;
+}
+
+bool Overlap(const Digit& a, const Digit& b) {
+  return a.loop == b.loop && a.stride < b.stride * b.extent && b.stride < a.stride * a.extent;
+}
+
+}  // namespace
+
+bool JoinPlanner::InCluster(const Read& read) const {
+  auto found = all_.member_of.find(read.leaf);
+  return found != all_.member_of.end() && all_.members[found->second].cluster == number_;
+}
+
+const Member& JoinPlanner::MemberOf(const Read& read) const {
+  return all_.members[all_.member_of.at(read.leaf)];
+}
+
+void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
+                            std::vector<Piece>* pieces) const {
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (!own[i].has_value()) continue;
+    auto pairs = Align(*own[i], loops[i]);
+    if (!pairs.has_value()) continue;
+    for (const auto& [digit, loop] : *pairs) pieces->push_back({digit, loop});
+  }
+}
+
+// What both read at the same place puts their axes side by side.
+void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces) const {
+  for (const Read& own : member_.reads) {
+    for (const Read& theirs : other.reads) {
+      if (own.leaf != theirs.leaf) continue;
+      Access known = own.access;
+      std::vector<Digits> loops(known.size());
+      for (size_t i = 0; i < known.size(); ++i) {
+        std::optional<Digits> digits;
+        if (theirs.access[i].has_value()) digits = Substitute(*theirs.access[i], other.axes);
+        if (digits.has_value()) {
+          loops[i] = *std::move(digits);
+        } else {
+          known[i] = std::nullopt;
+        }
+      }
+      AddPieces(known, loops, pieces);
+    }
+  }
+}
+
+// The first of pieces that contradict each other, on either side, wins.
+std::vector<JoinPlanner::Piece> JoinPlanner::KeepDistinct(std::vector<Piece> pieces) const {
+  std::vector<Piece> kept;
+  for (const Piece& piece : pieces) {
+    const bool clash = absl::c_any_of(kept, [&](const Piece& other) {
+      return Overlap(piece.own, other.own) || Overlap(piece.loop, other.loop);
+    });
+    if (!clash) kept.push_back(piece);
+  }
+  return kept;
+}
+
+bool JoinPlanner::Covers(const std::vector<Piece>& pieces, int loop) const {
+  int64_t covered = 1;
+  for (const Piece& piece : pieces) {
+    if (piece.loop.loop == loop) covered *= piece.loop.extent;
+  }
+  return covered == cluster_.loops[loop];
+}
+
+std::optional<std::vector<Digits>> JoinPlanner::Assemble(const std::vector<Piece>& pieces,
+                                                         std::vector<int64_t>* fresh) const {
+  std::vector<Digits> axes(member_.space.size());
+  for (size_t axis = 0; axis < axes.size(); ++axis) {
+    std::vector<Piece> mine;
+    for (const Piece& piece : pieces) {
+      if (piece.own.loop == static_cast<int>(axis)) mine.push_back(piece);
+    }
+    absl::c_sort(mine, [](const Piece& a, const Piece& b) { return a.own.stride < b.own.stride; });
+    int64_t stride = 1;
+    Digits low_first;
+    auto fill = [&](int64_t until) {
+      if (until == stride) return true;
+      if (fresh == nullptr || until % stride != 0) return false;
+      const int loop = static_cast<int>(cluster_.loops.size() + fresh->size());
+      fresh->push_back(until / stride);
+      low_first.push_back({loop, 1, until / stride});
+      stride = until;
+      return true;
+    };
+    for (const Piece& piece : mine) {
+      if (!fill(piece.own.stride)) return std::nullopt;
+      low_first.push_back(piece.loop);
+      stride *= piece.own.extent;
+    }
+    if (!fill(member_.space[axis])) return std::nullopt;
+    axes[axis] = Normalized(Digits(low_first.rbegin(), low_first.rend()));
+  }
+  return axes;
+}
+
+bool JoinPlanner::SamePoint(const Read& read, const std::vector<Digits>& axes) const {
+  const std::vector<Digits> theirs = ValueAxes(MemberOf(read));
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    if (!read.access[i].has_value()) return false;
+    std::optional<Digits> own = Substitute(*read.access[i], axes);
+    if (!own.has_value() || *own != theirs[i]) return false;
+  }
+  return true;
+}
+
+std::vector<int> JoinPlanner::Strays(const Read& read, const std::vector<Digits>& axes,
+                                     const std::vector<int>& grid) const {
+  const std::vector<Digits> theirs = ValueAxes(MemberOf(read));
+  std::vector<int> strays;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    std::optional<Digits> own;
+    if (read.access[i].has_value()) own = Substitute(*read.access[i], axes);
+    auto pairs = own.has_value() ? Align(*own, theirs[i]) : std::nullopt;
+    if (!pairs.has_value()) {
+      for (const Digit& digit : theirs[i]) {
+        if (absl::c_linear_search(grid, digit.loop)) strays.push_back(digit.loop);
+      }
+      continue;
+    }
+    for (const auto& [mine, digit] : *pairs) {
+      if (absl::c_linear_search(grid, digit.loop) && !(mine == digit)) strays.push_back(digit.loop);
+    }
+  }
+  return strays;
+}
+
+std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
+  const Member* guide = nullptr;
+  for (const int i : cluster_.stages[stage]) {
+    const Member& other = all_.members[i];
+    if (guide == nullptr || (member_.reduction && other.reduction)) guide = &other;
+  }
+  if (member_.reduction && !guide->reduction) return std::nullopt;
+  const absl::flat_hash_set<int> kept = LoopsOf(*guide, false);
+  const absl::flat_hash_set<int> reduced = LoopsOf(*guide, true);
+
+  std::vector<Piece> pieces;
+  for (const Read& read : member_.reads) {
+    if (InCluster(read)) AddPieces(read.access, ValueAxes(MemberOf(read)), &pieces);
+  }
+  for (const int i : cluster_.stages[stage]) {
+    const Member& other = all_.members[i];
+    AddSharedReads(other, &pieces);
+    if (other.space == member_.space && other.reduced == member_.reduced) {
+      AddPieces(Identity(member_.space), other.axes, &pieces);
+    }
+  }
+  std::erase_if(pieces, [&](const Piece& piece) {
+    const auto& loops = member_.reduced[piece.own.loop] ? reduced : kept;
+    return !loops.contains(piece.loop.loop);
+  });
+  pieces = KeepDistinct(std::move(pieces));
+  auto covered = [&](int loop) { return Covers(pieces, loop); };
+  if (!absl::c_all_of(kept, covered)) return std::nullopt;
+  if (member_.reduction && !absl::c_all_of(reduced, covered)) return std::nullopt;
+  std::optional<std::vector<Digits>> axes = Assemble(pieces, nullptr);
+  if (!axes.has_value()) return std::nullopt;
+  for (const Read& read : member_.reads) {
+    if (!InCluster(read)) continue;
+    const int source = MemberOf(read).stage;
+    if (source > stage || (source == stage && member_.reduction)) return std::nullopt;
+    if (source == stage && !SamePoint(read, *axes)) return std::nullopt;
+    if (source < stage && !Strays(read, *axes, cluster_.grid).empty()) return std::nullopt;
+  }
+  return Join{stage, *std::move(axes), {}, cluster_.grid};
+}
+
+std::optional<Join> JoinPlanner::PlanNewStage() const {
+  std::vector<Piece> all;
+  for (const Read& read : member_.reads) {
+    if (InCluster(read)) AddPieces(read.access, ValueAxes(MemberOf(read)), &all);
+  }
+  std::erase_if(all, [&](const Piece& piece) { return member_.reduced[piece.own.loop]; });
+  std::vector<int> grid = cluster_.grid;
+  while (true) {
+    auto outside = [&](const Piece& piece) {
+      return !absl::c_linear_search(grid, piece.loop.loop);
+    };
+    std::vector<Piece> pieces = all;
+    std::erase_if(pieces, outside);
+    pieces = KeepDistinct(std::move(pieces));
+    std::erase_if(grid, [&](int loop) { return !Covers(pieces, loop); });
+    std::erase_if(pieces, outside);
+    Join join{-1, {}, {}, grid};
+    std::optional<std::vector<Digits>> axes = Assemble(pieces, &join.fresh);
+    if (!axes.has_value()) return std::nullopt;
+    std::vector<int> strays;
+    for (const Read& read : member_.reads) {
+      if (!InCluster(read)) continue;
+      const std::vector<int> more = Strays(read, *axes, grid);
+      strays.insert(strays.end(), more.begin(), more.end());
+    }
+    if (strays.empty()) {
+      join.axes = *std::move(axes);
+      return join;
+    }
+    std::erase_if(grid, [&](int loop) { return absl::c_linear_search(strays, loop); });
+  }
+}
+
+}  // namespace kiln::partition

@@ -1,0 +1,226 @@
+#include "compiler/partition/materialize.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
+#include "compiler/partition/reads.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// Of one vector of elements, relative to a read of as many from memory.
+double WeightOf(const Node* node) {
+  if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
+  if (node->op() == Op::kPow) return 1;
+  if (IsTranscendental(node)) return 0.4;
+  const bool slow = node->op() == Op::kDiv || node->op() == Op::kSqrt ||
+                    node->op() == Op::kReciprocal || node->op() == Op::kIDiv ||
+                    node->op() == Op::kMod;
+  return slow ? 0.15 : 0.03;
+}
+
+constexpr double kFewCheapOps = 0.12;
+constexpr double kCostly = 0.3;
+constexpr double kWrite = 1.5;
+// An expression of more nodes than this is cut, which bounds the time and the stack of everything
+// after.
+constexpr int kMaxExpression = 256;
+// Readers that are told apart.
+constexpr size_t kMaxReaders = 8;
+constexpr size_t kMaxLeaves = 8;
+
+int64_t Elements(const Node* node) { return ir::NumElements(node->shape()); }
+
+// Follows views and casts down to what is computed or stored.
+const Node* BehindViews(const Node* node) {
+  while (IsMovement(node) || node->op() == Op::kCast) {
+    if (node->op() == Op::kContiguous) break;
+    node = node->operand(0);
+  }
+  return node;
+}
+
+const Node* Product(const Node* reduction) {
+  if (reduction->op() != Op::kReduceSum) return nullptr;
+  const Node* value = reduction->operand(0);
+  while (value->op() == Op::kCast || IsMovement(value)) value = value->operand(0);
+  return value->op() == Op::kMul ? value : nullptr;
+}
+
+// What is known of a value's expression, down to stored values.
+struct Expression {
+  double arithmetic = 0;
+  int nodes = 0;
+  bool reads_reduction = false;
+  absl::flat_hash_set<const Node*> leaves;  // at most kMaxLeaves
+};
+
+class Chooser {
+ public:
+  explicit Chooser(const graph::Graph& graph) {
+    std::vector<const Node*> roots = graph.outputs;
+    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    order_ = ir::TopologicalOrder(roots);
+    for (const Node* root : roots) {
+      if (root->op() != Op::kInput) required_.insert(root);
+    }
+    for (const Node* node : order_) {
+      if (IsReduction(node) || node->op() == Op::kContiguous) required_.insert(node);
+      if (IsContraction(node)) {
+        factors_.insert(BehindViews(Product(node)->operand(0)));
+        factors_.insert(BehindViews(Product(node)->operand(1)));
+      }
+    }
+    FindReaders();
+  }
+
+  std::vector<Candidate> Run() {
+    std::vector<Candidate> chosen;
+    for (const Node* node : order_) {
+      Expression expression = ExpressionOf(node);
+      const double arithmetic = expression.arithmetic;
+      std::optional<Storage> storage = Choose(node, expression);
+      if (storage.has_value()) {
+        chosen.push_back({node, *storage, arithmetic});
+        expression = {};
+        expression.reads_reduction = IsReduction(node) || expression.reads_reduction;
+        expression.leaves = {node};
+      }
+      expressions_[node] = std::move(expression);
+    }
+    return chosen;
+  }
+
+ private:
+  struct Readers {
+    absl::flat_hash_set<const Node*> roots;  // required values that the node flows into
+    double repetition = 1;  // how often an element is computed, if it is not stored
+    int users = 0;
+    const Node* single_user = nullptr;
+  };
+
+  // From results to sources: who reads a value, and how often each element.
+  void FindReaders() {
+    for (size_t i = order_.size(); i-- > 0;) {
+      const Node* node = order_[i];
+      const bool root = required_.contains(node);
+      const Readers own = readers_[node];
+      for (const Node* operand : node->operands()) {
+        Readers& readers = readers_[operand];
+        ++readers.users;
+        readers.single_user = node;
+        double repetition = root ? 1 : own.repetition;
+        if (IsMovement(node) || node->op() == Op::kGather) {
+          const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
+          repetition *= std::max(1.0, static_cast<double>(Elements(node)) / elements);
+        }
+        readers.repetition = std::max(readers.repetition, repetition);
+        if (root) {
+          if (readers.roots.size() < kMaxReaders) readers.roots.insert(node);
+          continue;
+        }
+        for (const Node* reader : own.roots) {
+          if (readers.roots.size() < kMaxReaders) readers.roots.insert(reader);
+        }
+      }
+    }
+  }
+
+  Expression ExpressionOf(const Node* node) const {
+    Expression result;
+    result.nodes = 1;
+    result.arithmetic = WeightOf(node);
+    if (node->op() == Op::kInput) {
+      result.leaves.insert(node);
+      return result;
+    }
+    for (const Node* operand : node->operands()) {
+      const Expression& inner = expressions_.at(operand);
+      result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
+      result.arithmetic += inner.arithmetic;
+      result.reads_reduction = result.reads_reduction || inner.reads_reduction;
+      for (const Node* leaf : inner.leaves) {
+        if (result.leaves.size() < kMaxLeaves) result.leaves.insert(leaf);
+      }
+    }
+    return result;
+  }
+
+  // Reads of memory for one element: small operands stay in the cache.
+  static double ReadsOf(const Node* node, const Expression& expression) {
+    double reads = 0;
+    const double elements = static_cast<double>(std::max<int64_t>(1, Elements(node)));
+    for (const Node* leaf : expression.leaves) {
+      reads += std::min(1.0, static_cast<double>(Elements(leaf)) / elements);
+    }
+    return reads;
+  }
+
+  std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
+    if (required_.contains(node)) return Storage::kRequired;
+    if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
+    if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
+    const Readers& readers = readers_.at(node);
+    // A chain is best cut at its end.
+    const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
+    if (!IsElementwise(node) || !ends_here) return std::nullopt;
+    if (!OnlyCasts(node)) {
+      if (factors_.contains(node) && readers.repetition >= 2) return Storage::kStored;
+      const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction;
+      if (readers.repetition >= 4 && worthwhile) return Storage::kStored;
+    }
+    return ChooseByReaders(node, expression, readers);
+  }
+
+  static bool OnlyCasts(const Node* node) {
+    while (node->op() == Op::kCast || IsMovement(node)) node = node->operand(0);
+    return !IsElementwise(node);
+  }
+
+  static std::optional<Storage> ChooseByReaders(const Node* node, const Expression& expression,
+                                                const Readers& readers) {
+    if (readers.roots.size() < 2) return std::nullopt;
+    const double count = static_cast<double>(readers.roots.size());
+    const double once = ReadsOf(node, expression) + expression.arithmetic;
+    if ((count - 1) * (once - 1) > kWrite) return Storage::kStored;
+    if (expression.arithmetic >= kCostly) return Storage::kNearby;
+    return std::nullopt;
+  }
+
+  std::vector<const Node*> order_;
+  absl::flat_hash_set<const Node*> required_;
+  absl::flat_hash_set<const Node*> factors_;  // computed operands of contractions
+  absl::flat_hash_map<const Node*, Readers> readers_;
+  absl::flat_hash_map<const Node*, Expression> expressions_;
+};
+
+// Dimensions along which the view behind `factor` repeats its elements.
+bool Repeats(const Node* factor) {
+  double repetition = 1;
+  while (IsMovement(factor) || factor->op() == Op::kCast) {
+    const Node* operand = factor->operand(0);
+    const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
+    repetition *= static_cast<double>(Elements(factor)) / elements;
+    factor = operand;
+  }
+  return repetition > 1.5;
+}
+
+}  // namespace
+
+bool IsContraction(const Node* node) {
+  const Node* product = Product(node);
+  return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
+}
+
+std::vector<Candidate> ChooseStored(const graph::Graph& graph) { return Chooser(graph).Run(); }
+
+}  // namespace kiln::partition

@@ -1,0 +1,167 @@
+#include "compiler/partition/normalize.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/walk.h"
+#include "compiler/partition/merge_reductions.h"
+#include "compiler/partition/reads.h"
+#include "compiler/partition/tensor_maker.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
+
+// x + sum over positions p of where(index[p] == i, values[p], 0).
+const Node* ReplaceScatter(ir::Context& context, const Node* node) {
+  TensorMaker make(context);
+  const Node* x = node->operand(0);
+  const Node* values = node->operand(2);
+  const int64_t axis = node->attr<ir::IntAttr>().value;
+  const int64_t positions = ir::NumElements(node->operand(1)->shape());
+  ir::Shape narrow = x->shape();
+  narrow[axis] = 1;
+  narrow.insert(narrow.begin() + axis, positions);
+  ir::Shape wide = narrow;
+  wide[axis + 1] = x->shape()[axis];
+
+  const Node* index =
+      context.Get(Op::kCast, ir::DType::kInt64, node->operand(1)->shape(), {node->operand(1)});
+  if (node->operand(1)->dtype() == ir::DType::kInt64) index = node->operand(1);
+  ir::Shape index_shape(wide.size(), 1);
+  index_shape[axis] = positions;
+  index = make.Expand(make.Reshape(index, index_shape), wide);
+  const Node* row = context.Get(Op::kIota, ir::DType::kInt64, wide, {}, ir::IntAttr{axis + 1});
+  const Node* hit = context.Get(Op::kCmpEq, ir::DType::kBool, wide, {index, row});
+  const Node* value = make.Expand(make.Reshape(values, narrow), wide);
+  const Node* zero = make.Zeros(x->dtype(), wide);
+  const Node* chosen = context.Get(Op::kWhere, x->dtype(), wide, {hit, value, zero});
+  const Node* sum = make.Reshape(make.Reduce(Op::kReduceSum, chosen, {axis}), x->shape());
+  return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
+}
+
+// A window that steps by its own length only cuts the axis into pieces.
+const Node* ReplaceWindow(ir::Context& context, const Node* node) {
+  const int64_t axis = Ints(node)[0];
+  const int64_t size = Ints(node)[1];
+  if (Ints(node)[2] != size || (size > 1 && Ints(node)[3] != 1)) return node;
+  TensorMaker make(context);
+  const Node* x = node->operand(0);
+  const int64_t count = node->shape()[axis];
+  std::vector<int64_t> bounds;
+  for (const int64_t extent : x->shape()) bounds.insert(bounds.end(), {0, extent});
+  bounds[2 * axis + 1] = count * size;
+  ir::Shape cut = x->shape();
+  cut[axis] = size;
+  cut.insert(cut.begin() + axis, count);
+  const Node* pieces = make.Reshape(make.Shrink(x, bounds), cut);
+  return make.MoveAxis(pieces, axis + 1, static_cast<int64_t>(cut.size()) - 1);
+}
+
+// The adjoint: the sum over an unwindow's last dimension puts the pieces together again.
+const Node* ReplaceUnwindowSum(ir::Context& context, const Node* node) {
+  const Node* unwindow = node->operand(0);
+  if (node->op() != Op::kReduceSum || unwindow->op() != Op::kUnwindow) return node;
+  const Node* x = unwindow->operand(0);
+  const int64_t axis = Ints(unwindow)[0];
+  const int64_t last = static_cast<int64_t>(x->shape().size()) - 1;
+  const int64_t size = x->shape().back();
+  std::vector<int64_t> others = Ints(node);
+  auto found = absl::c_find(others, last);
+  if (found == others.end() || Ints(unwindow)[2] != size || (size > 1 && Ints(unwindow)[3] != 1)) {
+    return node;
+  }
+  others.erase(found);
+  TensorMaker make(context);
+  ir::Shape joined = x->shape();
+  joined.pop_back();
+  joined[axis] *= size;
+  const Node* whole = make.Reshape(make.MoveAxis(x, last, axis + 1), joined);
+  const int64_t length = unwindow->shape()[axis];
+  // What a window did not reach gets zero; what hangs over the end was read from nowhere.
+  if (joined[axis] > length) return node;
+  std::vector<int64_t> padding(2 * joined.size(), 0);
+  padding[2 * axis + 1] = length - joined[axis];
+  whole = make.Pad(whole, padding);
+  ir::Shape with_unit = whole->shape();
+  with_unit.push_back(1);
+  return make.Reduce(Op::kReduceSum, make.Reshape(whole, with_unit), others);
+}
+
+const Node* Replace(ir::Context& context, const Node* node) {
+  switch (node->op()) {
+    case Op::kScatterAdd:
+      return ReplaceScatter(context, node);
+    case Op::kWindow:
+      return ReplaceWindow(context, node);
+    case Op::kReduceSum:
+      return ReplaceUnwindowSum(context, node);
+    case Op::kDetach:
+      return node->operand(0);
+    default:
+      return node;
+  }
+}
+
+using Replacement = absl::flat_hash_map<const Node*, const Node*>;
+
+// A fused walk of both rewrites: operands first, so that a merged inner sum is seen by the outer
+// one.
+class Normalizer {
+ public:
+  explicit Normalizer(const graph::Graph& graph) : context_(*graph.context) {
+    std::vector<const Node*> roots = graph.outputs;
+    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    const std::vector<const Node*> order = ir::TopologicalOrder(roots);
+    absl::flat_hash_map<const Node*, int> uses;
+    for (const Node* node : order) {
+      for (const Node* operand : node->operands()) ++uses[operand];
+    }
+    // What leaves the graph is used by more than its readers here.
+    for (const Node* root : roots) uses[root] += 2;
+    for (const Node* node : order) {
+      const Node* made = Make(node);
+      replacement_[node] = made;
+      uses_[made] += uses[node];
+    }
+  }
+
+  const Node* Of(const Node* node) const { return replacement_.at(node); }
+
+ private:
+  const Node* Make(const Node* node) {
+    std::vector<const Node*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(replacement_.at(operand));
+    const Node* current = context_.WithOperands(node, std::move(operands));
+    if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
+    current = Replace(context_, current);
+    return MergeReduction(context_, current, [this](const Node* inner) {
+      auto found = uses_.find(inner);
+      return found == uses_.end() || found->second <= 1;
+    });
+  }
+
+  ir::Context& context_;
+  Replacement replacement_;
+  absl::flat_hash_map<const Node*, int> uses_;
+};
+
+}  // namespace
+
+graph::Graph Normalize(const graph::Graph& graph) {
+  const Normalizer normalizer(graph);
+  graph::Graph result = graph;
+  for (const Node*& output : result.outputs) output = normalizer.Of(output);
+  for (graph::Update& update : result.updates) update.value = normalizer.Of(update.value);
+  return result;
+}
+
+}  // namespace kiln::partition

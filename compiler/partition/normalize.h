@@ -1,0 +1,24 @@
+// Rewrites a tensor graph into the forms that fusion and lowering know. Values stay the same up to
+// the order of summation.
+//
+//  * A sum of a movement of a sum becomes one sum where nothing is repeated between (so a
+//  convolution's input gradient is
+//    one contraction); so do products and maxima through movement that fills in nothing.
+//  * A window as long as its stride is a reshape, and so is the sum over an unwindow of that kind
+//  (pooling).
+//  * scatter_add becomes a reduction over the positions of the index: sum of where(index == i,
+//  value, 0). It costs positions *
+//    rows steps; there are no atomic additions in a kernel.
+#ifndef KILN_COMPILER_PARTITION_NORMALIZE_H_
+#define KILN_COMPILER_PARTITION_NORMALIZE_H_
+
+#include "compiler/graph/graph.h"
+
+namespace kiln::partition {
+
+// A graph over the same context. Linear in the graph's nodes.
+graph::Graph Normalize(const graph::Graph& graph);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_NORMALIZE_H_

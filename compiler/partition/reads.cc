@@ -1,0 +1,98 @@
+#include "compiler/partition/reads.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+bool IsReduction(const Node* node) {
+  return node->op() == Op::kReduceSum || node->op() == Op::kReduceProd ||
+         node->op() == Op::kReduceMax;
+}
+
+bool IsMovement(const Node* node) {
+  return (node->op() >= Op::kReshape && node->op() <= Op::kUnwindow) ||
+         node->op() == Op::kContiguous || node->op() == Op::kDetach;
+}
+
+bool IsElementwise(const Node* node) { return node->op() >= Op::kNeg && node->op() <= Op::kWhere; }
+
+bool IsTranscendental(const Node* node) {
+  return node->op() == Op::kExp2 || node->op() == Op::kLog2 || node->op() == Op::kSin ||
+         node->op() == Op::kPow;
+}
+
+const ir::Shape& SpaceOf(const Node* node) {
+  return IsReduction(node) ? node->operand(0)->shape() : node->shape();
+}
+
+namespace {
+
+class ReadFinder {
+ public:
+  explicit ReadFinder(const std::function<bool(const Node*)>& is_leaf) : is_leaf_(is_leaf) {}
+
+  void Visit(const Node* node, Access access) { pending_.emplace_back(node, std::move(access)); }
+
+  std::vector<Read> Run() {
+    while (!pending_.empty()) {
+      auto [node, access] = std::move(pending_.back());
+      pending_.pop_back();
+      std::vector<Access>& seen = seen_[node];
+      if (std::find(seen.begin(), seen.end(), access) != seen.end()) continue;
+      seen.push_back(access);
+      if (is_leaf_(node)) {
+        reads_.push_back({node, std::move(access)});
+      } else {
+        Expand(node, access);
+      }
+    }
+    return std::move(reads_);
+  }
+
+  void Expand(const Node* node, const Access& access) {
+    if (IsMovement(node)) {
+      Visit(node->operand(0), MoveThrough(node, access));
+    } else if (node->op() == Op::kGather) {
+      ExpandGather(node, access);
+    } else {
+      for (const Node* operand : node->operands()) Visit(operand, access);
+    }
+  }
+
+ private:
+  void ExpandGather(const Node* node, const Access& access) {
+    const auto axis = node->attr<ir::IntAttr>().value;
+    const auto rank = static_cast<std::ptrdiff_t>(node->operand(1)->shape().size());
+    Visit(node->operand(1), Access(access.begin() + axis, access.begin() + axis + rank));
+    Access inner(access.begin(), access.begin() + axis);
+    const bool single = node->operand(0)->shape()[axis] == 1;
+    inner.push_back(single ? AxisIndex(Digits{}) : std::nullopt);
+    inner.insert(inner.end(), access.begin() + axis + rank, access.end());
+    Visit(node->operand(0), std::move(inner));
+  }
+
+  const std::function<bool(const Node*)>& is_leaf_;
+  std::vector<std::pair<const Node*, Access>> pending_;
+  absl::flat_hash_map<const Node*, std::vector<Access>> seen_;
+  std::vector<Read> reads_;
+};
+
+}  // namespace
+
+std::vector<Read> FindReads(const Node* root, const std::function<bool(const Node*)>& is_leaf) {
+  ReadFinder finder(is_leaf);
+  if (IsReduction(root)) {
+    finder.Visit(root->operand(0), Identity(SpaceOf(root)));
+  } else {
+    finder.Expand(root, Identity(root->shape()));
+  }
+  return finder.Run();
+}
+
+}  // namespace kiln::partition

@@ -1,0 +1,34 @@
+// What an inlined expression reads, and where.
+#ifndef KILN_COMPILER_PARTITION_READS_H_
+#define KILN_COMPILER_PARTITION_READS_H_
+
+#include <functional>
+#include <vector>
+
+#include "compiler/ir/node.h"
+#include "compiler/partition/digits.h"
+
+namespace kiln::partition {
+
+bool IsReduction(const ir::Node* node);
+bool IsMovement(const ir::Node* node);     // identities included
+bool IsElementwise(const ir::Node* node);  // computes; contiguous and detach are movement
+bool IsTranscendental(const ir::Node* node);
+
+// A stored value and the place at which it is read.
+struct Read {
+  const ir::Node* leaf = nullptr;
+  Access access;  // over the axes of the value that reads
+};
+
+// The points over which `node` is computed: a reduction's operand's shape, else its own.
+const ir::Shape& SpaceOf(const ir::Node* node);
+
+// All reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf` says
+// where it ends (never at root itself). Each pair of leaf and access once.
+std::vector<Read> FindReads(const ir::Node* root,
+                            const std::function<bool(const ir::Node*)>& is_leaf);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_READS_H_

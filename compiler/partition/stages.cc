@@ -1,0 +1,245 @@
+#include "compiler/partition/stages.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
+#include "compiler/partition/join.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+
+namespace {
+
+// Elementwise values that cost more than this, or are this small, are kept in locals and not
+// computed again.
+constexpr double kWorthKeeping = 0.3;
+constexpr int64_t kFewElements = 64;
+
+// Cluster and stage.
+using Place = std::pair<int, int>;
+
+struct Decision {
+  std::set<Place> needed;  // where the value is used
+  bool global = false;     // stored to a tensor
+  bool local = false;
+  bool in_place = false;  // a value of its own stage, for that stage alone
+};
+
+class Builder {
+ public:
+  Builder(const graph::Graph& graph, const Clustering& clustering)
+      : graph_(graph), all_(clustering), decisions_(clustering.members.size()) {}
+
+  Partition Run() {
+    partition_.context = graph_.context;
+    AddInputs();
+    AddResults();
+    for (size_t i = all_.members.size(); i-- > 0;) Decide(static_cast<int>(i));
+    AddIntermediates();
+    for (const int cluster : all_.order) AddGroup(cluster);
+    return std::move(partition_);
+  }
+
+ private:
+  Place PlaceOf(int member) const {
+    return {all_.members[member].cluster, all_.members[member].stage};
+  }
+
+  void AddInputs() {
+    for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+      const graph::Input& input = graph_.inputs[i];
+      partition_.tensors.push_back(
+          {Tensor::Kind::kInput, static_cast<int>(i), input.dtype, input.shape, nullptr});
+    }
+    std::vector<const Node*> roots = graph_.outputs;
+    for (const graph::Update& update : graph_.updates) roots.push_back(update.value);
+    for (const Node* node : ir::TopologicalOrder(roots)) {
+      if (node->op() != ir::Op::kInput) continue;
+      const int index = static_cast<int>(node->attr<ir::InputAttr>().index);
+      partition_.tensors[index].node = node;
+      tensor_of_[node] = index;
+    }
+  }
+
+  void AddTensor(const Node* node, Tensor::Kind kind, int index) {
+    tensor_of_[node] = static_cast<int>(partition_.tensors.size());
+    partition_.tensors.push_back({kind, index, node->dtype(), node->shape(), node});
+  }
+
+  void AddResults() {
+    auto add = [&](const Node* node, Tensor::Kind kind, size_t index) {
+      const int number = static_cast<int>(index);
+      if (auto known = tensor_of_.find(node); known != tensor_of_.end()) {
+        partition_.copies.push_back({known->second, kind, number});
+        return;
+      }
+      AddTensor(node, kind, number);
+      if (auto member = all_.member_of.find(node); member != all_.member_of.end()) {
+        decisions_[member->second].global = true;
+      }
+    };
+    for (size_t i = 0; i < graph_.outputs.size(); ++i) {
+      add(graph_.outputs[i], Tensor::Kind::kOutput, i);
+    }
+    for (size_t i = 0; i < graph_.updates.size(); ++i) {
+      add(graph_.updates[i].value, Tensor::Kind::kUpdate, i);
+    }
+  }
+
+  // Users come before operands, so what a value is needed for is known by now.
+  void Decide(int number) {
+    const Member& member = all_.members[number];
+    Decision& decision = decisions_[number];
+    const bool must_store = member.reduction || member.node->op() == ir::Op::kContiguous;
+    std::set<Place> inline_at;
+    for (const Place& place : decision.needed) {
+      if (place == PlaceOf(number)) {
+        decision.in_place = true;
+      } else if (place.first != member.cluster) {
+        if (must_store || decision.global || member.storage != Storage::kNearby) {
+          decision.global = true;
+        } else {
+          inline_at.insert(place);
+        }
+      } else if (must_store || IsWorthALocal(member)) {
+        decision.local = true;
+      } else {
+        inline_at.insert(place);
+      }
+    }
+    if (decision.global) {
+      std::erase_if(inline_at, [&](const Place& place) { return place.first != member.cluster; });
+    }
+    if (decision.global || decision.local || decision.in_place) inline_at.insert(PlaceOf(number));
+    for (const Place& place : inline_at) {
+      for (const Read& read : member.reads) Need(read.leaf, place);
+    }
+  }
+
+  void Need(const Node* leaf, const Place& place) {
+    if (auto member = all_.member_of.find(leaf); member != all_.member_of.end()) {
+      decisions_[member->second].needed.insert(place);
+    } else {
+      input_reads_[place.first].insert(tensor_of_.at(leaf));
+    }
+  }
+
+  int64_t LocalElements(const Member& member) const {
+    int64_t elements = ir::NumElements(member.node->shape());
+    const Cluster& cluster = all_.clusters[member.cluster];
+    for (const int loop : cluster.grid) elements /= cluster.loops[loop];
+    return elements;
+  }
+
+  bool IsWorthALocal(const Member& member) const {
+    const int64_t elements = LocalElements(member);
+    if (elements * ir::SizeOf(member.node->dtype()) > kMaxLocalBytes) return false;
+    return elements <= kFewElements || member.arithmetic >= kWorthKeeping;
+  }
+
+  void AddIntermediates() {
+    for (size_t i = 0; i < decisions_.size(); ++i) {
+      const Node* node = all_.members[i].node;
+      if (decisions_[i].global && !tensor_of_.contains(node)) {
+        AddTensor(node, Tensor::Kind::kIntermediate, 0);
+      }
+    }
+  }
+
+  void AddGroup(int number) {
+    const Cluster& cluster = all_.clusters[number];
+    Group group;
+    group.loops = cluster.loops;
+    for (const std::vector<int>& members : cluster.stages) AddStage(members, &group);
+    if (group.stages.empty()) return;
+    if (group.stages.size() > 1) group.grid = cluster.grid;
+    for (Stage& stage : group.stages) CollectLoops(group, &stage);
+    AddReads(number, &group);
+    partition_.groups.push_back(std::move(group));
+  }
+
+  void AddStage(const std::vector<int>& members, Group* group) {
+    Stage stage;
+    bool stores = false;
+    for (const int i : members) {
+      const Member& member = all_.members[i];
+      const Decision& decision = decisions_[i];
+      if (!decision.global && !decision.local && !decision.in_place) continue;
+      Value value;
+      value.node = member.node;
+      value.axes = ValueAxes(member);
+      if (member.reduction) {
+        for (const int64_t axis : member.node->attr<ir::IntsAttr>().values) {
+          value.reduce_axes.push_back(member.axes[axis]);
+        }
+      }
+      if (decision.global) {
+        value.tensor = tensor_of_.at(member.node);
+        group->writes.push_back(value.tensor);
+      }
+      if (decision.local) {
+        value.local = static_cast<int>(group->locals.size());
+        group->locals.push_back({LocalElements(member), member.node->dtype()});
+      }
+      stores = stores || decision.global || decision.local;
+      stage.values.push_back(std::move(value));
+    }
+    if (stores) group->stages.push_back(std::move(stage));
+  }
+
+  // In the order of what is stored first, so that its innermost dimension is the innermost loop.
+  static void CollectLoops(const Group& group, Stage* stage) {
+    auto collect = [&](const std::vector<Digits>& axes, std::vector<int>* loops) {
+      for (const Digits& axis : axes) {
+        for (const Digit& digit : axis) {
+          const bool known = absl::c_linear_search(group.grid, digit.loop) ||
+                             absl::c_linear_search(*loops, digit.loop);
+          if (!known) loops->push_back(digit.loop);
+        }
+      }
+    };
+    for (const bool stored : {true, false}) {
+      for (const Value& value : stage->values) {
+        if ((value.tensor >= 0) != stored) continue;
+        collect(value.axes, &stage->loops);
+        collect(value.reduce_axes, &stage->reduce_loops);
+      }
+    }
+  }
+
+  void AddReads(int cluster, Group* group) {
+    std::set<int> reads;
+    if (auto inputs = input_reads_.find(cluster); inputs != input_reads_.end()) {
+      reads = inputs->second;
+    }
+    for (size_t i = 0; i < decisions_.size(); ++i) {
+      if (!decisions_[i].global || all_.members[i].cluster == cluster) continue;
+      const auto at = decisions_[i].needed.lower_bound({cluster, -1});
+      if (at != decisions_[i].needed.end() && at->first == cluster) {
+        reads.insert(tensor_of_.at(all_.members[i].node));
+      }
+    }
+    group->reads.assign(reads.begin(), reads.end());
+  }
+
+  const graph::Graph& graph_;
+  const Clustering& all_;
+  Partition partition_;
+  std::vector<Decision> decisions_;
+  absl::flat_hash_map<const Node*, int> tensor_of_;
+  absl::flat_hash_map<int, std::set<int>> input_reads_;  // by cluster
+};
+
+}  // namespace
+
+Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering) {
+  return Builder(graph, clustering).Run();
+}
+
+}  // namespace kiln::partition
