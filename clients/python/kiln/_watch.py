@@ -6,6 +6,7 @@ everything else becomes a *guard*, a flat list of hashable facts. Equal guards m
 function would build the same graph; the tensors collected then are its inputs.
 """
 
+import collections
 import enum
 import functools
 import sys
@@ -140,6 +141,14 @@ class Survey:
         self.add(value.__func__, path)
         self.add(value.__self__, path)
 
+    def _builtin(self, value: Any, path: str) -> None:
+        owner = value.__self__
+        if owner is None or isinstance(owner, types.ModuleType):
+            self._identity(value, path)
+            return
+        self._fact((types.BuiltinFunctionType, value.__name__), path)
+        self.add(owner, path)
+
     def _partial(self, value: Any, path: str) -> None:
         self._fact(functools.partial, path)
         for part in (value.func, value.args, value.keywords):
@@ -170,10 +179,12 @@ _HANDLERS: Dict[type, Callable[[Survey, Any, str], None]] = {
     types.FunctionType: Survey._function,
     types.MethodType: Survey._method,
     functools.partial: Survey._partial,
+    types.BuiltinFunctionType: Survey._builtin,
     types.GeneratorType: Survey._generator,
+    collections.deque: Survey._sequence,
 }
-_IDENTITY_TYPES = (types.ModuleType, types.BuiltinFunctionType, types.CodeType, property,
-                   weakref.ref, type(sys.stdout))  # fmt: skip
+_IDENTITY_TYPES = (types.ModuleType, types.CodeType, property, weakref.ref,
+                   type(sys.stdout))  # fmt: skip
 
 
 def _handler(kind: type, value: Any) -> Callable[[Survey, Any, str], None]:

@@ -14,9 +14,8 @@ except ImportError:
     sys.path.insert(0, str(HERE.parents[2] / "clients" / "python"))
     import kiln
 
-from stand_in_connection import StandInConnection  # noqa: E402
-
 from kiln import _connection  # noqa: E402
+from stand_in_connection import StandInConnection  # noqa: E402
 
 
 @pytest.fixture

@@ -152,7 +152,8 @@ def test_python_numbers_take_the_tensors_dtype(dtype, number, wanted):
 @pytest.mark.parametrize(
     ("data", "dtype", "shape"),
     [
-        (1.5, "float32", ()), (2, "int64", ()), (True, "bool", ()), ([[1, 2], [3, 4]], "int64", (2, 2)),
+        (1.5, "float32", ()), (2, "int64", ()), (True, "bool", ()),
+        ([[1, 2], [3, 4]], "int64", (2, 2)),
         ([1.0, 2], "float32", (2,)), (np.zeros((2, 0)), "float64", (2, 0)),
         (np.zeros(3, np.uint8), "uint8", (3,)), (np.float64(1), "float64", ()),
     ],

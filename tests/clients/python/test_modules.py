@@ -110,7 +110,7 @@ def test_the_safetensors_header_is_the_documented_one(tmp_path):
 def test_a_damaged_file_is_an_error(tmp_path, data):
     path = tmp_path / "bad.safetensors"
     path.write_bytes(data)
-    with pytest.raises(kiln.DataLoss, match="bad.safetensors"):
+    with pytest.raises(kiln.DataLoss, match=r"bad\.safetensors"):
         kiln.load(path)
 
 
