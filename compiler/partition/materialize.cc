@@ -169,9 +169,11 @@ class Chooser {
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
     const Readers& readers = readers_.at(node);
+    // An input that is an output as it is has no reader.
+    if (!IsElementwise(node)) return std::nullopt;
     // A chain is best cut at its end.
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
-    if (!IsElementwise(node) || !ends_here) return std::nullopt;
+    if (!ends_here) return std::nullopt;
     if (!OnlyCasts(node)) {
       if (factors_.contains(node) && readers.repetition >= 2) return Storage::kStored;
       const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction;
