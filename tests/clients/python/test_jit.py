@@ -1,0 +1,197 @@
+"""kiln.jit on a live kilnd: values are what the function gives without it."""
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import nn
+
+
+def test_results_are_fresh(connection):
+    double = kiln.jit(lambda x: x * 2)
+    first = double(kiln.tensor([1.0]))
+    second = double(kiln.tensor([5.0]))
+    assert (first.item(), second.item()) == (2, 10)
+
+
+def test_every_call_sees_the_arguments_it_is_given(connection):
+    f = kiln.jit(lambda x, k: x * k)
+    assert [f(kiln.tensor([3.0]), k).item() for k in (1, 2, 1, 5)] == [3, 6, 3, 15]
+
+
+def test_closure_and_attribute_tensors_are_read_anew(connection):
+    weight = kiln.tensor([1.0, 2.0])
+    model = nn.Linear(2, 1, bias=False)
+    model.weight.assign(kiln.tensor([[1.0, 1.0]]))
+
+    @kiln.jit
+    def f(x):
+        return model(x * weight)
+
+    x = kiln.tensor([[1.0, 1.0]])
+    assert f(x).item() == 3
+    weight.assign(kiln.tensor([3.0, 4.0]))
+    assert f(x).item() == 7
+    weight = kiln.tensor([5.0, 6.0])
+    assert f(x).item() == 11
+    model.weight = nn.Parameter([[2.0, 0.0]])
+    assert f(x).item() == 10
+    assert f.traces == 1
+
+
+def test_state_moves_on_by_one_at_each_call(connection):
+    count = kiln.tensor(0)
+
+    @kiln.jit
+    def f():
+        count.assign(count + 1)
+        return count * 10
+
+    assert [f().item() for _ in range(5)] == [10, 20, 30, 40, 50]
+    assert count.item() == 5
+    count.assign(100)
+    assert f().item() == 1010
+
+
+def test_old_values_are_kept_where_somebody_holds_them(connection):
+    count = kiln.tensor([0.0])
+    count.realize()
+    before = count.detach()
+    lazy = count + 0.5
+
+    @kiln.jit
+    def f():
+        count.assign(count + 1)
+
+    f()
+    assert (before.item(), lazy.item(), count.item()) == (0, 0.5, 1)
+    kept = count.detach()
+    f()
+    assert (kept.item(), count.item()) == (1, 2)
+
+
+def test_an_argument_returned_is_a_new_tensor(connection):
+    f = kiln.jit(lambda x: (x, x * 2))
+    x = kiln.tensor([1.0])
+    same, _ = f(x)
+    x.assign(kiln.tensor([9.0]))
+    x.realize()
+    assert same.item() == 1
+
+
+def test_random_numbers_go_on_and_are_those_without_jit(connection):
+    def draw():
+        return kiln.rand(3), kiln.randn(2)
+
+    kiln.manual_seed(5)
+    plain = [[part.numpy() for part in draw()] for _ in range(3)]
+    kiln.manual_seed(5)
+    jitted = kiln.jit(draw)
+    traced = [[part.numpy() for part in jitted()] for _ in range(3)]
+    for a, b in zip(plain, traced):
+        np.testing.assert_array_equal(a[0], b[0])
+        np.testing.assert_allclose(a[1], b[1], rtol=1e-6)
+    assert not np.array_equal(traced[0][0], traced[1][0])
+    kiln.manual_seed(5)
+    np.testing.assert_array_equal(jitted()[0].numpy(), plain[0][0])
+
+
+def test_random_numbers_mix_with_draws_outside(connection):
+    kiln.manual_seed(1)
+    wanted = [kiln.rand(2).numpy() for _ in range(4)]
+    kiln.manual_seed(1)
+    f = kiln.jit(lambda: kiln.rand(2))
+    got = [f().numpy(), kiln.rand(2).numpy(), f().numpy(), kiln.rand(2).numpy()]
+    np.testing.assert_array_equal(got, wanted)
+
+
+def test_dropout_differs_from_call_to_call(connection):
+    layer = kiln.jit(nn.Dropout(0.5))
+    x = kiln.ones(1000)
+    a, b = layer(x).numpy(), layer(x).numpy()
+    assert not np.array_equal(a, b)
+    assert set(np.unique(a)) == {0.0, 2.0} and 400 < (a == 0).sum() < 600
+
+
+def test_batch_norm_trains_and_evaluates(connection):
+    layer = nn.BatchNorm2d(3)
+    f = kiln.jit(layer)
+    x = np.random.default_rng(0).normal(2, 3, size=(4, 3, 5, 5)).astype(np.float32)
+    mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+    got = f(kiln.tensor(x)).numpy()
+    wanted = (x - mean[:, None, None]) / np.sqrt(var[:, None, None] + 1e-5)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.running_mean.numpy(), 0.1 * mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        layer.running_var.numpy(), 0.9 + 0.1 * x.var((0, 2, 3), ddof=1), rtol=1e-5)
+    layer.eval()
+    scale = np.sqrt(layer.running_var.numpy() + 1e-5)[:, None, None]
+    wanted = (x - layer.running_mean.numpy()[:, None, None]) / scale
+    np.testing.assert_allclose(f(kiln.tensor(x)).numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_inside(connection):
+    weight = kiln.tensor([1.0, 2.0], requires_grad=True)
+
+    @kiln.jit
+    def f(x):
+        weight.grad = None
+        loss = (weight * x).square().sum()
+        loss.backward()
+        return loss, weight.grad
+
+    for scale in (1.0, 3.0):
+        loss, gradient = f(kiln.tensor([scale, scale]))
+        assert loss.item() == pytest.approx(5 * scale**2)
+        np.testing.assert_allclose(gradient.numpy(), [2 * scale**2, 4 * scale**2], rtol=1e-6)
+
+
+def test_gradient_functions_inside(connection):
+    f = kiln.jit(kiln.grad(lambda x: (x**3).sum()))
+    np.testing.assert_allclose(f(kiln.tensor([2.0])).numpy(), [12], rtol=1e-6)
+    np.testing.assert_allclose(f(kiln.tensor([3.0])).numpy(), [27], rtol=1e-6)
+
+
+def test_training_gives_what_it_gives_without_jit(connection):
+    def train(jitted):
+        kiln.manual_seed(3)
+        model = nn.Sequential(
+            nn.Linear(4, 8), nn.ReLU(), nn.LayerNorm(8), nn.Dropout(0.1), nn.Linear(8, 3))
+        optimizer = kiln.optim.Adam(model.parameters(), lr=0.01)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        run = kiln.jit(step) if jitted else step
+        data = np.random.default_rng(0)
+        losses = []
+        for i in range(6):
+            if i == 3:
+                optimizer.lr = 0.001
+            x = kiln.tensor(data.normal(size=(16, 4)).astype(np.float32))
+            losses.append(run(x, kiln.tensor(data.integers(0, 3, 16))).item())
+        return losses
+
+    np.testing.assert_allclose(train(False), train(True), rtol=1e-5)
+
+
+def test_an_error_on_the_device_is_raised_and_names_the_line(connection):
+    f = kiln.jit(lambda x: x.half() * 2)
+    with pytest.raises(kiln.Unimplemented):
+        f(kiln.tensor([1.0])).numpy()
+
+
+def test_an_update_that_fails_is_not_silent(connection):
+    state = kiln.tensor([1.0]).realize()
+
+    @kiln.jit
+    def f():
+        state.assign(state.half().exp().float())
+
+    f()
+    with pytest.raises(kiln.Unimplemented):
+        connection.synchronize()

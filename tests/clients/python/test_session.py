@@ -1,0 +1,273 @@
+"""Sessions: reconnection, release, processes that fork or are killed."""
+
+import contextlib
+import gc
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import _connection, nn
+from kiln._proto.kiln.v1 import session_pb2
+
+SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
+
+
+class Proxy:
+    """Passes bytes between a port and the daemon until it is told to cut all connections."""
+
+    def __init__(self, target):
+        self._target = target
+        self._pairs = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.connections = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            host, port = self._target.split(":")
+            far = socket.create_connection((host, int(port)))
+            self.connections += 1
+            self._pairs.append((near, far))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def _pump(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        finally:
+            for end in (source, sink):
+                end.close()
+
+    def cut(self):
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self._listener.close()
+        self.cut()
+
+
+@pytest.fixture
+def proxied(kilnd):
+    proxy = Proxy(kilnd.tcp_address)
+    connection = kiln.connect(proxy.address)
+    yield proxy, connection
+    _connection._default = None
+    connection.close()
+    proxy.close()
+
+
+def test_a_dropped_connection_resumes_and_runs_everything_once(proxied):
+    proxy, _ = proxied
+    count = kiln.tensor(0)
+
+    @kiln.jit
+    def f():
+        count.assign(count + 1)
+        return count * 1
+
+    results = []
+    for i in range(300):
+        results.append(f())
+        if i % 60 == 30:
+            proxy.cut()
+        if i % 50 == 0:
+            assert results[-1].item() == i + 1
+    assert [result.item() for result in results] == list(range(1, 301))
+    assert count.item() == 300 and proxy.connections > 3
+
+
+def test_a_read_that_waits_survives_a_cut(proxied):
+    proxy, _ = proxied
+    x = kiln.tensor(np.ones((64, 64), np.float32)).realize()
+    cutter = threading.Timer(0.05, proxy.cut)
+    cutter.start()
+    for _ in range(40):
+        x = (x @ x / 64).realize()
+        assert x.numpy()[0, 0] == 1
+    cutter.join()
+
+
+def test_a_lost_session_is_a_clear_error(fresh_kilnd):
+    connection = kiln.connect(fresh_kilnd.address, lease_seconds=1)
+    x = (kiln.tensor([1.0]) + 1).realize()
+    assert x.item() == 2
+    connection._sessions.CloseSession(
+        session_pb2.CloseSessionRequest(session_id=connection._session_id))
+    with pytest.raises(kiln.KilnError):
+        for _ in range(100):
+            (x + 1).numpy()
+            time.sleep(0.05)
+    _connection._default = None
+    kiln.connect(fresh_kilnd.address)
+    assert (kiln.tensor([1.0]) + 1).item() == 2
+    _connection._default = None
+
+
+def memory(connection):
+    return connection.devices()[0].memory_used_bytes
+
+
+def eventually(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_dead_tensors_free_their_memory(connection):
+    (kiln.tensor([1.0]) + 1).item()
+    size = 64 << 20
+    before = memory(connection)
+    x = (kiln.zeros(size // 4) + 1).realize()
+    connection.synchronize()
+    assert memory(connection) >= before + size
+    del x
+    gc.collect()
+    assert eventually(lambda: memory(connection) < before + size // 2)
+
+
+def test_steps_in_flight_do_not_wait_for_one_another(connection):
+    f = kiln.jit(lambda x: x @ x)
+    x = kiln.tensor(np.eye(256, dtype=np.float32))
+    f(x).numpy()
+    start = time.perf_counter()
+    results = [f(x) for _ in range(50)]
+    sending = time.perf_counter() - start
+    results[-1].numpy()
+    assert sending < 0.5
+
+
+def test_threads_share_a_connection(connection):
+    errors = []
+
+    def work(number):
+        try:
+            f = kiln.jit(lambda x: (x * number).sum())
+            for i in range(30):
+                assert f(kiln.full((10,), float(i))).item() == 10 * i * number
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_tensors_of_two_connections_do_not_mix(kilnd, connection):
+    x = (kiln.tensor([1.0]) + 1).realize()
+    other = kiln.connect(kilnd.address)
+    y = (kiln.tensor([1.0]) + 1).realize()
+    assert x.item() == y.item() == 2
+    with pytest.raises(kiln.FailedPrecondition, match="two connections"):
+        (x + y).numpy()
+    other.close()
+
+
+def script(body, kilnd, *arguments):
+    path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-c", body, *arguments], env=dict(kilnd.environment(), PYTHONPATH=path),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+FORK = """
+import os, sys, kiln
+x = (kiln.tensor([1.0]) + 1).realize()
+x.item()
+child = os.fork()
+if child == 0:
+    try:
+        (x + 1).numpy()
+    except kiln.FailedPrecondition as error:
+        os._exit(42 if "fork" in str(error) else 1)
+    os._exit(2)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), x.item())
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 9), reason="needs waitstatus_to_exitcode")
+def test_a_forked_child_is_told_to_connect_again(kilnd):
+    process = script(FORK, kilnd)
+    output, errors = process.communicate(timeout=60)
+    assert output.split() == ["42", "2.0"], errors
+
+
+VICTIM = """
+import numpy as np, kiln
+kiln.connect(lease_seconds=1)
+ballast = (kiln.zeros(16 << 20) + 1).realize()
+ballast[:1].numpy()
+f = kiln.jit(lambda x: x @ x / 512)
+x = kiln.tensor(np.ones((512, 512), np.float32))
+print("ready", flush=True)
+while True:
+    x = f(x)
+    kiln.default_connection().synchronize()
+"""
+
+
+def train(steps, between=lambda step: None):
+    kiln.manual_seed(2)
+    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Dropout(0.2), nn.Linear(64, 4))
+    optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
+    data = np.random.default_rng(0)
+    x = kiln.tensor(data.normal(size=(64, 32)).astype(np.float32))
+    y = kiln.tensor(data.integers(0, 4, 64))
+
+    @kiln.jit
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    losses = []
+    for i in range(steps):
+        losses.append(step(x, y).item())
+        between(i)
+    return losses, [parameter.numpy() for parameter in model.parameters()]
+
+
+def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(kilnd, connection):
+    alone = train(120)
+    before = memory(connection)
+    victim = script(VICTIM, kilnd)
+    try:
+        assert victim.stdout.readline() == "ready\n", victim.stderr.read()
+        assert memory(connection) >= before + (64 << 20)
+        beside = train(120, lambda step: victim.send_signal(signal.SIGKILL) if step == 60 else None)
+    finally:
+        victim.kill()
+        victim.communicate()
+    assert beside[0] == alone[0]
+    for a, b in zip(alone[1], beside[1]):
+        np.testing.assert_array_equal(a, b)
+    assert eventually(lambda: memory(connection) < before + (32 << 20), seconds=15)
