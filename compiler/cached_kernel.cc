@@ -36,7 +36,6 @@ std::string CacheKey(const std::string& kernel_text, const drivers::Target& targ
 std::string EncodeCachedKernel(const CompiledKernel& kernel) {
   std::string bytes;
   AppendString(kernel.schedule, &bytes);
-  AppendString(kernel.source, &bytes);
   AppendString(std::string_view(reinterpret_cast<const char*>(&kernel.compile_seconds),
                                 sizeof kernel.compile_seconds),
                &bytes);
@@ -48,8 +47,8 @@ std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
   std::string_view rest = bytes;
   CompiledKernel kernel;
   std::string seconds, image;
-  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &kernel.source) ||
-      !TakeString(&rest, &seconds) || !TakeString(&rest, &image) || !rest.empty() ||
+  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &seconds) ||
+      !TakeString(&rest, &image) || !rest.empty() ||
       seconds.size() != sizeof kernel.compile_seconds) {
     return std::nullopt;
   }

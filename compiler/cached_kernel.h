@@ -13,7 +13,7 @@ namespace kiln::compiler {
 // Canonical kernel, target and compiler version; free of device numbers.
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target);
 
-// Image, schedule, source and compile time. `ir` and `digest` follow from the key and are not
+// Image, schedule and compile time. `ir` and `digest` follow from the key and are not
 // stored.
 std::string EncodeCachedKernel(const CompiledKernel& kernel);
 // Nothing if `bytes` is damaged: then the kernel is compiled again.

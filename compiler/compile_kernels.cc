@@ -18,25 +18,24 @@
 namespace kiln::compiler {
 namespace {
 
-// A lowered kernel with the nodes it stands on.
+// A lowered kernel with the nodes it stands on. Shared by the group and, for its source, the
+// compiled kernel.
 struct Lowered {
-  std::unique_ptr<ir::Context> context = std::make_unique<ir::Context>();
+  ir::Context context;
   absl::StatusOr<kernel::LoweredKernel> kernel = absl::UnknownError("not lowered");
   std::string text;
 };
 
-std::vector<Lowered> LowerGroups(const partition::Partition& partition, const Options& options) {
-  std::vector<Lowered> lowered(partition.groups.size());
+std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& partition,
+                                                  const Options& options) {
+  std::vector<std::shared_ptr<Lowered>> lowered(partition.groups.size());
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
-    Lowered& result = lowered[i];
-    result.kernel = kernel::Lower(partition, static_cast<int>(i), *result.context);
+    lowered[i] = std::make_shared<Lowered>();
+    Lowered& result = *lowered[i];
+    result.kernel = kernel::Lower(partition, static_cast<int>(i), result.context);
     if (result.kernel.ok()) result.text = kernel::Print(result.kernel->kernel);
   });
   return lowered;
-}
-
-absl::Status Annotate(const absl::Status& status, const kernel::Kernel& kernel) {
-  return absl::Status(status.code(), absl::StrCat("kernel ", kernel.name, ": ", status.message()));
 }
 
 absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers::Target& target) {
@@ -44,18 +43,19 @@ absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers:
   CompiledKernel compiled;
   compiled.schedule = schedule::Print(schedule);
   absl::StatusOr<drivers::KernelImage> image = codegen::CompileKernel(kernel, schedule, target);
-  if (!image.ok()) return Annotate(image.status(), kernel);
+  if (!image.ok()) {
+    return absl::Status(image.status().code(),
+                        absl::StrCat("kernel ", kernel.name, ": ", image.status().message()));
+  }
   compiled.image = *std::move(image);
-  absl::StatusOr<std::string> source = codegen::Source(kernel, schedule);
-  if (!source.ok()) return Annotate(source.status(), kernel);
-  compiled.source = *std::move(source);
   return compiled;
 }
 
-absl::StatusOr<CompiledKernel> CompileOrFetch(const Lowered& lowered, const drivers::Target& target,
+absl::StatusOr<CompiledKernel> CompileOrFetch(const std::shared_ptr<const Lowered>& lowered,
+                                              const drivers::Target& target,
                                               const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string key = CacheKey(lowered.text, target);
+  const std::string key = CacheKey(lowered->text, target);
   std::optional<CompiledKernel> cached;
   if (options.cache != nullptr) {
     if (std::optional<std::string> bytes = options.cache->Get(key)) {
@@ -64,10 +64,15 @@ absl::StatusOr<CompiledKernel> CompileOrFetch(const Lowered& lowered, const driv
   }
   absl::StatusOr<CompiledKernel> compiled = cached
                                                 ? absl::StatusOr<CompiledKernel>(*std::move(cached))
-                                                : Emit(lowered.kernel->kernel, target);
+                                                : Emit(lowered->kernel->kernel, target);
   if (!compiled.ok()) return compiled.status();
-  compiled->ir = lowered.text;
-  compiled->digest = Sha256Hex(lowered.text);
+  compiled->ir = lowered->text;
+  compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {
+    absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(text);
+    if (!schedule.ok()) return schedule.status();
+    return codegen::Source(lowered->kernel->kernel, *schedule);
+  };
+  compiled->digest = Sha256Hex(lowered->text);
   if (!compiled->from_cache) {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     compiled->compile_seconds = elapsed.count();
@@ -82,15 +87,16 @@ absl::StatusOr<CompiledKernel> CompileOrFetch(const Lowered& lowered, const driv
 }
 
 // Fills `set->groups` and returns, for each distinct kernel, the group that represents it.
-absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<Lowered>& lowered, KernelSet* set) {
+absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<std::shared_ptr<Lowered>>& lowered,
+                                             KernelSet* set) {
   absl::flat_hash_map<std::string_view, int> known;
   std::vector<int> representatives;
   for (size_t i = 0; i < lowered.size(); ++i) {
-    if (!lowered[i].kernel.ok()) return lowered[i].kernel.status();
+    if (!lowered[i]->kernel.ok()) return lowered[i]->kernel.status();
     const auto [it, is_new] =
-        known.try_emplace(lowered[i].text, static_cast<int>(representatives.size()));
+        known.try_emplace(lowered[i]->text, static_cast<int>(representatives.size()));
     if (is_new) representatives.push_back(static_cast<int>(i));
-    set->groups.push_back({it->second, lowered[i].kernel->tensors});
+    set->groups.push_back({it->second, lowered[i]->kernel->tensors});
   }
   return representatives;
 }
@@ -101,7 +107,7 @@ absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
                                          const drivers::Target& target, const Options& options,
                                          std::vector<PassTime>* times) {
   KernelSet set;
-  std::vector<Lowered> lowered;
+  std::vector<std::shared_ptr<Lowered>> lowered;
   std::vector<int> representatives;
   {
     PassTimer timer("lower", times);

@@ -32,7 +32,8 @@ struct CompiledKernel {
   std::string digest;    // hexadecimal, of the canonical kernel
   std::string ir;        // kernel::Print
   std::string schedule;  // the directives, as schedule's printer writes them
-  std::string source;    // C-like, for people
+  // The scheduled loops as C-like source, for people; written when called. Thread-safe.
+  std::function<absl::StatusOr<std::string>()> source;
   std::string assembly;  // only with Options::keep_assembly; else Disassemble(image) gives it
   bool from_cache = false;
   double compile_seconds = 0;
@@ -100,6 +101,10 @@ struct Options {
 // UNIMPLEMENTED: an op or dtype the target does not support; INTERNAL: a defect of Kiln's.
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options);
+
+// The scheduled loops of a kernel as C-like source, for people; `ir` and `schedule` as
+// CompiledKernel has them.
+absl::StatusOr<std::string> Source(const std::string& ir, const std::string& schedule);
 
 // The assembly of an image, for people.
 absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,

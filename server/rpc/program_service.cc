@@ -68,7 +68,11 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
     Fill(kernel, times[i], proto);
     proto->set_ir(kernel.ir);
     proto->set_schedule(kernel.schedule);
-    proto->set_source(kernel.source);
+    if (kernel.source) {
+      auto source = kernel.source();
+      if (!source.ok()) return source.status();
+      proto->set_source(*source);
+    }
     if (!request.with_assembly()) continue;
     auto assembly = kernel.assembly.empty() ? backend.disassemble(kernel.image, (*program)->device().info().target)
                                             : absl::StatusOr<std::string>(kernel.assembly);
