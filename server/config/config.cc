@@ -1,0 +1,220 @@
+#include "server/config/config.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "server/log/log.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace kiln::config {
+namespace {
+
+// One key of the file: where it stands and how its value is taken.
+struct Key {
+  const char* path;  // "cache.limit"
+  const char* wants;
+  std::function<bool(const toml::node&, Config*)> take;
+};
+
+bool TakeString(const toml::node& node, std::string* out) {
+  const auto value = node.value_exact<std::string>();
+  if (value) *out = *value;
+  return value.has_value();
+}
+
+bool TakeStrings(const toml::node& node, std::vector<std::string>* out) {
+  const toml::array* array = node.as_array();
+  if (array == nullptr) return false;
+  std::vector<std::string> values;
+  for (const toml::node& element : *array) {
+    if (!TakeString(element, &values.emplace_back())) return false;
+  }
+  *out = std::move(values);
+  return true;
+}
+
+bool TakeInt(const toml::node& node, int* out) {
+  const auto value = node.value_exact<int64_t>();
+  if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return false;
+  *out = static_cast<int>(*value);
+  return true;
+}
+
+bool TakeBytes(const toml::node& node, int64_t* out) {
+  if (const auto number = node.value_exact<int64_t>()) {
+    *out = *number;
+    return *number >= 0;
+  }
+  std::string text;
+  if (!TakeString(node, &text)) return false;
+  const auto bytes = ParseBytes(text);
+  if (bytes.ok()) *out = *bytes;
+  return bytes.ok();
+}
+
+constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
+constexpr char kNumber[] = "a whole number, not negative";
+
+const std::vector<Key>& Keys() {
+  static const std::vector<Key>& keys = *new std::vector<Key>{
+      {"listen", "an array of addresses", [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
+      {"log_level", "a string", [](const toml::node& n, Config* c) { return TakeString(n, &c->log_level); }},
+      {"metrics.listen", "an address or \"\"",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->metrics_listen); }},
+      {"cache.folder", "a string", [](const toml::node& n, Config* c) { return TakeString(n, &c->cache_folder); }},
+      {"cache.limit", kBytes, [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
+      {"devices.use", "an array of device names",
+       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
+      {"devices.memory_limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->memory_limit_bytes); }},
+      {"devices.cpu_devices", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_devices); }},
+      {"devices.cpu_threads", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
+      {"sessions.lease_seconds", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
+      {"sessions.blob_limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
+  };
+  return keys;
+}
+
+absl::Status ErrorAt(const std::string& file, uint32_t line, const std::string& what) {
+  return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
+}
+
+absl::Status ApplyTable(const toml::table& table, const std::string& prefix, const std::string& file, Config* config) {
+  for (const auto& [key, node] : table) {
+    const std::string path = absl::StrCat(prefix, std::string(key.str()));
+    const uint32_t line = key.source().begin.line;
+    const Key* known = nullptr;
+    bool is_section = false;
+    for (const Key& row : Keys()) {
+      if (row.path == path) known = &row;
+      is_section = is_section || absl::StartsWith(row.path, absl::StrCat(path, "."));
+    }
+    if (is_section && node.is_table()) {
+      if (absl::Status status = ApplyTable(*node.as_table(), absl::StrCat(path, "."), file, config); !status.ok()) {
+        return status;
+      }
+    } else if (known == nullptr) {
+      return ErrorAt(file, line,
+                     absl::StrCat("unknown key \"", path, "\"; known are ",
+                                  absl::StrJoin(Keys(), ", ", [](std::string* out, const Key& row) { out->append(row.path); })));
+    } else if (!known->take(node, config)) {
+      return ErrorAt(file, line, absl::StrCat("\"", path, "\" must be ", known->wants));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsAddress(const std::string& address) {
+  absl::string_view rest = address;
+  if (absl::ConsumePrefix(&rest, "unix:")) return !rest.empty();
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  return colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
+         port <= 65535;
+}
+
+}  // namespace
+
+Environment ProcessEnvironment() {
+  return [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  };
+}
+
+Config Defaults(const Environment& environment, int user_id) {
+  Config config;
+  const auto runtime = environment("XDG_RUNTIME_DIR");
+  const std::string folder = runtime ? absl::StrCat(*runtime, "/kiln") : absl::StrCat("/tmp/kiln-", user_id);
+  config.listen = {absl::StrCat("unix:", folder, "/kilnd.sock"), absl::StrCat("127.0.0.1:", kPort)};
+  config.metrics_listen = absl::StrCat("127.0.0.1:", kMetricsPort);
+  const auto cache = environment("XDG_CACHE_HOME");
+  const auto home = environment("HOME");
+  config.cache_folder = cache  ? absl::StrCat(*cache, "/kiln")
+                        : home ? absl::StrCat(*home, "/.cache/kiln")
+                               : absl::StrCat("/var/tmp/kiln-", user_id);
+  return config;
+}
+
+absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config) {
+  const toml::parse_result parsed = toml::parse(text, file);
+  if (!parsed) {
+    return ErrorAt(file, parsed.error().source().begin.line, std::string(parsed.error().description()));
+  }
+  return ApplyTable(parsed.table(), "", file, config);
+}
+
+absl::Status ApplyFile(const std::string& path, Config* config) {
+  std::ifstream stream(path);
+  if (!stream) return absl::NotFoundError(absl::StrCat("cannot read the configuration ", path));
+  std::stringstream text;
+  text << stream.rdbuf();
+  return ApplyToml(text.str(), path, config);
+}
+
+absl::Status Check(const Config& config) {
+  if (config.listen.empty()) return absl::InvalidArgumentError("listen: give at least one address");
+  for (const std::string& address : config.listen) {
+    if (!IsAddress(address)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("listen: \"", address, "\" is neither unix:PATH nor host:port with a port of 0 to 65535"));
+    }
+  }
+  if (!config.metrics_listen.empty() && (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen))) {
+    return absl::InvalidArgumentError(absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
+  }
+  log::Level level;
+  if (!log::ParseLevel(config.log_level, &level)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("log_level: \"", config.log_level, "\" is none of debug, info, warning, error"));
+  }
+  if (config.cpu_devices < 0 || config.cpu_devices > 64) {
+    return absl::InvalidArgumentError(absl::StrCat("cpu_devices: ", config.cpu_devices, " is not between 0 and 64"));
+  }
+  if (config.cpu_threads < 0 || config.cpu_threads > 4096) {
+    return absl::InvalidArgumentError(absl::StrCat("cpu_threads: ", config.cpu_threads, " is not between 0 and 4096"));
+  }
+  if (config.lease_seconds < 1 || config.lease_seconds > 3600) {
+    return absl::InvalidArgumentError(absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
+  }
+  if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 || config.blob_limit_bytes < 0) {
+    return absl::InvalidArgumentError("limits in bytes must not be negative");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
+  struct Unit {
+    const char* name;
+    double bytes;
+  };
+  constexpr Unit kUnits[] = {{"KiB", 1024.0},        {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+                             {"kB", 1e3},            {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
+                             {"B", 1.0}};
+  absl::string_view number = text;
+  double unit = 1;
+  for (const Unit& row : kUnits) {
+    if (!absl::ConsumeSuffix(&number, row.name)) continue;
+    unit = row.bytes;
+    break;
+  }
+  double value = 0;
+  if (!absl::SimpleAtod(number, &value) || !(value >= 0) || value * unit > 9e18) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a number of bytes such as 1000000, 512MiB or 4GiB"));
+  }
+  return static_cast<int64_t>(value * unit);
+}
+
+}  // namespace kiln::config

@@ -1,0 +1,81 @@
+// The daemon's configuration: defaults that work with none, a TOML file, and flags over it.
+//
+// Where the daemon listens when nothing is said, and where clients look for it, in this order:
+//   unix:$XDG_RUNTIME_DIR/kiln/kilnd.sock    or, if XDG_RUNTIME_DIR is not set, unix:/tmp/kiln-<uid>/kilnd.sock
+//   127.0.0.1:7433
+// Metrics are on 127.0.0.1:7434. Nothing is reachable from other machines by default.
+//
+// The file, with the defaults:
+//
+//   listen = ["unix:/run/user/1000/kiln/kilnd.sock", "127.0.0.1:7433"]
+//   log_level = "info"                 # debug, info, warning, error
+//
+//   [metrics]
+//   listen = "127.0.0.1:7434"          # "" serves none
+//
+//   [cache]
+//   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln
+//   limit = "4GiB"
+//
+//   [devices]
+//   use = []                           # ["cpu:0"]; empty: all there are
+//   memory_limit = "0"                 # of each device; 0: what the device has
+//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's threads
+//   cpu_threads = 0                    # of each of them; 0: the machine's threads divided among them
+//
+//   [sessions]
+//   lease_seconds = 30                 # for clients that name none
+//   blob_limit = "8GiB"                # host memory for uploads
+#ifndef KILN_SERVER_CONFIG_CONFIG_H_
+#define KILN_SERVER_CONFIG_CONFIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace kiln::config {
+
+inline constexpr int kPort = 7433;
+inline constexpr int kMetricsPort = 7434;
+
+struct Config {
+  std::vector<std::string> listen;  // "unix:PATH" or "host:port"
+  std::string metrics_listen;       // "host:port"; empty: none
+  std::string cache_folder;
+  int64_t cache_limit_bytes = int64_t{4} << 30;
+  std::vector<std::string> devices;  // empty: all
+  int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
+  int cpu_devices = 1;
+  int cpu_threads = 0;
+  int lease_seconds = 30;
+  int64_t blob_limit_bytes = int64_t{8} << 30;
+  std::string log_level = "info";
+};
+
+// The process' environment; handed in, so that tests make their own. Unset variables are nullopt.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment ProcessEnvironment();
+
+// What holds with no file and no flags.
+Config Defaults(const Environment& environment, int user_id);
+
+// Overrides `config` with a file's text. INVALID_ARGUMENT is "file:line: what is wrong".
+absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config);
+// The same with the file's content. NOT_FOUND if it cannot be read.
+absl::Status ApplyFile(const std::string& path, Config* config);
+
+// INVALID_ARGUMENT for values that no source may set (an address that is none, a negative number).
+absl::Status Check(const Config& config);
+
+// "512MiB", "4GiB", "1000000", "2.5GB". INVALID_ARGUMENT otherwise.
+absl::StatusOr<int64_t> ParseBytes(const std::string& text);
+
+}  // namespace kiln::config
+
+#endif  // KILN_SERVER_CONFIG_CONFIG_H_

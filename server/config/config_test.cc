@@ -1,0 +1,117 @@
+#include "server/config/config.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Environment FakeEnvironment(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::make_optional(found->second);
+  };
+}
+
+Config Plain() { return Defaults(FakeEnvironment({{"HOME", "/home/ann"}}), 1000); }
+
+TEST(Config, DefaultsWithAndWithoutXdg) {
+  EXPECT_THAT(Plain().listen, ElementsAre("unix:/tmp/kiln-1000/kilnd.sock", "127.0.0.1:7433"));
+  EXPECT_EQ(Plain().cache_folder, "/home/ann/.cache/kiln");
+  EXPECT_EQ(Plain().metrics_listen, "127.0.0.1:7434");
+  const Config xdg = Defaults(FakeEnvironment({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"XDG_CACHE_HOME", "/c"}}), 7);
+  EXPECT_EQ(xdg.listen[0], "unix:/run/user/7/kiln/kilnd.sock");
+  EXPECT_EQ(xdg.cache_folder, "/c/kiln");
+  EXPECT_TRUE(Check(Plain()).ok());
+}
+
+TEST(Config, FileOverridesEverything) {
+  Config config = Plain();
+  const absl::Status status = ApplyToml(R"(
+listen = ["127.0.0.1:0"]
+log_level = "debug"
+[metrics]
+listen = ""
+[cache]
+folder = "/x"
+limit = "1.5GiB"
+[devices]
+use = ["cpu:1"]
+memory_limit = 1000
+cpu_devices = 2
+cpu_threads = 3
+[sessions]
+lease_seconds = 5
+blob_limit = "1MB"
+)",
+                                        "kiln.toml", &config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(config.listen, ElementsAre("127.0.0.1:0"));
+  EXPECT_EQ(config.metrics_listen, "");
+  EXPECT_EQ(config.cache_folder, "/x");
+  EXPECT_EQ(config.cache_limit_bytes, 1610612736);
+  EXPECT_THAT(config.devices, ElementsAre("cpu:1"));
+  EXPECT_EQ(config.memory_limit_bytes, 1000);
+  EXPECT_EQ(config.cpu_devices, 2);
+  EXPECT_EQ(config.cpu_threads, 3);
+  EXPECT_EQ(config.lease_seconds, 5);
+  EXPECT_EQ(config.blob_limit_bytes, 1000000);
+  EXPECT_EQ(config.log_level, "debug");
+}
+
+TEST(Config, MistakesNameFileAndLine) {
+  const struct {
+    const char* text;
+    const char* message;
+  } kCases[] = {{"\nlisten_on = 3", "kiln.toml:2: unknown key \"listen_on\""},
+                {"[cache]\nfolder = 3", "kiln.toml:2: \"cache.folder\" must be a string"},
+                {"[cache]\n\nlimit = \"much\"", "kiln.toml:3: \"cache.limit\" must be a number of bytes"},
+                {"[devices]\ncpu_threads = -1", "kiln.toml:2: \"devices.cpu_threads\" must be a whole number"},
+                {"[device]\nuse = []", "kiln.toml:1: unknown key \"device\""},
+                {"cache = 3", "kiln.toml:1: unknown key \"cache\""},
+                {"a = ", "kiln.toml:1: "}};
+  for (const auto& row : kCases) {
+    Config config = Plain();
+    const absl::Status status = ApplyToml(row.text, "kiln.toml", &config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << row.text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(row.message));
+  }
+}
+
+TEST(Config, MissingFile) {
+  Config config;
+  EXPECT_EQ(ApplyFile("/nowhere/kiln.toml", &config).code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Config, ChecksValues) {
+  const struct {
+    std::function<void(Config*)> change;
+    const char* message;
+  } kCases[] = {{[](Config* c) { c->listen = {}; }, "at least one address"},
+                {[](Config* c) { c->listen = {"localhost"}; }, "\"localhost\" is neither"},
+                {[](Config* c) { c->listen = {"localhost:99999"}; }, "is neither"},
+                {[](Config* c) { c->listen = {"unix:"}; }, "is neither"},
+                {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
+                {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
+                {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
+                {[](Config* c) { c->lease_seconds = 0; }, "between 1 and 3600"}};
+  for (const auto& row : kCases) {
+    Config config = Plain();
+    row.change(&config);
+    EXPECT_THAT(std::string(Check(config).message()), HasSubstr(row.message));
+  }
+}
+
+TEST(Config, ParsesBytes) {
+  EXPECT_EQ(*ParseBytes("512MiB"), 512 << 20);
+  EXPECT_EQ(*ParseBytes("2.5GB"), 2500000000);
+  EXPECT_EQ(*ParseBytes("17"), 17);
+  EXPECT_EQ(*ParseBytes("3B"), 3);
+  for (const char* bad : {"", "MiB", "-1", "1XB", "1e40", "nan"}) EXPECT_FALSE(ParseBytes(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace kiln::config

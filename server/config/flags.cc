@@ -1,0 +1,89 @@
+#include "server/config/flags.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace {
+
+// A flag that may be given several times; commas separate as well.
+struct Addresses {
+  std::vector<std::string> values;
+};
+// Flags of one kind are parsed one by one into the same object; it starts empty, so appending collects them.
+bool AbslParseFlag(absl::string_view text, Addresses* flag, std::string* error) {
+  static std::vector<std::string>& collected = *new std::vector<std::string>;
+  for (absl::string_view address : absl::StrSplit(text, ',', absl::SkipEmpty())) collected.emplace_back(address);
+  flag->values = collected;
+  return true;
+}
+std::string AbslUnparseFlag(const Addresses& flag) { return absl::StrJoin(flag.values, ","); }
+
+}  // namespace
+
+ABSL_FLAG(std::string, config, "", "TOML file; server/config/config.h lists its keys");
+ABSL_FLAG(Addresses, listen, {}, "where clients connect: unix:PATH or host:port; may be repeated");
+ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"none\" serves none");
+ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
+ABSL_FLAG(std::vector<std::string>, devices, {}, "devices to use, for example cpu:0,cpu:1; all if empty");
+ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
+ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
+ABSL_FLAG(int, cpu_threads, -1, "threads of each CPU device; 0: the machine's, divided among them");
+ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
+ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
+
+namespace kiln::config {
+namespace {
+
+void OverrideText(const absl::Flag<std::string>& flag, std::string* value) {
+  const std::string given = absl::GetFlag(flag);
+  if (!given.empty()) *value = given;
+}
+
+void OverrideNumber(const absl::Flag<int>& flag, int* value) {
+  const int given = absl::GetFlag(flag);
+  if (given != -1) *value = given;
+}
+
+absl::Status ApplyFlags(Config* config) {
+  if (const auto listen = absl::GetFlag(FLAGS_listen).values; !listen.empty()) config->listen = listen;
+  if (const auto devices = absl::GetFlag(FLAGS_devices); !devices.empty()) config->devices = devices;
+  OverrideText(FLAGS_metrics_listen, &config->metrics_listen);
+  if (config->metrics_listen == "none") config->metrics_listen.clear();
+  OverrideText(FLAGS_cache_dir, &config->cache_folder);
+  OverrideText(FLAGS_log_level, &config->log_level);
+  OverrideNumber(FLAGS_cpu_devices, &config->cpu_devices);
+  OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);
+  OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
+  if (const std::string limit = absl::GetFlag(FLAGS_memory_limit); !limit.empty()) {
+    const auto bytes = ParseBytes(limit);
+    if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--memory_limit: ", bytes.status().message()));
+    config->memory_limit_bytes = *bytes;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment, int user_id) {
+  absl::SetProgramUsageMessage("owns the devices of this machine and runs tensor graphs on them for its clients");
+  const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
+  if (rest.size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat("unexpected argument \"", rest[1], "\"; see --help"));
+  }
+  Config config = Defaults(environment, user_id);
+  if (const std::string file = absl::GetFlag(FLAGS_config); !file.empty()) {
+    if (absl::Status status = ApplyFile(file, &config); !status.ok()) return status;
+  }
+  if (absl::Status status = ApplyFlags(&config); !status.ok()) return status;
+  if (absl::Status status = Check(config); !status.ok()) return status;
+  return config;
+}
+
+}  // namespace kiln::config

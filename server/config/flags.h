@@ -1,0 +1,16 @@
+// The daemon's flags. They override the configuration file.
+#ifndef KILN_SERVER_CONFIG_FLAGS_H_
+#define KILN_SERVER_CONFIG_FLAGS_H_
+
+#include "absl/status/statusor.h"
+#include "server/config/config.h"
+
+namespace kiln::config {
+
+// Parses the command line (ending the process on --help and on unknown flags), then the file of --config, and checks the
+// whole. `user_id` is the process' own.
+absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment, int user_id);
+
+}  // namespace kiln::config
+
+#endif  // KILN_SERVER_CONFIG_FLAGS_H_

@@ -1,0 +1,251 @@
+#include "server/daemon.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "compiler/ops/op_def.h"
+#include "server/buffers/blob_store.h"
+#include "server/cache/kernel_cache.h"
+#include "server/errors/errors.h"
+#include "server/log/log.h"
+#include "server/metrics/metrics.h"
+#include "server/rpc/server.h"
+#include "server/rpc/services.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/thread_pool.h"
+#include "server/sessions/registry.h"
+
+namespace kiln {
+namespace {
+
+constexpr int kCompileThreads = 2;
+constexpr int kCopyThreads = 2;
+// After the last answer has been queued, the connections get this long to take it.
+constexpr absl::Duration kFlushTime = absl::Milliseconds(500);
+
+using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
+
+absl::Status ShuttingDown() {
+  return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
+}
+
+absl::Status NoDevices(const config::Config& config, const std::string& why) {
+  const std::string wanted = config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
+  return absl::FailedPreconditionError(absl::StrCat("there is no device", wanted, "; ", why));
+}
+
+absl::StatusOr<Devices> OpenDevices(const config::Config& config, std::vector<std::unique_ptr<drivers::Driver>> drivers,
+                                    metrics::Metrics& metrics) {
+  Devices devices;
+  std::vector<std::string> why;
+  for (const auto& driver : drivers) {
+    std::string why_none;
+    auto found = driver->Enumerate(&why_none);
+    if (!found.ok()) return found.status();
+    if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
+    for (auto& device : *found) {
+      const std::string name = device->info().name;
+      const bool wanted = config.devices.empty() ||
+                          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
+      if (!wanted) {
+        why.push_back(absl::StrCat(name, " is not asked for"));
+        continue;
+      }
+      devices.push_back(std::make_unique<runtime::ManagedDevice>(std::move(device), config.memory_limit_bytes,
+                                                                 metrics.ForDevice(name)));
+      log::Info("device", {{"device", name}, {"model", devices.back()->info().model}});
+    }
+  }
+  if (devices.empty() || (!config.devices.empty() && devices.size() < config.devices.size())) {
+    return NoDevices(config, absl::StrJoin(why, "; "));
+  }
+  return devices;
+}
+
+}  // namespace
+
+std::string DaemonVersion() { return KILN_VERSION; }
+
+// In the order in which the parts stand on each other; they go in the opposite order.
+struct Daemon::Implementation {
+  explicit Implementation(const config::Config& config) : config(config), blobs(config.blob_limit_bytes) {}
+  ~Implementation() { Stop(absl::Seconds(3)); }
+
+  void MakeKernelCache();
+  void MakePrograms(runtime::CompileFunction compile);
+  void MakeRegistry();
+  absl::Status Serve();
+  void StartLeases(absl::Duration interval);
+  metrics::Gauges ReadGauges() const;
+  void Stop(absl::Duration grace);
+
+  const config::Config config;
+  std::function<absl::Time()> now;
+  metrics::Metrics metrics{DaemonVersion()};
+  buffers::BlobStore blobs;
+  std::unique_ptr<cache::KernelCache> kernel_cache;
+  Devices devices;
+  std::unique_ptr<runtime::ThreadPool> copies;
+  std::unique_ptr<runtime::ProgramCache> programs;
+  std::unique_ptr<sessions::Registry> registry;
+  rpc::Backend backend;
+  std::unique_ptr<rpc::Server> server;
+  int metrics_port = 0;
+
+  absl::Mutex mutex;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  std::thread leases;
+};
+
+void Daemon::Implementation::MakeKernelCache() {
+  kernel_cache = std::make_unique<cache::KernelCache>(cache::KernelCache::Options{
+      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = [] { return absl::Now(); }});
+  kernel_cache->SetObserver([this](bool hit) { metrics.KernelCacheLookup(hit); });
+}
+
+void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
+  runtime::ProgramCache::Options options;
+  options.compile = std::move(compile);
+  options.kernel_cache = kernel_cache.get();
+  options.metrics = &metrics;
+  options.now = [] { return absl::Now(); };
+  options.compile_threads = kCompileThreads;
+  options.kernel_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  programs = std::make_unique<runtime::ProgramCache>(std::move(options));
+  copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
+}
+
+void Daemon::Implementation::MakeRegistry() {
+  sessions::Registry::Options options;
+  options.default_lease = absl::Seconds(config.lease_seconds);
+  options.new_id = sessions::RandomId;
+  options.services.programs = programs.get();
+  options.services.blobs = &blobs;
+  options.services.metrics = &metrics;
+  options.services.copies = copies.get();
+  options.services.now = now;
+  options.services.limits.read_bytes = rpc::kChunkBytes;
+  std::vector<runtime::ManagedDevice*> all;
+  for (const auto& device : devices) all.push_back(device.get());
+  registry = std::make_unique<sessions::Registry>(std::move(options), all);
+
+  backend.registry = registry.get();
+  backend.programs = programs.get();
+  backend.blobs = &blobs;
+  backend.kernel_cache = kernel_cache.get();
+  backend.metrics = &metrics;
+  backend.copies = copies.get();
+  backend.devices = all;
+  backend.now = now;
+  backend.version = DaemonVersion();
+  backend.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
+  backend.started = absl::Now();
+  backend.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
+}
+
+absl::Status Daemon::Implementation::Serve() {
+  auto started = rpc::Server::Start(backend, config.listen);
+  if (!started.ok()) return started.status();
+  server = std::move(*started);
+  server->SetServing("", true);
+  for (const auto& device : devices) {
+    server->SetServing(device->name(), true);
+    device->SetHealthObserver([this](const runtime::ManagedDevice& changed) {
+      server->SetServing(changed.name(), changed.health() == runtime::Health::kHealthy);
+    });
+  }
+  metrics.SetGauges([this] { return ReadGauges(); });
+  if (config.metrics_listen.empty()) return absl::OkStatus();
+  const auto port = metrics.Listen(config.metrics_listen);
+  if (!port.ok()) return port.status();
+  metrics_port = *port;
+  return absl::OkStatus();
+}
+
+metrics::Gauges Daemon::Implementation::ReadGauges() const {
+  metrics::Gauges gauges;
+  for (const auto& device : devices) {
+    gauges.devices.push_back({device->name(), device->pool()->used_bytes(), device->pool()->total_bytes(),
+                              device->dispatcher().queued(), device->health() != runtime::Health::kFailed});
+  }
+  for (const auto& session : registry->List()) {
+    ++gauges.sessions;
+    if (session->GetSnapshot().connected) ++gauges.connections;
+  }
+  gauges.programs = programs->size();
+  gauges.blob_bytes = blobs.bytes();
+  const cache::KernelCache::Statistics statistics = kernel_cache->GetStatistics();
+  gauges.cache_bytes = statistics.bytes;
+  gauges.cache_kernels = statistics.kernels;
+  return gauges;
+}
+
+void Daemon::Implementation::StartLeases(absl::Duration interval) {
+  leases = std::thread([this, interval] {
+    while (true) {
+      {
+        absl::MutexLock lock(&mutex);
+        if (mutex.AwaitWithTimeout(absl::Condition(&stopping), interval)) return;
+      }
+      registry->CloseExpired();
+    }
+  });
+}
+
+void Daemon::Implementation::Stop(absl::Duration grace) {
+  {
+    absl::MutexLock lock(&mutex);
+    if (stopping) return;
+    stopping = true;
+  }
+  if (leases.joinable()) leases.join();
+  if (!server) return;
+  log::Info("stopping");
+  server->SetServing("", false);
+  registry->Refuse(ShuttingDown());
+  programs->StopCompiling();
+  for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
+  const absl::Time deadline = absl::Now() + grace;
+  for (const auto& device : devices) device->dispatcher().WaitIdle(deadline - absl::Now());
+  registry->CloseAll(ShuttingDown());
+  server->Stop(absl::Now() + kFlushTime);
+  metrics.StopListening();
+  log::Info("stopped");
+}
+
+Daemon::Daemon(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Daemon::~Daemon() = default;
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& config, DaemonParts parts) {
+  if (absl::Status status = config::Check(config); !status.ok()) return status;
+  auto implementation = std::make_unique<Implementation>(config);
+  implementation->now = std::move(parts.now);
+  implementation->backend.disassemble = std::move(parts.disassemble);
+  auto devices = OpenDevices(config, std::move(parts.drivers), implementation->metrics);
+  if (!devices.ok()) return devices.status();
+  implementation->devices = std::move(*devices);
+  implementation->MakeKernelCache();
+  implementation->MakePrograms(std::move(parts.compile));
+  implementation->MakeRegistry();
+  if (absl::Status status = implementation->Serve(); !status.ok()) return status;
+  implementation->StartLeases(parts.lease_check_interval);
+  log::Info("serving", {{"version", DaemonVersion()},
+                        {"listen", absl::StrJoin(implementation->server->listening(), ",")},
+                        {"metrics_port", absl::StrCat(implementation->metrics_port)},
+                        {"cache", config.cache_folder}});
+  return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
+}
+
+std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
+int Daemon::metrics_port() const { return implementation_->metrics_port; }
+std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
+void Daemon::Stop(absl::Duration grace) { implementation_->Stop(grace); }
+
+}  // namespace kiln

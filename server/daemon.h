@@ -1,0 +1,57 @@
+// The whole daemon in one object: everything that serves, wired together. main.cc runs one; tests run several in a process.
+#ifndef KILN_SERVER_DAEMON_H_
+#define KILN_SERVER_DAEMON_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "drivers/interface/driver.h"
+#include "server/config/config.h"
+#include "server/runtime/program_cache.h"
+
+namespace kiln {
+
+// What the daemon is made of; parts.h makes the real ones, tests make their own.
+struct DaemonParts {
+  std::vector<std::unique_ptr<drivers::Driver>> drivers;
+  runtime::CompileFunction compile;
+  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)> disassemble;
+  std::function<absl::Time()> now;  // decides on leases
+  absl::Duration lease_check_interval = absl::Milliseconds(250);
+};
+
+class Daemon {
+ public:
+  // Opens the devices and starts to serve. The error names what stands in the way, and what to do.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const config::Config& config, DaemonParts parts);
+  // Stops, if Stop was not called.
+  ~Daemon();
+
+  // Where it listens, with the ports that were picked.
+  std::vector<std::string> listening() const;
+  // Port of /metrics; 0 if none is served.
+  int metrics_port() const;
+  // What a scrape of /metrics gets.
+  std::string MetricsText() const;
+
+  // Takes nothing new, lets what is on the devices finish (for `grace` at most), answers the rest with UNAVAILABLE and ends
+  // all connections. Idempotent.
+  void Stop(absl::Duration grace = absl::Seconds(3));
+
+ private:
+  struct Implementation;
+  explicit Daemon(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation_;
+};
+
+// "0.1.0".
+std::string DaemonVersion();
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_DAEMON_H_

@@ -1,0 +1,54 @@
+// kilnd: flags and signals; daemon.h has the rest.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "server/config/flags.h"
+#include "server/daemon.h"
+#include "server/log/log.h"
+#include "server/parts.h"
+
+namespace {
+
+// Signals are taken one by one by WaitForStop, in no thread's middle.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void WaitForStop(const sigset_t& signals) {
+  int received = 0;
+  while (sigwait(&signals, &received) == EINTR) {
+  }
+  kiln::log::Info("signal", {{"signal", received == SIGTERM ? "SIGTERM" : "SIGINT"}});
+}
+
+int Fail(const absl::Status& status) {
+  kiln::log::Error("cannot_start", {{"why", std::string(status.message())}});
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto config =
+      kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(), static_cast<int>(geteuid()));
+  if (!config.ok()) return Fail(config.status());
+  kiln::log::Level level = kiln::log::Level::kInfo;
+  kiln::log::ParseLevel(config->log_level, &level);
+  kiln::log::SetLevel(level);
+  // Before any thread starts, so that all inherit the mask.
+  const sigset_t signals = BlockStopSignals();
+  auto daemon = kiln::Daemon::Start(*config, kiln::RealParts(*config));
+  if (!daemon.ok()) return Fail(daemon.status());
+  WaitForStop(signals);
+  (*daemon)->Stop();
+  return 0;
+}

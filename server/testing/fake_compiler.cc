@@ -1,0 +1,81 @@
+#include "server/testing/fake_compiler.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::testing {
+namespace {
+
+int64_t BytesOf(ir::DType dtype, const ir::Shape& shape) { return ir::NumElements(shape) * ir::SizeOf(dtype); }
+
+absl::StatusOr<std::string> KernelFor(const ir::Node* node) {
+  switch (node->op()) {
+    case ir::Op::kInput:
+      return "copy";
+    case ir::Op::kAdd:
+      return "add";
+    case ir::Op::kNeg:
+      return "fail";
+    default:
+      return absl::UnimplementedError(absl::StrCat("the fake compiler has no ", std::string(ir::Name(node->op()))));
+  }
+}
+
+absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result, compiler::CompiledProgram* program,
+                                          compiler::KernelCache* cache) {
+  auto code = KernelFor(node);
+  if (!code.ok()) return code.status();
+  compiler::CompiledKernel kernel;
+  kernel.image.name = *code;
+  kernel.image.code = *code;
+  kernel.source = absl::StrCat("// ", *code);
+  kernel.digest = *code;
+  if (cache != nullptr) {
+    kernel.from_cache = cache->Get(*code).has_value();
+    if (!kernel.from_cache) cache->Put(*code, *code);
+  }
+  compiler::KernelCall call;
+  call.kernel = static_cast<int>(program->kernels.size());
+  program->kernels.push_back(kernel);
+  std::vector<const ir::Node*> sources(node->operands().begin(), node->operands().end());
+  if (sources.empty()) sources.push_back(node);
+  for (const ir::Node* source : sources) {
+    if (source->op() != ir::Op::kInput) return absl::UnimplementedError("the fake compiler takes inputs only");
+    const int slot = static_cast<int>(source->attr<ir::InputAttr>().index);
+    call.arguments.push_back({slot, 0, program->slots[slot].bytes});
+  }
+  call.arguments.push_back({result, 0, program->slots[result].bytes});
+  return call;
+}
+
+}  // namespace
+
+absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph, const drivers::Target& target,
+                                                      const compiler::Options& options) {
+  using Kind = compiler::Slot::Kind;
+  compiler::CompiledProgram program;
+  std::vector<const ir::Node*> results = graph.outputs;
+  int index = 0;
+  for (const graph::Input& input : graph.inputs) {
+    program.slots.push_back({Kind::kInput, index++, BytesOf(input.dtype, input.shape)});
+  }
+  index = 0;
+  for (const ir::Node* output : graph.outputs) {
+    program.slots.push_back({Kind::kOutput, index++, BytesOf(output->dtype(), output->shape())});
+  }
+  index = 0;
+  for (const graph::Update& update : graph.updates) {
+    program.slots.push_back({Kind::kUpdate, index++, program.slots[update.input].bytes});
+    results.push_back(update.value);
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    auto call = Call(results[i], static_cast<int>(graph.inputs.size() + i), &program, options.cache);
+    if (!call.ok()) return call.status();
+    program.calls.push_back(*call);
+  }
+  program.graph_text = graph::Print(graph);
+  return program;
+}
+
+}  // namespace kiln::testing

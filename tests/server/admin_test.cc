@@ -1,0 +1,272 @@
+// What people and Prometheus look at: devices, sessions, programs, cache, health, reflection, metrics.
+#include <grpcpp/generic/generic_stub.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class AdminTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    stream_ = client_.Connect();
+    v1::ConnectRequest define = Define(1, AddGraph(2));
+    define.mutable_define_program()->set_name("step");
+    digest_ = stream_->Call(define).digest();
+    stream_->Call(Write(1, {1, 2}));
+    stream_->Call(RunProgram(1, {1, 1}, {2}));
+  }
+
+  TestDaemon daemon_{TestDaemonOptions{.devices = 2}};
+  Client client_{daemon_.address(), 0, "cpu:0"};
+  std::unique_ptr<Stream> stream_;
+  std::string digest_;
+};
+
+TEST_F(AdminTest, Devices) {
+  grpc::ClientContext context;
+  v1::ListDevicesResponse response;
+  ASSERT_TRUE(client_.devices->ListDevices(&context, {}, &response).ok());
+  ASSERT_EQ(response.devices_size(), 2);
+  EXPECT_EQ(response.devices(0).name(), "cpu:0");
+  EXPECT_EQ(response.devices(0).memory_used_bytes(), 16);
+  EXPECT_EQ(response.devices(0).memory_total_bytes(), 1 << 20);
+}
+
+TEST_F(AdminTest, WatchSendsAllThenChanges) {
+  grpc::ClientContext context;
+  v1::WatchDevicesRequest request;
+  request.set_min_interval_ms(100);
+  auto reader = client_.devices->WatchDevices(&context, request);
+  v1::WatchDevicesResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.devices_size(), 2);
+  stream_->Call(Write(5, {1, 2, 3, 4}));
+  do {
+    ASSERT_TRUE(reader->Read(&response));
+    ASSERT_EQ(response.devices_size(), 1);
+    EXPECT_EQ(response.devices(0).name(), "cpu:0");
+  } while (response.devices(0).memory_used_bytes() != 32);
+  context.TryCancel();
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::CANCELLED);
+}
+
+TEST_F(AdminTest, Sessions) {
+  grpc::ClientContext context;
+  v1::ListSessionsResponse response;
+  ASSERT_TRUE(client_.sessions->ListSessions(&context, {}, &response).ok());
+  ASSERT_EQ(response.sessions_size(), 1);
+  const v1::Session& session = response.sessions(0);
+  EXPECT_EQ(session.name(), "s1");
+  EXPECT_EQ(session.user(), "local");
+  EXPECT_TRUE(session.connected());
+  EXPECT_EQ(session.memory_bytes(), 16);
+  EXPECT_EQ(session.buffers(), 2);
+  EXPECT_EQ(session.programs(), 1);
+  EXPECT_EQ(session.runs(), 1);
+  EXPECT_GT(session.device_seconds(), 0);
+  EXPECT_THAT(response.DebugString(), ::testing::Not(HasSubstr(client_.session.session_id())));
+}
+
+TEST_F(AdminTest, ProgramsAndExplain) {
+  grpc::ClientContext context;
+  v1::ListProgramsResponse programs;
+  ASSERT_TRUE(client_.programs->ListPrograms(&context, {}, &programs).ok());
+  ASSERT_EQ(programs.programs_size(), 1);
+  EXPECT_EQ(programs.programs(0).digest(), digest_);
+  EXPECT_EQ(programs.programs(0).name(), "step");
+  EXPECT_EQ(programs.programs(0).runs(), 1);
+  EXPECT_EQ(programs.programs(0).sessions(), 1);
+  grpc::ClientContext explain_context;
+  v1::ExplainProgramRequest request;
+  request.set_digest(digest_.substr(0, 8));
+  request.set_with_assembly(true);
+  v1::ExplainProgramResponse explained;
+  ASSERT_TRUE(client_.programs->ExplainProgram(&explain_context, request, &explained).ok());
+  ASSERT_EQ(explained.kernels_size(), 1);
+  EXPECT_EQ(explained.kernels(0).assembly(), "nop ; add");
+  EXPECT_EQ(explained.kernels(0).source(), "// add");
+  EXPECT_EQ(explained.kernels(0).samples(), 1);
+  EXPECT_EQ(explained.queue(), "0: launch add(input 0 [0, 8), input 1 [0, 8), output 0 [0, 8))\n");
+  EXPECT_THAT(explained.graph(), HasSubstr("add"));
+  grpc::ClientContext unknown_context;
+  request.set_digest("zz");
+  EXPECT_EQ(client_.programs->ExplainProgram(&unknown_context, request, &explained).error_code(), grpc::NOT_FOUND);
+  grpc::ClientContext kernels_context;
+  v1::ListKernelsResponse kernels;
+  ASSERT_TRUE(client_.programs->ListKernels(&kernels_context, {}, &kernels).ok());
+  EXPECT_EQ(kernels.kernels(0).name(), "add");
+}
+
+TEST_F(AdminTest, CompileAhead) {
+  grpc::ClientContext context;
+  v1::CompileProgramRequest request;
+  request.set_session_id(client_.session.session_id());
+  *request.mutable_graph() = AddGraph(7);
+  v1::CompileProgramResponse response;
+  ASSERT_TRUE(client_.programs->CompileProgram(&context, request, &response).ok());
+  EXPECT_EQ(stream_->Call(Define(2, AddGraph(7))).digest(), response.program().digest());
+  EXPECT_THAT(daemon_.daemon().MetricsText(), HasSubstr("kiln_compiles_total 2\n"));
+  grpc::ClientContext bad_context;
+  request.mutable_graph()->mutable_nodes(2)->set_op("frobnicate");
+  const grpc::Status bad = client_.programs->CompileProgram(&bad_context, request, &response);
+  EXPECT_EQ(bad.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(bad), "UNKNOWN_OP");
+}
+
+TEST_F(AdminTest, DaemonCacheAndUsers) {
+  grpc::ClientContext daemon_context, cache_context, clear_context, users_context, quota_context;
+  v1::GetDaemonResponse daemon;
+  ASSERT_TRUE(client_.admin->GetDaemon(&daemon_context, {}, &daemon).ok());
+  EXPECT_EQ(daemon.version(), "0.1.0");
+  EXPECT_EQ(daemon.listening(0), daemon_.address());
+  EXPECT_EQ(daemon.cache_path(), daemon_.folder() + "/cache/kernels.sqlite");
+  EXPECT_FALSE(daemon.draining());
+  v1::GetCacheResponse cache;
+  ASSERT_TRUE(client_.admin->GetCache(&cache_context, {}, &cache).ok());
+  EXPECT_EQ(cache.kernels(), 1);
+  EXPECT_EQ(cache.misses(), 1);
+  v1::ClearCacheResponse cleared;
+  ASSERT_TRUE(client_.admin->ClearCache(&clear_context, {}, &cleared).ok());
+  EXPECT_EQ(cleared.kernels_deleted(), 1);
+  v1::ListUsersResponse users;
+  ASSERT_TRUE(client_.admin->ListUsers(&users_context, {}, &users).ok());
+  ASSERT_EQ(users.users_size(), 1);
+  EXPECT_EQ(users.users(0).name(), "local");
+  EXPECT_EQ(users.users(0).memory_bytes(), 16);
+  v1::SetQuotaResponse quota;
+  EXPECT_EQ(client_.admin->SetQuota(&quota_context, {}, &quota).error_code(), grpc::UNIMPLEMENTED);
+  grpc::ClientContext audit_context, tune_context;
+  EXPECT_EQ(client_.admin->ListAuditEvents(&audit_context, {})->Finish().error_code(), grpc::UNIMPLEMENTED);
+  const grpc::Status tune = client_.programs->TuneProgram(&tune_context, {})->Finish();
+  EXPECT_EQ(tune.error_code(), grpc::UNIMPLEMENTED);
+  EXPECT_THAT(tune.error_message(), HasSubstr("does not search schedules"));
+}
+
+grpc::Status Drain(Client& client, const std::string& device, bool undo) {
+  grpc::ClientContext context;
+  v1::DrainRequest request;
+  request.set_device(device);
+  request.set_undo(undo);
+  v1::DrainResponse response;
+  return client.admin->Drain(&context, request, &response);
+}
+
+TEST_F(AdminTest, DrainRefusesNewWorkAlone) {
+  EXPECT_EQ(Drain(client_, "cuda:0", false).error_code(), grpc::NOT_FOUND);
+  ASSERT_TRUE(Drain(client_, "cpu:0", false).ok());
+  EXPECT_EQ(stream_->Call(Define(5, AddGraph(3))).error().code(), grpc::UNAVAILABLE);
+  EXPECT_FALSE(stream_->Call(RunProgram(1, {1, 1}, {50})).has_error());
+  Client refused(daemon_.address(), 0, "cpu:0");
+  EXPECT_EQ(refused.opened.error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(Reason(refused.opened), "DRAINING");
+  Client elsewhere(daemon_.address());
+  EXPECT_EQ(elsewhere.session.device(), "cpu:1");
+  ASSERT_TRUE(Drain(client_, "", false).ok());
+  EXPECT_EQ(Client(daemon_.address()).opened.error_code(), grpc::UNAVAILABLE);
+  ASSERT_TRUE(Drain(client_, "", true).ok());
+  EXPECT_TRUE(Client(daemon_.address(), 0, "cpu:0").opened.ok());
+  EXPECT_FALSE(stream_->Call(Define(6, AddGraph(3))).has_error());
+}
+
+// grpc.health.v1's answers, and what the call's failure for an unknown name counts as.
+enum class Serving { kUnknown = 0, kServing = 1, kNotServing = 2, kNoSuchService = 3 };
+
+// The health protos are not installed with gRPC, and two messages of one field need none.
+Serving HealthOf(Client& client, const std::string& service) {
+  grpc::ClientContext context;
+  grpc::GenericStub stub(client.channel);
+  grpc::CompletionQueue queue;
+  const std::string request = absl::StrCat("\n", std::string(1, static_cast<char>(service.size())), service);
+  const grpc::Slice slice(request);
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&slice, 1), &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  if (!status.ok()) return Serving::kNoSuchService;
+  std::vector<grpc::Slice> slices;
+  if (!answer.Dump(&slices).ok() || slices.empty() || slices[0].size() < 2) return Serving::kUnknown;
+  return static_cast<Serving>(slices[0].begin()[1]);
+}
+
+TEST_F(AdminTest, HealthOfTheDaemonAndEachDevice) {
+  EXPECT_EQ(HealthOf(client_, ""), Serving::kServing);
+  EXPECT_EQ(HealthOf(client_, "cpu:0"), Serving::kServing);
+  EXPECT_EQ(HealthOf(client_, "cpu:7"), Serving::kNoSuchService);
+  daemon_.device(0).Break("fell off the bus");
+  stream_->Call(RunProgram(1, {1, 1}, {60}));
+  EXPECT_EQ(HealthOf(client_, "cpu:0"), Serving::kNotServing);
+  EXPECT_EQ(HealthOf(client_, "cpu:1"), Serving::kServing);
+  EXPECT_THAT(daemon_.daemon().MetricsText(), HasSubstr("kiln_device_healthy{device=\"cpu:0\"} 0"));
+}
+
+TEST_F(AdminTest, ReflectionListsTheServices) {
+  grpc::ClientContext context;
+  grpc::GenericStub stub(client_.channel);
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  const auto wait = [&] { return queue.Next(&tag, &ok) && ok; };
+  call->StartCall(nullptr);
+  ASSERT_TRUE(wait());
+  // ServerReflectionRequest{list_services: "*"}: field 7.
+  const grpc::Slice slice(std::string("\x3a\x01*", 3));
+  call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+  ASSERT_TRUE(wait());
+  grpc::ByteBuffer answer;
+  call->Read(&answer, nullptr);
+  ASSERT_TRUE(wait());
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(answer.Dump(&slices).ok());
+  std::string text;
+  for (const grpc::Slice& part : slices) text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  for (const char* service : {"kiln.v1.SessionService", "kiln.v1.DeviceService", "kiln.v1.BlobService",
+                              "kiln.v1.ProgramService", "kiln.v1.AdminService", "grpc.health.v1.Health"}) {
+    EXPECT_THAT(text, HasSubstr(service));
+  }
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+}
+
+TEST_F(AdminTest, MetricsCountWhatHappened) {
+  for (uint64_t i = 0; i < 9; ++i) stream_->Call(RunProgram(1, {1, 1}, {100 + i}));
+  stream_->Call(Read(100));
+  stream_->Call(Read(999));
+  const std::string text = daemon_.daemon().MetricsText();
+  for (const char* line :
+       {"kiln_replays_total{device=\"cpu:0\"} 10\n", "kiln_compiles_total 1\n", "kiln_sessions 1\n", "kiln_connections 1\n",
+        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"add\"} 1\n", "kiln_sent_bytes_total 8\n",
+        "kiln_received_bytes_total 8\n", "kiln_errors_total{code=\"not_found\"} 1\n",
+        "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n", "kiln_program_duration_seconds_count{device=\"cpu:0\"} 10\n",
+        "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
+        "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_EQ(std::system(absl::StrCat("curl -sf http://127.0.0.1:", daemon_.daemon().metrics_port(),
+                                     "/metrics | grep -q '^kiln_replays_total'")
+                            .c_str()),
+            0);
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,112 @@
+// Bulk data up and down.
+#include <numeric>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// SHA-256 of the four bytes of 1.0f, little-endian.
+constexpr char kOne[] = "sha256:5f9d72c5ac3a77eeed99b6ec6dfe7e8a9b3e0a0d27b3f1b5a9bb2d0b0c8d3c1f";
+
+std::string Bytes(const std::vector<float>& values) {
+  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+}
+
+TEST(Blob, UploadWriteRunDownload) {
+  TestDaemonOptions options;
+  options.memory_bytes = 64 << 20;
+  options.blob_limit_bytes = 32 << 20;
+  TestDaemon daemon(options);
+  Client client(daemon.address());
+  std::vector<float> values(3'000'000);
+  std::iota(values.begin(), values.end(), 0.0f);
+  const grpc::Status uploaded = client.Upload("data", Bytes(values));
+  ASSERT_TRUE(uploaded.ok()) << uploaded.error_message();
+  auto stream = client.Connect();
+  stream->Send(Define(1, AddGraph(3'000'000)));
+  stream->Send(WriteBlob(1, "data", 3'000'000));
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  std::string data;
+  const grpc::Status downloaded = client.Download(2, run, &data);
+  ASSERT_TRUE(downloaded.ok()) << downloaded.error_message();
+  std::vector<float> doubled = values;
+  for (float& value : doubled) value *= 2;
+  EXPECT_EQ(Floats(data), doubled);
+}
+
+TEST(Blob, DownloadWaitsForItsOperation) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AddGraph(1)));
+  stream->Call(Write(1, {3}));
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  std::thread release([&] {
+    absl::SleepFor(absl::Milliseconds(30));
+    daemon.device().LetGo();
+  });
+  std::string data;
+  EXPECT_TRUE(client.Download(2, run, &data).ok());
+  release.join();
+  EXPECT_THAT(Floats(data), ElementsAre(6));
+  EXPECT_EQ(client.Download(77, run, &data).error_code(), grpc::NOT_FOUND);
+  data.clear();
+  EXPECT_TRUE(client.Download(1, 0, &data).ok());
+  EXPECT_THAT(Floats(data), ElementsAre(3));
+}
+
+TEST(Blob, DigestIsVerified) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  const grpc::Status status = client.Upload(kOne, "none");
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "BLOB_DIGEST");
+  // The message says what the digest is; under that name it is taken.
+  const size_t at = status.error_message().find("have the digest ") + 16;
+  const std::string name = status.error_message().substr(at, 71);
+  EXPECT_TRUE(client.Upload(name, "none").ok()) << name;
+  grpc::ClientContext context;
+  v1::FindBlobsRequest request;
+  request.set_session_id(client.session.session_id());
+  request.add_blobs(name);
+  request.add_blobs(kOne);
+  v1::FindBlobsResponse response;
+  ASSERT_TRUE(client.blobs->FindBlobs(&context, request, &response).ok());
+  EXPECT_THAT(response.found(), ElementsAre(name));
+}
+
+TEST(Blob, Refusals) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  EXPECT_EQ(client.Upload("a:b", "x").error_code(), grpc::INVALID_ARGUMENT);
+  const grpc::Status full = client.Upload("big", std::string((1 << 20) + 1, 'x'));
+  EXPECT_EQ(full.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(full.error_message(), HasSubstr("0 of 1048576"));
+  client.session.set_session_id("nobody");
+  EXPECT_EQ(client.Upload("a", "x").error_code(), grpc::NOT_FOUND);
+  std::string data;
+  EXPECT_EQ(client.Download(1, 0, &data).error_code(), grpc::NOT_FOUND);
+}
+
+TEST(Blob, EndsWithItsSession) {
+  TestDaemon daemon;
+  Client client(daemon.address(), /*lease_seconds=*/10);
+  ASSERT_TRUE(client.Upload("data", std::string(1000, 'x')).ok());
+  EXPECT_THAT(daemon.daemon().MetricsText(), HasSubstr("kiln_blob_bytes 1000"));
+  daemon.Advance(absl::Seconds(11));
+  EXPECT_TRUE(Eventually(
+      [&] { return daemon.daemon().MetricsText().find("kiln_blob_bytes 0") != std::string::npos; }));
+}
+
+}  // namespace
+}  // namespace kiln::testing

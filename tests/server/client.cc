@@ -1,0 +1,247 @@
+#include "tests/server/client.h"
+
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "kiln/v1/error.pb.h"
+
+namespace kiln::testing {
+namespace {
+
+v1::Node* AddNode(v1::Graph* graph, const char* op, const std::vector<uint32_t>& operands) {
+  v1::Node* node = graph->add_nodes();
+  node->set_op(op);
+  for (const uint32_t operand : operands) node->add_operands(operand);
+  return node;
+}
+
+v1::Dim* AddInput(v1::Graph* graph, int index) {
+  v1::Node* node = AddNode(graph, "input", {});
+  node->set_dtype(v1::DTYPE_FLOAT32);
+  (*node->mutable_attributes())["index"].set_i(index);
+  return (*node->mutable_attributes())["shape"].mutable_shape()->add_dims();
+}
+
+v1::Graph TwoInputs(int64_t size) {
+  v1::Graph graph;
+  graph.set_op_set_version(1);
+  for (int i = 0; i < 2; ++i) AddInput(&graph, i)->set_size(size);
+  return graph;
+}
+
+}  // namespace
+
+Stream::Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged)
+    : stream_(stub.Connect(&context_)) {
+  v1::ConnectRequest attach;
+  attach.mutable_attach()->set_session_id(session_id);
+  attach.set_acknowledged(acknowledged);
+  stream_->Write(attach);
+  v1::ConnectResponse response;
+  if (!stream_->Read(&response)) return;
+  last_sequence_ = response.attached().last_sequence();
+  next_sequence_ = last_sequence_ + 1;
+}
+
+Stream::~Stream() {
+  if (!finished_) Drop();
+}
+
+uint64_t Stream::Send(v1::ConnectRequest request, uint64_t sequence) {
+  if (sequence == 0) sequence = next_sequence_++;
+  request.set_sequence(sequence);
+  stream_->Write(request);
+  return sequence;
+}
+
+bool Stream::ReadOne() {
+  v1::ConnectResponse response;
+  if (finished_ || !stream_->Read(&response)) return false;
+  ++received_[response.result().sequence()];
+  answers_[response.result().sequence()] = response.result();
+  return true;
+}
+
+v1::Result Stream::Answer(uint64_t sequence) {
+  while (answers_.count(sequence) == 0) {
+    if (ReadOne()) continue;
+    v1::Result none;
+    none.mutable_error()->set_code(-1);
+    return none;
+  }
+  return answers_[sequence];
+}
+
+grpc::Status Stream::End() {
+  while (ReadOne()) {
+  }
+  finished_ = true;
+  return stream_->Finish();
+}
+
+void Stream::Drop() {
+  context_.TryCancel();
+  v1::ConnectResponse response;
+  while (stream_->Read(&response)) {
+  }
+  finished_ = true;
+  stream_->Finish();
+}
+
+Client::Client(const std::string& address, uint32_t lease_seconds, const std::string& device) {
+  grpc::ChannelArguments arguments;
+  // Each client its own connection, as in separate processes.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(-1);
+  channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  sessions = v1::SessionService::NewStub(channel);
+  blobs = v1::BlobService::NewStub(channel);
+  programs = v1::ProgramService::NewStub(channel);
+  admin = v1::AdminService::NewStub(channel);
+  devices = v1::DeviceService::NewStub(channel);
+  grpc::ClientContext context;
+  v1::OpenSessionRequest request;
+  request.mutable_client()->set_name("test");
+  request.set_lease_seconds(lease_seconds);
+  request.set_device(device);
+  opened = sessions->OpenSession(&context, request, &session);
+}
+
+grpc::Status Client::Upload(const std::string& blob, const std::string& data, size_t chunk) {
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  auto writer = blobs->Upload(&context, &response);
+  v1::UploadRequest request;
+  request.mutable_header()->set_session_id(session.session_id());
+  request.mutable_header()->set_blob(blob);
+  request.mutable_header()->set_size_bytes(data.size());
+  for (size_t offset = 0; offset < data.size(); offset += chunk) {
+    request.set_data(data.substr(offset, chunk));
+    if (!writer->Write(request)) break;
+    request.clear_header();
+  }
+  writer->WritesDone();
+  return writer->Finish();
+}
+
+grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::string* data) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  v1::DownloadRequest request;
+  request.set_session_id(session.session_id());
+  request.set_handle(handle);
+  request.set_after_sequence(after_sequence);
+  auto reader = blobs->Download(&context, request);
+  v1::DownloadResponse response;
+  while (reader->Read(&response)) data->append(response.data());
+  return reader->Finish();
+}
+
+v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph) {
+  v1::ConnectRequest request;
+  request.mutable_define_program()->set_program(program);
+  *request.mutable_define_program()->mutable_graph() = graph;
+  return request;
+}
+
+v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs) {
+  v1::ConnectRequest request;
+  request.mutable_run()->set_program(program);
+  request.mutable_run()->mutable_inputs()->Add(inputs.begin(), inputs.end());
+  request.mutable_run()->mutable_outputs()->Add(outputs.begin(), outputs.end());
+  return request;
+}
+
+v1::ConnectRequest Write(uint64_t handle, const std::vector<float>& values) {
+  v1::ConnectRequest request;
+  request.mutable_write()->set_handle(handle);
+  request.mutable_write()->set_dtype(v1::DTYPE_FLOAT32);
+  request.mutable_write()->add_shape(static_cast<int64_t>(values.size()));
+  request.mutable_write()->set_data(values.data(), values.size() * sizeof(float));
+  return request;
+}
+
+v1::ConnectRequest WriteBlob(uint64_t handle, const std::string& blob, int64_t floats) {
+  v1::ConnectRequest request;
+  request.mutable_write()->set_handle(handle);
+  request.mutable_write()->set_dtype(v1::DTYPE_FLOAT32);
+  request.mutable_write()->add_shape(floats);
+  request.mutable_write()->set_blob(blob);
+  return request;
+}
+
+v1::ConnectRequest Read(uint64_t handle) {
+  v1::ConnectRequest request;
+  request.mutable_read()->set_handle(handle);
+  return request;
+}
+
+v1::ConnectRequest Release(const std::vector<uint64_t>& handles) {
+  v1::ConnectRequest request;
+  request.mutable_release()->mutable_handles()->Add(handles.begin(), handles.end());
+  return request;
+}
+
+v1::ConnectRequest Barrier() {
+  v1::ConnectRequest request;
+  request.mutable_barrier();
+  return request;
+}
+
+v1::Graph AddGraph(int64_t size) {
+  v1::Graph graph = TwoInputs(size);
+  AddNode(&graph, "add", {0, 1});
+  graph.add_outputs(2);
+  return graph;
+}
+
+v1::Graph NegGraph(int64_t size) {
+  v1::Graph graph;
+  graph.set_op_set_version(1);
+  AddInput(&graph, 0)->set_size(size);
+  AddNode(&graph, "neg", {0});
+  graph.add_outputs(1);
+  return graph;
+}
+
+v1::Graph AccumulateGraph(int64_t size) {
+  v1::Graph graph = AddGraph(size);
+  v1::Update* update = graph.add_updates();
+  update->set_input(0);
+  update->set_value(2);
+  return graph;
+}
+
+v1::Graph VariableAddGraph(int64_t max) {
+  v1::Graph graph;
+  graph.set_op_set_version(1);
+  v1::Variable* variable = graph.add_variables();
+  variable->set_name("n");
+  variable->set_min(1);
+  variable->set_max(max);
+  for (int i = 0; i < 2; ++i) AddInput(&graph, i)->set_variable("n");
+  AddNode(&graph, "add", {0, 1});
+  graph.add_outputs(2);
+  return graph;
+}
+
+std::vector<float> Floats(const std::string& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+std::string Reason(const v1::Status& status) {
+  v1::ErrorInfo info;
+  if (status.details_size() != 1 || !info.ParseFromString(status.details(0).value())) return "";
+  return info.domain() == "kiln" ? info.reason() : "";
+}
+
+std::string Reason(const grpc::Status& status) {
+  v1::Status proto;
+  if (!proto.ParseFromString(status.error_details())) return "";
+  return Reason(proto);
+}
+
+}  // namespace kiln::testing

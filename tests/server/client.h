@@ -1,0 +1,97 @@
+// A client for tests: plain gRPC, one stream, answers kept by sequence number.
+#ifndef KILN_TESTS_SERVER_CLIENT_H_
+#define KILN_TESTS_SERVER_CLIENT_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/v1/admin.grpc.pb.h"
+#include "kiln/v1/blob.grpc.pb.h"
+#include "kiln/v1/device.grpc.pb.h"
+#include "kiln/v1/program.grpc.pb.h"
+#include "kiln/v1/session.grpc.pb.h"
+
+namespace kiln::testing {
+
+// One Connect stream. Not thread-safe.
+class Stream {
+ public:
+  Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged = 0);
+  ~Stream();
+
+  // What Attached said.
+  uint64_t last_sequence() const { return last_sequence_; }
+  // Sends the operation under the next number (or the one given) and returns the number.
+  uint64_t Send(v1::ConnectRequest request, uint64_t sequence = 0);
+  // Waits for the answer to an operation. An answer that never comes (the stream ended) has code -1.
+  v1::Result Answer(uint64_t sequence);
+  v1::Result Call(v1::ConnectRequest request) { return Answer(Send(std::move(request))); }
+  // Reads until the stream ends.
+  grpc::Status End();
+  // Drops the connection, as a lost network does.
+  void Drop();
+  // How often each answer came on this stream.
+  const std::map<uint64_t, int>& received() const { return received_; }
+  void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
+
+ private:
+  bool ReadOne();
+
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
+  uint64_t last_sequence_ = 0;
+  uint64_t next_sequence_ = 1;
+  std::map<uint64_t, v1::Result> answers_;
+  std::map<uint64_t, int> received_;
+  bool finished_ = false;
+};
+
+// A connection with a session.
+struct Client {
+  explicit Client(const std::string& address, uint32_t lease_seconds = 0, const std::string& device = "");
+
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<v1::SessionService::Stub> sessions;
+  std::unique_ptr<v1::BlobService::Stub> blobs;
+  std::unique_ptr<v1::ProgramService::Stub> programs;
+  std::unique_ptr<v1::AdminService::Stub> admin;
+  std::unique_ptr<v1::DeviceService::Stub> devices;
+  v1::OpenSessionResponse session;
+  grpc::Status opened;
+
+  std::unique_ptr<Stream> Connect(uint64_t acknowledged = 0) {
+    return std::make_unique<Stream>(*sessions, session.session_id(), acknowledged);
+  }
+  grpc::Status Upload(const std::string& blob, const std::string& data, size_t chunk = 1 << 20);
+  grpc::Status Download(uint64_t handle, uint64_t after_sequence, std::string* data);
+};
+
+// Requests.
+v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph);
+v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs);
+v1::ConnectRequest Write(uint64_t handle, const std::vector<float>& values);
+v1::ConnectRequest WriteBlob(uint64_t handle, const std::string& blob, int64_t floats);
+v1::ConnectRequest Read(uint64_t handle);
+v1::ConnectRequest Release(const std::vector<uint64_t>& handles);
+v1::ConnectRequest Barrier();
+
+// Graphs on vectors of `size` floats: x + y; the negation of x; x + y with x replaced by it.
+v1::Graph AddGraph(int64_t size);
+v1::Graph NegGraph(int64_t size);
+v1::Graph AccumulateGraph(int64_t size);
+// x + y over a dimension "n" of 1 to `max`.
+v1::Graph VariableAddGraph(int64_t max);
+
+std::vector<float> Floats(const std::string& bytes);
+// The reason in a Status' ErrorInfo; empty if there is none.
+std::string Reason(const v1::Status& status);
+std::string Reason(const grpc::Status& status);
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_CLIENT_H_

@@ -1,0 +1,122 @@
+// A lost connection loses and repeats nothing.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(Resume, OperationsRunOnceAndAnswersAreRepeated) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AccumulateGraph(1)));
+  stream->Call(Write(1, {0}));
+  stream->Call(Write(2, {1}));
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
+  const auto read = stream->Send(Read(1));
+  ASSERT_TRUE(Eventually([&] {
+    grpc::ClientContext context;
+    v1::ListSessionsResponse sessions;
+    client.sessions->ListSessions(&context, {}, &sessions);
+    return sessions.sessions(0).runs() == 1;
+  }));
+  stream->Drop();
+  daemon.device().LetGo();
+
+  auto second = client.Connect(/*acknowledged=*/3);
+  EXPECT_GE(second->last_sequence(), run);
+  // The client cannot know what arrived, so it sends both again.
+  second->Send(RunProgram(1, {1, 2}, {10}), run);
+  second->Send(Read(1), read);
+  EXPECT_THAT(Floats(second->Answer(read).data()), ElementsAre(1));
+  EXPECT_FALSE(second->Answer(run).has_error());
+  EXPECT_THAT(second->received(), ElementsAre(Pair(run, 1), Pair(read, 1)));
+  EXPECT_EQ(daemon.device().lists_run(), 1);
+}
+
+TEST(Resume, AcknowledgedAnswersAreForgotten) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, {1}));
+  stream->Call(Write(2, {1}));
+  v1::ConnectRequest request = Write(3, {1});
+  request.set_acknowledged(1);
+  stream->Call(request);
+  stream->Drop();
+  auto second = client.Connect(/*acknowledged=*/2);
+  EXPECT_EQ(second->last_sequence(), 3);
+  second->set_next_sequence(4);
+  second->Call(Barrier());
+  EXPECT_THAT(second->received(), ElementsAre(Pair(3, 1), Pair(4, 1)));
+}
+
+TEST(Resume, NewerStreamTakesOver) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto first = client.Connect();
+  first->Call(Write(1, {1}));
+  auto second = client.Connect(1);
+  const grpc::Status status = first->End();
+  EXPECT_EQ(status.error_code(), grpc::ABORTED);
+  EXPECT_EQ(Reason(status), "REPLACED");
+  EXPECT_THAT(Floats(second->Call(Read(1)).data()), ElementsAre(1));
+}
+
+TEST(Resume, ManyDropsInAPipeline) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  uint64_t next = 4;
+  {
+    auto stream = client.Connect();
+    stream->Call(Define(1, AccumulateGraph(1)));
+    stream->Call(Write(1, {0}));
+    stream->Call(Write(2, {1}));
+  }
+  constexpr uint64_t kRuns = 500;
+  uint64_t acknowledged = 3;
+  for (int drop = 0; drop < 20; ++drop) {
+    auto stream = client.Connect(acknowledged);
+    // Everything that was received stays received; the rest comes again.
+    for (uint64_t sequence = stream->last_sequence() + 1; sequence < 4 + kRuns && sequence < next + 40; ++sequence) {
+      stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
+    }
+    next = stream->last_sequence() + 25;
+    if (stream->Answer(stream->last_sequence() + 5).error().code() == 0) acknowledged = 3;
+    stream->Drop();
+  }
+  auto stream = client.Connect(acknowledged);
+  for (uint64_t sequence = stream->last_sequence() + 1; sequence < 4 + kRuns; ++sequence) {
+    stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
+  }
+  stream->set_next_sequence(4 + kRuns);
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(kRuns));
+  EXPECT_EQ(daemon.device().lists_run(), kRuns);
+}
+
+TEST(Resume, UnacknowledgedAnswersAreBounded) {
+  TestDaemonOptions options;
+  options.memory_bytes = 4 << 20;
+  TestDaemon daemon(options);
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, std::vector<float>(1 << 18)));
+  uint64_t last = 0;
+  for (int i = 0; i < 300 && stream->Answer(last = stream->Send(Read(1))).error().code() == 0; ++i) {
+  }
+  const grpc::Status status = stream->End();
+  EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("acknowledged"));
+  auto second = client.Connect(last - 1);
+  EXPECT_FALSE(second->Call(Barrier()).has_error());
+}
+
+}  // namespace
+}  // namespace kiln::testing

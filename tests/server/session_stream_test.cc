@@ -1,0 +1,271 @@
+// Define, run, read; the order of operations; several sessions; leases.
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(SessionStream, DefineRunRead) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  ASSERT_TRUE(client.opened.ok()) << client.opened.error_message();
+  EXPECT_EQ(client.session.name(), "s1");
+  EXPECT_EQ(client.session.device(), "cpu:0");
+  EXPECT_EQ(client.session.session_id().size(), 32);
+  EXPECT_EQ(client.session.lease_seconds(), 30);
+  auto stream = client.Connect();
+  // Everything in flight at once: nothing waits for an answer.
+  const auto defined = stream->Send(Define(1, AddGraph(3)));
+  stream->Send(Write(1, {1, 2, 3}));
+  stream->Send(Write(2, {10, 20, 30}));
+  v1::ConnectRequest timed = RunProgram(1, {1, 2}, {3});
+  timed.mutable_run()->set_report_time(true);
+  const auto ran = stream->Send(timed);
+  stream->Send(RunProgram(1, {3, 3}, {4}));
+  const auto read = stream->Send(Read(4));
+  EXPECT_THAT(Floats(stream->Answer(read).data()), ElementsAre(22, 44, 66));
+  EXPECT_EQ(stream->Answer(defined).digest().size(), 64);
+  EXPECT_GT(stream->Answer(ran).device_seconds(), 0);
+}
+
+TEST(SessionStream, UpdatesReplaceTheInput) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Send(Define(1, AccumulateGraph(1)));
+  stream->Send(Write(1, {0}));
+  stream->Send(Write(2, {1}));
+  for (uint64_t step = 0; step < 10; ++step) stream->Send(RunProgram(1, {1, 2}, {100 + step}));
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(10));
+  // Results of earlier steps are not overwritten.
+  EXPECT_THAT(Floats(stream->Call(Read(100)).data()), ElementsAre(1));
+  EXPECT_THAT(Floats(stream->Call(Read(105)).data()), ElementsAre(6));
+}
+
+TEST(SessionStream, VariablesCompileForEachBinding) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  EXPECT_FALSE(stream->Call(Define(1, VariableAddGraph(8))).digest().empty());
+  stream->Send(Write(1, {1, 2}));
+  stream->Send(Write(2, {1, 2, 3}));
+  for (const uint64_t handle : {1, 2}) {
+    v1::ConnectRequest run = RunProgram(1, {handle, handle}, {handle + 10});
+    (*run.mutable_run()->mutable_bindings())["n"] = handle == 1 ? 2 : 3;
+    stream->Send(run);
+  }
+  EXPECT_THAT(Floats(stream->Call(Read(11)).data()), ElementsAre(2, 4));
+  EXPECT_THAT(Floats(stream->Call(Read(12)).data()), ElementsAre(2, 4, 6));
+  v1::ConnectRequest out_of_bounds = RunProgram(1, {1, 1}, {20});
+  (*out_of_bounds.mutable_run()->mutable_bindings())["n"] = 9;
+  EXPECT_THAT(stream->Call(out_of_bounds).error().message(), HasSubstr("variable \"n\" is bound to 9, which is not in [1, 8]"));
+}
+
+TEST(SessionStream, BarrierWaitsForWhatCameBefore) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AddGraph(1)));
+  stream->Send(Write(1, {1}));
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  const auto barrier = stream->Send(Barrier());
+  const auto after = stream->Send(Write(3, {1}));
+  stream->Answer(after);
+  EXPECT_EQ(stream->received().count(barrier), 0);
+  daemon.device().LetGo();
+  EXPECT_FALSE(stream->Answer(barrier).has_error());
+  EXPECT_EQ(stream->received().count(run), 1);
+  EXPECT_FALSE(stream->Call(Barrier()).has_error());
+}
+
+TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
+  std::atomic<int> compiled{0};
+  absl::Notification go;
+  TestDaemonOptions options;
+  options.compile = [&](const auto& graph, const auto& target, const auto& compile_options) {
+    ++compiled;
+    go.WaitForNotification();
+    return FakeCompile(graph, target, compile_options);
+  };
+  TestDaemon daemon(options);
+  Client first(daemon.address()), second(daemon.address());
+  auto first_stream = first.Connect(), second_stream = second.Connect();
+  const auto one = first_stream->Send(Define(1, AddGraph(2)));
+  const auto two = second_stream->Send(Define(7, AddGraph(2)));
+  // The same graph from another line of a program.
+  v1::Graph elsewhere = AddGraph(2);
+  elsewhere.mutable_nodes(2)->set_source("train.py:31");
+  const auto three = second_stream->Send(Define(8, elsewhere));
+  go.Notify();
+  const std::string digest = first_stream->Answer(one).digest();
+  EXPECT_EQ(second_stream->Answer(two).digest(), digest);
+  EXPECT_EQ(second_stream->Answer(three).digest(), digest);
+  EXPECT_EQ(compiled, 1);
+}
+
+TEST(SessionStream, CompilationHoldsUpNobodyElse) {
+  absl::Notification go;
+  TestDaemonOptions options;
+  options.compile = [&](const auto& graph, const auto& target, const auto& compile_options) {
+    if (graph.inputs[0].shape[0] == 5) go.WaitForNotification();
+    return FakeCompile(graph, target, compile_options);
+  };
+  TestDaemon daemon(options);
+  Client slow(daemon.address()), quick(daemon.address());
+  auto slow_stream = slow.Connect(), quick_stream = quick.Connect();
+  slow_stream->Send(Define(1, AddGraph(5)));
+  slow_stream->Send(Write(1, {1, 2, 3, 4, 5}));
+  slow_stream->Send(RunProgram(1, {1, 1}, {2}));
+  const auto read = slow_stream->Send(Read(2));
+  quick_stream->Send(Define(1, AddGraph(1)));
+  quick_stream->Send(Write(1, {1}));
+  quick_stream->Send(RunProgram(1, {1, 1}, {2}));
+  EXPECT_THAT(Floats(quick_stream->Call(Read(2)).data()), ElementsAre(2));
+  EXPECT_EQ(slow_stream->received().count(read), 0);
+  go.Notify();
+  EXPECT_THAT(Floats(slow_stream->Answer(read).data()), ElementsAre(2, 4, 6, 8, 10));
+}
+
+TEST(SessionStream, SessionsDoNotSeeEachOther) {
+  TestDaemon daemon;
+  Client first(daemon.address()), second(daemon.address());
+  EXPECT_NE(first.session.session_id(), second.session.session_id());
+  auto first_stream = first.Connect(), second_stream = second.Connect();
+  first_stream->Call(Write(1, {1}));
+  EXPECT_EQ(second_stream->Call(Read(1)).error().code(), grpc::NOT_FOUND);
+  second_stream->Call(Write(1, {2}));
+  EXPECT_THAT(Floats(first_stream->Call(Read(1)).data()), ElementsAre(1));
+}
+
+TEST(SessionStream, ReleaseFreesMemoryWhenTheRunIsOver) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AddGraph(100)));
+  stream->Call(Write(1, std::vector<float>(100)));
+  daemon.device().Hold();
+  stream->Send(RunProgram(1, {1, 1}, {2}));
+  EXPECT_FALSE(stream->Call(Release({1, 2})).has_error());
+  EXPECT_EQ(daemon.device().allocated_bytes(), 800);
+  daemon.device().LetGo();
+  EXPECT_FALSE(stream->Call(Barrier()).has_error());
+  EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
+}
+
+TEST(SessionStream, ClosedSessionFreesEverything) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, std::vector<float>(100)));
+  grpc::ClientContext context;
+  v1::CloseSessionRequest request;
+  request.set_session_id(client.session.session_id());
+  v1::CloseSessionResponse response;
+  ASSERT_TRUE(client.sessions->CloseSession(&context, request, &response).ok());
+  EXPECT_TRUE(stream->End().ok());
+  EXPECT_EQ(daemon.device().allocated_bytes(), 0);
+  grpc::ClientContext again;
+  const grpc::Status status = client.sessions->CloseSession(&again, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
+  EXPECT_EQ(Reason(status), "UNKNOWN_SESSION");
+}
+
+TEST(SessionStream, LeaseExpiryFreesMemory) {
+  TestDaemon daemon;
+  Client client(daemon.address(), /*lease_seconds=*/20);
+  auto stream = client.Connect();
+  stream->Call(Write(1, std::vector<float>(100)));
+  // A connected stream renews the lease.
+  daemon.Advance(absl::Seconds(100));
+  EXPECT_THAT(stream->Call(Read(1)).data(), ::testing::SizeIs(400));
+  stream->Drop();
+  daemon.Advance(absl::Seconds(19));
+  EXPECT_EQ(daemon.device().allocated_bytes(), 400);
+  daemon.Advance(absl::Seconds(2));
+  EXPECT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() == 0; }));
+  auto late = client.Connect();
+  EXPECT_EQ(late->End().error_code(), grpc::NOT_FOUND);
+}
+
+TEST(SessionStream, RenewalKeepsASession) {
+  TestDaemon daemon;
+  Client client(daemon.address(), /*lease_seconds=*/20);
+  for (int i = 0; i < 3; ++i) {
+    daemon.Advance(absl::Seconds(15));
+    grpc::ClientContext context;
+    v1::RenewSessionRequest request;
+    request.set_session_id(client.session.session_id());
+    v1::RenewSessionResponse response;
+    ASSERT_TRUE(client.sessions->RenewSession(&context, request, &response).ok()) << i;
+    EXPECT_EQ(response.expires().seconds(), 1'000'000 + 15 * (i + 1) + 20);
+  }
+}
+
+TEST(SessionStream, HalfClosedStreamGetsItsAnswers) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  grpc::ClientContext context;
+  auto stream = client.sessions->Connect(&context);
+  v1::ConnectRequest attach;
+  attach.mutable_attach()->set_session_id(client.session.session_id());
+  stream->Write(attach);
+  uint64_t sequence = 0;
+  for (v1::ConnectRequest request : {Define(1, AddGraph(1)), Write(1, {4}), RunProgram(1, {1, 1}, {2}), Read(2)}) {
+    request.set_sequence(++sequence);
+    stream->Write(request);
+  }
+  stream->WritesDone();
+  std::string read;
+  int answers = 0;
+  v1::ConnectResponse response;
+  while (stream->Read(&response)) {
+    ++answers;
+    if (response.result().sequence() == 4) read = response.result().data();
+  }
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_EQ(answers, 5);
+  EXPECT_THAT(Floats(read), ElementsAre(8));
+}
+
+TEST(SessionStream, ManyOperationsInFlight) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Send(Define(1, AccumulateGraph(1)));
+  stream->Send(Write(1, {0}));
+  stream->Send(Write(2, {1}));
+  // More than the daemon takes at once: it stops reading until answers have gone out.
+  daemon.device().Hold();
+  constexpr uint64_t kRuns = 6000;
+  for (uint64_t i = 0; i < kRuns; ++i) {
+    stream->Send(RunProgram(1, {1, 2}, {10 + i}));
+    if (i == 4000) daemon.device().LetGo();
+  }
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(kRuns));
+}
+
+TEST(SessionStream, TwoSessionsShareTheDevice) {
+  TestDaemonOptions options;
+  options.devices = 2;
+  TestDaemon daemon(options);
+  Client first(daemon.address()), second(daemon.address()), chosen(daemon.address(), 0, "cpu:0");
+  EXPECT_NE(first.session.device(), second.session.device());
+  EXPECT_EQ(chosen.session.device(), "cpu:0");
+  Client nowhere(daemon.address(), 0, "cuda:9");
+  EXPECT_EQ(nowhere.opened.error_code(), grpc::NOT_FOUND);
+  EXPECT_THAT(nowhere.opened.error_message(), HasSubstr("there are cpu:0, cpu:1"));
+}
+
+}  // namespace
+}  // namespace kiln::testing

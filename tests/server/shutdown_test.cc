@@ -1,0 +1,160 @@
+// How a daemon starts and ends.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+DaemonParts FakeParts() {
+  DaemonParts parts;
+  std::vector<std::unique_ptr<drivers::Device>> devices;
+  devices.push_back(std::make_unique<FakeDevice>("cpu:0", 1000));
+  parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
+  parts.compile = FakeCompile;
+  parts.now = [] { return absl::Now(); };
+  return parts;
+}
+
+TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Define(1, AccumulateGraph(1)));
+  stream->Call(Write(1, {0}));
+  stream->Call(Write(2, {1}));
+  daemon.device().Hold();
+  constexpr uint64_t kRuns = 200;
+  for (uint64_t i = 0; i < kRuns; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
+  ASSERT_TRUE(Eventually([&] {
+    return daemon.daemon().MetricsText().find("kiln_device_queue_length{device=\"cpu:0\"} 1") != std::string::npos;
+  }));
+  std::thread release([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    daemon.device().LetGo();
+  });
+  const absl::Time start = absl::Now();
+  daemon.daemon().Stop();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  release.join();
+  int done = 0, refused = 0, other = 0;
+  for (uint64_t sequence = 4; sequence < 4 + kRuns; ++sequence) {
+    const v1::Result result = stream->Answer(sequence);
+    if (!result.has_error()) {
+      ++done;
+    } else if (result.error().code() == grpc::UNAVAILABLE) {
+      EXPECT_THAT(result.error().message(), HasSubstr("daemon is shutting down"));
+      ++refused;
+    } else {
+      ++other;
+    }
+  }
+  EXPECT_GT(done, 0);
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(done, daemon.device().lists_run());
+  EXPECT_EQ(other, 0);
+  const grpc::Status status = stream->End();
+  EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "daemon is shutting down");
+}
+
+TEST(Shutdown, WithClientsThatKeepSending) {
+  TestDaemon daemon;
+  std::vector<std::thread> senders;
+  std::atomic<int> started{0};
+  for (int c = 0; c < 3; ++c) {
+    senders.emplace_back([&] {
+      Client client(daemon.address());
+      auto stream = client.Connect();
+      stream->Call(Define(1, AddGraph(1)));
+      stream->Call(Write(1, {1}));
+      ++started;
+      for (uint64_t i = 0; i < 1'000'000; ++i) {
+        if (stream->Call(RunProgram(1, {1, 1}, {10 + i})).error().code() != 0) break;
+      }
+      EXPECT_THAT(stream->End().error_code(), AnyOf(grpc::UNAVAILABLE, grpc::CANCELLED));
+    });
+  }
+  ASSERT_TRUE(Eventually([&] { return started == 3; }));
+  absl::SleepFor(absl::Milliseconds(50));
+  const absl::Time start = absl::Now();
+  daemon.daemon().Stop();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+  for (std::thread& sender : senders) sender.join();
+}
+
+TEST(Shutdown, SecondDaemonOnOneSocketIsRefused) {
+  TestDaemon daemon;
+  config::Config config = daemon.config();
+  config.listen = {daemon.address()};
+  const auto second = Daemon::Start(config, FakeParts());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another kilnd is running on unix:"));
+  EXPECT_TRUE(Client(daemon.address()).opened.ok());
+}
+
+TEST(Shutdown, PortInUseIsNamed) {
+  TestDaemon daemon;
+  config::Config config = daemon.config();
+  config.listen = {daemon.daemon().listening()[1]};
+  const auto second = Daemon::Start(config, FakeParts());
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(config.listen[0]));
+}
+
+TEST(Shutdown, StaleSocketIsReplacedAndRemoved) {
+  std::string pattern = "/tmp/kiln_test_XXXXXX";
+  const std::string folder = mkdtemp(pattern.data());
+  const std::string path = folder + "/sub/kilnd.sock";
+  std::filesystem::create_directory(folder + "/sub");
+  // What a killed daemon leaves.
+  const int stale = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(stale, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(stale);
+  config::Config config;
+  config.listen = {"unix:" + path};
+  config.cache_folder = folder + "/cache";
+  {
+    auto daemon = Daemon::Start(config, FakeParts());
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    EXPECT_TRUE(Client(config.listen[0]).opened.ok());
+  }
+  EXPECT_FALSE(std::filesystem::exists(path));
+  // A file that is no socket is not ours to remove.
+  std::ofstream(path) << "precious";
+  const auto refused = Daemon::Start(config, FakeParts());
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Shutdown, NoDeviceIsNamed) {
+  config::Config config;
+  config.listen = {"127.0.0.1:0"};
+  config.cache_folder = "/tmp/kiln_test_no_device";
+  config.devices = {"cuda:3"};
+  const auto daemon = Daemon::Start(config, FakeParts());
+  EXPECT_THAT(std::string(daemon.status().message()), HasSubstr("there is no device named cuda:3"));
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,65 @@
+#include "tests/server/test_daemon.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
+
+namespace kiln::testing {
+
+constexpr absl::Duration kLeaseCheck = absl::Milliseconds(5);
+
+TestDaemon::TestDaemon(TestDaemonOptions options) {
+  std::string pattern = "/tmp/kiln_test_XXXXXX";
+  folder_ = mkdtemp(pattern.data());
+  address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+  config_.listen = {address_, "127.0.0.1:0"};
+  config_.metrics_listen = "127.0.0.1:0";
+  config_.cache_folder = absl::StrCat(folder_, "/cache");
+  config_.blob_limit_bytes = options.blob_limit_bytes;
+  std::vector<std::unique_ptr<drivers::Device>> devices;
+  for (int i = 0; i < options.devices; ++i) {
+    auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options.memory_bytes);
+    devices_.push_back(device.get());
+    devices.push_back(std::move(device));
+  }
+  DaemonParts parts;
+  parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
+  parts.compile = options.compile ? options.compile : FakeCompile;
+  parts.disassemble = [](const drivers::KernelImage& image, const drivers::Target&) {
+    return absl::StatusOr<std::string>(absl::StrCat("nop ; ", image.code));
+  };
+  parts.now = [this] { return absl::FromUnixSeconds(seconds_); };
+  parts.lease_check_interval = kLeaseCheck;
+  auto daemon = Daemon::Start(config_, std::move(parts));
+  if (!daemon.ok()) {
+    ADD_FAILURE() << daemon.status();
+    std::abort();
+  }
+  daemon_ = std::move(*daemon);
+}
+
+TestDaemon::~TestDaemon() {
+  daemon_.reset();
+  std::filesystem::remove_all(folder_);
+}
+
+void TestDaemon::Advance(absl::Duration duration) {
+  seconds_ += absl::ToInt64Seconds(duration);
+  absl::SleepFor(10 * kLeaseCheck);
+}
+
+bool Eventually(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(10);
+  while (absl::Now() < deadline) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return condition();
+}
+
+}  // namespace kiln::testing

@@ -1,0 +1,52 @@
+// A daemon in this process: its own socket, cache folder, clock and fake devices.
+#ifndef KILN_TESTS_SERVER_TEST_DAEMON_H_
+#define KILN_TESTS_SERVER_TEST_DAEMON_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <atomic>
+#include <functional>
+
+#include "absl/time/time.h"
+#include "server/daemon.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::testing {
+
+struct TestDaemonOptions {
+  int devices = 1;
+  int64_t memory_bytes = 1 << 20;  // of each device
+  int64_t blob_limit_bytes = 1 << 20;
+  runtime::CompileFunction compile;  // FakeCompile if empty
+};
+
+class TestDaemon {
+ public:
+  explicit TestDaemon(TestDaemonOptions options = {});
+  ~TestDaemon();
+
+  const std::string& address() const { return address_; }  // unix:…
+  const std::string& folder() const { return folder_; }
+  FakeDevice& device(int index = 0) { return *devices_[index]; }
+  Daemon& daemon() { return *daemon_; }
+  config::Config& config() { return config_; }
+  // Moves the clock that decides on leases, and waits until the daemon has looked at it.
+  void Advance(absl::Duration duration);
+
+ private:
+  std::string folder_;
+  std::string address_;
+  config::Config config_;
+  std::vector<FakeDevice*> devices_;
+  std::atomic<int64_t> seconds_{1'000'000};
+  std::unique_ptr<Daemon> daemon_;
+};
+
+// True once `condition` holds; false if it does not within ten seconds.
+bool Eventually(const std::function<bool()>& condition);
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_TEST_DAEMON_H_
