@@ -45,8 +45,14 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
     if (point.valid.never || ir::NumElements(node->shape()) == 0) {
       return Zero(math_.context(), node->dtype());
     }
+    // In bounds by the ops' meaning; where that is too hard to prove, a condition makes it so.
+    Validity valid = point.valid;
+    const Interval bounds = math_.BoundsOf(source->index, valid);
+    if (bounds.low < 0 || bounds.high >= source->elements) {
+      math_.Require(valid, source->index, 0, source->elements);
+    }
     std::vector<const Node*> operands = {source->index};
-    if (const Node* valid = math_.ToNode(point.valid)) operands.push_back(valid);
+    if (const Node* condition = math_.ToNode(valid)) operands.push_back(condition);
     return math_.context().Get(Op::kLoad, node->dtype(), {}, std::move(operands),
                                ir::IntAttr{source->buffer});
   }

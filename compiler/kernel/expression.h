@@ -29,6 +29,7 @@ struct Source {
   Kind kind = Kind::kInline;
   int buffer = -1;
   const ir::Node* index = nullptr;  // kMemory
+  int64_t elements = 0;             // kMemory: of the buffer
   const ir::Node* value = nullptr;  // kComputed
 };
 

@@ -229,9 +229,8 @@ std::vector<const Node*> GroupLowerer::AxesIndex(const std::vector<partition::Di
 
 absl::StatusOr<Source> GroupLowerer::Find(const Node* node, const Point& point) {
   if (auto read = read_buffers_.find(node); read != read_buffers_.end()) {
-    return Source{.kind = Source::Kind::kMemory,
-                  .buffer = read->second,
-                  .index = math_.Flatten(point.index, node->shape())};
+    return Source{Source::Kind::kMemory, read->second, math_.Flatten(point.index, node->shape()),
+                  ir::NumElements(node->shape()), nullptr};
   }
   if (auto local = locals_.find(node); local != locals_.end()) {
     return FindLocal(local->second, point);
@@ -246,7 +245,7 @@ absl::StatusOr<Source> GroupLowerer::Find(const Node* node, const Point& point) 
   }
   absl::StatusOr<const Node*> computed = LowerReduction(*value->second);
   if (!computed.ok()) return computed.status();
-  return Source{.kind = Source::Kind::kComputed, .value = *computed};
+  return Source{Source::Kind::kComputed, -1, nullptr, 0, *computed};
 }
 
 absl::StatusOr<Source> GroupLowerer::FindLocal(const LocalValue& local, const Point& point) {
@@ -267,9 +266,8 @@ absl::StatusOr<Source> GroupLowerer::FindLocal(const LocalValue& local, const Po
       }
     }
   }
-  return Source{.kind = Source::Kind::kMemory,
-                .buffer = local.buffer,
-                .index = math_.Flatten(digits, extents)};
+  return Source{Source::Kind::kMemory, local.buffer, math_.Flatten(digits, extents),
+                result_.kernel.buffers[local.buffer].elements, nullptr};
 }
 
 }  // namespace

@@ -74,10 +74,9 @@ Point Unwindow(IndexMath& math, const Node* node, const Point& at) {
   const int64_t dilation = Ints(node)[3];
   Point inner = at;
   const Node* start = math.Sub(at.index[axis], math.Mul(at.index.back(), dilation));
-  const int64_t size = node->operand(0)->shape()[axis];
-  math.Require(inner.valid, start, 0, (size - 1) * stride + 1);
+  inner.index[axis] = math.Div(start, stride);
+  math.Require(inner.valid, inner.index[axis], 0, node->operand(0)->shape()[axis]);
   math.Require(inner.valid, math.Mod(start, stride), 0, 1);
-  inner.index[axis] = math.Div(start, stride, &inner.valid);
   return inner;
 }
 

@@ -1,0 +1,176 @@
+// Which kernels known graphs become, compared with files, so that a change in fusion shows in
+// review; and that these kernels compute what the graphs mean.
+//
+// KILN_UPDATE_GOLDEN=1 or --update writes the files.
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/simplify.h"
+#include "compiler/kernel/bounds.h"
+#include "compiler/kernel/interpret.h"
+#include "compiler/kernel/lower.h"
+#include "compiler/ops/evaluate.h"
+#include "compiler/partition/fuse.h"
+#include "compiler/partition/memory_plan.h"
+#include "gtest/gtest.h"
+#include "tests/golden/graphs.h"
+#include "tests/numerics/cases.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/random_graph.h"
+
+namespace kiln::golden {
+namespace {
+
+using ops::HostTensor;
+using partition::Partition;
+
+bool UpdateFiles() { return std::getenv("KILN_UPDATE_GOLDEN") != nullptr; }
+
+absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
+  absl::StatusOr<Partition> partition = partition::Fuse(graph);
+  if (!partition.ok()) return partition;
+  partition::OrderGroups(&*partition);
+  if (absl::Status s = partition::Verify(*partition, graph); !s.ok()) return s;
+  const partition::MemoryPlan plan = partition::PlanMemory(*partition);
+  if (absl::Status s = partition::Verify(plan, *partition); !s.ok()) return s;
+  return partition;
+}
+
+absl::StatusOr<std::string> PrintKernels(const Partition& partition) {
+  std::string text;
+  for (size_t i = 0; i < partition.groups.size(); ++i) {
+    ir::Context context;
+    absl::StatusOr<kernel::LoweredKernel> lowered =
+        kernel::Lower(partition, static_cast<int>(i), context);
+    if (!lowered.ok()) return lowered.status();
+    if (absl::Status s = kernel::Verify(lowered->kernel); !s.ok()) return s;
+    absl::StrAppend(&text, "# ", lowered->kernel.name, "\n", kernel::Print(lowered->kernel), "\n");
+  }
+  return text;
+}
+
+std::vector<HostTensor> MakeInputs(const graph::Graph& graph) {
+  std::vector<HostTensor> inputs;
+  for (const graph::Input& input : graph.inputs) {
+    numerics::OperandSpec spec{input.shape, 0.1, 2, input.dtype};
+    if (ir::IsInteger(input.dtype)) spec.high = 7;
+    inputs.push_back(
+        numerics::OperandValue(spec, ir::DType::kFloat32, static_cast<int>(inputs.size())));
+  }
+  return inputs;
+}
+
+// Empty if interpreting the kernels gives what the graph means.
+std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
+                         double tolerance) {
+  absl::StatusOr<Partition> partition = MakePartition(graph);
+  if (!partition.ok()) return partition.status().ToString();
+  absl::StatusOr<kernel::PartitionResults> actual = kernel::Interpret(*partition, inputs);
+  if (!actual.ok()) return actual.status().ToString();
+  std::vector<const ir::Node*> roots = graph.outputs;
+  for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+  absl::StatusOr<std::vector<HostTensor>> expected = ops::Evaluate(roots, inputs);
+  if (!expected.ok()) return expected.status().ToString();
+  std::vector<HostTensor> results = actual->outputs;
+  results.insert(results.end(), actual->updates.begin(), actual->updates.end());
+  if (results.size() != expected->size()) return "results are missing";
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string difference =
+        numerics::Difference(results[i], (*expected)[i], tolerance, tolerance);
+    if (!difference.empty()) return absl::StrCat("result ", i, ": ", difference);
+  }
+  return "";
+}
+
+class KnownGraphTest : public testing::TestWithParam<KnownGraph> {};
+
+TEST_P(KnownGraphTest, KernelsAreAsInTheFile) {
+  absl::StatusOr<Partition> partition = MakePartition(GetParam().graph);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  absl::StatusOr<std::string> text = PrintKernels(*partition);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const std::string path = absl::StrCat(KILN_TEST_DATA, "/", GetParam().name, ".txt");
+  if (UpdateFiles()) {
+    std::ofstream(path) << *text;
+    return;
+  }
+  std::ifstream file(path);
+  ASSERT_TRUE(file) << path << " is missing; KILN_UPDATE_GOLDEN=1 writes it";
+  std::stringstream expected;
+  expected << file.rdbuf();
+  EXPECT_EQ(*text, expected.str()) << "KILN_UPDATE_GOLDEN=1 writes the files anew";
+}
+
+TEST_P(KnownGraphTest, KernelsComputeTheGraph) {
+  EXPECT_EQ(Disagreement(GetParam().graph, MakeInputs(GetParam().graph), 1e-4), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, KnownGraphTest, testing::ValuesIn(KnownGraphs()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ConvnetStep, FewKernels) {
+  const KnownGraph step = ConvnetStep({});
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Partition> partition = MakePartition(step.graph);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  std::cout << partition->groups.size() << " kernels in " << seconds.count() * 1e3 << " ms\n";
+  EXPECT_LE(partition->groups.size(), 40);
+  absl::StatusOr<std::string> text = PrintKernels(*partition);
+  ASSERT_TRUE(text.ok()) << text.status();
+  if (std::getenv("KILN_PRINT_KERNELS") != nullptr) {
+    std::cout << partition::Print(*partition) << "\n" << *text;
+  }
+}
+
+TEST(ConvnetStep, KernelsComputeTheGraph) {
+  const KnownGraph step = ConvnetStep({3, 16, 4, 3});
+  EXPECT_EQ(Disagreement(step.graph, MakeInputs(step.graph), 1e-3), "");
+}
+
+std::string DifferentiatedDisagreement(const graph::Graph& graph,
+                                       const std::vector<HostTensor>& inputs) {
+  absl::StatusOr<graph::Graph> differentiated = autodiff::Differentiate(graph);
+  if (!differentiated.ok()) return differentiated.status().ToString();
+  return Disagreement(graph::Simplify(*differentiated), inputs, 1e-3);
+}
+
+TEST(Random, KernelsComputeTheGraph) {
+  for (uint64_t seed = 0; seed < 150; ++seed) {
+    const numerics::RandomGraph random = numerics::MakeRandomGraph(seed, 30);
+    EXPECT_EQ(DifferentiatedDisagreement(random.graph, random.inputs), "") << "seed " << seed;
+  }
+}
+
+TEST(Random, KernelsComputeGradients) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const numerics::RandomGraph random = numerics::MakeRandomGradientGraph(seed, 12);
+    EXPECT_EQ(DifferentiatedDisagreement(random.graph, random.inputs), "") << "seed " << seed;
+  }
+}
+
+TEST(Cases, KernelsComputeEveryOp) {
+  for (const numerics::Case& test_case : numerics::Cases()) {
+    absl::StatusOr<graph::Graph> graph = numerics::MakeGraph(test_case, ir::DType::kFloat32);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const auto inputs = numerics::OperandValues(test_case, ir::DType::kFloat32);
+    EXPECT_EQ(DifferentiatedDisagreement(*graph, inputs), "") << test_case.name;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::golden
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--update") setenv("KILN_UPDATE_GOLDEN", "1", 1);
+  }
+  return RUN_ALL_TESTS();
+}
