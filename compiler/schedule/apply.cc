@@ -168,7 +168,9 @@ class Applier {
                            NumBuffers());
       absl::Status status = builder.Check();
       if (!status.ok()) return status;
-      section.body = builder.Build(loops, std::move(state));
+      section.body = nest_.Decided(std::move(state), [&](State decided) {
+        return builder.Build(loops, std::move(decided));
+      });
       program_.sections.push_back(std::move(section));
     }
     return absl::OkStatus();
@@ -185,7 +187,7 @@ class Applier {
     Section section;
     std::vector<int> loops;
     State state = OpenTasks(plan_.grid_order, &section, &loops);
-    section.body = nest_.Loops(loops, std::move(state), [&](State inner) {
+    const Nest::Inside stages = [&](State inner) {
       Body body;
       for (size_t i = 0; i < builders.size(); ++i) {
         for (Statement& statement : builders[i].Build(plan_.stages[i].order, inner)) {
@@ -193,6 +195,9 @@ class Applier {
         }
       }
       return body;
+    };
+    section.body = nest_.Decided(std::move(state), [&](State decided) {
+      return nest_.Loops(loops, std::move(decided), stages);
     });
     program_.sections.push_back(std::move(section));
     return absl::OkStatus();

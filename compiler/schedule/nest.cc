@@ -108,6 +108,24 @@ const Node* Nest::OpenTask(int axis, State* state) {
   return range;
 }
 
+// The loop that runs over an axis first.
+int Nest::Consumer(int axis) const {
+  while (plan_.axes[axis].split()) axis = plan_.axes[axis].outer;
+  return axis;
+}
+
+Body Nest::Decided(State state, const Inside& inside) {
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    if (state.extents[i].constant() || plan_.axes[i].fused_into >= 0) continue;
+    if (plan_.axes[Consumer(axis)].binding == Binding::kSerial) continue;
+    const Node* is_last = state.extents[i].is_last;
+    return Branched(axis, std::move(state), is_last,
+                    [&](State decided) { return Decided(std::move(decided), inside); });
+  }
+  return inside(std::move(state));
+}
+
 // The same code twice, with the axis's extent a constant in each.
 Body Nest::Branched(int decided, State state, const Node* condition,
                     const std::function<Body(State)>& rest) {

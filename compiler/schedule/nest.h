@@ -57,6 +57,10 @@ class Nest {
   // Opens a task axis: `range` becomes a range of the grid.
   const ir::Node* OpenTask(int axis, State* state);
 
+  // `inside` once for each combination of the extents that tasks left undecided and that unrolled loops and lanes need to
+  // know: branches, as far out as possible.
+  Body Decided(State state, const Inside& inside);
+
   // The value of any axis or split or fused axis, its unopened parts as 0.
   const ir::Node* Value(int axis, const State& state);
   // The part of an axis whose loops are not open yet: -1 if there is none.
@@ -75,6 +79,7 @@ class Nest {
   Body OpenAt(int axis, const ir::Node* value, State state, const Inside& inside);
   Body Branched(int decided, State state, const ir::Node* condition,
                 const std::function<Body(State)>& rest);
+  int Consumer(int axis) const;
   void Derive(int axis, State* state, const Extent& extent) const;
 
   const Plan& plan_;

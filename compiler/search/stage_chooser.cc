@@ -6,6 +6,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/plan.h"
+#include "compiler/search/contraction_chooser.h"
 
 namespace kiln::search {
 namespace {
@@ -119,6 +120,7 @@ void ChooseStage(const kernel::Kernel& kernel, int number, const drivers::Target
   if (!shared) parallel.insert(parallel.begin(), book->grid().begin(), book->grid().end());
   parallel = book->FuseAll(parallel);
   std::vector<int> reduce = book->FuseAll(book->reduce_ranges(number));
+  if (!shared && ChooseContraction(kernel, number, parallel, reduce, target, book)) return;
   const int64_t work = Product(*book, parallel) * Product(*book, reduce);
   const int lanes = VectorLanes(kernel, stage, target);
 

@@ -1,0 +1,135 @@
+#include "compiler/search/contraction.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "compiler/ir/walk.h"
+#include "compiler/schedule/linear.h"
+
+namespace kiln::search {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using schedule::Linear;
+using schedule::StageOperand;
+
+bool Contains(const std::vector<int>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+// The only sum of the stage, if there is one reduction and it is a sum.
+const Node* OnlySum(const kernel::Stage& stage) {
+  const Node* sum = nullptr;
+  for (const kernel::Store& store : stage.stores) {
+    const Node* value = store.value;
+    for (const Node* node : ir::TopologicalOrder({&value, 1})) {
+      if (node->op() != Op::kReduce || node == sum) continue;
+      if (sum != nullptr || node->attr<ir::ReduceAttr>().kind != ir::ReduceKind::kSum) {
+        return nullptr;
+      }
+      sum = node;
+    }
+  }
+  return sum;
+}
+
+// Whether `factor` sees the ranges a and b only as ca * a + cb * b: the coefficients, or {0, 0}.
+std::pair<int64_t, int64_t> JointCoefficients(const std::vector<Linear>& linears, const Node* a,
+                                              const Node* b) {
+  int64_t ca = 0, cb = 0;
+  for (const Linear& linear : linears) {
+    const int64_t x = linear.Coefficient(a), y = linear.Coefficient(b);
+    if (x == 0 && y == 0) continue;
+    const int64_t divisor = std::gcd(x, y);
+    if (x == 0 || y == 0) return {0, 0};
+    const int64_t sign = x < 0 ? -1 : 1;
+    if (ca == 0) {
+      ca = sign * x / divisor;
+      cb = sign * y / divisor;
+    } else if (ca != sign * x / divisor || cb != sign * y / divisor) {
+      return {0, 0};
+    }
+  }
+  return {ca, cb};
+}
+
+}  // namespace
+
+std::optional<Contraction> FindContraction(const kernel::Stage& stage, const AxisBook& book,
+                                           const std::vector<int>& parallel,
+                                           const std::vector<int>& reduce) {
+  const Node* sum = OnlySum(stage);
+  if (sum == nullptr || sum->operand(0)->op() != Op::kMul || reduce.empty()) return std::nullopt;
+  Contraction result;
+  for (int i = 0; i < 2; ++i) result.factor[i] = sum->operand(0)->operand(i);
+  for (int axis : parallel) {
+    const bool first = schedule::DependsOn(result.factor[0], book[axis].range);
+    const bool second = schedule::DependsOn(result.factor[1], book[axis].range);
+    if (first == second) {
+      result.batch.push_back(axis);
+    } else {
+      result.only[first ? 0 : 1].push_back(axis);
+    }
+  }
+  for (int axis : reduce) {
+    for (const Node* factor : result.factor) {
+      if (!schedule::DependsOn(factor, book[axis].range)) return std::nullopt;
+    }
+  }
+  result.reduce = reduce;
+  return result;
+}
+
+bool IsPlainLoad(const Node* factor) {
+  if (factor->op() != Op::kLoad || factor->operands().size() != 1) return false;
+  const Linear linear = schedule::Linearise(factor->operand(0));
+  return std::all_of(linear.terms.begin(), linear.terms.end(),
+                     [](const auto& term) { return term.first->op() == Op::kRange; });
+}
+
+int64_t StepOf(const Node* factor, const Node* range) {
+  int64_t step = 0;
+  for (const Node* node : ir::TopologicalOrder({&factor, 1})) {
+    if (node->op() != Op::kLoad) continue;
+    const Linear linear = schedule::Linearise(node->operand(0));
+    int64_t here = linear.Coefficient(range);
+    for (const auto& [atom, coefficient] : linear.terms) {
+      if (atom != range && schedule::DependsOn(atom, range)) here = INT32_MAX;
+    }
+    step = std::max(step, std::abs(here));
+  }
+  return step;
+}
+
+std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const AxisBook& book,
+                                                  const std::vector<int>& axes,
+                                                  const Contraction& contraction, int lane_axis) {
+  std::vector<Linear> linears;
+  schedule::CollectLinears(factor, &linears);
+  std::vector<StageOperand::Dimension> layout;
+  std::vector<int> joined;
+  for (int axis : axes) {
+    if (axis == lane_axis || Contains(joined, axis)) continue;
+    if (!schedule::DependsOn(factor, book[axis].range)) continue;
+    StageOperand::Dimension dimension = {{1, axis}};
+    for (int other : axes) {
+      const bool pair = Contains(contraction.reduce, axis) != Contains(contraction.reduce, other);
+      if (!pair || other == lane_axis || other == axis || Contains(joined, other)) continue;
+      const auto [ca, cb] = JointCoefficients(linears, book[axis].range, book[other].range);
+      if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
+      const int64_t size =
+          std::abs(ca) * (book.extent(axis) - 1) + std::abs(cb) * (book.extent(other) - 1) + 1;
+      if (size >= book.extent(axis) * book.extent(other)) continue;
+      dimension = {{ca, axis}, {cb, other}};
+      joined.push_back(other);
+      break;
+    }
+    layout.push_back(std::move(dimension));
+  }
+  if (lane_axis >= 0) layout.push_back({{1, lane_axis}});
+  return layout;
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,313 @@
+#include "compiler/search/contraction_chooser.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "compiler/schedule/linear.h"
+#include "compiler/search/register_tile.h"
+
+namespace kiln::search {
+namespace {
+
+using ir::Node;
+using schedule::Binding;
+
+// Fewer multiplications than this run well enough without panels.
+constexpr int64_t kLeastWork = 32768;
+// Cycles to copy one element: along the memory's order, and across it.
+constexpr double kCopyCycles = 0.2;
+constexpr double kGatherCycles = 1.2;
+// Rows against which a packed panel pays for having been packed.
+constexpr int64_t kLeastRows = 12;
+constexpr int64_t kTaskRows = 256;
+
+// One way to lay a contraction over lanes and rows.
+struct Way {
+  int packed = 0;  // the factor that is packed; the other one is broadcast
+  int lane_axis = -1;
+  int row_axis = -1;
+  int more_row_axis = -1;
+  bool stage_rows = false;
+  RegisterTile tile;
+  double cycles = 0;
+};
+
+class Chooser {
+ public:
+  Chooser(const kernel::Stage& stage, int number, const drivers::Target& target, AxisBook* book,
+          Contraction contraction)
+      : stage_(stage),
+        number_(number),
+        target_(target),
+        book_(*book),
+        contraction_(std::move(contraction)) {
+    const int bytes = ir::SizeOf(contraction_.factor[0]->dtype());
+    element_bytes_ = bytes;
+    lanes_ = std::max(target.vector_bytes / std::max(bytes, 1), 1);
+  }
+
+  bool Choose() {
+    if (Work() < kLeastWork || lanes_ < 2) return false;
+    std::optional<Way> best;
+    for (int packed = 0; packed < 2; ++packed) {
+      for (int axis : contraction_.only[packed]) {
+        std::optional<Way> way = Try(packed, axis);
+        if (way && (!best || way->cycles < best->cycles)) best = way;
+      }
+    }
+    if (!best) return false;
+    Write(*best);
+    return true;
+  }
+
+ private:
+  int64_t Product(const std::vector<int>& axes) const {
+    int64_t product = 1;
+    for (int axis : axes) product *= book_.extent(axis);
+    return product;
+  }
+  int64_t Work() const {
+    return Product(contraction_.only[0]) * Product(contraction_.only[1]) *
+           Product(contraction_.batch) * Product(contraction_.reduce);
+  }
+  const Node* Range(int axis) const { return book_[axis].range; }
+
+  std::optional<Way> Try(int packed, int lane_axis) const {
+    const std::vector<int>& rows = contraction_.only[1 - packed];
+    const int64_t total_rows = Product(rows);
+    if (total_rows < kLeastRows) return std::nullopt;
+    Way best;
+    best.cycles = -1;
+    for (int row : rows) {
+      for (int more : rows) {
+        Way way = Estimate(packed, lane_axis, row, more == row ? -1 : more);
+        if (best.cycles < 0 || way.cycles < best.cycles) best = way;
+      }
+    }
+    if (best.cycles < 0) return std::nullopt;
+    return best;
+  }
+
+  Way Estimate(int packed, int lane_axis, int row, int more) const {
+    Way way;
+    way.packed = packed;
+    way.lane_axis = lane_axis;
+    way.row_axis = row;
+    way.more_row_axis = more;
+    const Node* other = contraction_.factor[1 - packed];
+    way.stage_rows = !IsPlainLoad(other);
+    const int64_t lane_vectors = (book_.extent(lane_axis) + lanes_ - 1) / lanes_;
+    way.tile = ChooseTile(lane_vectors, book_.extent(row), more < 0 ? 1 : book_.extent(more),
+                          target_.vector_registers);
+    if (way.tile.more_rows == 1) way.more_row_axis = -1;
+    double repeats = static_cast<double>(Work()) /
+                     static_cast<double>(book_.extent(lane_axis) * book_.extent(row));
+    if (more >= 0) repeats /= static_cast<double>(book_.extent(more));
+    const double steps = repeats * way.tile.cycles;
+    way.cycles = steps + PackingCycles(packed, lane_axis) + StoringCycles(lane_axis) +
+                 (way.stage_rows ? StagingCycles(1 - packed) : 0);
+    return way;
+  }
+
+  double SizeOf(int factor) const {
+    return static_cast<double>(Product(contraction_.only[factor]) * Product(contraction_.batch) *
+                               Product(contraction_.reduce));
+  }
+  double PackingCycles(int packed, int lane_axis) const {
+    const bool contiguous = StepOf(contraction_.factor[packed], Range(lane_axis)) == 1;
+    const double times = std::max(1.0, static_cast<double>(Product(contraction_.only[1 - packed])) /
+                                           static_cast<double>(4 * kTaskRows));
+    const double elements = static_cast<double>(Product(contraction_.only[packed])) *
+                            static_cast<double>(Product(contraction_.batch)) *
+                            static_cast<double>(Product(contraction_.reduce));
+    return elements * std::min(times, 4.0) * (contiguous ? kCopyCycles : kGatherCycles);
+  }
+  double StagingCycles(int factor) const {
+    // Windows overlap: only their union is staged, which the product of extents overstates; half of
+    // it is a fair guess.
+    return SizeOf(factor) * kCopyCycles / 8;
+  }
+  double StoringCycles(int lane_axis) const {
+    const double outputs =
+        static_cast<double>(Product(contraction_.only[0]) * Product(contraction_.only[1]) *
+                            Product(contraction_.batch));
+    bool contiguous = true;
+    for (const kernel::Store& store : stage_.stores) {
+      contiguous &= schedule::Linearise(store.index).Coefficient(Range(lane_axis)) == 1;
+    }
+    return outputs * (contiguous ? kCopyCycles : kGatherCycles);
+  }
+
+  // The loops, from the outermost: tasks (batch, blocks of lanes, blocks of rows), outer sums,
+  // rows, inner sums, the tile.
+  void Write(const Way& way) {
+    const std::vector<int>& packed_axes = contraction_.only[way.packed];
+    const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
+    const Node* packed = contraction_.factor[way.packed];
+    const Node* rows = contraction_.factor[1 - way.packed];
+
+    // Lanes.
+    const int64_t block = static_cast<int64_t>(way.tile.vectors) * lanes_;
+    auto [lane_outer, lane_block] = book_.Split(way.lane_axis, block);
+    int vectors = -1;
+    int lane = lane_block;
+    if (way.tile.vectors > 1) std::tie(vectors, lane) = book_.Split(lane_block, lanes_);
+    book_.Bind(lane, Binding::kVector);
+    if (vectors >= 0) book_.Bind(vectors, Binding::kUnroll);
+
+    // The sums: the innermost axes whose panel fits the cache stay inside.
+    const int64_t most_panel = target_.private_cache_bytes / 4 / element_bytes_ / block;
+    std::vector<int> outer_sums, inner_sums, layout_sums = contraction_.reduce;
+    SplitSums(most_panel, &outer_sums, &inner_sums);
+
+    // Tasks.
+    std::vector<int> order;
+    int64_t tasks = 1;
+    auto add_task = [&](int axis) {
+      book_.Bind(axis, Binding::kTask);
+      order.push_back(axis);
+      tasks *= book_.extent(axis);
+    };
+    for (int axis : contraction_.batch) add_task(axis);
+    for (int axis : packed_axes) {
+      if (axis != way.lane_axis) add_task(axis);
+    }
+    // Row blocks come before lane blocks, so that neighbouring tasks share rows in the cache.
+    std::vector<int> row_loops;
+    const int row_task =
+        ChunkRows(way, row_axes, tasks * book_.extent(lane_outer), !outer_sums.empty(), &row_loops);
+    if (row_task >= 0) add_task(row_task);
+    if (book_.extent(lane_outer) > 1 || true) add_task(lane_outer);
+
+    const int packed_at = outer_sums.empty() ? -1 : outer_sums.back();
+    for (int axis : outer_sums) order.push_back(axis);
+    order.insert(order.end(), row_loops.begin(), row_loops.end());
+    order.insert(order.end(), inner_sums.begin(), inner_sums.end());
+    if (more_rows_inner_ >= 0) order.push_back(more_rows_inner_);
+    order.push_back(rows_inner_);
+    if (vectors >= 0) order.push_back(vectors);
+    order.push_back(lane);
+    book_.Order(number_, order);
+
+    schedule::StageOperand panel;
+    panel.stage = number_;
+    panel.operand = way.packed;
+    panel.at = packed_at;
+    panel.lanes = lanes_;
+    panel.layout = StagedLayout(packed, book_, layout_sums, contraction_, -1);
+    panel.layout.push_back({{1, way.lane_axis}});
+    book_.Stage(panel);
+    if (way.stage_rows) StageRows(way, rows, packed_at, row_loops);
+  }
+
+  void SplitSums(int64_t most, std::vector<int>* outer, std::vector<int>* inner) {
+    const std::vector<int>& reduce = contraction_.reduce;
+    int64_t product = 1;
+    size_t i = reduce.size();
+    for (; i > 0 && product * book_.extent(reduce[i - 1]) <= most; --i) {
+      product *= book_.extent(reduce[i - 1]);
+      inner->insert(inner->begin(), reduce[i - 1]);
+    }
+    if (i == 0) return;
+    const int64_t room = most / product;
+    // An axis that fits only in part is split into blocks of nearly equal size.
+    if (room >= 16 && inner->empty()) {
+      const int64_t extent = book_.extent(reduce[i - 1]);
+      const int64_t blocks = (extent + room - 1) / room;
+      const int64_t size = ((extent + blocks - 1) / blocks + 7) / 8 * 8;
+      const auto [blocks_axis, within] = book_.Split(reduce[i - 1], size);
+      outer->insert(outer->begin(), blocks_axis);
+      inner->insert(inner->begin(), within);
+      --i;
+    }
+    for (; i > 0; --i) outer->insert(outer->begin(), reduce[i - 1]);
+  }
+
+  // Orders the row loops and cuts a task axis off the outermost one; -1: none.
+  int ChunkRows(const Way& way, const std::vector<int>& row_axes, int64_t other_tasks,
+                bool sums_in_scratch, std::vector<int>* loops) {
+    int64_t total = Product(row_axes);
+    const int64_t wanted = 4 * target_.compute_units;
+    int64_t chunks = 1;
+    if (target_.compute_units > 1 && other_tasks < wanted) {
+      chunks = std::min((wanted + other_tasks - 1) / other_tasks,
+                        std::max<int64_t>(total / kTaskRows, 1));
+      if (sums_in_scratch) chunks = std::min<int64_t>(chunks, target_.compute_units);
+    }
+    if (sums_in_scratch && row_axes.size() == 1) {
+      chunks = std::max(chunks, (total + 2 * kTaskRows - 1) / (2 * kTaskRows));
+    }
+    int task = -1;
+    bool first = true;
+    for (int axis : row_axes) {
+      const bool tiled = axis == way.row_axis || axis == way.more_row_axis;
+      const int64_t tile = axis == way.row_axis        ? way.tile.rows
+                           : axis == way.more_row_axis ? way.tile.more_rows
+                                                       : 1;
+      int rest = axis;
+      const int64_t tiles = (book_.extent(axis) + tile - 1) / tile;
+      if (first && chunks > 1 && tiles > 1) {
+        const int64_t parts = std::min(chunks, tiles);
+        int within;
+        std::tie(task, within) = book_.Split(axis, (tiles + parts - 1) / parts * tile);
+        rest = within;
+      }
+      first = false;
+      if (!tiled) {
+        loops->push_back(rest);
+        continue;
+      }
+      const auto [outer, inner] = book_.Split(rest, tile);
+      book_.Bind(inner, Binding::kUnroll);
+      loops->push_back(outer);
+      (axis == way.row_axis ? rows_inner_ : more_rows_inner_) = inner;
+    }
+    return task;
+  }
+
+  // Rows that are not plain loads are computed into scratch, for as many points as the cache holds.
+  void StageRows(const Way& way, const Node* rows, int packed_at, const std::vector<int>& loops) {
+    std::vector<int> axes;
+    for (int axis : contraction_.batch) axes.push_back(axis);
+    for (int axis : contraction_.only[1 - way.packed]) axes.push_back(axis);
+    for (int axis : contraction_.reduce) axes.push_back(axis);
+    schedule::StageOperand staged;
+    staged.stage = number_;
+    staged.operand = 1 - way.packed;
+    staged.lanes = lanes_;
+    staged.at = packed_at;
+    // Under the first row loop that is not tiled (an image of the batch), if there is one.
+    const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
+    if (row_axes.size() > 1 && row_axes[0] != way.row_axis && row_axes[0] != way.more_row_axis) {
+      staged.at = loops[0];
+    }
+    staged.layout = StagedLayout(rows, book_, axes, contraction_, -1);
+    book_.Stage(staged);
+  }
+
+  const kernel::Stage& stage_;
+  const int number_;
+  const drivers::Target& target_;
+  AxisBook& book_;
+  const Contraction contraction_;
+  int element_bytes_ = 4;
+  int lanes_ = 1;
+  int rows_inner_ = -1;
+  int more_rows_inner_ = -1;
+};
+
+}  // namespace
+
+bool ChooseContraction(const kernel::Kernel& kernel, int stage, const std::vector<int>& parallel,
+                       const std::vector<int>& reduce, const drivers::Target& target,
+                       AxisBook* book) {
+  std::optional<Contraction> contraction =
+      FindContraction(kernel.stages[stage], *book, parallel, reduce);
+  if (!contraction) return false;
+  return Chooser(kernel.stages[stage], stage, target, book, *std::move(contraction)).Choose();
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,24 @@
+// Schedules for contractions: one factor packed into panels of vector lanes, rows of the other
+// broadcast against them, a tile of sums in registers. (Goto and van de Geijn, "Anatomy of
+// high-performance matrix multiplication", 2008.)
+#ifndef KILN_COMPILER_SEARCH_CONTRACTION_CHOOSER_H_
+#define KILN_COMPILER_SEARCH_CONTRACTION_CHOOSER_H_
+
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/search/axis_book.h"
+#include "compiler/search/contraction.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::search {
+
+// Writes the schedule of the stage if it is a contraction that gains by one; false: it does not,
+// nothing is written. The stage must not share a grid.
+bool ChooseContraction(const kernel::Kernel& kernel, int stage, const std::vector<int>& parallel,
+                       const std::vector<int>& reduce, const drivers::Target& target,
+                       AxisBook* book);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_CONTRACTION_CHOOSER_H_

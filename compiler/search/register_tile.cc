@@ -1,0 +1,66 @@
+#include "compiler/search/register_tile.h"
+
+#include <algorithm>
+
+namespace kiln::search {
+namespace {
+
+constexpr double kLatency = 4.0;
+// A step's counter, pointer and branch.
+constexpr double kOverhead = 0.4;
+// Code for a ragged end costs compile time.
+constexpr double kRaggedPenalty = 1.01;
+
+double StepCycles(int64_t vectors, int64_t rows) {
+  const double multiply = static_cast<double>(vectors * rows) / 2;
+  const double load = static_cast<double>(vectors + rows) / 2;
+  return std::max({multiply, load, kLatency}) + kOverhead;
+}
+
+// All tiles of two row axes, ragged ends included.
+double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_extent,
+                  int64_t more_tile) {
+  double cycles = 0;
+  const int64_t sizes[2] = {tile, extent % tile};
+  const int64_t counts[2] = {extent / tile, sizes[1] > 0 ? 1 : 0};
+  const int64_t more_sizes[2] = {more_tile, more_extent % more_tile};
+  const int64_t more_counts[2] = {more_extent / more_tile, more_sizes[1] > 0 ? 1 : 0};
+  for (int i = 0; i < 2; ++i) {
+    for (int j = 0; j < 2; ++j) {
+      if (counts[i] * more_counts[j] == 0) continue;
+      cycles += static_cast<double>(counts[i] * more_counts[j]) *
+                StepCycles(vectors, sizes[i] * more_sizes[j]);
+    }
+  }
+  if (sizes[1] > 0) cycles *= kRaggedPenalty;
+  if (more_sizes[1] > 0) cycles *= kRaggedPenalty;
+  return cycles;
+}
+
+}  // namespace
+
+RegisterTile ChooseTile(int64_t lane_vectors, int64_t rows, int64_t more_rows, int registers) {
+  RegisterTile best;
+  best.cycles = -1;
+  for (int vectors = 1; vectors <= 4 && vectors <= lane_vectors; ++vectors) {
+    const int64_t most = (registers - vectors - 1) / vectors;
+    const int64_t whole = lane_vectors / vectors;
+    const int64_t rest = lane_vectors % vectors;
+    for (int64_t tile = 1; tile <= std::min(most, rows); ++tile) {
+      for (int64_t more = 1; more <= std::min(most / tile, more_rows); ++more) {
+        double cycles =
+            static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more);
+        if (rest > 0) {
+          cycles += kRaggedPenalty * RowsCycles(rest, rows, tile, more_rows, more);
+        }
+        // More vectors read each row of the other factor fewer times.
+        if (best.cycles < 0 || cycles < best.cycles * (vectors > best.vectors ? 1.02 : 1.0)) {
+          best = {vectors, tile, more, cycles};
+        }
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace kiln::search

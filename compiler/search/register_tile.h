@@ -1,0 +1,26 @@
+// Register tiles for contractions: how many vectors of lanes by how many rows of the other factor
+// are summed up at once.
+#ifndef KILN_COMPILER_SEARCH_REGISTER_TILE_H_
+#define KILN_COMPILER_SEARCH_REGISTER_TILE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace kiln::search {
+
+struct RegisterTile {
+  int vectors = 1;        // along the lane axis
+  int64_t rows = 1;       // along the row axis
+  int64_t more_rows = 1;  // along a second row axis
+  double cycles = 0;      // estimate for one step of the sum over all rows and vectors
+};
+
+// The best tile for a lane axis of `lane_vectors` vectors, `rows` rows and `more_rows` rows along a
+// second axis (1: none). Accumulators, the vectors of the one factor and one register more must fit
+// `registers`. The model: two fused multiply-adds and two loads a cycle, four cycles of latency,
+// ragged ends counted as they are.
+RegisterTile ChooseTile(int64_t lane_vectors, int64_t rows, int64_t more_rows, int registers);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_REGISTER_TILE_H_
