@@ -50,6 +50,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
     const Interval bounds = math_.BoundsOf(source->index, valid);
     if (bounds.low < 0 || bounds.high >= source->elements) {
       math_.Require(valid, source->index, 0, source->elements);
+      ++unproved_;
     }
     std::vector<const Node*> operands = {source->index};
     if (const Node* condition = math_.ToNode(valid)) operands.push_back(condition);
@@ -80,6 +81,10 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node,
                                                                 const Point& point) {
+  if (node->op() == Op::kMul && !point.valid.always()) {
+    absl::StatusOr<const Node*> product = LowerGuardedProduct(node, point);
+    if (!product.ok() || *product != nullptr) return product;
+  }
   std::vector<const Node*> operands;
   for (const Node* operand : node->operands()) {
     absl::StatusOr<const Node*> value = Lower(operand, point);
@@ -87,6 +92,24 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node
     operands.push_back(*value);
   }
   return math_.context().Get(node->op(), node->dtype(), {}, std::move(operands), node->attribute());
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* node,
+                                                                   const Point& point) {
+  for (const int free : {1, 0}) {
+    const Node* other = node->operand(1 - free);
+    if (!IsZeroWhereInvalid(other)) continue;
+    const int unproved = unproved_;
+    absl::StatusOr<const Node*> factor = Lower(node->operand(free), Point{point.index, {}});
+    if (!factor.ok()) return factor;
+    if (unproved_ != unproved) continue;
+    absl::StatusOr<const Node*> guarded = Lower(other, point);
+    if (!guarded.ok()) return guarded;
+    std::vector<const Node*> operands = {*guarded, *factor};
+    if (free == 0) std::swap(operands[0], operands[1]);
+    return math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
+  }
+  return nullptr;
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGather(const Node* node, const Point& point) {

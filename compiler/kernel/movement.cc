@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/types/span.h"
 
 namespace kiln::kernel {
 
@@ -13,9 +14,35 @@ namespace {
 
 const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
 
+// Flattens no further than the shapes ask for: where dimensions [i, j) of one shape hold what [k, l) of the other do, they
+// are converted by themselves, so that indices of independent dimensions never mix.
 Point Reshape(IndexMath& math, const Node* node, const Point& at) {
-  const Node* flat = math.Flatten(at.index, node->shape());
-  return {math.Unflatten(flat, node->operand(0)->shape(), &at.valid), at.valid};
+  const ir::Shape& from = node->shape();
+  const ir::Shape& to = node->operand(0)->shape();
+  Point inner{{}, at.valid};
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    const size_t from_begin = i;
+    const size_t to_begin = j;
+    int64_t from_elements = i < from.size() ? from[i++] : 1;
+    int64_t to_elements = j < to.size() ? to[j++] : 1;
+    while (from_elements != to_elements && (i < from.size() || j < to.size())) {
+      if (j == to.size() || (from_elements < to_elements && i < from.size())) {
+        from_elements *= from[i++];
+      } else {
+        to_elements *= to[j++];
+      }
+    }
+    const auto digits = absl::MakeConstSpan(at.index).subspan(from_begin, i - from_begin);
+    const auto extents = absl::MakeConstSpan(from).subspan(from_begin, i - from_begin);
+    const auto wanted = absl::MakeConstSpan(to).subspan(to_begin, j - to_begin);
+    for (const Node* index :
+         math.Unflatten(math.Flatten(digits, extents), wanted, &inner.valid)) {
+      inner.index.push_back(index);
+    }
+  }
+  return inner;
 }
 
 Point Permute(const Node* node, const Point& at) {

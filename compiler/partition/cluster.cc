@@ -172,7 +172,7 @@ class Clusterer {
     const Cluster& candidate = result_.clusters[cluster];
     if (candidate.contraction && result_.members[number].reduction) return false;
     const JoinPlanner planner(result_, number, cluster);
-    for (size_t stage = candidate.stages.size(); stage-- > 0;) {
+    for (size_t stage = 0; stage < candidate.stages.size(); ++stage) {
       std::optional<Join> join = planner.PlanSameStage(static_cast<int>(stage));
       if (!join.has_value()) continue;
       Apply(number, cluster, *std::move(join));

@@ -33,8 +33,8 @@ constexpr double kWrite = 1.5;
 // An expression of more nodes than this is cut, which bounds the time and the stack of everything
 // after.
 constexpr int kMaxExpression = 256;
-// Readers that are told apart.
-constexpr size_t kMaxReaders = 8;
+// Readers that are told apart. Further ones mostly share a kernel with these.
+constexpr size_t kMaxReaders = 3;
 constexpr size_t kMaxLeaves = 8;
 
 int64_t Elements(const Node* node) { return ir::NumElements(node->shape()); }
@@ -190,7 +190,7 @@ class Chooser {
   static std::optional<Storage> ChooseByReaders(const Node* node, const Expression& expression,
                                                 const Readers& readers) {
     if (readers.roots.size() < 2) return std::nullopt;
-    const double count = static_cast<double>(readers.roots.size());
+    const double count = static_cast<double>(std::min(readers.roots.size(), kMaxReaders));
     const double once = ReadsOf(node, expression) + expression.arithmetic;
     if ((count - 1) * (once - 1) > kWrite) return Storage::kStored;
     if (expression.arithmetic >= kCostly) return Storage::kNearby;
