@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/codegen/c_source.h"
 #include "compiler/codegen/llvm_emit.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/x86.h"
@@ -76,7 +77,7 @@ absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
                                    const schedule::Schedule& schedule) {
   auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
-  return schedule::Print(*program);
+  return PrintSource(*program);
 }
 
 absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel,

@@ -7,19 +7,19 @@ namespace kiln::drivers {
 void SignalGroup::Raise(int signal) {
   absl::MutexLock lock(&mutex_);
   raised_.insert(signal);
+  changed_.SignalAll();
 }
 
 absl::Status SignalGroup::Wait(int signal) {
-  auto ended = [this, signal]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return raised_.contains(signal) || !abort_reason_.ok();
-  };
-  absl::MutexLock lock(&mutex_, absl::Condition(&ended));
+  absl::MutexLock lock(&mutex_);
+  while (!raised_.contains(signal) && abort_reason_.ok()) changed_.Wait(&mutex_);
   return raised_.contains(signal) ? absl::OkStatus() : abort_reason_;
 }
 
 void SignalGroup::Abort(absl::Status reason) {
   absl::MutexLock lock(&mutex_);
   if (abort_reason_.ok()) abort_reason_ = std::move(reason);
+  changed_.SignalAll();
 }
 
 }  // namespace kiln::drivers

@@ -25,6 +25,7 @@ class SignalGroup {
 
  private:
   absl::Mutex mutex_;
+  absl::CondVar changed_;  // a signal was raised, or the group aborted
   absl::flat_hash_set<int> raised_ ABSL_GUARDED_BY(mutex_);
   absl::Status abort_reason_ ABSL_GUARDED_BY(mutex_);
 };
