@@ -1,5 +1,6 @@
 #include "compiler/schedule/loop_program.h"
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/node.h"
 #include "compiler/ir/str_cat.h"
 
@@ -40,7 +41,22 @@ class Printer {
     StrAppend(&out_, "\n");
   }
 
+  // What has grown long gets a name on a line of its own before the statement: an expression that
+  // uses its parts twice over and over, as a random number generator's does, would else be
+  // exponential in length.
   std::string Text(const Node* node) {
+    const auto known = texts_.find(node);
+    if (known != texts_.end()) return known->second;
+    std::string text = Expression(node);
+    if (text.size() > kLongest) {
+      std::string name = StrCat("t", names_++);
+      pending_.push_back(StrCat(name, " = ", text));
+      text = std::move(name);
+    }
+    return texts_[node] = std::move(text);
+  }
+
+  std::string Expression(const Node* node) {
     switch (node->op()) {
       case Op::kConst:
         return Constant(node);
@@ -66,7 +82,13 @@ class Printer {
     return text + ")";
   }
 
+  // Names end with the statement, so that none is used out of its ranges' scope.
   void Line(int depth, std::string_view text) {
+    for (const std::string& line : pending_) {
+      StrAppend(&out_, std::string(2 * depth, ' '), line, "\n");
+    }
+    pending_.clear();
+    texts_.clear();
     StrAppend(&out_, std::string(2 * depth, ' '), text, "\n");
   }
 
@@ -104,8 +126,13 @@ class Printer {
                        Text(prefetch.index), "]"));
   }
 
+  static constexpr size_t kLongest = 200;
+
   const LoopProgram& program_;
   std::string out_;
+  absl::flat_hash_map<const Node*, std::string> texts_;
+  std::vector<std::string> pending_;
+  int names_ = 0;
 };
 
 }  // namespace
