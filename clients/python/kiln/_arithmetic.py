@@ -63,7 +63,7 @@ class Arithmetic:
                 return self
             if exponent == 3:
                 return self * self.square()
-        if exponent == 0.5:
+        if isinstance(exponent, float) and exponent == 0.5:
             return self.sqrt()
         return self._op("pow", exponent)
 

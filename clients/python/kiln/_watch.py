@@ -55,8 +55,31 @@ class Survey:
             self._fact(("seen", number), path)
             return
         self._seen[identity] = len(self._seen)
-        handler = _HANDLERS.get(kind) or _handler(kind, value)
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            handler = _HANDLERS[kind] = _handler(kind, value)
         handler(self, value, path)
+
+    def _add_named(self, named: Any, path: str) -> None:
+        """Walks (name, value) pairs; short, since most of a survey's time is spent here."""
+        guard, paths = self.guard, self.paths
+        for name, value in named:
+            if paths is None:
+                guard.append(name)
+                if type(value) in _ATOMS:
+                    guard.append(value)
+                    guard.append(type(value))
+                else:
+                    self.add(value, path)
+                continue
+            place = f"{path}.{name}"
+            guard.append(name)
+            paths.append(place)
+            if type(value) in _ATOMS:
+                guard.extend((value, type(value)))
+                paths.extend((place, place))
+            else:
+                self.add(value, place)
 
     def _fact(self, fact: Any, path: str) -> None:
         self.guard.append(fact)
@@ -81,8 +104,12 @@ class Survey:
 
     def _sequence(self, value: Any, path: str) -> None:
         self._fact((type(value), len(value)), path)
+        if self.paths is None:
+            for item in value:
+                self.add(item, path)
+            return
         for i, item in enumerate(value):
-            self.add(item, self._join(path, f"[{i}]"))
+            self.add(item, f"{path}[{i}]")
 
     def _mapping(self, value: Any, path: str) -> None:
         self._fact((type(value), len(value)), path)
@@ -115,14 +142,15 @@ class Survey:
 
     def _object(self, value: Any, path: str) -> None:
         self._identity(value, path)
-        _class_code(type(value)).visit(self, path)
+        kind = type(value)
+        code = _class_code(kind)
+        if code.members:
+            code.visit(self, path)
         attributes = getattr(value, "__dict__", None)
         if attributes:
             self._fact(len(attributes), path)
-            for name, item in list(attributes.items()):
-                self._fact(name, path)
-                self.add(item, self._join(path, f".{name}"))
-        for name in _slots(type(value)):
+            self._add_named(tuple(attributes.items()), path)
+        for name in _slots(kind):
             if hasattr(value, name):
                 self.add(getattr(value, name), self._join(path, f".{name}"))
 
@@ -167,6 +195,8 @@ class Survey:
 # Nodes that were left in .grad by traced functions.
 leftovers: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
+# Values of these types are told apart by value and type alone.
+_ATOMS = {int, bool, str, type(None)}
 _EXACT_PLAIN = {int, float, bool, str, bytes, complex, type(None), type(Ellipsis), DType}
 _HANDLERS: Dict[type, Callable[[Survey, Any, str], None]] = {
     Tensor: Survey._tensor,
