@@ -55,9 +55,10 @@ class ExpressionLowerer {
 
   absl::StatusOr<const ir::Node*> LowerUncached(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerElementwise(const ir::Node* node, const Point& point);
-  // A product is zero where one factor is, so the other need not be guarded, as long as its loads stay in bounds without.
-  // That keeps a convolution's weights independent of where its padding begins. (An infinite weight then meets a zero and
-  // gives NaN, as in every library that pads with zeros.) Null: neither factor can do without.
+  // A product is zero where one factor is, so the other need not be guarded, as long as its loads
+  // stay in bounds without. That keeps a convolution's weights independent of where its padding
+  // begins. (An infinite weight then meets a zero and gives NaN, as in every library that pads with
+  // zeros.) Null: neither factor can do without.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.

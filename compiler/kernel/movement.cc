@@ -14,8 +14,9 @@ namespace {
 
 const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
 
-// Flattens no further than the shapes ask for: where dimensions [i, j) of one shape hold what [k, l) of the other do, they
-// are converted by themselves, so that indices of independent dimensions never mix.
+// Flattens no further than the shapes ask for: where dimensions [i, j) of one shape hold what [k,
+// l) of the other do, they are converted by themselves, so that indices of independent dimensions
+// never mix.
 Point Reshape(IndexMath& math, const Node* node, const Point& at) {
   const ir::Shape& from = node->shape();
   const ir::Shape& to = node->operand(0)->shape();
@@ -37,8 +38,7 @@ Point Reshape(IndexMath& math, const Node* node, const Point& at) {
     const auto digits = absl::MakeConstSpan(at.index).subspan(from_begin, i - from_begin);
     const auto extents = absl::MakeConstSpan(from).subspan(from_begin, i - from_begin);
     const auto wanted = absl::MakeConstSpan(to).subspan(to_begin, j - to_begin);
-    for (const Node* index :
-         math.Unflatten(math.Flatten(digits, extents), wanted, &inner.valid)) {
+    for (const Node* index : math.Unflatten(math.Flatten(digits, extents), wanted, &inner.valid)) {
       inner.index.push_back(index);
     }
   }

@@ -79,6 +79,8 @@ class Chooser {
         factors_.insert(BehindViews(Product(node)->operand(1)));
       }
     }
+    FindUsers();
+    FindEpilogues();
     FindReaders();
   }
 
@@ -101,18 +103,63 @@ class Chooser {
 
  private:
   struct Readers {
-    absl::flat_hash_set<const Node*> roots;  // required values that the node flows into
+    absl::flat_hash_set<const Node*> roots;  // stored values that the node flows into
     double repetition = 1;  // how often an element is computed, if it is not stored
     int users = 0;
     const Node* single_user = nullptr;
   };
 
+  void FindUsers() {
+    for (const Node* node : order_) {
+      users_[node];
+      for (const Node* operand : node->operands()) {
+        std::vector<const Node*>& users = users_[operand];
+        if (users.empty() || users.back() != node) users.push_back(node);
+      }
+    }
+  }
+
+  // A value that only leads up to another need not be stored before it. So what is stored of a
+  // reduction is the end of the elementwise chain that follows it: it costs no more memory, and
+  // nobody computes the chain twice.
+  void FindEpilogues() {
+    for (const Node* reduction : order_) {
+      if (!IsReduction(reduction)) continue;
+      const Node* last = nullptr;
+      for (const Node* node = Successor(reduction); node != nullptr; node = Successor(node)) {
+        if (required_.contains(node) || Elements(node) != Elements(reduction)) break;
+        if (ir::SizeOf(node->dtype()) > ir::SizeOf(reduction->dtype())) break;
+        if (IsElementwise(node)) last = node;
+        if (!IsElementwise(node) && !IsMovement(node)) break;
+      }
+      if (last != nullptr) stored_.insert(last);
+    }
+  }
+
+  // The node through which all of this one's uses go: its only user, or the one in which x and
+  // where(0 < x, x, 0) meet.
+  const Node* Successor(const Node* node) const {
+    const std::vector<const Node*>& users = users_.at(node);
+    for (const Node* candidate : users) {
+      const bool all = absl::c_all_of(users, [&](const Node* user) {
+        if (user == candidate) return true;
+        const std::vector<const Node*>& next = users_.at(user);
+        return IsElementwise(user) && !required_.contains(user) && next.size() == 1 &&
+               next[0] == candidate;
+      });
+      if (all) return candidate;
+    }
+    return nullptr;
+  }
+
   // From results to sources: who reads a value, and how often each element.
   void FindReaders() {
     for (size_t i = order_.size(); i-- > 0;) {
       const Node* node = order_[i];
-      const bool root = required_.contains(node);
       const Readers own = readers_[node];
+      const bool factor = factors_.contains(node) && own.repetition >= 2 && !OnlyCasts(node);
+      if (factor && IsElementwise(node)) stored_.insert(node);
+      const bool root = required_.contains(node) || stored_.contains(node);
       for (const Node* operand : node->operands()) {
         Readers& readers = readers_[operand];
         ++readers.users;
@@ -166,6 +213,7 @@ class Chooser {
 
   std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
     if (required_.contains(node)) return Storage::kRequired;
+    if (stored_.contains(node)) return Storage::kStored;
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
     const Readers& readers = readers_.at(node);
@@ -175,7 +223,6 @@ class Chooser {
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
     if (!ends_here) return std::nullopt;
     if (!OnlyCasts(node)) {
-      if (factors_.contains(node) && readers.repetition >= 2) return Storage::kStored;
       const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction;
       if (readers.repetition >= 4 && worthwhile) return Storage::kStored;
     }
@@ -200,6 +247,9 @@ class Chooser {
   std::vector<const Node*> order_;
   absl::flat_hash_set<const Node*> required_;
   absl::flat_hash_set<const Node*> factors_;  // computed operands of contractions
+  // Factors of contractions, and ends of the chains after reductions.
+  absl::flat_hash_set<const Node*> stored_;
+  absl::flat_hash_map<const Node*, std::vector<const Node*>> users_;
   absl::flat_hash_map<const Node*, Readers> readers_;
   absl::flat_hash_map<const Node*, Expression> expressions_;
 };

@@ -113,6 +113,20 @@ const Node* Replace(ir::Context& context, const Node* node) {
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
+bool IsZero(const Node* node) {
+  while (node->op() == Op::kExpand || node->op() == Op::kReshape) node = node->operand(0);
+  return node->op() == Op::kConst && ir::IsFloat(node->dtype()) &&
+         node->attr<ir::ConstValue>().AsDouble() == 0;
+}
+
+// where(0 < x, x, 0), which is relu.
+bool IsRelu(const Node* node) {
+  if (node->op() != Op::kWhere || !IsZero(node->operand(2))) return false;
+  const Node* condition = node->operand(0);
+  return condition->op() == Op::kCmpLt && IsZero(condition->operand(0)) &&
+         condition->operand(1) == node->operand(1);
+}
+
 // A fused walk of both rewrites: operands first, so that a merged inner sum is seen by the outer
 // one.
 class Normalizer {
@@ -128,8 +142,10 @@ class Normalizer {
     // What leaves the graph is used by more than its readers here.
     for (const Node* root : roots) uses[root] += 2;
     for (const Node* node : order) {
-      const Node* made = Make(node);
-      replacement_[node] = made;
+      if (IsRelu(node)) relu_of_.try_emplace(node->operand(0), node);
+    }
+    for (const Node* node : order) {
+      const Node* made = Made(node);
       uses_[made] += uses[node];
     }
   }
@@ -137,9 +153,25 @@ class Normalizer {
   const Node* Of(const Node* node) const { return replacement_.at(node); }
 
  private:
+  const Node* Made(const Node* node) {
+    if (auto known = replacement_.find(node); known != replacement_.end()) return known->second;
+    const Node* made = Make(node);
+    replacement_[node] = made;
+    return made;
+  }
+
+  // 0 < x is 0 < relu(x), NaN included. Asking the latter lets a program keep relu(x) alone for its
+  // backward pass.
+  const Node* MadeOperand(const Node* node, const Node* operand) {
+    auto relu = relu_of_.find(operand);
+    if (relu == relu_of_.end() || IsRelu(node)) return replacement_.at(operand);
+    const Node* zero = replacement_.at(operand->operand(0));
+    return context_.WithOperands(operand, {zero, Made(relu->second)});
+  }
+
   const Node* Make(const Node* node) {
     std::vector<const Node*> operands;
-    for (const Node* operand : node->operands()) operands.push_back(replacement_.at(operand));
+    for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
     if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
     current = Replace(context_, current);
@@ -151,6 +183,7 @@ class Normalizer {
 
   ir::Context& context_;
   Replacement replacement_;
+  absl::flat_hash_map<const Node*, const Node*> relu_of_;  // by condition
   absl::flat_hash_map<const Node*, int> uses_;
 };
 

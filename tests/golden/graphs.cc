@@ -56,16 +56,16 @@ Node Convolution(ModelBuilder& m, Node x, Node weight, Node bias) {
 
 graph::Graph ConvolutionBiasRelu() {
   ModelBuilder m;
-  m.Output(Convolution(m, m.Input({4, 8, 14, 14}), m.Input({16, 8, 3, 3}), m.Input({16})));
+  m.Output(Convolution(m, m.Input({4, 8, 10, 10}), m.Input({16, 8, 3, 3}), m.Input({16})));
   return m.Finish();
 }
 
 graph::Graph ConvolutionGradients() {
   ModelBuilder m;
-  const Node x = m.Input({4, 8, 14, 14});
+  const Node x = m.Input({4, 8, 10, 10});
   const Node weight = m.Input({16, 8, 3, 3});
   const Node bias = m.Input({16});
-  const Node upstream = m.Input({4, 16, 12, 12});
+  const Node upstream = m.Input({4, 16, 8, 8});
   const Node y = Convolution(m, x, weight, bias);
   for (const Node wanted : {x, weight, bias}) m.Output(m.Gradient(y, wanted, upstream));
   return m.Finish();
