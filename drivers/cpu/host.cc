@@ -15,11 +15,13 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// What kernels may profit from beyond the level that `processor` names.
-std::string ExtraFeatures() {
-  std::string features;
+// The level's vector instructions, spelled out for those who ask for one of them, and what kernels
+// may profit from beyond the level.
+std::string Features(bool wide) {
+  std::string features = "+avx2,+fma,+f16c";
+  if (wide) absl::StrAppend(&features, ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl");
   auto add = [&features](bool present, const char* name) {
-    if (present) absl::StrAppend(&features, features.empty() ? "+" : ",+", name);
+    if (present) absl::StrAppend(&features, ",+", name);
   };
   add(__builtin_cpu_supports("avxvnni"), "avxvnni");
   add(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
@@ -83,7 +85,7 @@ absl::StatusOr<Target> DetectTarget(int threads) {
   Target target;
   target.architecture = "x86-64";
   target.processor = wide ? "x86-64-v4" : "x86-64-v3";
-  target.features = ExtraFeatures();
+  target.features = Features(wide);
   target.vector_bytes = wide ? 64 : 32;
   target.vector_registers = wide ? 32 : 16;
   target.compute_units = threads;
