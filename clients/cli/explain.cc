@@ -73,10 +73,10 @@ void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassTime>& passes,
 
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
   const std::string title = absl::StrCat("kernel ", number, " ", kernel.name());
-  out << "\n==== " << title << ": " << kernel.launches() << " launches, "
-      << Duration(kernel.seconds_mean()) << " each (" << kernel.samples() << " timed, best "
-      << Duration(kernel.seconds_min()) << "), " << kernel.flops() << " FLOP, "
-      << Bytes(kernel.bytes()) << '\n';
+  out << "\n==== " << title << ": " << kernel.launches()
+      << (kernel.launches() == 1 ? " launch, " : " launches, ") << Duration(kernel.seconds_mean())
+      << " each (" << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "
+      << kernel.flops() << " FLOP, " << Bytes(kernel.bytes()) << '\n';
   PrintSection(title + ": loops", kernel.ir(), out);
   PrintSection(title + ": schedule", kernel.schedule(), out);
   PrintSection(title + ": source", kernel.source(), out);

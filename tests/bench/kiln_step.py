@@ -15,19 +15,30 @@ import kiln
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clients/python/examples"))
 
-from mnist import Convnet, make_step  # noqa: E402
+from mnist import network  # noqa: E402
+
+from kiln import nn  # noqa: E402
 
 
 def main() -> None:
-    kiln.random.seed(0)
-    step_function = make_step(Convnet())
+    kiln.manual_seed(0)
+    model = network()
+    optimizer = kiln.optim.Adam(model.parameters())
     random = numpy.random.default_rng(0)
-    images = kiln.tensor(random.random((128, 1, 28, 28), dtype=numpy.float32))
-    labels = kiln.tensor(random.integers(0, 10, 128, dtype=numpy.int32))
+    images = kiln.tensor(random.random((128, 1, 28, 28), dtype=numpy.float32)).realize()
+    labels = kiln.tensor(random.integers(0, 10, 128)).realize()
+
+    @kiln.jit
+    def train(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
 
     def step() -> float:
         begin = time.perf_counter()
-        step_function(images, labels).item()
+        train(images, labels).item()
         return time.perf_counter() - begin
 
     for request in sys.stdin:

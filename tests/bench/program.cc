@@ -9,7 +9,8 @@
 namespace kiln::bench {
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads, .memory_bytes_per_device = 0});
+  drivers::cpu::CpuDriver driver(
+      {.devices = 1, .threads_per_device = threads, .memory_bytes_per_device = 0});
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok()) return devices.status();
@@ -18,7 +19,8 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
-                                                       const absl::StatusOr<Graph>& graph) {
+                                                       const absl::StatusOr<Graph>& graph,
+                                                       int repeat) {
   if (!graph.ok()) return graph.status();
   absl::StatusOr<graph::Graph> checked = graph::FromProto(graph->proto(), {});
   if (!checked.ok()) return checked.status();
@@ -29,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
   std::unique_ptr<Program> program(new Program(device));
   program->compiled_ = *std::move(compiled);
   if (absl::Status status = program->AllocateSlots(); !status.ok()) return status;
-  if (absl::Status status = program->Load(); !status.ok()) return status;
+  if (absl::Status status = program->Load(repeat); !status.ok()) return status;
   return program;
 }
 
@@ -47,7 +49,7 @@ absl::Status Program::AllocateSlots() {
   return absl::OkStatus();
 }
 
-absl::Status Program::Load() {
+absl::Status Program::Load(int repeat) {
   for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
     auto loaded = device_.LoadKernel(kernel.image);
     if (!loaded.ok()) return loaded.status();
@@ -55,7 +57,8 @@ absl::Status Program::Load() {
   }
   drivers::CommandList list;
   list.num_slots = static_cast<int>(compiled_.slots.size());
-  for (const compiler::KernelCall& call : compiled_.calls) {
+  for (size_t i = 0; i < compiled_.calls.size() * repeat; ++i) {
+    const compiler::KernelCall& call = compiled_.calls[i % compiled_.calls.size()];
     drivers::LaunchCommand launch{.kernel = kernels_[call.kernel].get(), .arguments = {}};
     for (const compiler::Argument& argument : call.arguments) {
       launch.arguments.push_back({argument.slot, argument.offset, argument.bytes});

@@ -19,9 +19,10 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
 class Program {
  public:
   // Compiles and loads; inputs are float32 and get values between -1 and 1, the same in every run
-  // of the process.
+  // of the process. The recorded list has the program's kernels `repeat` times.
   static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
-                                                       const absl::StatusOr<Graph>& graph);
+                                                       const absl::StatusOr<Graph>& graph,
+                                                       int repeat = 1);
 
   // Submits `times` replays one behind the other and waits for the last.
   absl::Status Run(int times);
@@ -34,7 +35,7 @@ class Program {
 
  private:
   explicit Program(drivers::Device& device) : device_(device) {}
-  absl::Status Load();
+  absl::Status Load(int repeat);
   absl::Status AllocateSlots();
   int SlotOf(compiler::Slot::Kind kind, int index) const;
 

@@ -15,10 +15,12 @@ from torch import nn
 def model() -> nn.Module:
     """The convnet: two blocks of two convolutions, batch norm and pooling, then a linear layer."""
     return nn.Sequential(
-        nn.Conv2d(1, 32, 5), nn.ReLU(), nn.Conv2d(32, 32, 5), nn.ReLU(), nn.BatchNorm2d(32), nn.MaxPool2d(2),
-        nn.Conv2d(32, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3), nn.ReLU(), nn.BatchNorm2d(64), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(576, 10),
-    )
+        nn.Conv2d(1, 32, 5), nn.ReLU(),
+        nn.Conv2d(32, 32, 5), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3), nn.ReLU(),
+        nn.Conv2d(64, 64, 3), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Linear(64 * 3 * 3, 10),
+    )  # fmt: skip
 
 
 def main() -> None:
