@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/codegen/llvm_ops.h"
+#include "compiler/codegen/math_composite.h"
 #include "compiler/schedule/fold.h"
 #include "compiler/schedule/reduction.h"
 
@@ -162,6 +163,10 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
   if (node->op() == Op::kReduce) return EmitReduce(node);
   if (Value* fused = EmitFused(node)) return fused;
   const bool varying = DependenceOf(node).varying;
+  if (const auto composite = MatchComposite(node)) {
+    Value* argument = EmitWide(composite->argument, varying ? lanes_ : 1);
+    return EmitComposite(builder_, composite->kind, argument);
+  }
   if (node->dtype() == ir::DType::kInt64 && !varying &&
       (node->op() == Op::kAdd || node->op() == Op::kMul || node->op() == Op::kSub)) {
     return EmitInteger(node);

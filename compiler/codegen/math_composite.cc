@@ -1,0 +1,60 @@
+#include "compiler/codegen/math_composite.h"
+
+#include <numbers>
+
+#include "compiler/codegen/math.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+// Whether `node` is the constant that rounds `value` to its dtype.
+bool IsConstant(const Node* node, double value) {
+  if (node->op() != Op::kConst) return false;
+  const double rounded = node->dtype() == DType::kFloat32 ? static_cast<float>(value) : value;
+  return node->attr<ir::ConstValue>().AsDouble() == rounded;
+}
+
+// The other factor of a product with such a constant; null if `node` is none.
+const Node* FactorBeside(const Node* node, double constant) {
+  if (node->op() != Op::kMul) return nullptr;
+  if (IsConstant(node->operand(1), constant)) return node->operand(0);
+  if (IsConstant(node->operand(0), constant)) return node->operand(1);
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<MathComposite> MatchComposite(const Node* node) {
+  using Kind = MathComposite::Kind;
+  if (node->dtype() != DType::kFloat32 && node->dtype() != DType::kFloat64) return std::nullopt;
+  if (node->op() == Op::kExp2) {
+    const Node* product = node->operand(0);
+    if (const Node* x = FactorBeside(product, std::numbers::log2e))
+      return MathComposite{Kind::kExp, x};
+    if (const Node* x = FactorBeside(product, -std::numbers::log2e))
+      return MathComposite{Kind::kExpOfMinus, x};
+  }
+  const Node* logarithm = FactorBeside(node, std::numbers::ln2);
+  if (logarithm == nullptr || logarithm->op() != Op::kLog2) return std::nullopt;
+  return MathComposite{Kind::kLog, logarithm->operand(0)};
+}
+
+llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
+                           llvm::Value* argument) {
+  switch (kind) {
+    case MathComposite::Kind::kExp:
+      return EmitExp(builder, argument);
+    case MathComposite::Kind::kExpOfMinus:
+      return EmitExp(builder, builder.CreateFNeg(argument));
+    case MathComposite::Kind::kLog:
+      return EmitLog(builder, argument);
+  }
+  return nullptr;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,37 @@
+// Functions that the table of ops writes as a primitive times a constant, and that lose digits when
+// computed so: the product's rounding error grows with the argument. They are found by their form.
+#ifndef KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
+#define KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
+
+#include <optional>
+
+#include "compiler/ir/node.h"
+
+namespace llvm {
+class IRBuilderBase;
+class Value;
+}  // namespace llvm
+
+namespace kiln::codegen {
+
+struct MathComposite {
+  enum class Kind {
+    kExp,         // exp2(x * log2(e))
+    kExpOfMinus,  // exp2(x * -log2(e))
+    kLog,         // log2(x) * log(2)
+  };
+  Kind kind;
+  const ir::Node* argument;  // x
+};
+
+// The constant must be the one that rounds log2(e) or log(2) to the node's dtype; it may stand on
+// either side.
+std::optional<MathComposite> MatchComposite(const ir::Node* node);
+
+// `argument`: the value of composite.argument, scalar or vector.
+llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
+                           llvm::Value* argument);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
