@@ -1,6 +1,6 @@
 // Identities of elementwise ops.
 #include <cmath>
-#include <limits>
+#include <optional>
 
 #include "compiler/graph/simplify_rules.h"
 #include "compiler/graph/splat.h"
@@ -16,42 +16,29 @@ using ir::Op;
 
 bool Is(const Node* node, Op op) { return node->op() == op; }
 
-// The identity's right operand, where `x op identity` is x bit for bit.
+// The right operand with which an op gives its left operand back bit for bit.
+struct Identity {
+  Op op;
+  std::optional<double> of_floats;
+  std::optional<double> of_integers;
+  std::optional<double> of_bools;
+};
+constexpr Identity kIdentities[] = {
+    {Op::kAdd, -0.0, 0, {}},  // -0.0 + 0.0 is 0.0, another value
+    {Op::kSub, 0.0, 0, {}},  {Op::kMul, 1, 1, {}},  {Op::kDiv, 1, {}, {}}, {Op::kIDiv, {}, 1, {}},
+    {Op::kPow, 1, 1, {}},    {Op::kAnd, {}, {}, 1}, {Op::kOr, {}, 0, 0},   {Op::kXor, {}, 0, 0},
+    {Op::kShl, {}, 0, {}},   {Op::kShr, {}, 0, {}},
+};
+
 const Node* DropIdentity(Context&, const Node* node) {
-  const Node* x = node->operand(0);
-  const Node* right = node->operand(1);
-  bool is_float = ir::IsFloat(node->dtype());
-  bool identity = false;
-  switch (node->op()) {
-    case Op::kAdd:
-      identity = IsSplat(right, is_float ? -0.0 : 0);  // -0.0 + 0.0 is 0.0, another value
-      break;
-    case Op::kSub:
-    case Op::kShl:
-    case Op::kShr:
-    case Op::kXor:
-      identity = IsSplat(right, 0);
-      break;
-    case Op::kOr:
-      identity = IsSplat(right, 0);
-      break;
-    case Op::kMul:
-    case Op::kDiv:
-      identity = IsSplat(right, 1);
-      break;
-    case Op::kIDiv:
-      identity = !is_float && IsSplat(right, 1);
-      break;
-    case Op::kPow:
-      identity = IsSplat(right, 1);
-      break;
-    case Op::kAnd:
-      identity = node->dtype() == DType::kBool && IsSplat(right, 1);
-      break;
-    default:
-      break;
+  for (const Identity& identity : kIdentities) {
+    if (identity.op != node->op()) continue;
+    const std::optional<double>& value = ir::IsFloat(node->dtype())      ? identity.of_floats
+                                         : node->dtype() == DType::kBool ? identity.of_bools
+                                                                         : identity.of_integers;
+    return value.has_value() && IsSplat(node->operand(1), *value) ? node->operand(0) : nullptr;
   }
-  return identity ? x : nullptr;
+  return nullptr;
 }
 
 // Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true.

@@ -97,19 +97,23 @@ void AddOperands(Random& random, const ops::OpDef& op, int nodes, v1::Node* node
   }
 }
 
+void AddAttributes(Random& random, const v1::Graph& graph, const ops::OpDef& op, v1::Node* node) {
+  for (const ops::AttributeDef& def : op.attributes) {
+    if (def.default_value.has_value() && OneIn(random, 2)) continue;
+    SetValue(random, graph, def.type, &(*node->mutable_attributes())[std::string(def.name)]);
+  }
+}
+
 v1::Node RandomNode(Random& random, const v1::Graph& graph) {
   absl::Span<const ops::OpDef> all = ops::AllOps();
-  bool source = graph.nodes_size() == 0 || OneIn(random, 8);
+  bool source = graph.nodes_size() == 0 || OneIn(random, 16);
   const ops::OpDef* op =
       source ? ops::FindOp(OneIn(random, 3) ? "const" : "input") : &all[Below(random, all.size())];
   v1::Node node;
   node.set_op(std::string(op->name));
   if (op->dtype_rule == ops::DTypeRule::kAttribute) node.set_dtype(AnyDType(random));
   if (graph.nodes_size() > 0) AddOperands(random, *op, graph.nodes_size(), &node);
-  for (const ops::AttributeDef& def : op->attributes) {
-    if (def.default_value.has_value() && OneIn(random, 2)) continue;
-    SetValue(random, graph, def.type, &(*node.mutable_attributes())[std::string(def.name)]);
-  }
+  AddAttributes(random, graph, *op, &node);
   if (op->name == "input") (*node.mutable_attributes())["index"].set_i(CountInputs(graph));
   if (OneIn(random, 8)) node.set_source("train.py:" + std::to_string(Below(random, 100)));
   return node;
@@ -121,16 +125,63 @@ graph::Bindings SmallestBindings(const v1::Graph& graph) {
   return bindings;
 }
 
-// Results of rejected nodes are drawn again; after a few tries the graph stays as it is.
-void AddNode(Random& random, v1::Graph* graph) {
+// Adds a node that the decoder accepts; after a few tries the graph stays as it is.
+template <typename MakeNode>
+void AddAccepted(v1::Graph* graph, MakeNode make_node) {
   for (int attempt = 0; attempt < 6; ++attempt) {
-    *graph->add_nodes() = RandomNode(random, *graph);
+    *graph->add_nodes() = make_node();
     graph->clear_outputs();
     graph->add_outputs(graph->nodes_size() - 1);
     graph::Limits limits;
     limits.max_elements = 1 << 20;
     if (graph::FromProto(*graph, SmallestBindings(*graph), limits).ok()) return;
     graph->mutable_nodes()->RemoveLast();
+  }
+}
+
+// Operands that only some ops take, and those ops over them: drawn at random they would hardly ever
+// meet.
+struct Typed {
+  v1::DType dtype;
+  std::vector<int64_t> shape;
+};
+struct Call {
+  const char* op;
+  std::vector<uint32_t> operands;
+};
+
+v1::Node CallNode(Random& random, const v1::Graph& graph, const Call& call) {
+  v1::Node node;
+  node.set_op(call.op);
+  node.mutable_operands()->Add(call.operands.begin(), call.operands.end());
+  AddAttributes(random, graph, *ops::FindOp(call.op), &node);
+  return node;
+}
+
+void AddSpecialNodes(Random& random, v1::Graph* graph) {
+  static const auto& inputs =
+      *new std::vector<Typed>{{v1::DTYPE_FLOAT32, {2, 3, 4, 4}}, {v1::DTYPE_FLOAT32, {4, 3, 3, 3}},
+                              {v1::DTYPE_FLOAT32, {3}},          {v1::DTYPE_UINT32, {2}},
+                              {v1::DTYPE_FLOAT32, {2, 3}},       {v1::DTYPE_INT64, {2}},
+                              {v1::DTYPE_FLOAT32, {2, 2, 2, 3}}};
+  static const auto& calls =
+      *new std::vector<Call>{{"conv2d", {0, 1}},     {"batch_norm", {0, 2, 2, 2, 2}},
+                             {"max_pool2d", {0}},    {"avg_pool2d", {0}},
+                             {"random_bits", {3}},   {"random_uniform", {3}},
+                             {"random_normal", {3}}, {"cross_entropy", {4, 5}},
+                             {"nll_loss", {4, 5}},   {"unwindow", {6}},
+                             {"gather", {4, 5}},     {"scatter_add", {4, 5, 4}}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    v1::Node* node = graph->add_nodes();
+    node->set_op("input");
+    node->set_dtype(inputs[i].dtype);
+    (*node->mutable_attributes())["index"].set_i(static_cast<int64_t>(i));
+    v1::Shape* shape = (*node->mutable_attributes())["shape"].mutable_shape();
+    for (int64_t size : inputs[i].shape) shape->add_dims()->set_size(size);
+  }
+  for (int i = 0; i < 3; ++i) {
+    const Call& call = calls[Below(random, calls.size())];
+    AddAccepted(graph, [&] { return CallNode(random, *graph, call); });
   }
 }
 
@@ -202,8 +253,10 @@ v1::Graph RandomGraph(Random& random, int max_nodes) {
     variable->set_min(1);
     variable->set_max(4);
   }
-  while (graph.nodes_size() == 0) AddNode(random, &graph);
-  for (size_t i = 1, n = 1 + Below(random, max_nodes); i < n; ++i) AddNode(random, &graph);
+  if (OneIn(random, 4)) AddSpecialNodes(random, &graph);
+  for (size_t i = 0, n = 1 + Below(random, max_nodes); i < n || graph.nodes_size() == 0; ++i) {
+    AddAccepted(&graph, [&] { return RandomNode(random, graph); });
+  }
   AddResults(random, &graph);
   return graph;
 }
