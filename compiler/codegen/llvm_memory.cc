@@ -97,9 +97,15 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
 Value* ExpressionEmitter::EmitLoad(const Node* node) {
   const int number = static_cast<int>(node->attr<ir::IntAttr>().value);
   const schedule::LoopBuffer& buffer = program_.buffers[number];
-  if (buffer.space == Space::kRegister) return slots_[number][SlotOf(node->operand(0))];
   const Node* valid = node->operands().size() > 1 ? node->operand(1) : nullptr;
   const bool varying = DependenceOf(node).varying;
+  if (buffer.space == Space::kRegister) {
+    Value* value = slots_[number][SlotOf(node->operand(0))];
+    if (valid == nullptr) return value;
+    if (varying && !value->getType()->isVectorTy()) value = Splat(value, lanes_);
+    return builder_.CreateSelect(EmitWide(valid, varying ? lanes_ : 1), value,
+                                 llvm::Constant::getNullValue(value->getType()));
+  }
   if (buffer.elements == 0) {
     return llvm::Constant::getNullValue(
         Wide(ScalarType(builder_.getContext(), buffer.dtype), varying ? lanes_ : 1));
