@@ -7,6 +7,7 @@
 #include "compiler/partition/dependencies.h"
 #include "compiler/partition/horizontal.h"
 #include "compiler/partition/join.h"
+#include "compiler/partition/merge_rows.h"
 
 namespace kiln::partition {
 
@@ -60,6 +61,7 @@ class Clusterer {
         if (readers.empty() || readers.back() != member) readers.push_back(member);
       }
     }
+    MergeRows(&result_, &dependencies_);
     FuseHorizontally(&result_, &dependencies_);
     Order();
     return std::move(result_);

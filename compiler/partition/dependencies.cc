@@ -15,6 +15,11 @@ void Dependencies::Set(Bits& bits, int i) {
   bits[word] |= uint64_t{1} << (i % 64);
 }
 
+void Dependencies::Clear(Bits& bits, int i) {
+  const size_t word = static_cast<size_t>(i) / 64;
+  if (word < bits.size()) bits[word] &= ~(uint64_t{1} << (i % 64));
+}
+
 void Dependencies::Unite(Bits& into, const Bits& from) {
   if (into.size() < from.size()) into.resize(from.size(), 0);
   for (size_t i = 0; i < from.size(); ++i) into[i] |= from[i];
@@ -36,6 +41,9 @@ void Dependencies::AddEdge(int from, int to) {
 
 void Dependencies::Merge(int from, int into) {
   Unite(needs_[into], needs_[from]);
+  Clear(needs_[into], into);
+  Clear(needs_[into], from);
+  needs_[from].clear();
   Bits both = needs_[into];
   Set(both, into);
   for (Bits& needs : needs_) {

@@ -15,7 +15,7 @@ class Dependencies {
   bool Reaches(int from, int to) const;  // whether `from` depends on `to`
   // `from` reads from `to`; `to` must not depend on `from`.
   void AddEdge(int from, int to);
-  // Everything of `from` belongs to `into` from now on; neither may depend on the other.
+  // Everything of `from` belongs to `into` from now on. Nothing else may stand between them.
   void Merge(int from, int into);
 
  private:
@@ -23,6 +23,7 @@ class Dependencies {
   bool Test(const Bits& bits, int i) const;
   static void Unite(Bits& into, const Bits& from);
   static void Set(Bits& bits, int i);
+  static void Clear(Bits& bits, int i);
 
   std::vector<Bits> needs_;
 };

@@ -9,6 +9,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/partition/merge_reductions.h"
 #include "compiler/partition/reads.h"
+#include "compiler/partition/split_reduction.h"
 #include "compiler/partition/tensor_maker.h"
 
 namespace kiln::partition {
@@ -19,6 +20,12 @@ using ir::Op;
 namespace {
 
 const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
+
+bool IsZero(const Node* node) {
+  while (node->op() == Op::kExpand || node->op() == Op::kReshape) node = node->operand(0);
+  return node->op() == Op::kConst && ir::IsFloat(node->dtype()) &&
+         node->attr<ir::ConstValue>().AsDouble() == 0;
+}
 
 // x + sum over positions p of where(index[p] == i, values[p], 0).
 const Node* ReplaceScatter(ir::Context& context, const Node* node) {
@@ -45,6 +52,8 @@ const Node* ReplaceScatter(ir::Context& context, const Node* node) {
   const Node* zero = make.Zeros(x->dtype(), wide);
   const Node* chosen = context.Get(Op::kWhere, x->dtype(), wide, {hit, value, zero});
   const Node* sum = make.Reshape(make.Reduce(Op::kReduceSum, chosen, {axis}), x->shape());
+  // Gradients add to zeros.
+  if (IsZero(x)) return sum;
   return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
 }
 
@@ -113,12 +122,6 @@ const Node* Replace(ir::Context& context, const Node* node) {
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
-bool IsZero(const Node* node) {
-  while (node->op() == Op::kExpand || node->op() == Op::kReshape) node = node->operand(0);
-  return node->op() == Op::kConst && ir::IsFloat(node->dtype()) &&
-         node->attr<ir::ConstValue>().AsDouble() == 0;
-}
-
 // where(0 < x, x, 0), which is relu.
 bool IsRelu(const Node* node) {
   if (node->op() != Op::kWhere || !IsZero(node->operand(2))) return false;
@@ -175,10 +178,11 @@ class Normalizer {
     const Node* current = context_.WithOperands(node, std::move(operands));
     if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
     current = Replace(context_, current);
-    return MergeReduction(context_, current, [this](const Node* inner) {
+    current = MergeReduction(context_, current, [this](const Node* inner) {
       auto found = uses_.find(inner);
       return found == uses_.end() || found->second <= 1;
     });
+    return SplitReduction(context_, current);
   }
 
   ir::Context& context_;

@@ -1,0 +1,171 @@
+#include "compiler/partition/merge_rows.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "compiler/partition/join.h"
+
+namespace kiln::partition {
+
+namespace {
+
+constexpr size_t kMaxStages = 16;
+
+class RowMerger {
+ public:
+  RowMerger(Clustering* clustering, Dependencies* dependencies)
+      : all_(*clustering), dependencies_(*dependencies) {}
+
+  void Run() {
+    for (size_t i = 0; i < all_.clusters.size(); ++i) {
+      const int reader = static_cast<int>(i);
+      if (!IsRows(all_.clusters[i])) continue;
+      for (const int source : SourcesOf(reader)) {
+        if (TryMerge(reader, source)) break;
+      }
+    }
+  }
+
+ private:
+  // Loops of the reader's grid, as loops of the source's.
+  using LoopMap = absl::flat_hash_map<int, int>;
+
+  static bool IsRows(const Cluster& cluster) {
+    if (cluster.stages.empty() || cluster.contraction) return false;
+    return !cluster.grid.empty() || cluster.work <= kSmallWork;
+  }
+
+  std::vector<int> SourcesOf(int reader) const {
+    std::vector<int> sources;
+    ForEachRead(reader, [&](const Member&, const Read&, const Member& source) {
+      const int cluster = source.cluster;
+      if (cluster != reader && !absl::c_linear_search(sources, cluster)) sources.push_back(cluster);
+    });
+    return sources;
+  }
+
+  template <typename Visit>
+  void ForEachRead(int cluster, Visit visit) const {
+    for (const std::vector<int>& stage : all_.clusters[cluster].stages) {
+      for (const int i : stage) {
+        const Member& member = all_.members[i];
+        for (const Read& read : member.reads) {
+          auto found = all_.member_of.find(read.leaf);
+          if (found != all_.member_of.end()) visit(member, read, all_.members[found->second]);
+        }
+      }
+    }
+  }
+
+  bool TryMerge(int reader, int source) {
+    const Cluster& from = all_.clusters[reader];
+    const Cluster& into = all_.clusters[source];
+    if (!IsRows(into) || from.stages.size() + into.stages.size() > kMaxStages) return false;
+    if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
+    if (from.grid.size() != into.grid.size() || HasPathBetween(reader, source)) return false;
+    std::optional<LoopMap> map = MatchGrids(reader, source);
+    if (!map.has_value() || !LocalsFit(reader, source)) return false;
+    Merge(reader, source, *map);
+    return true;
+  }
+
+  // Whether something outside would have to run after the source and before the reader.
+  bool HasPathBetween(int reader, int source) const {
+    for (size_t i = 0; i < all_.clusters.size(); ++i) {
+      const int other = static_cast<int>(i);
+      if (other == reader || other == source || all_.clusters[i].stages.empty()) continue;
+      if (dependencies_.Reaches(reader, other) && dependencies_.Reaches(other, source)) return true;
+    }
+    return false;
+  }
+
+  // Every read between the two must stay in its row, loop by whole loop.
+  std::optional<LoopMap> MatchGrids(int reader, int source) const {
+    const Cluster& from = all_.clusters[reader];
+    const Cluster& into = all_.clusters[source];
+    LoopMap map;
+    bool fits = true;
+    ForEachRead(reader, [&](const Member& member, const Read& read, const Member& value) {
+      if (!fits || value.cluster != source) return;
+      const std::vector<Digits> axes = ValueAxes(value);
+      for (size_t i = 0; i < axes.size(); ++i) {
+        const bool in_grid = absl::c_any_of(axes[i], [&](const Digit& digit) {
+          return absl::c_linear_search(into.grid, digit.loop);
+        });
+        if (!in_grid) continue;
+        std::optional<Digits> own;
+        if (read.access[i].has_value()) own = Substitute(*read.access[i], member.axes);
+        fits = fits && own.has_value() && MatchLoops(from, *own, into, axes[i], &map);
+      }
+    });
+    if (!fits || map.size() != into.grid.size()) return std::nullopt;
+    return map;
+  }
+
+  static bool MatchLoops(const Cluster& from, const Digits& own, const Cluster& into,
+                         const Digits& theirs, LoopMap* map) {
+    auto pairs = Align(own, theirs);
+    if (!pairs.has_value()) return false;
+    for (const auto& [mine, digit] : *pairs) {
+      if (!absl::c_linear_search(into.grid, digit.loop)) continue;
+      const bool whole = mine.extent == from.loops[mine.loop] && mine.stride == 1 &&
+                         digit.extent == into.loops[digit.loop] && digit.stride == 1;
+      if (!whole || !absl::c_linear_search(from.grid, mine.loop)) return false;
+      const auto [known, inserted] = map->try_emplace(mine.loop, digit.loop);
+      if (!inserted && known->second != digit.loop) return false;
+    }
+    return true;
+  }
+
+  bool LocalsFit(int reader, int source) const {
+    const Cluster& into = all_.clusters[source];
+    int64_t points = 1;
+    for (const int loop : into.grid) points *= into.loops[loop];
+    bool fits = true;
+    ForEachRead(reader, [&](const Member&, const Read&, const Member& value) {
+      if (value.cluster != source) return;
+      const int64_t bytes =
+          ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
+      fits = fits && (bytes <= kMaxLocalBytes || (!value.reduction && value.arithmetic <= 1));
+    });
+    return fits;
+  }
+
+  void Merge(int reader, int source, const LoopMap& map) {
+    dependencies_.Merge(reader, source);
+    Cluster& from = all_.clusters[reader];
+    Cluster& into = all_.clusters[source];
+    const int offset = static_cast<int>(into.loops.size());
+    into.loops.insert(into.loops.end(), from.loops.begin(), from.loops.end());
+    into.work += from.work;
+    for (const std::vector<int>& stage : from.stages) {
+      for (const int i : stage) {
+        Member& member = all_.members[i];
+        member.cluster = source;
+        member.stage = static_cast<int>(into.stages.size());
+        for (Digits& axis : member.axes) {
+          for (Digit& digit : axis) {
+            auto shared = map.find(digit.loop);
+            digit.loop = shared == map.end() ? digit.loop + offset : shared->second;
+          }
+        }
+      }
+      into.stages.push_back(stage);
+    }
+    from = Cluster{};
+  }
+
+  Clustering& all_;
+  Dependencies& dependencies_;
+};
+
+}  // namespace
+
+void MergeRows(Clustering* clustering, Dependencies* dependencies) {
+  RowMerger(clustering, dependencies).Run();
+}
+
+}  // namespace kiln::partition
