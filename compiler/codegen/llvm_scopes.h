@@ -41,7 +41,7 @@ struct Dependence {
   bool loads = false;     // reads memory, so that it stays inside conditional scopes
   uint64_t changing = 0;  // reads these buffers, which the kernel writes: it stays where it is (a
                           // bit each; those from 63 on share the last)
-  bool varying = false;  // has one value for each lane
+  bool varying = false;   // has one value for each lane
 };
 
 }  // namespace kiln::codegen
