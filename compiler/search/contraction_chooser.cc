@@ -107,9 +107,23 @@ class Chooser {
                      static_cast<double>(book_.extent(lane_axis) * book_.extent(row));
     if (more >= 0) repeats /= static_cast<double>(book_.extent(more));
     const double steps = repeats * way.tile.cycles;
-    way.cycles = steps + PackingCycles(packed, lane_axis) + StoringCycles(lane_axis) +
-                 (way.stage_rows ? StagingCycles(1 - packed) : 0);
+    way.cycles = steps * Locality(way) + PackingCycles(packed, lane_axis) +
+                 StoringCycles(lane_axis) + (way.stage_rows ? StagingCycles(1 - packed) : 0);
     return way;
+  }
+
+  // A factor that small differences in speed are worth less than: rows should be neighbours in
+  // memory, and what is staged for one outer row should be used up before the next.
+  double Locality(const Way& way) const {
+    const std::vector<int>& rows = contraction_.only[1 - way.packed];
+    const Node* other = contraction_.factor[1 - way.packed];
+    int64_t least = INT64_MAX;
+    for (int axis : rows) least = std::min(least, StepOf(other, Range(axis)));
+    double penalty = 1;
+    if (StepOf(other, Range(way.row_axis)) > least) penalty += 0.02;
+    const bool tiles_outermost = way.row_axis == rows[0] || way.more_row_axis == rows[0];
+    if (rows.size() > 1 && tiles_outermost) penalty += way.stage_rows ? 0.2 : 0.02;
+    return penalty;
   }
 
   double SizeOf(int factor) const {
