@@ -3,9 +3,9 @@
 //
 //   opgen python > clients/python/kiln/_ops.py
 //   opgen markdown > clients/python/OPS.md
+//   opgen cases > tests/golden/shape_cases.json
 //   opgen --check python FILE     exits with 1 and says what to do when FILE is not what would be
 //   written
-#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
@@ -19,7 +19,7 @@
 namespace {
 
 int Usage() {
-  std::cerr << "usage: opgen [--check] python|markdown [FILE]\n";
+  std::cerr << "usage: opgen [--check] python|markdown|cases [FILE]\n";
   return 2;
 }
 
@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
     text = kiln::ops::PythonTable();
   } else if (arguments[0] == "markdown") {
     text = kiln::ops::MarkdownTable();
+  } else if (arguments[0] == "cases") {
+    text = kiln::ops::CasesJson();
   } else {
     return Usage();
   }

@@ -12,6 +12,11 @@ std::string PythonTable();
 // The document clients/python/OPS.md.
 std::string MarkdownTable();
 
+// tests/golden/shape_cases.json: {"shapes": […], "dtypes": […]}, one case a line. A case has "op",
+// "operands" (shapes, or names of dtypes), "attributes" or "declared" (null if absent), and
+// "result", which is null for an error.
+std::string CasesJson();
+
 }  // namespace kiln::ops
 
 #endif  // KILN_COMPILER_OPS_OPGEN_TABLES_H_

@@ -1,0 +1,33 @@
+// The shared table of cases for the rules of shapes and dtypes: infer_test.cc checks this
+// implementation against it, opgen writes it to tests/golden/shape_cases.json for the clients'
+// implementations.
+#ifndef KILN_COMPILER_OPS_SHAPE_CASES_H_
+#define KILN_COMPILER_OPS_SHAPE_CASES_H_
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "compiler/ops/op_def.h"
+
+namespace kiln::ops {
+
+struct ShapeCase {
+  std::string_view op;
+  std::vector<ir::Shape> operands;
+  Attributes attributes;
+  std::optional<ir::Shape> result;  // absent: an error
+};
+std::vector<ShapeCase> ShapeCases();
+
+struct DTypeCase {
+  std::string_view op;
+  std::vector<ir::DType> operands;
+  ir::DType declared = ir::DType::kInvalid;
+  std::optional<ir::DType> result;  // absent: an error
+};
+std::vector<DTypeCase> DTypeCases();
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_SHAPE_CASES_H_
