@@ -9,12 +9,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/autodiff/differentiate.h"
-#include "compiler/ir/spec.h"
-#include "compiler/ops/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"
-#include "tests/numerics/compare.h"
 #include "tests/numerics/random_graph.h"
 #include "tests/numerics/run_compiled.h"
 
@@ -24,30 +20,7 @@ namespace {
 using ir::DType;
 using ops::HostTensor;
 
-drivers::Device& Cpu() {
-  static drivers::Device& device = *OpenCpu().release();
-  return device;
-}
-
 double Tolerance(DType dtype) { return dtype == DType::kFloat64 ? 1e-12 : 2e-5; }
-
-// Empty if the compiled program gives what the interpreter gives.
-std::string Disagreement(const graph::Graph& graph, const std::vector<HostTensor>& inputs,
-                         double tolerance) {
-  const auto differentiated = autodiff::Differentiate(graph);
-  if (!differentiated.ok()) return differentiated.status().ToString();
-  const absl::Status legal = ir::Verify(ir::Level::kTensor, differentiated->outputs);
-  if (!legal.ok()) return legal.ToString();
-  const auto expected = ops::Evaluate(differentiated->outputs, inputs);
-  if (!expected.ok()) return expected.status().ToString();
-  const auto actual = RunCompiled(Cpu(), graph, inputs);
-  if (!actual.ok()) return actual.status().ToString();
-  for (size_t i = 0; i < expected->size(); ++i) {
-    const std::string difference = Difference((*actual)[i], (*expected)[i], tolerance, tolerance);
-    if (!difference.empty()) return absl::StrCat("output ", i, ": ", difference);
-  }
-  return "";
-}
 
 struct Parameter {
   Case test_case;

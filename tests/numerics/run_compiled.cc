@@ -1,12 +1,18 @@
 #include "tests/numerics/run_compiled.h"
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "compiler/autodiff/differentiate.h"
 #include "compiler/compiler.h"
+#include "compiler/ir/spec.h"
+#include "compiler/ops/evaluate.h"
 #include "drivers/cpu/driver.h"
+#include "tests/numerics/compare.h"
 
 namespace kiln::numerics {
 namespace {
@@ -81,8 +87,6 @@ absl::Status Submit(drivers::Device& device, Loaded& loaded) {
   return result;
 }
 
-}  // namespace
-
 std::unique_ptr<drivers::Device> OpenCpu() {
   drivers::cpu::CpuDriver driver(
       {.devices = 1, .threads_per_device = 2, .memory_bytes_per_device = 0});
@@ -92,9 +96,17 @@ std::unique_ptr<drivers::Device> OpenCpu() {
   return std::move(devices->front());
 }
 
-absl::StatusOr<std::vector<HostTensor>> RunCompiled(drivers::Device& device,
-                                                    const graph::Graph& graph,
+// One for the process: its threads are started once.
+drivers::Device& Cpu() {
+  static drivers::Device& device = *OpenCpu().release();
+  return device;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
                                                     absl::Span<const HostTensor> inputs) {
+  drivers::Device& device = Cpu();
   const auto program = compiler::Compile(graph, device.info().target, {});
   if (!program.ok()) return program.status();
   Loaded loaded;
@@ -112,6 +124,23 @@ absl::StatusOr<std::vector<HostTensor>> RunCompiled(drivers::Device& device,
                 outputs[slot.index].bytes.size());
   }
   return outputs;
+}
+
+std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                         double tolerance) {
+  const auto differentiated = autodiff::Differentiate(graph);
+  if (!differentiated.ok()) return differentiated.status().ToString();
+  const absl::Status legal = ir::Verify(ir::Level::kTensor, differentiated->outputs);
+  if (!legal.ok()) return legal.ToString();
+  const auto expected = ops::Evaluate(differentiated->outputs, inputs);
+  if (!expected.ok()) return expected.status().ToString();
+  const auto actual = RunCompiled(graph, inputs);
+  if (!actual.ok()) return actual.status().ToString();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    const std::string difference = Difference((*actual)[i], (*expected)[i], tolerance, tolerance);
+    if (!difference.empty()) return absl::StrCat("output ", i, ": ", difference);
+  }
+  return "";
 }
 
 }  // namespace kiln::numerics

@@ -2,24 +2,26 @@
 #ifndef KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 #define KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ops/host_tensor.h"
-#include "drivers/interface/device.h"
 
 namespace kiln::numerics {
 
-// A CPU device with two threads.
-std::unique_ptr<drivers::Device> OpenCpu();
-
-// The graph's outputs. `inputs` are by index, each of its input's shape and dtype.
-absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(drivers::Device& device,
-                                                         const graph::Graph& graph,
+// The graph's outputs, from a CPU device with two threads. `inputs` are by index, each of its
+// input's shape and dtype.
+absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(const graph::Graph& graph,
                                                          absl::Span<const ops::HostTensor> inputs);
+
+// Empty if the compiled program gives what the interpreter gives for the graph, gradient requests
+// answered: integers and bool exactly, floats within `tolerance`, absolute plus relative. Else what
+// is wrong.
+std::string Disagreement(const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
+                         double tolerance);
 
 }  // namespace kiln::numerics
 

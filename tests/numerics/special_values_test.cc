@@ -1,0 +1,149 @@
+// Values at the edges, compiled against the interpreter: NaN and infinities, zero divisors, shifts
+// out of range, casts that do not fit, and every integer dtype.
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "compiler/ops/build.h"
+#include "compiler/ops/builder.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/run_compiled.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ir::DType;
+using ops::HostTensor;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr DType kIntegers[] = {DType::kInt8,  DType::kInt16,  DType::kInt32,  DType::kInt64,
+                               DType::kUInt8, DType::kUInt16, DType::kUInt32, DType::kUInt64};
+
+// What is wrong with the op on these operands, each a tensor of its values' shape.
+std::string Wrong(std::string_view op, std::vector<HostTensor> operands,
+                  const ops::Attributes& attributes = {}, DType declared = DType::kInvalid) {
+  graph::Graph graph;
+  graph.context = std::make_shared<ir::Context>();
+  ops::Builder builder(*graph.context);
+  std::vector<const ir::Node*> nodes;
+  for (const HostTensor& operand : operands) {
+    nodes.push_back(
+        builder.Input(static_cast<int64_t>(nodes.size()), operand.dtype, operand.shape));
+    graph.inputs.push_back({operand.dtype, operand.shape});
+  }
+  const auto result = ops::Build(builder, *ops::FindOp(op), nodes, attributes, declared);
+  if (!result.ok()) return result.status().ToString();
+  graph.outputs = {*result};
+  return Disagreement(graph, operands, 1e-6);
+}
+
+HostTensor Column(DType dtype, const std::vector<double>& values) {
+  return HostTensor::Of(dtype, {static_cast<int64_t>(values.size()), 1}, values);
+}
+HostTensor Row(DType dtype, const std::vector<double>& values) {
+  return HostTensor::Of(dtype, {static_cast<int64_t>(values.size())}, values);
+}
+
+// Ends of every range, what is just beyond them, and fractions.
+std::vector<double> EdgeFloats() {
+  std::vector<double> values = {kNan, kInfinity, -kInfinity, 0.0, -0.0, 0.5, -0.5, 1.5, -1.5};
+  for (const int bits : {7, 8, 15, 16, 31, 32, 63, 64}) {
+    for (const double sign : {1.0, -1.0}) {
+      const double power = sign * std::ldexp(1.0, bits);
+      values.insert(values.end(), {power, power * (1 - 1e-6), power * (1 + 1e-6)});
+    }
+  }
+  return values;
+}
+
+// Small numbers, and both ends of the dtype's range.
+std::vector<double> EdgeIntegers() {
+  return {0, 1, 2, 3, 7, 100, -1, -2, -3, -7, -100, kInfinity, -kInfinity};
+}
+
+TEST(SpecialValuesTest, CastsOfFloats) {
+  for (const DType from : {DType::kFloat32, DType::kFloat64}) {
+    for (const DType to : kIntegers) {
+      EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {}, to), "")
+          << ir::Name(from) << " to " << ir::Name(to);
+    }
+    EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {}, DType::kBool), "");
+  }
+}
+
+TEST(SpecialValuesTest, CastsOfIntegers) {
+  for (const DType from : kIntegers) {
+    for (const DType to : kIntegers) {
+      EXPECT_EQ(Wrong("cast", {Row(from, EdgeIntegers())}, {}, to), "")
+          << ir::Name(from) << " to " << ir::Name(to);
+    }
+    for (const DType to : {DType::kFloat32, DType::kFloat64, DType::kBool}) {
+      EXPECT_EQ(Wrong("cast", {Row(from, EdgeIntegers())}, {}, to), "")
+          << ir::Name(from) << " to " << ir::Name(to);
+    }
+  }
+}
+
+TEST(SpecialValuesTest, IntegerArithmetic) {
+  for (const DType dtype : kIntegers) {
+    for (const char* op : {"add", "sub", "mul", "idiv", "mod", "maximum", "minimum", "and", "or",
+                           "xor", "shl", "shr", "cmplt", "cmpeq"}) {
+      EXPECT_EQ(Wrong(op, {Column(dtype, EdgeIntegers()), Row(dtype, EdgeIntegers())}), "")
+          << op << " of " << ir::Name(dtype);
+    }
+    for (const char* op : {"sum", "prod", "max", "min"}) {
+      EXPECT_EQ(Wrong(op, {Row(dtype, EdgeIntegers())}), "") << op << " of " << ir::Name(dtype);
+    }
+    EXPECT_EQ(Wrong("neg", {Row(dtype, EdgeIntegers())}), "") << ir::Name(dtype);
+    EXPECT_EQ(Wrong("not", {Row(dtype, EdgeIntegers())}), "") << ir::Name(dtype);
+    EXPECT_EQ(Wrong("matmul", {HostTensor::Of(dtype, {3, 4}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3}),
+                               HostTensor::Of(dtype, {4, 2}, {9, 8, 7, 6, 5, 4, 3, 2})}),
+              "")
+        << ir::Name(dtype);
+  }
+}
+
+TEST(SpecialValuesTest, FloatArithmetic) {
+  const std::vector<double> values = {kNan, kInfinity, -kInfinity, 0.0, -0.0, 1.0, -2.5, 1e30};
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const char* op : {"add", "sub", "mul", "div", "maximum", "minimum", "cmplt", "cmpeq",
+                           "cmpne", "less_equal", "greater_equal", "pow"}) {
+      EXPECT_EQ(Wrong(op, {Column(dtype, values), Row(dtype, values)}), "")
+          << op << " of " << ir::Name(dtype);
+    }
+    for (const char* op : {"neg", "reciprocal", "sqrt", "exp2", "log2", "trunc", "floor", "ceil",
+                           "round", "abs", "isnan", "isinf", "isfinite", "relu", "sigmoid"}) {
+      EXPECT_EQ(Wrong(op, {Row(dtype, values)}), "") << op << " of " << ir::Name(dtype);
+    }
+    for (const char* op : {"max", "min", "sum", "argmax"}) {
+      EXPECT_EQ(Wrong(op, {Row(dtype, values)}), "") << op << " of " << ir::Name(dtype);
+      EXPECT_EQ(Wrong(op, {Row(dtype, {-kInfinity, -kInfinity})}), "") << op;
+    }
+  }
+}
+
+TEST(SpecialValuesTest, LargeArguments) {
+  const std::vector<double> values = {1e2, -1e3, 1e4, 1e5, -1e6, 1e8, 3e12, -1e20, 1e38};
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    EXPECT_EQ(Wrong("sin", {Row(dtype, values)}), "") << ir::Name(dtype);
+    EXPECT_EQ(Wrong("cos", {Row(dtype, values)}), "") << ir::Name(dtype);
+  }
+}
+
+TEST(SpecialValuesTest, NothingToDo) {
+  const HostTensor nothing = HostTensor::Zeros(DType::kFloat32, {0, 3});
+  EXPECT_EQ(Wrong("exp", {nothing}), "");
+  EXPECT_EQ(Wrong("sum", {nothing}, {{"axes", std::vector<int64_t>{0}}}), "");
+  EXPECT_EQ(Wrong("max", {nothing}, {{"axes", std::vector<int64_t>{0}}}), "");
+  EXPECT_EQ(Wrong("prod", {nothing}), "");
+  EXPECT_EQ(Wrong("matmul", {nothing, HostTensor::Zeros(DType::kFloat32, {3, 2})}), "");
+  EXPECT_EQ(Wrong("matmul", {HostTensor::Zeros(DType::kFloat32, {2, 0}),
+                             HostTensor::Zeros(DType::kFloat32, {0, 3})}),
+            "");
+}
+
+}  // namespace
+}  // namespace kiln::numerics
