@@ -17,6 +17,19 @@ using llvm::Value;
 using schedule::Linear;
 using schedule::Space;
 
+namespace {
+
+// Whether the node is taken apart into terms; a product of two unknowns is not.
+bool IsSum(const Node* node) {
+  if (node->op() == Op::kAdd || node->op() == Op::kSub) return true;
+  if (node->op() != Op::kMul) return false;
+  int64_t factor;
+  return schedule::IsConstant(node->operand(0), &factor) ||
+         schedule::IsConstant(node->operand(1), &factor);
+}
+
+}  // namespace
+
 ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
                                      const schedule::LoopProgram& program, bool has_fma)
     : builder_(builder), program_(program), has_fma_(has_fma), scopes_(1), written_(64) {
@@ -167,10 +180,7 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
     Value* argument = EmitWide(composite->argument, varying ? lanes_ : 1);
     return EmitComposite(builder_, composite->kind, argument);
   }
-  if (node->dtype() == ir::DType::kInt64 && !varying &&
-      (node->op() == Op::kAdd || node->op() == Op::kMul || node->op() == Op::kSub)) {
-    return EmitInteger(node);
-  }
+  if (node->dtype() == ir::DType::kInt64 && !varying && IsSum(node)) return EmitInteger(node);
   llvm::SmallVector<Value*, 4> operands;
   for (const Node* operand : node->operands()) {
     operands.push_back(EmitWide(operand, varying ? lanes_ : 1));
