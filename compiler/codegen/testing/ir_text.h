@@ -1,0 +1,19 @@
+// Kernels written as LLVM IR text, for tests that need machine code with a known effect.
+#ifndef KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_
+#define KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/x86.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::codegen {
+
+// As EmitBlob. INVALID_ARGUMENT: the text is not LLVM IR; the message has the line.
+absl::StatusOr<Blob> EmitBlobFromText(const std::string& text, const drivers::Target& target,
+                                      const std::string& symbol);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_TESTING_IR_TEXT_H_
