@@ -21,8 +21,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/ir/node.h"
 
 namespace kiln::kernel {
@@ -68,6 +70,9 @@ struct Kernel {
 // with. The name is left out. It is the kernel cache's key, and what `explain` prints. ParseKernel
 // reads it back (nodes are made in `context`).
 std::string Print(const Kernel& kernel);
+// INVALID_ARGUMENT, "line N: …", for what is no kernel; any text is safe. Accesses are not proved:
+// see bounds.h.
+absl::StatusOr<Kernel> ParseKernel(std::string_view text, ir::Context& context);
 
 // Floating-point operations and the least bytes moved through global memory (each touched element
 // once).

@@ -13,6 +13,7 @@ namespace kiln::partition {
 namespace {
 
 constexpr size_t kMaxStages = 16;
+constexpr int kMaxRounds = 4;
 
 class RowMerger {
  public:
@@ -20,18 +21,28 @@ class RowMerger {
       : all_(*clustering), dependencies_(*dependencies) {}
 
   void Run() {
-    for (size_t i = 0; i < all_.clusters.size(); ++i) {
-      const int reader = static_cast<int>(i);
-      if (!IsRows(all_.clusters[i])) continue;
-      for (const int source : SourcesOf(reader)) {
-        if (TryMerge(reader, source)) break;
-      }
+    // What has merged may merge again.
+    for (int round = 0; round < kMaxRounds && MergeOnce(); ++round) {
     }
   }
 
  private:
   // Loops of the reader's grid, as loops of the source's.
   using LoopMap = absl::flat_hash_map<int, int>;
+
+  bool MergeOnce() {
+    bool merged = false;
+    for (size_t i = 0; i < all_.clusters.size(); ++i) {
+      const int reader = static_cast<int>(i);
+      if (!IsRows(all_.clusters[i])) continue;
+      for (const int source : SourcesOf(reader)) {
+        if (!TryMerge(reader, source)) continue;
+        merged = true;
+        break;
+      }
+    }
+    return merged;
+  }
 
   static bool IsRows(const Cluster& cluster) {
     if (cluster.stages.empty() || cluster.contraction) return false;

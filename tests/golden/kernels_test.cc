@@ -42,6 +42,16 @@ absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
   return partition;
 }
 
+// The text says all: what is parsed from it prints the same.
+absl::Status ReadsBack(const kernel::Kernel& kernel) {
+  const std::string text = kernel::Print(kernel);
+  ir::Context context;
+  absl::StatusOr<kernel::Kernel> again = kernel::ParseKernel(text, context);
+  if (!again.ok()) return again.status();
+  if (kernel::Print(*again) == text) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("reads back as\n", kernel::Print(*again)));
+}
+
 absl::StatusOr<std::string> PrintKernels(const Partition& partition) {
   std::string text;
   for (size_t i = 0; i < partition.groups.size(); ++i) {
@@ -50,6 +60,7 @@ absl::StatusOr<std::string> PrintKernels(const Partition& partition) {
         kernel::Lower(partition, static_cast<int>(i), context);
     if (!lowered.ok()) return lowered.status();
     if (absl::Status s = kernel::Verify(lowered->kernel); !s.ok()) return s;
+    if (absl::Status s = ReadsBack(lowered->kernel); !s.ok()) return s;
     absl::StrAppend(&text, "# ", lowered->kernel.name, "\n", kernel::Print(lowered->kernel), "\n");
   }
   return text;
