@@ -1,20 +1,26 @@
 #include "server/metrics/metrics.h"
 
+#include <netinet/in.h>
 #include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/exposer.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <exception>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 
 namespace kiln::metrics {
 namespace {
@@ -138,6 +144,20 @@ struct Families {
   Family<Histogram>& kernel_seconds;
   Family<Counter>& errors;
 };
+
+// Connects to a port of this machine and hangs up.
+void Knock(int port) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connection < 0) return;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Nobody there is as good as somebody.
+  [[maybe_unused]] const int connected =
+      connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  close(connection);
+}
 
 class PrometheusDevice : public DeviceMetrics {
  public:
@@ -267,7 +287,21 @@ absl::StatusOr<int> Metrics::Listen(const std::string& address) {
   return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port")) : ports.front();
 }
 
-void Metrics::StopListening() { implementation_->exposer.reset(); }
+void Metrics::StopListening() {
+  if (!implementation_->exposer) return;
+  const std::vector<int> ports = implementation_->exposer->GetListeningPorts();
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    implementation_->exposer.reset();
+    stopped = true;
+  });
+  // civetweb looks at its stop flag every two seconds or when somebody connects.
+  while (!stopped && !ports.empty()) {
+    Knock(ports.front());
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  stopper.join();
+}
 
 std::string Metrics::Text() const {
   std::vector<MetricFamily> families = implementation_->registry->Collect();

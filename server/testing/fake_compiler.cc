@@ -29,7 +29,7 @@ absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result, comp
   compiler::CompiledKernel kernel;
   kernel.image.name = *code;
   kernel.image.code = *code;
-  kernel.source = absl::StrCat("// ", *code);
+  kernel.source = [code = *code] { return absl::StatusOr<std::string>(absl::StrCat("// ", code)); };
   kernel.digest = *code;
   if (cache != nullptr) {
     kernel.from_cache = cache->Get(*code).has_value();

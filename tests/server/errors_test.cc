@@ -97,7 +97,9 @@ TEST(Errors, EachMistakeIsNamedAndTheSessionLivesOn) {
     const v1::Result result = stream->Call(mistake.request);
     EXPECT_EQ(result.error().code(), mistake.code) << result.error().message();
     EXPECT_THAT(result.error().message(), HasSubstr(mistake.message));
-    if (mistake.reason != nullptr) EXPECT_EQ(Reason(result.error()), mistake.reason);
+    if (mistake.reason != nullptr) {
+      EXPECT_EQ(Reason(result.error()), mistake.reason);
+    }
     stream->Send(RunProgram(1, {1, 1}, {++handle}));
     EXPECT_THAT(Floats(stream->Call(Read(handle)).data()), ElementsAre(2, 4));
   }

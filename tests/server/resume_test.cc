@@ -73,7 +73,6 @@ TEST(Resume, NewerStreamTakesOver) {
 TEST(Resume, ManyDropsInAPipeline) {
   TestDaemon daemon;
   Client client(daemon.address());
-  uint64_t next = 4;
   {
     auto stream = client.Connect();
     stream->Call(Define(1, AccumulateGraph(1)));
@@ -81,22 +80,27 @@ TEST(Resume, ManyDropsInAPipeline) {
     stream->Call(Write(2, {1}));
   }
   constexpr uint64_t kRuns = 500;
-  uint64_t acknowledged = 3;
-  for (int drop = 0; drop < 20; ++drop) {
-    auto stream = client.Connect(acknowledged);
-    // Everything that was received stays received; the rest comes again.
-    for (uint64_t sequence = stream->last_sequence() + 1; sequence < 4 + kRuns && sequence < next + 40; ++sequence) {
+  constexpr uint64_t kEnd = 4 + kRuns;
+  constexpr uint64_t kAcknowledged = 3;
+  int drops = 0;
+  while (true) {
+    auto stream = client.Connect(kAcknowledged);
+    const uint64_t received = stream->last_sequence();
+    if (received + 30 >= kEnd) break;
+    // What was received stays received; the rest comes again, and the connection is lost in the middle of it.
+    for (uint64_t sequence = received + 1; sequence <= received + 30; ++sequence) {
       stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
     }
-    next = stream->last_sequence() + 25;
-    if (stream->Answer(stream->last_sequence() + 5).error().code() == 0) acknowledged = 3;
+    EXPECT_FALSE(stream->Answer(received + 5).has_error());
     stream->Drop();
+    ++drops;
   }
-  auto stream = client.Connect(acknowledged);
-  for (uint64_t sequence = stream->last_sequence() + 1; sequence < 4 + kRuns; ++sequence) {
+  EXPECT_GE(drops, 10);
+  auto stream = client.Connect(kAcknowledged);
+  for (uint64_t sequence = stream->last_sequence() + 1; sequence < kEnd; ++sequence) {
     stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
   }
-  stream->set_next_sequence(4 + kRuns);
+  stream->set_next_sequence(kEnd);
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(kRuns));
   EXPECT_EQ(daemon.device().lists_run(), kRuns);
 }

@@ -190,6 +190,8 @@ TEST(SessionStream, LeaseExpiryFreesMemory) {
   daemon.Advance(absl::Seconds(100));
   EXPECT_THAT(stream->Call(Read(1)).data(), ::testing::SizeIs(400));
   stream->Drop();
+  ASSERT_TRUE(Eventually(
+      [&] { return daemon.daemon().MetricsText().find("kiln_connections 0") != std::string::npos; }));
   daemon.Advance(absl::Seconds(19));
   EXPECT_EQ(daemon.device().allocated_bytes(), 400);
   daemon.Advance(absl::Seconds(2));

@@ -19,7 +19,7 @@ struct TestDaemonOptions {
   int devices = 1;
   int64_t memory_bytes = 1 << 20;  // of each device
   int64_t blob_limit_bytes = 1 << 20;
-  runtime::CompileFunction compile;  // FakeCompile if empty
+  runtime::CompileFunction compile{};  // FakeCompile if empty
 };
 
 class TestDaemon {

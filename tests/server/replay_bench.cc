@@ -1,0 +1,124 @@
+// One replay over loopback beside a bare gRPC echo of the same messages, and replays in flight. Prints a table; asserts
+// nothing, since a busy machine must not fail a build. `replay_bench tcp` goes over the loopback port, else the Unix socket.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+class EchoReactor : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse> {
+ public:
+  EchoReactor() { StartRead(&request_); }
+  void OnReadDone(bool ok) override {
+    if (!ok) return Finish(grpc::Status::OK);
+    response_.mutable_result()->set_sequence(request_.sequence());
+    StartWrite(&response_);
+  }
+  void OnWriteDone(bool ok) override { StartRead(&request_); }
+  void OnDone() override { delete this; }
+
+ private:
+  v1::ConnectRequest request_;
+  v1::ConnectResponse response_;
+};
+
+class EchoService : public v1::SessionService::CallbackService {
+ public:
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext*) override {
+    return new EchoReactor();
+  }
+};
+
+// Median microseconds of a call.
+double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint64_t)>& request, int count) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) {
+    const v1::ConnectRequest next = request(static_cast<uint64_t>(i));
+    const int64_t start = absl::GetCurrentTimeNanos();
+    stream.Answer(stream.Send(next));
+    times.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-3);
+  }
+  std::nth_element(times.begin(), times.begin() + count / 2, times.end());
+  return times[static_cast<size_t>(count / 2)];
+}
+
+// Runs a second with everything in flight, acknowledging as a real client does.
+double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
+  grpc::ClientContext context;
+  auto stream = client.sessions->Connect(&context);
+  v1::ConnectRequest attach;
+  attach.mutable_attach()->set_session_id(client.session.session_id());
+  attach.set_acknowledged(first_sequence - 1);
+  stream->Write(attach);
+  v1::ConnectResponse response;
+  stream->Read(&response);
+  std::atomic<uint64_t> acknowledged{first_sequence - 1};
+  std::thread reader([&] {
+    v1::ConnectResponse answer;
+    for (uint64_t i = 0; i < count && stream->Read(&answer); ++i) acknowledged = answer.result().sequence();
+  });
+  const absl::Time start = absl::Now();
+  for (uint64_t i = 0; i < count; ++i) {
+    v1::ConnectRequest request = RunProgram(1, {1, 2}, {});
+    request.set_sequence(first_sequence + i);
+    request.set_acknowledged(acknowledged > 100 ? acknowledged - 100 : 0);
+    stream->Write(request, grpc::WriteOptions().set_buffer_hint());
+  }
+  stream->WritesDone();
+  reader.join();
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  stream->Finish();
+  return static_cast<double>(count) / seconds;
+}
+
+void Measure(bool tcp) {
+  TestDaemon daemon;
+  EchoService service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  const std::string socket = "unix:" + daemon.folder() + "/echo.sock";
+  builder.AddListeningPort(tcp ? "127.0.0.1:0" : socket, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  auto echo = builder.BuildAndStart();
+  const std::string echo_address = tcp ? "127.0.0.1:" + std::to_string(port) : socket;
+
+  Client client(tcp ? daemon.daemon().listening()[1] : daemon.address());
+  auto stream = client.Connect();
+  v1::Graph accumulate = AccumulateGraph(1);
+  accumulate.clear_outputs();
+  stream->Call(Define(1, accumulate));
+  stream->Call(Write(1, {0}));
+  stream->Call(Write(2, {1}));
+  auto echo_stub = v1::SessionService::NewStub(grpc::CreateChannel(echo_address, grpc::InsecureChannelCredentials()));
+  Stream echo_stream(*echo_stub, "");
+  const auto run = [](uint64_t) { return RunProgram(1, {1, 2}, {}); };
+  std::vector<double> echo_times, replay_times;
+  // Alternating, so that both see the same machine.
+  for (int round = 0; round < 9; ++round) {
+    echo_times.push_back(MedianLatency(echo_stream, run, 1000));
+    replay_times.push_back(MedianLatency(*stream, run, 1000));
+  }
+  std::sort(echo_times.begin(), echo_times.end());
+  std::sort(replay_times.begin(), replay_times.end());
+  const double echo_p50 = echo_times[4], replay_p50 = replay_times[4];
+  std::printf("%-24s %8.1f us\n%-24s %8.1f us\n%-24s %8.2f\n", "bare gRPC echo", echo_p50, "replay", replay_p50, "ratio",
+              replay_p50 / echo_p50);
+  stream->Drop();
+  std::printf("%-24s %8.0f /s\n", "replays in flight", PipelinedRate(client, 4 + 9 * 1000, 50'000));
+  echo->Shutdown(absl::ToChronoTime(absl::Now()));
+}
+
+}  // namespace
+}  // namespace kiln::testing
+
+int main(int argc, char** argv) {
+  kiln::testing::Measure(argc > 1 && std::strcmp(argv[1], "tcp") == 0);
+  return 0;
+}
