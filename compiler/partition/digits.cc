@@ -138,9 +138,6 @@ Access Reshape(const Node* node, const Access& access) {
   const ir::Shape& from = node->shape();
   const ir::Shape& to = node->operand(0)->shape();
   Access result(to.size());
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (to[i] == 1) result[i] = Digits{};
-  }
   if (ir::NumElements(from) == 0) return result;
   for (const ReshapeGroup& group : GroupDimensions(from, to)) {
     Digits all;
@@ -149,6 +146,8 @@ Access Reshape(const Node* node, const Access& access) {
       known = known && access[i].has_value();
       if (known) all.insert(all.end(), access[i]->begin(), access[i]->end());
     }
+    // What is unknown may hold under a condition alone, which must not get lost with its dimension.
+    if (!known && group.to == group.to_end) return Access(to.size());
     if (!known) continue;
     const std::vector<int64_t> extents(to.begin() + static_cast<std::ptrdiff_t>(group.to),
                                        to.begin() + static_cast<std::ptrdiff_t>(group.to_end));
@@ -159,13 +158,10 @@ Access Reshape(const Node* node, const Access& access) {
   return result;
 }
 
-Access WithUnknown(const Access& access, const ir::Shape& operand, absl::Span<const int64_t> axes) {
-  Access result = access;
-  for (const int64_t axis : axes) result[axis] = std::nullopt;
-  for (size_t i = 0; i < operand.size(); ++i) {
-    if (operand[i] == 1) result[i] = Digits{};
-  }
-  return result;
+// Axes that are read at places which are no digits, or only under a condition, such as a pad's.
+Access WithUnknown(Access access, absl::Span<const int64_t> axes) {
+  for (const int64_t axis : axes) access[axis] = std::nullopt;
+  return access;
 }
 
 // Pad and shrink keep the axes that they do not cut.
@@ -176,13 +172,19 @@ Access Shifted(const Node* node, const Access& access) {
       changed.push_back(static_cast<int64_t>(i));
     }
   }
-  return WithUnknown(access, node->operand(0)->shape(), changed);
+  return WithUnknown(access, changed);
+}
+
+Access Expand(const Node* node, Access access) {
+  for (size_t i = 0; i < access.size(); ++i) {
+    if (node->operand(0)->shape()[i] == 1 && access[i].has_value()) access[i] = Digits{};
+  }
+  return access;
 }
 
 }  // namespace
 
 Access MoveThrough(const Node* node, const Access& access) {
-  const ir::Shape& operand = node->operand(0)->shape();
   switch (node->op()) {
     case Op::kReshape:
       return Reshape(node, access);
@@ -192,18 +194,18 @@ Access MoveThrough(const Node* node, const Access& access) {
       return result;
     }
     case Op::kExpand:
-      return WithUnknown(access, operand, {});
+      return Expand(node, access);
     case Op::kPad:
     case Op::kShrink:
       return Shifted(node, access);
     case Op::kFlip:
-      return WithUnknown(access, operand, Ints(node));
+      return WithUnknown(access, Ints(node));
     case Op::kWindow: {
       Access inner(access.begin(), access.end() - 1);
-      return WithUnknown(inner, operand, {Ints(node)[0]});
+      return WithUnknown(std::move(inner), {Ints(node)[0]});
     }
     case Op::kUnwindow:
-      return WithUnknown(access, operand, {Ints(node)[0]});
+      return WithUnknown(access, {Ints(node)[0]});
     default:
       return access;
   }

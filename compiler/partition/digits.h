@@ -15,7 +15,8 @@
 
 namespace kiln::partition {
 
-// The index along one dimension of what is read; nothing if it is not known to be digits.
+// The index along one dimension of what is read; nothing if it is not known to be digits, or if the read takes place under a
+// condition on it. (So a dimension of size 1, whose index can only be 0, is unknown behind a pad.)
 using AxisIndex = std::optional<Digits>;
 // One for each dimension.
 using Access = std::vector<AxisIndex>;

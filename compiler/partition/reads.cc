@@ -71,8 +71,7 @@ class ReadFinder {
     const auto rank = static_cast<std::ptrdiff_t>(node->operand(1)->shape().size());
     Visit(node->operand(1), Access(access.begin() + axis, access.begin() + axis + rank));
     Access inner(access.begin(), access.begin() + axis);
-    const bool single = node->operand(0)->shape()[axis] == 1;
-    inner.push_back(single ? AxisIndex(Digits{}) : std::nullopt);
+    inner.push_back(std::nullopt);
     inner.insert(inner.end(), access.begin() + axis + rank, access.end());
     Visit(node->operand(0), std::move(inner));
   }

@@ -152,15 +152,21 @@ std::string DifferentiatedDisagreement(const graph::Graph& graph,
   return Disagreement(graph::Simplify(*differentiated), inputs, 1e-3);
 }
 
+// KILN_RANDOM_GRAPHS is how many; more for a long search.
+uint64_t NumRandomGraphs() {
+  const char* wanted = std::getenv("KILN_RANDOM_GRAPHS");
+  return wanted == nullptr ? 150 : std::strtoull(wanted, nullptr, 10);
+}
+
 TEST(Random, KernelsComputeTheGraph) {
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < NumRandomGraphs(); ++seed) {
     const numerics::RandomGraph random = numerics::MakeRandomGraph(seed, 30);
     EXPECT_EQ(DifferentiatedDisagreement(random.graph, random.inputs), "") << "seed " << seed;
   }
 }
 
 TEST(Random, KernelsComputeGradients) {
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < NumRandomGraphs(); ++seed) {
     const numerics::RandomGraph random = numerics::MakeRandomGradientGraph(seed, 12);
     EXPECT_EQ(DifferentiatedDisagreement(random.graph, random.inputs), "") << "seed " << seed;
   }
