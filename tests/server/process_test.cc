@@ -1,0 +1,174 @@
+// The kilnd binary itself: real compiler, real CPU device, signals.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/kiln_test_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+  }
+  void TearDown() override {
+    if (pid_ > 0) End(SIGKILL);
+    std::filesystem::remove_all(folder_);
+  }
+
+  pid_t Spawn(std::vector<std::string> arguments) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    dup2(log, STDERR_FILENO);
+    arguments.insert(arguments.begin(), KILND);
+    std::vector<char*> pointers;
+    for (std::string& argument : arguments) pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    execv(pointers[0], pointers.data());
+    _exit(127);
+  }
+  std::vector<std::string> Flags() {
+    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache"};
+  }
+  // Starts kilnd and waits until it serves.
+  void Start() {
+    pid_ = Spawn(Flags());
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (Log().find("event=serving") == std::string::npos && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+    ASSERT_THAT(Log(), HasSubstr("event=serving"));
+  }
+  static int Wait(pid_t pid) {
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return status;
+  }
+  int End(int signal) {
+    kill(pid_, signal);
+    return Wait(std::exchange(pid_, 0));
+  }
+  std::string Log() {
+    std::stringstream text;
+    text << std::ifstream(folder_ + "/log").rdbuf();
+    return text.str();
+  }
+
+  std::string folder_;
+  std::string address_;
+  pid_t pid_ = 0;
+};
+
+TEST_F(ProcessTest, ComputesOnTheCpu) {
+  Start();
+  Client client(address_);
+  ASSERT_TRUE(client.opened.ok()) << client.opened.error_message();
+  EXPECT_EQ(client.session.device(), "cpu:0");
+  auto stream = client.Connect();
+  stream->Send(Define(1, AccumulateGraph(3)));
+  stream->Send(Write(1, {0, 0, 0}));
+  stream->Send(Write(2, {1, 2, 3}));
+  for (uint64_t i = 0; i < 100; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(100, 200, 300));
+  EXPECT_THAT(Floats(stream->Call(Read(19)).data()), ElementsAre(10, 20, 30));
+}
+
+TEST_F(ProcessTest, TermUnderLoadExitsWithZero) {
+  Start();
+  std::atomic<bool> loaded{false};
+  std::thread load([&] {
+    Client client(address_);
+    auto stream = client.Connect();
+    stream->Call(Define(1, AccumulateGraph(1000)));
+    stream->Call(Write(1, std::vector<float>(1000)));
+    stream->Call(Write(2, std::vector<float>(1000)));
+    loaded = true;
+    for (uint64_t i = 0; i < 1'000'000; ++i) {
+      if (stream->Call(RunProgram(1, {1, 2}, {10 + i})).error().code() != 0) break;
+    }
+  });
+  while (!loaded) absl::SleepFor(absl::Milliseconds(1));
+  absl::SleepFor(absl::Milliseconds(50));
+  const absl::Time start = absl::Now();
+  const int status = End(SIGTERM);
+  EXPECT_LT(absl::Now() - start, absl::Seconds(10));
+  load.join();
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << "\n" << Log();
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/kilnd.sock"));
+}
+
+TEST_F(ProcessTest, CacheAndSocketSurviveKill) {
+  Start();
+  {
+    Client client(address_);
+    EXPECT_FALSE(client.Connect()->Call(Define(1, AddGraph(64))).has_error());
+  }
+  EXPECT_TRUE(WIFSIGNALED(End(SIGKILL)));
+  std::filesystem::remove(folder_ + "/log");
+  Start();
+  Client client(address_);
+  auto stream = client.Connect();
+  EXPECT_FALSE(stream->Call(Define(1, AddGraph(64))).has_error());
+  grpc::ClientContext context;
+  v1::ListProgramsResponse programs;
+  ASSERT_TRUE(client.programs->ListPrograms(&context, {}, &programs).ok());
+  EXPECT_GT(programs.programs(0).distinct_kernels(), 0);
+  EXPECT_EQ(programs.programs(0).kernels_from_cache(), programs.programs(0).distinct_kernels());
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/cache/kernels.sqlite.damaged"));
+}
+
+TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
+  Start();
+  const pid_t child = fork();
+  if (child == 0) {
+    // gRPC does not survive a fork of a process that uses it, so the client is a process of its own.
+    execl(KILND_TEST_CLIENT, KILND_TEST_CLIENT, address_.c_str(), nullptr);
+    _exit(127);
+  }
+  Client client(address_);
+  const auto memory = [&] {
+    grpc::ClientContext context;
+    v1::ListDevicesResponse devices;
+    client.devices->ListDevices(&context, {}, &devices);
+    return devices.devices(0).memory_used_bytes();
+  };
+  const absl::Time start = absl::Now();
+  while (memory() < 4'000'000 && absl::Now() - start < absl::Seconds(20)) absl::SleepFor(absl::Milliseconds(5));
+  EXPECT_GE(memory(), 4'000'000);
+  kill(child, SIGKILL);
+  Wait(child);
+  const absl::Time killed = absl::Now();
+  while (memory() > 100'000 && absl::Now() - killed < absl::Seconds(20)) absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_LT(memory(), 100'000);
+}
+
+TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
+  Start();
+  const int second = Wait(Spawn(Flags()));
+  EXPECT_EQ(WEXITSTATUS(second), 1);
+  EXPECT_THAT(Log(), HasSubstr("another kilnd is running on unix:"));
+  std::ofstream(folder_ + "/kiln.toml") << "\n[cache]\nfoldr = 1\n";
+  const int mistaken = Wait(Spawn({"--config=" + folder_ + "/kiln.toml"}));
+  EXPECT_EQ(WEXITSTATUS(mistaken), 1);
+  EXPECT_THAT(Log(), HasSubstr("kiln.toml:3: unknown key"));
+}
+
+}  // namespace
+}  // namespace kiln::testing
