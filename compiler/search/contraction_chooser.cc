@@ -32,8 +32,13 @@ struct Way {
   int more_row_axis = -1;
   bool stage_rows = false;
   RegisterTile tile;
+  int64_t row_chunks = 1;  // tasks that rows are divided among
   double cycles = 0;
 };
+
+// What tasks of unequal length and threads of unequal speed cost when there is one task for each
+// thread.
+constexpr double kImbalance = 0.1;
 
 class Chooser {
  public:
@@ -83,33 +88,71 @@ class Chooser {
     best.cycles = -1;
     for (int row : rows) {
       for (int more : rows) {
-        Way way = Estimate(packed, lane_axis, row, more == row ? -1 : more);
-        if (best.cycles < 0 || way.cycles < best.cycles) best = way;
+        for (int most_vectors : {4, 2, 1}) {
+          Way way = Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
+          way.cycles = Cycles(way);
+          const int64_t most_chunks = std::min<int64_t>(RowTiles(way), 4 * target_.compute_units);
+          for (int64_t chunks = 2; chunks <= most_chunks; chunks *= 2) {
+            Way divided = way;
+            divided.row_chunks = chunks;
+            divided.cycles = Cycles(divided);
+            if (divided.cycles < way.cycles) way = divided;
+          }
+          if (best.cycles < 0 || way.cycles < best.cycles) best = way;
+        }
       }
     }
     if (best.cycles < 0) return std::nullopt;
     return best;
   }
 
-  Way Estimate(int packed, int lane_axis, int row, int more) const {
+  Way Arrange(int packed, int lane_axis, int row, int more, int most_vectors) const {
     Way way;
     way.packed = packed;
     way.lane_axis = lane_axis;
     way.row_axis = row;
     way.more_row_axis = more;
-    const Node* other = contraction_.factor[1 - packed];
-    way.stage_rows = !IsPlainLoad(other);
-    const int64_t lane_vectors = (book_.extent(lane_axis) + lanes_ - 1) / lanes_;
-    way.tile = ChooseTile(lane_vectors, book_.extent(row), more < 0 ? 1 : book_.extent(more),
-                          target_.vector_registers);
+    way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
+    way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, book_.extent(row),
+                          more < 0 ? 1 : book_.extent(more), target_.vector_registers);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
-    double repeats = static_cast<double>(Work()) /
-                     static_cast<double>(book_.extent(lane_axis) * book_.extent(row));
-    if (more >= 0) repeats /= static_cast<double>(book_.extent(more));
-    const double steps = repeats * way.tile.cycles;
-    way.cycles = steps * Locality(way) + PackingCycles(packed, lane_axis) +
-                 StoringCycles(lane_axis) + (way.stage_rows ? StagingCycles(1 - packed) : 0);
     return way;
+  }
+
+  int64_t LaneVectors(int axis) const { return (book_.extent(axis) + lanes_ - 1) / lanes_; }
+  // Pieces into which the outermost row axis can be cut.
+  int64_t RowTiles(const Way& way) const {
+    const int axis = contraction_.only[1 - way.packed][0];
+    const int64_t tile = axis == way.row_axis        ? way.tile.rows
+                         : axis == way.more_row_axis ? way.tile.more_rows
+                                                     : 1;
+    return (book_.extent(axis) + tile - 1) / tile;
+  }
+  int64_t Tasks(const Way& way) const {
+    const int64_t others =
+        Product(contraction_.only[way.packed]) / book_.extent(way.lane_axis) * way.row_chunks;
+    const int64_t vectors = LaneVectors(way.lane_axis);
+    return others * Product(contraction_.batch) *
+           ((vectors + way.tile.vectors - 1) / way.tile.vectors);
+  }
+
+  // Until the last of all threads is ready.
+  double Cycles(const Way& way) const {
+    // The tile's estimate is for all rows of its two axes and all lanes.
+    double repeats = static_cast<double>(Work()) /
+                     static_cast<double>(book_.extent(way.lane_axis) * book_.extent(way.row_axis));
+    if (way.more_row_axis >= 0) repeats /= static_cast<double>(book_.extent(way.more_row_axis));
+    double cycles = repeats * way.tile.cycles * Locality(way) +
+                    PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
+                    StoringCycles(way.lane_axis);
+    if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
+    const int64_t units = std::max(target_.compute_units, 1);
+    const int64_t tasks = Tasks(way);
+    const int64_t rounds = (tasks + units - 1) / units;
+    cycles *= static_cast<double>(rounds) / static_cast<double>(tasks);
+    return units == 1 ? cycles
+                      : cycles * (1 + kImbalance * static_cast<double>(units) /
+                                          static_cast<double>(tasks));
   }
 
   // A factor that small differences in speed are worth less than: rows should be neighbours in
@@ -132,12 +175,7 @@ class Chooser {
   }
   double PackingCycles(int packed, int lane_axis) const {
     const bool contiguous = StepOf(contraction_.factor[packed], Range(lane_axis)) == 1;
-    const double times = std::max(1.0, static_cast<double>(Product(contraction_.only[1 - packed])) /
-                                           static_cast<double>(4 * kTaskRows));
-    const double elements = static_cast<double>(Product(contraction_.only[packed])) *
-                            static_cast<double>(Product(contraction_.batch)) *
-                            static_cast<double>(Product(contraction_.reduce));
-    return elements * std::min(times, 4.0) * (contiguous ? kCopyCycles : kGatherCycles);
+    return SizeOf(packed) * (contiguous ? kCopyCycles : kGatherCycles);
   }
   double StagingCycles(int factor) const {
     // Windows overlap: only their union is staged, which the product of extents overstates; half of
@@ -179,11 +217,9 @@ class Chooser {
 
     // Tasks.
     std::vector<int> order;
-    int64_t tasks = 1;
     auto add_task = [&](int axis) {
       book_.Bind(axis, Binding::kTask);
       order.push_back(axis);
-      tasks *= book_.extent(axis);
     };
     for (int axis : contraction_.batch) add_task(axis);
     for (int axis : packed_axes) {
@@ -191,10 +227,9 @@ class Chooser {
     }
     // Row blocks come before lane blocks, so that neighbouring tasks share rows in the cache.
     std::vector<int> row_loops;
-    const int row_task =
-        ChunkRows(way, row_axes, tasks * book_.extent(lane_outer), !outer_sums.empty(), &row_loops);
+    const int row_task = ChunkRows(way, row_axes, !outer_sums.empty(), &row_loops);
     if (row_task >= 0) add_task(row_task);
-    if (book_.extent(lane_outer) > 1 || true) add_task(lane_outer);
+    add_task(lane_outer);
 
     const int packed_at = outer_sums.empty() ? -1 : outer_sums.back();
     for (int axis : outer_sums) order.push_back(axis);
@@ -241,16 +276,10 @@ class Chooser {
   }
 
   // Orders the row loops and cuts a task axis off the outermost one; -1: none.
-  int ChunkRows(const Way& way, const std::vector<int>& row_axes, int64_t other_tasks,
-                bool sums_in_scratch, std::vector<int>* loops) {
-    int64_t total = Product(row_axes);
-    const int64_t wanted = 4 * target_.compute_units;
-    int64_t chunks = 1;
-    if (target_.compute_units > 1 && other_tasks < wanted) {
-      chunks = std::min((wanted + other_tasks - 1) / other_tasks,
-                        std::max<int64_t>(total / kTaskRows, 1));
-      if (sums_in_scratch) chunks = std::min<int64_t>(chunks, target_.compute_units);
-    }
+  int ChunkRows(const Way& way, const std::vector<int>& row_axes, bool sums_in_scratch,
+                std::vector<int>* loops) {
+    const int64_t total = Product(row_axes);
+    int64_t chunks = way.row_chunks;
     if (sums_in_scratch && row_axes.size() == 1) {
       chunks = std::max(chunks, (total + 2 * kTaskRows - 1) / (2 * kTaskRows));
     }

@@ -39,10 +39,11 @@ double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_ex
 
 }  // namespace
 
-RegisterTile ChooseTile(int64_t lane_vectors, int64_t rows, int64_t more_rows, int registers) {
+RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
+                        int registers) {
   RegisterTile best;
   best.cycles = -1;
-  for (int vectors = 1; vectors <= 4 && vectors <= lane_vectors; ++vectors) {
+  for (int vectors = 1; vectors <= most_vectors && vectors <= lane_vectors; ++vectors) {
     const int64_t most = (registers - vectors - 1) / vectors;
     const int64_t whole = lane_vectors / vectors;
     const int64_t rest = lane_vectors % vectors;
