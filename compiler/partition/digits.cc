@@ -98,12 +98,14 @@ std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>
 Access Identity(const ir::Shape& shape) {
   Access access;
   for (size_t i = 0; i < shape.size(); ++i) {
-    access.emplace_back(shape[i] == 1 ? Digits{} : Digits{{static_cast<int>(i), 1, shape[i]}});
+    access.axes.emplace_back(shape[i] == 1 ? Digits{} : Digits{{static_cast<int>(i), 1, shape[i]}});
   }
   return access;
 }
 
 namespace {
+
+using Axes = std::vector<AxisIndex>;
 
 const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
 
@@ -134,20 +136,21 @@ std::vector<ReshapeGroup> GroupDimensions(const ir::Shape& from, const ir::Shape
   return groups;
 }
 
-Access Reshape(const Node* node, const Access& access) {
+Axes Reshape(const Node* node, const Axes& axes) {
   const ir::Shape& from = node->shape();
   const ir::Shape& to = node->operand(0)->shape();
-  Access result(to.size());
+  Axes result(to.size());
+  for (size_t i = 0; i < to.size(); ++i) {
+    if (to[i] == 1) result[i] = Digits{};
+  }
   if (ir::NumElements(from) == 0) return result;
   for (const ReshapeGroup& group : GroupDimensions(from, to)) {
     Digits all;
     bool known = true;
     for (size_t i = group.from; i < group.from_end; ++i) {
-      known = known && access[i].has_value();
-      if (known) all.insert(all.end(), access[i]->begin(), access[i]->end());
+      known = known && axes[i].has_value();
+      if (known) all.insert(all.end(), axes[i]->begin(), axes[i]->end());
     }
-    // What is unknown may hold under a condition alone, which must not get lost with its dimension.
-    if (!known && group.to == group.to_end) return Access(to.size());
     if (!known) continue;
     const std::vector<int64_t> extents(to.begin() + static_cast<std::ptrdiff_t>(group.to),
                                        to.begin() + static_cast<std::ptrdiff_t>(group.to_end));
@@ -158,57 +161,59 @@ Access Reshape(const Node* node, const Access& access) {
   return result;
 }
 
-// Axes that are read at places which are no digits, or only under a condition, such as a pad's.
-Access WithUnknown(Access access, absl::Span<const int64_t> axes) {
-  for (const int64_t axis : axes) access[axis] = std::nullopt;
-  return access;
+Axes WithUnknown(Axes axes, absl::Span<const int64_t> unknown) {
+  for (const int64_t axis : unknown) axes[axis] = std::nullopt;
+  return axes;
 }
 
 // Pad and shrink keep the axes that they do not cut.
-Access Shifted(const Node* node, const Access& access) {
+Axes Shifted(const Node* node, const Axes& axes) {
   std::vector<int64_t> changed;
   for (size_t i = 0; i < node->shape().size(); ++i) {
     if (node->shape()[i] != node->operand(0)->shape()[i]) {
       changed.push_back(static_cast<int64_t>(i));
     }
   }
-  return WithUnknown(access, changed);
+  return WithUnknown(axes, changed);
 }
 
-Access Expand(const Node* node, Access access) {
-  for (size_t i = 0; i < access.size(); ++i) {
-    if (node->operand(0)->shape()[i] == 1 && access[i].has_value()) access[i] = Digits{};
+Axes Expand(const Node* node, Axes axes) {
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (node->operand(0)->shape()[i] == 1) axes[i] = Digits{};
   }
-  return access;
+  return axes;
+}
+
+Axes MoveAxes(const Node* node, const Axes& axes) {
+  switch (node->op()) {
+    case Op::kReshape:
+      return Reshape(node, axes);
+    case Op::kPermute: {
+      Axes result(axes.size());
+      for (size_t i = 0; i < axes.size(); ++i) result[Ints(node)[i]] = axes[i];
+      return result;
+    }
+    case Op::kExpand:
+      return Expand(node, axes);
+    case Op::kPad:
+    case Op::kShrink:
+      return Shifted(node, axes);
+    case Op::kFlip:
+      return WithUnknown(axes, Ints(node));
+    case Op::kWindow:
+      return WithUnknown(Axes(axes.begin(), axes.end() - 1), {Ints(node)[0]});
+    case Op::kUnwindow:
+      return WithUnknown(axes, {Ints(node)[0]});
+    default:
+      return axes;
+  }
 }
 
 }  // namespace
 
 Access MoveThrough(const Node* node, const Access& access) {
-  switch (node->op()) {
-    case Op::kReshape:
-      return Reshape(node, access);
-    case Op::kPermute: {
-      Access result(access.size());
-      for (size_t i = 0; i < access.size(); ++i) result[Ints(node)[i]] = access[i];
-      return result;
-    }
-    case Op::kExpand:
-      return Expand(node, access);
-    case Op::kPad:
-    case Op::kShrink:
-      return Shifted(node, access);
-    case Op::kFlip:
-      return WithUnknown(access, Ints(node));
-    case Op::kWindow: {
-      Access inner(access.begin(), access.end() - 1);
-      return WithUnknown(std::move(inner), {Ints(node)[0]});
-    }
-    case Op::kUnwindow:
-      return WithUnknown(access, {Ints(node)[0]});
-    default:
-      return access;
-  }
+  const bool guards = node->op() == Op::kPad || node->op() == Op::kUnwindow;
+  return {MoveAxes(node, access.axes), access.conditional || guards};
 }
 
 }  // namespace kiln::partition

@@ -15,11 +15,16 @@
 
 namespace kiln::partition {
 
-// The index along one dimension of what is read; nothing if it is not known to be digits, or if the read takes place under a
-// condition on it. (So a dimension of size 1, whose index can only be 0, is unknown behind a pad.)
+// The index along one dimension of what is read; nothing if it is not known to be digits.
 using AxisIndex = std::optional<Digits>;
-// One for each dimension.
-using Access = std::vector<AxisIndex>;
+
+// Where a value is read.
+struct Access {
+  std::vector<AxisIndex> axes;  // one for each dimension
+  // Only where some condition holds, such as a pad's or that a gathered index is in range.
+  bool conditional = false;
+  bool operator==(const Access&) const = default;
+};
 
 int64_t ExtentOf(const Digits& digits);
 // Neighbours that are one digit of one loop are joined; digits of extent 1 vanish. Equal numbers

@@ -45,9 +45,9 @@ const Member& JoinPlanner::MemberOf(const Read& read) const {
 
 void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
                             std::vector<Piece>* pieces) const {
-  for (size_t i = 0; i < own.size(); ++i) {
-    if (!own[i].has_value()) continue;
-    auto pairs = Align(*own[i], loops[i]);
+  for (size_t i = 0; i < own.axes.size(); ++i) {
+    if (!own.axes[i].has_value()) continue;
+    auto pairs = Align(*own.axes[i], loops[i]);
     if (!pairs.has_value()) continue;
     for (const auto& [digit, loop] : *pairs) pieces->push_back({digit, loop});
   }
@@ -59,14 +59,14 @@ void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces
     for (const Read& theirs : other.reads) {
       if (own.leaf != theirs.leaf) continue;
       Access known = own.access;
-      std::vector<Digits> loops(known.size());
-      for (size_t i = 0; i < known.size(); ++i) {
+      std::vector<Digits> loops(known.axes.size());
+      for (size_t i = 0; i < known.axes.size(); ++i) {
         std::optional<Digits> digits;
-        if (theirs.access[i].has_value()) digits = Substitute(*theirs.access[i], other.axes);
+        if (theirs.access.axes[i].has_value()) digits = Substitute(*theirs.access.axes[i], other.axes);
         if (digits.has_value()) {
           loops[i] = *std::move(digits);
         } else {
-          known[i] = std::nullopt;
+          known.axes[i] = std::nullopt;
         }
       }
       AddPieces(known, loops, pieces);
@@ -126,10 +126,11 @@ std::optional<std::vector<Digits>> JoinPlanner::Assemble(const std::vector<Piece
 }
 
 bool JoinPlanner::SamePoint(const Read& read, const std::vector<Digits>& axes) const {
+  if (read.access.conditional) return false;
   const std::vector<Digits> theirs = ValueAxes(MemberOf(read));
   for (size_t i = 0; i < theirs.size(); ++i) {
-    if (!read.access[i].has_value()) return false;
-    std::optional<Digits> own = Substitute(*read.access[i], axes);
+    if (!read.access.axes[i].has_value()) return false;
+    std::optional<Digits> own = Substitute(*read.access.axes[i], axes);
     if (!own.has_value() || *own != theirs[i]) return false;
   }
   return true;
@@ -141,7 +142,7 @@ std::vector<int> JoinPlanner::Strays(const Read& read, const std::vector<Digits>
   std::vector<int> strays;
   for (size_t i = 0; i < theirs.size(); ++i) {
     std::optional<Digits> own;
-    if (read.access[i].has_value()) own = Substitute(*read.access[i], axes);
+    if (read.access.axes[i].has_value()) own = Substitute(*read.access.axes[i], axes);
     auto pairs = own.has_value() ? Align(*own, theirs[i]) : std::nullopt;
     if (!pairs.has_value()) {
       for (const Digit& digit : theirs[i]) {

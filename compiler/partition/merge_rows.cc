@@ -108,7 +108,7 @@ class RowMerger {
         });
         if (!in_grid) continue;
         std::optional<Digits> own;
-        if (read.access[i].has_value()) own = Substitute(*read.access[i], member.axes);
+        if (read.access.axes[i].has_value()) own = Substitute(*read.access.axes[i], member.axes);
         fits = fits && own.has_value() && MatchLoops(from, *own, into, axes[i], &map);
       }
     });

@@ -69,10 +69,11 @@ class ReadFinder {
   void ExpandGather(const Node* node, const Access& access) {
     const auto axis = node->attr<ir::IntAttr>().value;
     const auto rank = static_cast<std::ptrdiff_t>(node->operand(1)->shape().size());
-    Visit(node->operand(1), Access(access.begin() + axis, access.begin() + axis + rank));
-    Access inner(access.begin(), access.begin() + axis);
-    inner.push_back(std::nullopt);
-    inner.insert(inner.end(), access.begin() + axis + rank, access.end());
+    const auto begin = access.axes.begin();
+    Visit(node->operand(1), {{begin + axis, begin + axis + rank}, access.conditional});
+    Access inner{{begin, begin + axis}, true};
+    inner.axes.push_back(std::nullopt);
+    inner.axes.insert(inner.axes.end(), begin + axis + rank, access.axes.end());
     Visit(node->operand(0), std::move(inner));
   }
 
