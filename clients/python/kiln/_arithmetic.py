@@ -22,6 +22,8 @@ class Arithmetic:
             if not isinstance(kind, _dtypes.DType):
                 kind = _dtypes.float32 if isinstance(other, float) else _dtypes.int64
             mine = self.cast(_dtypes.int64 if kind is _dtypes.bool_ else kind)
+            if kind is _dtypes.bool_:
+                other = other.cast(_dtypes.int64)
         elif getattr(other, "dtype", None) is _dtypes.bool_:
             other = other.cast(self.dtype)
         return mine._reflected(name, other) if reflected else mine._op(name, other)
