@@ -37,11 +37,13 @@ absl::Status ShuttingDown() {
 }
 
 absl::Status NoDevices(const config::Config& config, const std::string& why) {
-  const std::string wanted = config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
+  const std::string wanted =
+      config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
   return absl::FailedPreconditionError(absl::StrCat("there is no device", wanted, "; ", why));
 }
 
-absl::StatusOr<Devices> OpenDevices(const config::Config& config, std::vector<std::unique_ptr<drivers::Driver>> drivers,
+absl::StatusOr<Devices> OpenDevices(const config::Config& config,
+                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
                                     metrics::Metrics& metrics) {
   Devices devices;
   std::vector<std::string> why;
@@ -52,14 +54,15 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config, std::vector<st
     if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
     for (auto& device : *found) {
       const std::string name = device->info().name;
-      const bool wanted = config.devices.empty() ||
-                          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
+      const bool wanted =
+          config.devices.empty() ||
+          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
       if (!wanted) {
         why.push_back(absl::StrCat(name, " is not asked for"));
         continue;
       }
-      devices.push_back(std::make_unique<runtime::ManagedDevice>(std::move(device), config.memory_limit_bytes,
-                                                                 metrics.ForDevice(name)));
+      devices.push_back(std::make_unique<runtime::ManagedDevice>(
+          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name)));
       log::Info("device", {{"device", name}, {"model", devices.back()->info().model}});
     }
   }
@@ -75,8 +78,9 @@ std::string DaemonVersion() { return KILN_VERSION; }
 
 // In the order in which the parts stand on each other; they go in the opposite order.
 struct Daemon::Implementation {
-  explicit Implementation(const config::Config& config) : config(config), blobs(config.blob_limit_bytes) {}
-  ~Implementation() { Stop(absl::Seconds(3)); }
+  explicit Implementation(const config::Config& config)
+      : config(config), blobs(config.blob_limit_bytes) {}
+  ~Implementation();
 
   void MakeKernelCache();
   void MakePrograms(runtime::CompileFunction compile);
@@ -84,7 +88,7 @@ struct Daemon::Implementation {
   absl::Status Serve();
   void StartLeases(absl::Duration interval);
   metrics::Gauges ReadGauges() const;
-  void Stop(absl::Duration grace);
+  bool Stop(absl::Duration grace);
 
   const config::Config config;
   std::function<absl::Time()> now;
@@ -101,12 +105,21 @@ struct Daemon::Implementation {
 
   absl::Mutex mutex;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
+  bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing runs any more
   std::thread leases;
 };
 
+Daemon::Implementation::~Implementation() {
+  // What runs uses everything here, so it must have ended.
+  if (Stop(absl::Seconds(3))) return;
+  for (const auto& device : devices) device->dispatcher().WaitIdle(absl::InfiniteDuration());
+}
+
 void Daemon::Implementation::MakeKernelCache() {
   kernel_cache = std::make_unique<cache::KernelCache>(cache::KernelCache::Options{
-      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = [] { return absl::Now(); }});
+      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = [] {
+        return absl::Now();
+      }});
   kernel_cache->SetObserver([this](bool hit) { metrics.KernelCacheLookup(hit); });
 }
 
@@ -172,8 +185,9 @@ absl::Status Daemon::Implementation::Serve() {
 metrics::Gauges Daemon::Implementation::ReadGauges() const {
   metrics::Gauges gauges;
   for (const auto& device : devices) {
-    gauges.devices.push_back({device->name(), device->pool()->used_bytes(), device->pool()->total_bytes(),
-                              device->dispatcher().queued(), device->health() != runtime::Health::kFailed});
+    gauges.devices.push_back({device->name(), device->pool()->used_bytes(),
+                              device->pool()->total_bytes(), device->dispatcher().queued(),
+                              device->health() != runtime::Health::kFailed});
   }
   for (const auto& session : registry->List()) {
     ++gauges.sessions;
@@ -199,31 +213,38 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
   });
 }
 
-void Daemon::Implementation::Stop(absl::Duration grace) {
+bool Daemon::Implementation::Stop(absl::Duration grace) {
   {
     absl::MutexLock lock(&mutex);
-    if (stopping) return;
+    if (stopping) return idle;
     stopping = true;
   }
   if (leases.joinable()) leases.join();
-  if (!server) return;
+  if (!server) return true;
   log::Info("stopping");
   server->SetServing("", false);
   registry->Refuse(ShuttingDown());
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   const absl::Time deadline = absl::Now() + grace;
-  for (const auto& device : devices) device->dispatcher().WaitIdle(deadline - absl::Now());
+  bool all_idle = true;
+  for (const auto& device : devices)
+    all_idle = device->dispatcher().WaitIdle(deadline - absl::Now()) && all_idle;
   registry->CloseAll(ShuttingDown());
   server->Stop(absl::Now() + kFlushTime);
   metrics.StopListening();
   log::Info("stopped");
+  absl::MutexLock lock(&mutex);
+  idle = all_idle;
+  return idle;
 }
 
-Daemon::Daemon(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Daemon::Daemon(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
 Daemon::~Daemon() = default;
 
-absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& config, DaemonParts parts) {
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& config,
+                                                      DaemonParts parts) {
   if (absl::Status status = config::Check(config); !status.ok()) return status;
   auto implementation = std::make_unique<Implementation>(config);
   implementation->now = std::move(parts.now);
@@ -246,6 +267,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
 std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
-void Daemon::Stop(absl::Duration grace) { implementation_->Stop(grace); }
+bool Daemon::Stop(absl::Duration grace) { return implementation_->Stop(grace); }
 
 }  // namespace kiln

@@ -1,4 +1,5 @@
-// The whole daemon in one object: everything that serves, wired together. main.cc runs one; tests run several in a process.
+// The whole daemon in one object: everything that serves, wired together. main.cc runs one; tests
+// run several in a process.
 #ifndef KILN_SERVER_DAEMON_H_
 #define KILN_SERVER_DAEMON_H_
 
@@ -16,11 +17,12 @@
 
 namespace kiln {
 
-// What the daemon is made of; parts.h makes the real ones, tests make their own.
+// What the daemon is made of; daemon_parts.h makes the real ones, tests make their own.
 struct DaemonParts {
   std::vector<std::unique_ptr<drivers::Driver>> drivers;
   runtime::CompileFunction compile;
-  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)> disassemble;
+  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
+      disassemble;
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);
 };
@@ -28,7 +30,8 @@ struct DaemonParts {
 class Daemon {
  public:
   // Opens the devices and starts to serve. The error names what stands in the way, and what to do.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const config::Config& config, DaemonParts parts);
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const config::Config& config,
+                                                       DaemonParts parts);
   // Stops, if Stop was not called.
   ~Daemon();
 
@@ -39,9 +42,10 @@ class Daemon {
   // What a scrape of /metrics gets.
   std::string MetricsText() const;
 
-  // Takes nothing new, lets what is on the devices finish (for `grace` at most), answers the rest with UNAVAILABLE and ends
-  // all connections. Idempotent.
-  void Stop(absl::Duration grace = absl::Seconds(3));
+  // Takes nothing new, lets what is on the devices finish (for `grace` at most), answers the rest
+  // with UNAVAILABLE and ends all connections. Idempotent. False if something still runs on a
+  // device: then the destructor waits for it.
+  bool Stop(absl::Duration grace = absl::Seconds(3));
 
  private:
   struct Implementation;

@@ -8,7 +8,7 @@
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/log/log.h"
-#include "server/parts.h"
+#include "server/daemon_parts.h"
 
 namespace {
 
@@ -38,8 +38,8 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto config =
-      kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(), static_cast<int>(geteuid()));
+  const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
+                                                    static_cast<int>(geteuid()));
   if (!config.ok()) return Fail(config.status());
   kiln::log::Level level = kiln::log::Level::kInfo;
   kiln::log::ParseLevel(config->log_level, &level);
@@ -49,6 +49,7 @@ int main(int argc, char** argv) {
   auto daemon = kiln::Daemon::Start(*config, kiln::RealParts(*config));
   if (!daemon.ok()) return Fail(daemon.status());
   WaitForStop(signals);
-  (*daemon)->Stop();
+  // What hangs on a device cannot be ended but with the process.
+  if (!(*daemon)->Stop()) _exit(0);
   return 0;
 }

@@ -9,8 +9,8 @@
 
 namespace kiln::buffers {
 
-// Counts the values of one session (and, through `parent`, those of its user). Thread-safe. Shared, since values in flight
-// outlive their session.
+// Counts the values of one session (and, through `parent`, those of its user). Thread-safe. Shared,
+// since values in flight outlive their session.
 class Account {
  public:
   explicit Account(std::shared_ptr<Account> parent = nullptr) : parent_(std::move(parent)) {}

@@ -37,23 +37,27 @@ struct BlobStore::Upload::Digest {
   EVP_MD_CTX* context;
 };
 
-bool BlobStore::IsContentAddressed(absl::string_view name) { return absl::StartsWith(name, kSha256); }
+bool BlobStore::IsContentAddressed(absl::string_view name) {
+  return absl::StartsWith(name, kSha256);
+}
 
 absl::Status BlobStore::CheckName(absl::string_view name) {
   if (IsContentAddressed(name)) {
     const absl::string_view digest = name.substr(kSha256.size());
     if (digest.size() == 64 && IsLowerHex(digest)) return absl::OkStatus();
-  } else if (!name.empty() && name.size() <= kMaxName && name.find(':') == absl::string_view::npos) {
+  } else if (!name.empty() && name.size() <= kMaxName &&
+             name.find(':') == absl::string_view::npos) {
     return absl::OkStatus();
   }
-  return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat(
-          "blob name \"", absl::Utf8SafeCEscape(name.substr(0, 80)),
-          "\" is neither \"sha256:\" and 64 lower-case hexadecimal digits nor a name of 1 to 256 bytes without a colon")),
-      "BAD_BLOB_NAME");
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "blob name \"", absl::Utf8SafeCEscape(name.substr(0, 80)),
+                                "\" is neither \"sha256:\" and 64 lower-case hexadecimal digits "
+                                "nor a name of 1 to 256 bytes without a colon")),
+                            "BAD_BLOB_NAME");
 }
 
-BlobStore::Key BlobStore::KeyOf(SessionNumber session, const std::string& user, const std::string& name) {
+BlobStore::Key BlobStore::KeyOf(SessionNumber session, const std::string& user,
+                                const std::string& name) {
   if (IsContentAddressed(name)) return {user, name};
   return {absl::StrCat("#", session), name};
 }
@@ -76,9 +80,9 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
   absl::MutexLock lock(&mutex_);
   const auto entry = blobs_.find(KeyOf(session, user, name));
   if (entry != blobs_.end()) return entry->second.data;
-  return errors::WithReason(
-      absl::NotFoundError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name), "\" has not been uploaded")),
-      "UNKNOWN_BLOB", {{"blob", name}});
+  return errors::WithReason(absl::NotFoundError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name),
+                                                             "\" has not been uploaded")),
+                            "UNKNOWN_BLOB", {{"blob", name}});
 }
 
 void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session) {
@@ -88,7 +92,8 @@ void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber s
   blobs_.erase(entry);
 }
 
-void BlobStore::Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names) {
+void BlobStore::Delete(SessionNumber session, const std::string& user,
+                       const std::vector<std::string>& names) {
   absl::MutexLock lock(&mutex_);
   for (const std::string& name : names) {
     const auto entry = blobs_.find(KeyOf(session, user, name));
@@ -109,18 +114,22 @@ int64_t BlobStore::bytes() const {
   return bytes_;
 }
 
-absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumber session, const std::string& user,
-                                                                    const std::string& name, uint64_t size) {
+absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumber session,
+                                                                    const std::string& user,
+                                                                    const std::string& name,
+                                                                    uint64_t size) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
   absl::MutexLock lock(&mutex_);
   if (size > static_cast<uint64_t>(limit_ - bytes_)) {
     return errors::WithReason(
-        absl::ResourceExhaustedError(absl::StrCat("a blob of ", size, " bytes does not fit: ", bytes_, " of ", limit_,
-                                                  " bytes for uploads are in use; delete blobs or raise blob_limit")),
+        absl::ResourceExhaustedError(
+            absl::StrCat("a blob of ", size, " bytes does not fit: ", bytes_, " of ", limit_,
+                         " bytes for uploads are in use; delete blobs or raise blob_limit")),
         "BLOB_LIMIT", {{"blob", name}});
   }
   bytes_ += static_cast<int64_t>(size);
-  return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size)));
+  return std::unique_ptr<Upload>(
+      new Upload(*this, session, user, name, static_cast<int64_t>(size)));
 }
 
 void BlobStore::Unreserve(int64_t bytes) {
@@ -137,8 +146,13 @@ void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
   entry.holders.insert(session);
 }
 
-BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user, std::string name, int64_t size)
-    : store_(store), session_(session), user_(std::move(user)), name_(std::move(name)), size_(size) {
+BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user,
+                          std::string name, int64_t size)
+    : store_(store),
+      session_(session),
+      user_(std::move(user)),
+      name_(std::move(name)),
+      size_(size) {
   data_.reserve(static_cast<size_t>(std::min(size, kReserve)));
   if (IsContentAddressed(name_)) digest_ = std::make_unique<Digest>();
 }
@@ -149,10 +163,10 @@ BlobStore::Upload::~Upload() {
 
 absl::Status BlobStore::Upload::Append(absl::string_view data) {
   if (data.size() > static_cast<size_t>(size_) - data_.size()) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ", size_,
-                                                " bytes, but more came")),
-        "BLOB_SIZE", {{"blob", name_}});
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
+                                  size_, " bytes, but more came")),
+                              "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) digest_->Update(data);
   data_.append(data.data(), data.size());
@@ -161,22 +175,23 @@ absl::Status BlobStore::Upload::Append(absl::string_view data) {
 
 absl::Status BlobStore::Upload::Finish() {
   if (data_.size() != static_cast<size_t>(size_)) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ", size_,
-                                                " bytes, but ", data_.size(), " came")),
-        "BLOB_SIZE", {{"blob", name_}});
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
+                                  size_, " bytes, but ", data_.size(), " came")),
+                              "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) {
     const std::string actual = absl::StrCat(kSha256, digest_->Hex());
     if (actual != name_) {
-      return errors::WithReason(
-          absl::InvalidArgumentError(absl::StrCat("the bytes of blob \"", name_, "\" have the digest ", actual,
-                                                  "; they were damaged on the way or named wrongly")),
-          "BLOB_DIGEST", {{"blob", name_}});
+      return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                    "the bytes of blob \"", name_, "\" have the digest ", actual,
+                                    "; they were damaged on the way or named wrongly")),
+                                "BLOB_DIGEST", {{"blob", name_}});
     }
   }
   finished_ = true;
-  store_.Store(KeyOf(session_, user_, name_), session_, std::make_shared<const std::string>(std::move(data_)));
+  store_.Store(KeyOf(session_, user_, name_), session_,
+               std::make_shared<const std::string>(std::move(data_)));
   return absl::OkStatus();
 }
 

@@ -7,19 +7,20 @@
 #include <memory>
 #include <set>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 namespace kiln::buffers {
 
-// Two kinds of names. "sha256:<64 hex digits>" is content-addressed: verified, held once for all sessions of a user, and kept
-// while a session holds it. Any other name without a colon is private to its session. Thread-safe.
+// Two kinds of names. "sha256:<64 hex digits>" is content-addressed: verified, held once for all
+// sessions of a user, and kept while a session holds it. Any other name without a colon is private
+// to its session. Thread-safe.
 class BlobStore {
  public:
   // `limit_bytes` bounds all blobs and uploads together.
@@ -36,8 +37,8 @@ class BlobStore {
   std::vector<std::string> Hold(SessionNumber session, const std::string& user,
                                 const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
   // NOT_FOUND names the blob.
-  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user,
+                            const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,7 +57,8 @@ class BlobStore {
    private:
     friend class BlobStore;
     struct Digest;
-    Upload(BlobStore& store, SessionNumber session, std::string user, std::string name, int64_t size);
+    Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
+           int64_t size);
 
     BlobStore& store_;
     const SessionNumber session_;

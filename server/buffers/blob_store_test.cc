@@ -12,7 +12,8 @@ using testing::HasSubstr;
 // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kAbc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-absl::Status Put(BlobStore& store, int64_t session, const std::string& name, const std::string& data) {
+absl::Status Put(BlobStore& store, int64_t session, const std::string& name,
+                 const std::string& data) {
   auto upload = store.Begin(session, "ann", name, data.size());
   if (!upload.ok()) return upload.status();
   if (absl::Status status = (*upload)->Append(data); !status.ok()) return status;
@@ -63,7 +64,8 @@ TEST(BlobStore, LimitCountsUnfinishedUploads) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("8 of 10"));
   first->reset();
   EXPECT_TRUE(store.Begin(1, "ann", "b", 3).ok());
-  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST(BlobStore, TooFewAndTooManyBytes) {

@@ -44,7 +44,8 @@ TEST_F(BuffersTest, LimitNamesTheNumbers) {
   auto value = *pool_->Allocate(Floats(200), session_);
   const auto refused = pool_->Allocate(Floats(100), session_);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("400 bytes do not fit on cpu:0: 800 of 1000"));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("400 bytes do not fit on cpu:0: 800 of 1000"));
   EXPECT_EQ(errors::Reason(refused.status()), "OUT_OF_MEMORY");
   EXPECT_EQ(pool_->used_bytes(), 800);
   EXPECT_EQ(session_->bytes(), 800);
@@ -69,7 +70,8 @@ TEST_F(BuffersTest, FillAndRead) {
 TEST_F(BuffersTest, ResolvesOnceAndCallsWaiters) {
   auto value = *pool_->Allocate(Floats(1), session_);
   std::vector<std::string> calls;
-  EXPECT_TRUE(value->AddWaiter([&](const absl::Status& status) { calls.push_back(status.ToString()); }));
+  EXPECT_TRUE(
+      value->AddWaiter([&](const absl::Status& status) { calls.push_back(status.ToString()); }));
   EXPECT_FALSE(value->resolved());
   value->Resolve(absl::OkStatus());
   value->Resolve(absl::InternalError("late"));

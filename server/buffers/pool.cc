@@ -21,7 +21,8 @@ absl::Status Pool::Reserve(int64_t bytes) {
       absl::ResourceExhaustedError(absl::StrCat(
           bytes, " bytes do not fit on ", name, ": ", before, " of ", limit_,
           " bytes are in use; release tensors, use a smaller batch, or raise the memory limit")),
-      "OUT_OF_MEMORY", {{"device", name}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit_)}});
+      "OUT_OF_MEMORY",
+      {{"device", name}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit_)}});
 }
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
@@ -46,7 +47,8 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
                                                       std::shared_ptr<Account> account) {
   auto buffer = AllocateBytes(type->bytes());
   if (!buffer.ok()) return buffer.status();
-  return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(), std::move(account));
+  return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
+                                 std::move(account));
 }
 
 absl::Status Pool::Fill(Value& value, absl::Span<const char> data) {

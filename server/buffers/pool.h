@@ -18,23 +18,27 @@ namespace kiln::buffers {
 // Thread-safe. Shared: values keep it, and with it the promise that the device still exists.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // `limit_bytes` bounds what is handed out at once; 0: the device's memory. `device` outlives the pool and its values.
+  // `limit_bytes` bounds what is handed out at once; 0: the device's memory. `device` outlives the
+  // pool and its values.
   Pool(drivers::Device& device, int64_t limit_bytes);
 
   drivers::Device& device() const { return device_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   int64_t total_bytes() const { return limit_; }
 
-  // A pending value with memory for `type`. RESOURCE_EXHAUSTED names what was asked for and what is left.
+  // A pending value with memory for `type`. RESOURCE_EXHAUSTED names what was asked for and what is
+  // left.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account);
   // Memory without a type, for intermediate results; give it back with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
   void Free(std::unique_ptr<drivers::Buffer> buffer);
 
-  // Fills a fresh value, which nothing submitted uses yet. `data` has the value's size. Does not resolve it.
+  // Fills a fresh value, which nothing submitted uses yet. `data` has the value's size. Does not
+  // resolve it.
   absl::Status Fill(Value& value, absl::Span<const char> data);
-  // Reads [offset, offset + destination.size()) of a value that resolved to OK. May block on other devices than CPUs.
+  // Reads [offset, offset + destination.size()) of a value that resolved to OK. May block on other
+  // devices than CPUs.
   absl::Status Read(const Value& value, int64_t offset, absl::Span<char> destination);
   // True if Read is a plain copy in memory that never blocks.
   static bool IsHostMemory(const Value& value);

@@ -23,7 +23,8 @@ absl::Status CheckTensorType(const TensorType& type) {
   if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");
   for (const int64_t size : type.shape) {
     if (size < 0) {
-      return absl::InvalidArgumentError(absl::StrCat("a dimension of ", type.ToString(), " is negative"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("a dimension of ", type.ToString(), " is negative"));
     }
     if (size > 1 && __builtin_mul_overflow(bytes, size, &bytes)) {
       return absl::InvalidArgumentError(absl::StrCat(type.ToString(), " has 2^63 bytes or more"));
@@ -40,7 +41,10 @@ std::shared_ptr<Value> Value::Failed(absl::Status status) {
 
 Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
              std::shared_ptr<Pool> pool, std::shared_ptr<Account> account)
-    : type_(std::move(type)), pool_(std::move(pool)), buffer_(std::move(buffer)), account_(std::move(account)) {
+    : type_(std::move(type)),
+      pool_(std::move(pool)),
+      buffer_(std::move(buffer)),
+      account_(std::move(account)) {
   if (account_) account_->Add(bytes());
 }
 

@@ -34,9 +34,9 @@ struct TensorType {
 // INVALID_ARGUMENT for an unknown dtype, a negative size, or more bytes than an int64 counts.
 absl::Status CheckTensorType(const TensorType& type);
 
-// Shared by the handles that name it and the runs that use it; the last one frees the memory. A value is *pending* until it
-// is resolved, once, to OK (the bytes are there and never change again) or to the error that kept them from being there.
-// Thread-safe.
+// Shared by the handles that name it and the runs that use it; the last one frees the memory. A
+// value is *pending* until it is resolved, once, to OK (the bytes are there and never change again)
+// or to the error that kept them from being there. Thread-safe.
 class Value {
  public:
   using Waiter = std::function<void(const absl::Status&)>;
@@ -64,7 +64,8 @@ class Value {
 
   // Runs the waiters on this thread. Later calls do nothing.
   void Resolve(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waiter` will be called when the value resolves. False, and it is not called, if it has resolved already.
+  // `waiter` will be called when the value resolves. False, and it is not called, if it has
+  // resolved already.
   bool AddWaiter(Waiter waiter) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,8 +1,8 @@
 // Compiled kernels on disk: one SQLite database in WAL mode.
 //
-// Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL at any moment. A database
-// that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new one is made. When nothing can be opened at all, the
-// cache holds nothing and the daemon works on.
+// Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL
+// at any moment. A database that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new
+// one is made. When nothing can be opened at all, the cache holds nothing and the daemon works on.
 #ifndef KILN_SERVER_CACHE_KERNEL_CACHE_H_
 #define KILN_SERVER_CACHE_KERNEL_CACHE_H_
 
@@ -29,7 +29,7 @@ namespace kiln::cache {
 class KernelCache : public compiler::KernelCache {
  public:
   struct Options {
-    std::string folder;  // made if it is not there
+    std::string folder;                      // made if it is not there
     int64_t limit_bytes = int64_t{4} << 30;  // least recently used kernels go first
     std::function<absl::Time()> now;         // decides what was used when
   };

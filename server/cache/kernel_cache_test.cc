@@ -24,8 +24,8 @@ class KernelCacheTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<KernelCache> Open(int64_t limit = 1 << 20) {
-    return std::make_unique<KernelCache>(
-        KernelCache::Options{.folder = folder_, .limit_bytes = limit, .now = [this] { return now_; }});
+    return std::make_unique<KernelCache>(KernelCache::Options{
+        .folder = folder_, .limit_bytes = limit, .now = [this] { return now_; }});
   }
   std::string path() const { return folder_ + "/kernels.sqlite"; }
 
@@ -152,7 +152,8 @@ TEST_F(KernelCacheTest, SurvivesKill) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
   auto cache = Open();
-  for (int i = 0; i <= 20; ++i) EXPECT_EQ(cache->Get(absl::StrCat("key", i)), std::string(1000, 'v')) << i;
+  for (int i = 0; i <= 20; ++i)
+    EXPECT_EQ(cache->Get(absl::StrCat("key", i)), std::string(1000, 'v')) << i;
   cache->Put("after", "kill");
   EXPECT_EQ(cache->Get("after"), "kill");
   EXPECT_FALSE(std::filesystem::exists(path() + ".damaged"));

@@ -67,19 +67,26 @@ constexpr char kNumber[] = "a whole number, not negative";
 
 const std::vector<Key>& Keys() {
   static const std::vector<Key>& keys = *new std::vector<Key>{
-      {"listen", "an array of addresses", [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
-      {"log_level", "a string", [](const toml::node& n, Config* c) { return TakeString(n, &c->log_level); }},
+      {"listen", "an array of addresses",
+       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
+      {"log_level", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->log_level); }},
       {"metrics.listen", "an address or \"\"",
        [](const toml::node& n, Config* c) { return TakeString(n, &c->metrics_listen); }},
-      {"cache.folder", "a string", [](const toml::node& n, Config* c) { return TakeString(n, &c->cache_folder); }},
-      {"cache.limit", kBytes, [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
+      {"cache.folder", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->cache_folder); }},
+      {"cache.limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
       {"devices.use", "an array of device names",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
       {"devices.memory_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->memory_limit_bytes); }},
-      {"devices.cpu_devices", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_devices); }},
-      {"devices.cpu_threads", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
-      {"sessions.lease_seconds", kNumber, [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
+      {"devices.cpu_devices", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_devices); }},
+      {"devices.cpu_threads", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
+      {"sessions.lease_seconds", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
       {"sessions.blob_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
   };
@@ -90,7 +97,8 @@ absl::Status ErrorAt(const std::string& file, uint32_t line, const std::string& 
   return absl::InvalidArgumentError(absl::StrCat(file, ":", line, ": ", what));
 }
 
-absl::Status ApplyTable(const toml::table& table, const std::string& prefix, const std::string& file, Config* config) {
+absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
+                        const std::string& file, Config* config) {
   for (const auto& [key, node] : table) {
     const std::string path = absl::StrCat(prefix, std::string(key.str()));
     const uint32_t line = key.source().begin.line;
@@ -101,13 +109,16 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix, con
       is_section = is_section || absl::StartsWith(row.path, absl::StrCat(path, "."));
     }
     if (is_section && node.is_table()) {
-      if (absl::Status status = ApplyTable(*node.as_table(), absl::StrCat(path, "."), file, config); !status.ok()) {
+      if (absl::Status status = ApplyTable(*node.as_table(), absl::StrCat(path, "."), file, config);
+          !status.ok()) {
         return status;
       }
     } else if (known == nullptr) {
       return ErrorAt(file, line,
                      absl::StrCat("unknown key \"", path, "\"; known are ",
-                                  absl::StrJoin(Keys(), ", ", [](std::string* out, const Key& row) { out->append(row.path); })));
+                                  absl::StrJoin(Keys(), ", ", [](std::string* out, const Key& row) {
+                                    out->append(row.path);
+                                  })));
     } else if (!known->take(node, config)) {
       return ErrorAt(file, line, absl::StrCat("\"", path, "\" must be ", known->wants));
     }
@@ -120,8 +131,8 @@ bool IsAddress(const std::string& address) {
   if (absl::ConsumePrefix(&rest, "unix:")) return !rest.empty();
   const size_t colon = address.rfind(':');
   int port = 0;
-  return colon != std::string::npos && colon > 0 && absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
-         port <= 65535;
+  return colon != std::string::npos && colon > 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535;
 }
 
 }  // namespace
@@ -137,7 +148,8 @@ Environment ProcessEnvironment() {
 Config Defaults(const Environment& environment, int user_id) {
   Config config;
   const auto runtime = environment("XDG_RUNTIME_DIR");
-  const std::string folder = runtime ? absl::StrCat(*runtime, "/kiln") : absl::StrCat("/tmp/kiln-", user_id);
+  const std::string folder =
+      runtime ? absl::StrCat(*runtime, "/kiln") : absl::StrCat("/tmp/kiln-", user_id);
   config.listen = {absl::StrCat("unix:", folder, "/kilnd.sock"), absl::StrCat("127.0.0.1:", kPort)};
   config.metrics_listen = absl::StrCat("127.0.0.1:", kMetricsPort);
   const auto cache = environment("XDG_CACHE_HOME");
@@ -151,7 +163,8 @@ Config Defaults(const Environment& environment, int user_id) {
 absl::Status ApplyToml(const std::string& text, const std::string& file, Config* config) {
   const toml::parse_result parsed = toml::parse(text, file);
   if (!parsed) {
-    return ErrorAt(file, parsed.error().source().begin.line, std::string(parsed.error().description()));
+    return ErrorAt(file, parsed.error().source().begin.line,
+                   std::string(parsed.error().description()));
   }
   return ApplyTable(parsed.table(), "", file, config);
 }
@@ -169,27 +182,34 @@ absl::Status Check(const Config& config) {
   for (const std::string& address : config.listen) {
     if (!IsAddress(address)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("listen: \"", address, "\" is neither unix:PATH nor host:port with a port of 0 to 65535"));
+          absl::StrCat("listen: \"", address,
+                       "\" is neither unix:PATH nor host:port with a port of 0 to 65535"));
     }
   }
-  if (!config.metrics_listen.empty() && (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen))) {
-    return absl::InvalidArgumentError(absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
+  if (!config.metrics_listen.empty() &&
+      (absl::StartsWith(config.metrics_listen, "unix:") || !IsAddress(config.metrics_listen))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics: \"", config.metrics_listen, "\" is not host:port"));
   }
   log::Level level;
   if (!log::ParseLevel(config.log_level, &level)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("log_level: \"", config.log_level, "\" is none of debug, info, warning, error"));
+    return absl::InvalidArgumentError(absl::StrCat("log_level: \"", config.log_level,
+                                                   "\" is none of debug, info, warning, error"));
   }
   if (config.cpu_devices < 0 || config.cpu_devices > 64) {
-    return absl::InvalidArgumentError(absl::StrCat("cpu_devices: ", config.cpu_devices, " is not between 0 and 64"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cpu_devices: ", config.cpu_devices, " is not between 0 and 64"));
   }
   if (config.cpu_threads < 0 || config.cpu_threads > 4096) {
-    return absl::InvalidArgumentError(absl::StrCat("cpu_threads: ", config.cpu_threads, " is not between 0 and 4096"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("cpu_threads: ", config.cpu_threads, " is not between 0 and 4096"));
   }
   if (config.lease_seconds < 1 || config.lease_seconds > 3600) {
-    return absl::InvalidArgumentError(absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
   }
-  if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 || config.blob_limit_bytes < 0) {
+  if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
+      config.blob_limit_bytes < 0) {
     return absl::InvalidArgumentError("limits in bytes must not be negative");
   }
   return absl::OkStatus();
@@ -200,9 +220,10 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
     const char* name;
     double bytes;
   };
-  constexpr Unit kUnits[] = {{"KiB", 1024.0},        {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-                             {"kB", 1e3},            {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
-                             {"B", 1.0}};
+  constexpr Unit kUnits[] = {
+      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
+      {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
+      {"B", 1.0}};
   absl::string_view number = text;
   double unit = 1;
   for (const Unit& row : kUnits) {
@@ -212,7 +233,8 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
   }
   double value = 0;
   if (!absl::SimpleAtod(number, &value) || !(value >= 0) || value * unit > 9e18) {
-    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a number of bytes such as 1000000, 512MiB or 4GiB"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\" is not a number of bytes such as 1000000, 512MiB or 4GiB"));
   }
   return static_cast<int64_t>(value * unit);
 }

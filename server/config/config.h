@@ -1,8 +1,8 @@
 // The daemon's configuration: defaults that work with none, a TOML file, and flags over it.
 //
 // Where the daemon listens when nothing is said, and where clients look for it, in this order:
-//   unix:$XDG_RUNTIME_DIR/kiln/kilnd.sock    or, if XDG_RUNTIME_DIR is not set, unix:/tmp/kiln-<uid>/kilnd.sock
-//   127.0.0.1:7433
+//   unix:$XDG_RUNTIME_DIR/kiln/kilnd.sock    or, if XDG_RUNTIME_DIR is not set,
+//   unix:/tmp/kiln-<uid>/kilnd.sock 127.0.0.1:7433
 // Metrics are on 127.0.0.1:7434. Nothing is reachable from other machines by default.
 //
 // The file, with the defaults:
@@ -20,8 +20,9 @@
 //   [devices]
 //   use = []                           # ["cpu:0"]; empty: all there are
 //   memory_limit = "0"                 # of each device; 0: what the device has
-//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's threads
-//   cpu_threads = 0                    # of each of them; 0: the machine's threads divided among them
+//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's
+//   threads cpu_threads = 0                    # of each of them; 0: the machine's threads divided
+//   among them
 //
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none

@@ -22,7 +22,8 @@ TEST(Config, DefaultsWithAndWithoutXdg) {
   EXPECT_THAT(Plain().listen, ElementsAre("unix:/tmp/kiln-1000/kilnd.sock", "127.0.0.1:7433"));
   EXPECT_EQ(Plain().cache_folder, "/home/ann/.cache/kiln");
   EXPECT_EQ(Plain().metrics_listen, "127.0.0.1:7434");
-  const Config xdg = Defaults(FakeEnvironment({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"XDG_CACHE_HOME", "/c"}}), 7);
+  const Config xdg =
+      Defaults(FakeEnvironment({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"XDG_CACHE_HOME", "/c"}}), 7);
   EXPECT_EQ(xdg.listen[0], "unix:/run/user/7/kiln/kilnd.sock");
   EXPECT_EQ(xdg.cache_folder, "/c/kiln");
   EXPECT_TRUE(Check(Plain()).ok());
@@ -66,13 +67,15 @@ TEST(Config, MistakesNameFileAndLine) {
   const struct {
     const char* text;
     const char* message;
-  } kCases[] = {{"\nlisten_on = 3", "kiln.toml:2: unknown key \"listen_on\""},
-                {"[cache]\nfolder = 3", "kiln.toml:2: \"cache.folder\" must be a string"},
-                {"[cache]\n\nlimit = \"much\"", "kiln.toml:3: \"cache.limit\" must be a number of bytes"},
-                {"[devices]\ncpu_threads = -1", "kiln.toml:2: \"devices.cpu_threads\" must be a whole number"},
-                {"[device]\nuse = []", "kiln.toml:1: unknown key \"device\""},
-                {"cache = 3", "kiln.toml:1: unknown key \"cache\""},
-                {"a = ", "kiln.toml:1: "}};
+  } kCases[] = {
+      {"\nlisten_on = 3", "kiln.toml:2: unknown key \"listen_on\""},
+      {"[cache]\nfolder = 3", "kiln.toml:2: \"cache.folder\" must be a string"},
+      {"[cache]\n\nlimit = \"much\"", "kiln.toml:3: \"cache.limit\" must be a number of bytes"},
+      {"[devices]\ncpu_threads = -1",
+       "kiln.toml:2: \"devices.cpu_threads\" must be a whole number"},
+      {"[device]\nuse = []", "kiln.toml:1: unknown key \"device\""},
+      {"cache = 3", "kiln.toml:1: unknown key \"cache\""},
+      {"a = ", "kiln.toml:1: "}};
   for (const auto& row : kCases) {
     Config config = Plain();
     const absl::Status status = ApplyToml(row.text, "kiln.toml", &config);
@@ -110,7 +113,8 @@ TEST(Config, ParsesBytes) {
   EXPECT_EQ(*ParseBytes("2.5GB"), 2500000000);
   EXPECT_EQ(*ParseBytes("17"), 17);
   EXPECT_EQ(*ParseBytes("3B"), 3);
-  for (const char* bad : {"", "MiB", "-1", "1XB", "1e40", "nan"}) EXPECT_FALSE(ParseBytes(bad).ok()) << bad;
+  for (const char* bad : {"", "MiB", "-1", "1XB", "1e40", "nan"})
+    EXPECT_FALSE(ParseBytes(bad).ok()) << bad;
 }
 
 }  // namespace

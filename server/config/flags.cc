@@ -16,10 +16,12 @@ namespace {
 struct Addresses {
   std::vector<std::string> values;
 };
-// Flags of one kind are parsed one by one into the same object; it starts empty, so appending collects them.
+// Flags of one kind are parsed one by one into the same object; it starts empty, so appending
+// collects them.
 bool AbslParseFlag(absl::string_view text, Addresses* flag, std::string* error) {
   static std::vector<std::string>& collected = *new std::vector<std::string>;
-  for (absl::string_view address : absl::StrSplit(text, ',', absl::SkipEmpty())) collected.emplace_back(address);
+  for (absl::string_view address : absl::StrSplit(text, ',', absl::SkipEmpty()))
+    collected.emplace_back(address);
   flag->values = collected;
   return true;
 }
@@ -31,7 +33,8 @@ ABSL_FLAG(std::string, config, "", "TOML file; server/config/config.h lists its 
 ABSL_FLAG(Addresses, listen, {}, "where clients connect: unix:PATH or host:port; may be repeated");
 ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"none\" serves none");
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
-ABSL_FLAG(std::vector<std::string>, devices, {}, "devices to use, for example cpu:0,cpu:1; all if empty");
+ABSL_FLAG(std::vector<std::string>, devices, {},
+          "devices to use, for example cpu:0,cpu:1; all if empty");
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
 ABSL_FLAG(int, cpu_threads, -1, "threads of each CPU device; 0: the machine's, divided among them");
@@ -52,8 +55,10 @@ void OverrideNumber(const absl::Flag<int>& flag, int* value) {
 }
 
 absl::Status ApplyFlags(Config* config) {
-  if (const auto listen = absl::GetFlag(FLAGS_listen).values; !listen.empty()) config->listen = listen;
-  if (const auto devices = absl::GetFlag(FLAGS_devices); !devices.empty()) config->devices = devices;
+  if (const auto listen = absl::GetFlag(FLAGS_listen).values; !listen.empty())
+    config->listen = listen;
+  if (const auto devices = absl::GetFlag(FLAGS_devices); !devices.empty())
+    config->devices = devices;
   OverrideText(FLAGS_metrics_listen, &config->metrics_listen);
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
@@ -63,7 +68,8 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
   if (const std::string limit = absl::GetFlag(FLAGS_memory_limit); !limit.empty()) {
     const auto bytes = ParseBytes(limit);
-    if (!bytes.ok()) return absl::InvalidArgumentError(absl::StrCat("--memory_limit: ", bytes.status().message()));
+    if (!bytes.ok())
+      return absl::InvalidArgumentError(absl::StrCat("--memory_limit: ", bytes.status().message()));
     config->memory_limit_bytes = *bytes;
   }
   return absl::OkStatus();
@@ -71,11 +77,14 @@ absl::Status ApplyFlags(Config* config) {
 
 }  // namespace
 
-absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment, int user_id) {
-  absl::SetProgramUsageMessage("owns the devices of this machine and runs tensor graphs on them for its clients");
+absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
+                                       int user_id) {
+  absl::SetProgramUsageMessage(
+      "owns the devices of this machine and runs tensor graphs on them for its clients");
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
-    return absl::InvalidArgumentError(absl::StrCat("unexpected argument \"", rest[1], "\"; see --help"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unexpected argument \"", rest[1], "\"; see --help"));
   }
   Config config = Defaults(environment, user_id);
   if (const std::string file = absl::GetFlag(FLAGS_config); !file.empty()) {

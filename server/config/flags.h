@@ -7,9 +7,10 @@
 
 namespace kiln::config {
 
-// Parses the command line (ending the process on --help and on unknown flags), then the file of --config, and checks the
-// whole. `user_id` is the process' own.
-absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment, int user_id);
+// Parses the command line (ending the process on --help and on unknown flags), then the file of
+// --config, and checks the whole. `user_id` is the process' own.
+absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment& environment,
+                                       int user_id);
 
 }  // namespace kiln::config
 

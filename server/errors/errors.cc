@@ -17,7 +17,8 @@ absl::Status WithReason(absl::Status status, absl::string_view reason,
                         std::initializer_list<Detail> details) {
   if (status.ok()) return status;
   status.SetPayload(Url(kReason), absl::Cord(reason));
-  for (const Detail& detail : details) status.SetPayload(Url(detail.first), absl::Cord(detail.second));
+  for (const Detail& detail : details)
+    status.SetPayload(Url(detail.first), absl::Cord(detail.second));
   return status;
 }
 

@@ -1,24 +1,26 @@
 // Machine-readable details on an absl::Status: a constant reason and what the error is about.
 //
-// They travel as payloads of the status, type URL "kiln/reason" and "kiln/<key>"; rpc/ turns them into the ErrorInfo of the
-// wire. Copying a status keeps them, so that a dependent operation fails with the original reason.
+// They travel as payloads of the status, type URL "kiln/reason" and "kiln/<key>"; rpc/ turns them
+// into the ErrorInfo of the wire. Copying a status keeps them, so that a dependent operation fails
+// with the original reason.
 #ifndef KILN_SERVER_ERRORS_ERRORS_H_
 #define KILN_SERVER_ERRORS_ERRORS_H_
 
 #include <initializer_list>
 #include <map>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace kiln::errors {
 
 // Payload type URLs start with this.
 inline constexpr absl::string_view kPayloadPrefix = "kiln/";
 
-using Detail = std::pair<absl::string_view, std::string>;  // key, value; for example {"handle", "7"}
+using Detail =
+    std::pair<absl::string_view, std::string>;  // key, value; for example {"handle", "7"}
 
 // `status` with a reason (constant, upper case: "UNKNOWN_HANDLE") and details. OK stays OK.
 absl::Status WithReason(absl::Status status, absl::string_view reason,

@@ -1,5 +1,5 @@
-// The edge of the fair queue: threads, time and one device. Keeps a few lists in flight, so that the device never runs dry
-// and a newcomer still waits only for those few.
+// The edge of the fair queue: threads, time and one device. Keeps a few lists in flight, so that
+// the device never runs dry and a newcomer still waits only for those few.
 #ifndef KILN_SERVER_FAIRNESS_DISPATCHER_H_
 #define KILN_SERVER_FAIRNESS_DISPATCHER_H_
 
@@ -22,15 +22,17 @@ class Work {
   virtual ~Work() = default;
   // Expected time on the device in seconds.
   virtual double predicted_seconds() const = 0;
-  // Hands the list to the device. OK: Dispatcher::Finished(ticket, …) will be called once, possibly before this returns.
-  // Otherwise the work has failed and Fail is called. Called from one thread at a time, in the queue's order.
+  // Hands the list to the device. OK: Dispatcher::Finished(ticket, …) will be called once, possibly
+  // before this returns. Otherwise the work has failed and Fail is called. Called from one thread
+  // at a time, in the queue's order.
   virtual absl::Status Submit(int64_t ticket, absl::Duration waited) = 0;
   // It will not run.
   virtual void Fail(const absl::Status& status) = 0;
 };
 
 struct DispatcherLimits {
-  // Always up to `min_in_flight` lists, more while they are predicted to take less than `seconds_in_flight` together.
+  // Always up to `min_in_flight` lists, more while they are predicted to take less than
+  // `seconds_in_flight` together.
   int min_in_flight = 2;
   int max_in_flight = 32;
   double seconds_in_flight = 0.001;
@@ -45,8 +47,8 @@ class Dispatcher {
   // Work that waits in the flow fails with CANCELLED.
   void RemoveFlow(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls Submit or Fail of this and other work, maybe on this thread, before or after it returns: hold no lock that they
-  // take.
+  // Calls Submit or Fail of this and other work, maybe on this thread, before or after it returns:
+  // hold no lock that they take.
   void Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,8 +76,8 @@ class Dispatcher {
 
   absl::Status Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts what fits. One thread at a time does this, so that lists start in the queue's order; the others leave their work
-  // to it.
+  // Starts what fits. One thread at a time does this, so that lists start in the queue's order; the
+  // others leave their work to it.
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_.empty() && !pumping_; }

@@ -43,11 +43,13 @@ class RecordedWork : public Work {
 
 class DispatcherTest : public testing::Test {
  protected:
-  void Add(FairQueue::FlowId flow, const std::string& name, double seconds, absl::Status status = {}) {
+  void Add(FairQueue::FlowId flow, const std::string& name, double seconds,
+           absl::Status status = {}) {
     dispatcher_.Enqueue(flow, std::make_shared<RecordedWork>(&journal_, name, seconds, status));
   }
   Journal journal_;
-  Dispatcher dispatcher_{DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
+  Dispatcher dispatcher_{
+      DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
 };
 
 TEST_F(DispatcherTest, KeepsFewLongListsInFlight) {
@@ -87,7 +89,8 @@ TEST_F(DispatcherTest, RemovedFlowFailsWhatWaits) {
   dispatcher_.RemoveFlow(flow);
   EXPECT_THAT(journal_.failed, ElementsAre("c:the session has ended"));
   Add(flow, "late", 1.0);
-  EXPECT_THAT(journal_.failed, ElementsAre("c:the session has ended", "late:the session has ended"));
+  EXPECT_THAT(journal_.failed,
+              ElementsAre("c:the session has ended", "late:the session has ended"));
   dispatcher_.Finished(journal_.tickets[0], 1.0);
   dispatcher_.Finished(journal_.tickets[1], 1.0);
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));

@@ -1,12 +1,15 @@
-// Which of the waiting items runs next, so that users share a device in proportion to their weights.
+// Which of the waiting items runs next, so that users share a device in proportion to their
+// weights.
 //
-// Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996) at two levels: users share the
-// device, and the sessions of one user share that user's part. Every flow has the start tag of its next item; the least tag
-// goes first; taking an item moves its flow's tag by cost / weight. A flow that was idle starts at the virtual time (the
-// tag last served), so that idling saves up nothing. Costs are predictions; Correct() settles the difference when the time
-// is known, so that a flow cannot gain by being predicted too cheap.
+// Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996) at two
+// levels: users share the device, and the sessions of one user share that user's part. Every flow
+// has the start tag of its next item; the least tag goes first; taking an item moves its flow's tag
+// by cost / weight. A flow that was idle starts at the virtual time (the tag last served), so that
+// idling saves up nothing. Costs are predictions; Correct() settles the difference when the time is
+// known, so that a flow cannot gain by being predicted too cheap.
 //
-// Items of one flow keep their order. Pure and clock-free; not thread-safe: the dispatcher guards it.
+// Items of one flow keep their order. Pure and clock-free; not thread-safe: the dispatcher guards
+// it.
 #ifndef KILN_SERVER_FAIRNESS_FAIR_QUEUE_H_
 #define KILN_SERVER_FAIRNESS_FAIR_QUEUE_H_
 
@@ -28,7 +31,8 @@ class TagOrder {
   // `id` has work now. Nothing happens if it is waiting already.
   void Activate(int64_t id);
   void Deactivate(int64_t id);
-  // The waiting id with the least tag (on equal tags the one that has waited longest); nullopt if none waits.
+  // The waiting id with the least tag (on equal tags the one that has waited longest); nullopt if
+  // none waits.
   std::optional<int64_t> First() const;
   // Charges seconds / weight. Negative seconds give time back.
   void Charge(int64_t id, double seconds);
@@ -64,7 +68,8 @@ class FairQueue {
     double cost = 0;  // seconds, as predicted
   };
 
-  // A session of `user`. `weight` > 0 is the user's share relative to other users (the last one given counts).
+  // A session of `user`. `weight` > 0 is the user's share relative to other users (the last one
+  // given counts).
   FlowId AddFlow(const std::string& user, double weight);
   // Removes the flow and returns its waiting items. The user's history ends with its last flow.
   std::vector<Item> RemoveFlow(FlowId flow);
@@ -73,7 +78,8 @@ class FairQueue {
   bool Push(FlowId flow, Item item, double cost);
   // The next item; its flow has been charged its cost.
   std::optional<Entry> Pop();
-  // The popped item took `actual` seconds where `predicted` were charged. A flow that is gone is ignored.
+  // The popped item took `actual` seconds where `predicted` were charged. A flow that is gone is
+  // ignored.
   void Correct(FlowId flow, double predicted, double actual);
 
   int64_t size() const { return size_; }

@@ -18,9 +18,9 @@ struct LevelName {
   absl::string_view name;
 };
 const LevelName kLevels[] = {{Level::kDebug, "debug"},
-                                 {Level::kInfo, "info"},
-                                 {Level::kWarning, "warning"},
-                                 {Level::kError, "error"}};
+                             {Level::kInfo, "info"},
+                             {Level::kWarning, "warning"},
+                             {Level::kError, "error"}};
 
 absl::string_view Name(Level level) {
   for (const LevelName& row : kLevels) {

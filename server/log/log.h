@@ -2,13 +2,13 @@
 //
 //   log::Info("session_opened", {{"session", "s3"}, {"device", "cpu:0"}});
 //
-// Thread-safe; a line is written with one write(2). Values with blanks, quotes or control characters are quoted.
+// Thread-safe; a line is written with one write(2). Values with blanks, quotes or control
+// characters are quoted.
 #ifndef KILN_SERVER_LOG_LOG_H_
 #define KILN_SERVER_LOG_LOG_H_
 
 #include <initializer_list>
 #include <string>
-#include "absl/strings/string_view.h"
 #include <utility>
 
 #include "absl/strings/string_view.h"

@@ -46,7 +46,8 @@ Histogram::BucketBoundaries Buckets(double from, double to) {
   return bounds;
 }
 
-Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help, const Labels& labels = {}) {
+Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help,
+                    const Labels& labels = {}) {
   return &BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
 }
 
@@ -169,13 +170,17 @@ class PrometheusDevice : public DeviceMetrics {
         queue_wait_(families.queue_wait.Add({{"device", device}}, Buckets(1e-6, 10))),
         seconds_(families.program_seconds.Add({{"device", device}}, Buckets(1e-6, 100))) {}
 
-  void RunStarted(absl::Duration waited) override { queue_wait_.Observe(absl::ToDoubleSeconds(waited)); }
+  void RunStarted(absl::Duration waited) override {
+    queue_wait_.Observe(absl::ToDoubleSeconds(waited));
+  }
   void RunFinished(double seconds) override {
     runs_.Increment();
     seconds_.Observe(seconds);
   }
   void RunFailed() override { failures_.Increment(); }
-  void KernelRan(const std::string& kernel, double seconds) override { ForKernel(kernel)->Observe(seconds); }
+  void KernelRan(const std::string& kernel, double seconds) override {
+    ForKernel(kernel)->Observe(seconds);
+  }
 
  private:
   Histogram* ForKernel(const std::string& kernel) {
@@ -185,7 +190,8 @@ class PrometheusDevice : public DeviceMetrics {
     const std::string name = known || !full ? kernel : "other";
     Histogram*& histogram = kernels_[name];
     if (histogram == nullptr) {
-      histogram = &families_.kernel_seconds.Add({{"device", device_}, {"kernel", name}}, Buckets(1e-6, 1));
+      histogram =
+          &families_.kernel_seconds.Add({{"device", device_}, {"kernel", name}}, Buckets(1e-6, 1));
     }
     return histogram;
   }
@@ -208,17 +214,23 @@ struct Metrics::Implementation {
         gauges(std::make_shared<GaugeCollector>()),
         families(*registry),
         compiles(AddCounter(*registry, "kiln_compiles_total", "Programs compiled.")),
-        compile_failures(AddCounter(*registry, "kiln_compile_failures_total", "Programs that could not be compiled.")),
+        compile_failures(AddCounter(*registry, "kiln_compile_failures_total",
+                                    "Programs that could not be compiled.")),
         compile_seconds(BuildHistogram()
                             .Name("kiln_compile_duration_seconds")
                             .Help("Time to compile a program.")
                             .Register(*registry)
                             .Add({}, Buckets(1e-3, 100))),
-        program_hits(AddCounter(*registry, "kiln_program_cache_hits_total", "Programs found in memory.")),
-        program_misses(AddCounter(*registry, "kiln_program_cache_misses_total", "Programs not found in memory.")),
-        kernel_hits(AddCounter(*registry, "kiln_kernel_cache_hits_total", "Kernels found on disk.")),
-        kernel_misses(AddCounter(*registry, "kiln_kernel_cache_misses_total", "Kernels not found on disk.")),
-        received(AddCounter(*registry, "kiln_received_bytes_total", "Tensor and blob bytes from clients.")),
+        program_hits(
+            AddCounter(*registry, "kiln_program_cache_hits_total", "Programs found in memory.")),
+        program_misses(AddCounter(*registry, "kiln_program_cache_misses_total",
+                                  "Programs not found in memory.")),
+        kernel_hits(
+            AddCounter(*registry, "kiln_kernel_cache_hits_total", "Kernels found on disk.")),
+        kernel_misses(
+            AddCounter(*registry, "kiln_kernel_cache_misses_total", "Kernels not found on disk.")),
+        received(AddCounter(*registry, "kiln_received_bytes_total",
+                            "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")) {
     prometheus::BuildGauge()
         .Name("kiln_build_info")
@@ -245,7 +257,8 @@ struct Metrics::Implementation {
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
 };
 
-Metrics::Metrics(const std::string& version) : implementation_(std::make_unique<Implementation>(version)) {}
+Metrics::Metrics(const std::string& version)
+    : implementation_(std::make_unique<Implementation>(version)) {}
 Metrics::~Metrics() { StopListening(); }
 
 DeviceMetrics* Metrics::ForDevice(const std::string& device) {
@@ -266,25 +279,32 @@ void Metrics::ProgramCacheLookup(bool hit) {
 void Metrics::KernelCacheLookup(bool hit) {
   (hit ? implementation_->kernel_hits : implementation_->kernel_misses)->Increment();
 }
-void Metrics::Received(int64_t bytes) { implementation_->received->Increment(static_cast<double>(bytes)); }
+void Metrics::Received(int64_t bytes) {
+  implementation_->received->Increment(static_cast<double>(bytes));
+}
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
 void Metrics::Failed(absl::StatusCode code) {
-  implementation_->families.errors.Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}}).Increment();
+  implementation_->families.errors
+      .Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}})
+      .Increment();
 }
 
-void Metrics::SetGauges(std::function<Gauges()> gauges) { implementation_->gauges->Set(std::move(gauges)); }
+void Metrics::SetGauges(std::function<Gauges()> gauges) {
+  implementation_->gauges->Set(std::move(gauges));
+}
 
 absl::StatusOr<int> Metrics::Listen(const std::string& address) {
   try {
     implementation_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", address, ": ", error.what(), "; is the port in use?"));
+    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address, ": ",
+                                               error.what(), "; is the port in use?"));
   }
   implementation_->exposer->RegisterCollectable(implementation_->registry);
   implementation_->exposer->RegisterCollectable(implementation_->gauges);
   const std::vector<int> ports = implementation_->exposer->GetListeningPorts();
-  return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port")) : ports.front();
+  return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port"))
+                       : ports.front();
 }
 
 void Metrics::StopListening() {
@@ -305,7 +325,8 @@ void Metrics::StopListening() {
 
 std::string Metrics::Text() const {
   std::vector<MetricFamily> families = implementation_->registry->Collect();
-  for (MetricFamily& family : implementation_->gauges->Collect()) families.push_back(std::move(family));
+  for (MetricFamily& family : implementation_->gauges->Collect())
+    families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }
 

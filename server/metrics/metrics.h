@@ -1,7 +1,8 @@
-// What Prometheus sees at /metrics. Names, labels and buckets are in metrics.cc's tables and in README.md of this folder.
+// What Prometheus sees at /metrics. Names, labels and buckets are in metrics.cc's tables and in
+// README.md of this folder.
 //
-// Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for each device (later ones
-// are counted as "other"). All methods are thread-safe.
+// Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for
+// each device (later ones are counted as "other"). All methods are thread-safe.
 #ifndef KILN_SERVER_METRICS_METRICS_H_
 #define KILN_SERVER_METRICS_METRICS_H_
 
@@ -69,7 +70,8 @@ class Metrics {
   // `gauges` is called at every scrape, from the server's thread.
   void SetGauges(std::function<Gauges()> gauges);
 
-  // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it cannot be bound.
+  // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it
+  // cannot be bound.
   absl::StatusOr<int> Listen(const std::string& address);
   void StopListening();
 

@@ -40,20 +40,22 @@ TEST(Metrics, ShowsWhatHappened) {
   Metrics metrics("1.2.3");
   Exercise(metrics);
   const std::string text = metrics.Text();
-  for (const char* line : {"kiln_build_info{version=\"1.2.3\"} 1", "kiln_replays_total{device=\"cpu:0\"} 1",
-                           "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"reduce_sum_512\"} 1",
-                           "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.0025\"} 1",
-                           "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.001\"} 0",
-                           "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
-                           "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10", "kiln_sessions 4",
-                           "kiln_device_healthy{device=\"cpu:1\"} 0"}) {
+  for (const char* line :
+       {"kiln_build_info{version=\"1.2.3\"} 1", "kiln_replays_total{device=\"cpu:0\"} 1",
+        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"reduce_sum_512\"} 1",
+        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.0025\"} 1",
+        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.001\"} 0",
+        "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
+        "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10", "kiln_sessions 4",
+        "kiln_device_healthy{device=\"cpu:1\"} 0"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
 
 TEST(Metrics, KernelNamesAreBounded) {
   Metrics metrics("1");
-  for (int i = 0; i < kMaxKernelNames + 50; ++i) metrics.ForDevice("cpu:0")->KernelRan(absl::StrCat("k", i), 1e-5);
+  for (int i = 0; i < kMaxKernelNames + 50; ++i)
+    metrics.ForDevice("cpu:0")->KernelRan(absl::StrCat("k", i), 1e-5);
   metrics.ForDevice("cpu:0")->KernelRan("k0", 1e-5);
   const std::string text = metrics.Text();
   EXPECT_THAT(text, HasSubstr("_count{device=\"cpu:0\",kernel=\"other\"} 50"));
@@ -62,7 +64,8 @@ TEST(Metrics, KernelNamesAreBounded) {
 }
 
 TEST(Metrics, PromtoolFindsNothing) {
-  if (std::system("command -v promtool >/dev/null") != 0) GTEST_SKIP() << "promtool is not installed";
+  if (std::system("command -v promtool >/dev/null") != 0)
+    GTEST_SKIP() << "promtool is not installed";
   Metrics metrics("1.2.3");
   Exercise(metrics);
   const std::string path = absl::StrCat(testing::TempDir(), "/kiln_metrics.txt");

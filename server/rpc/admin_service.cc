@@ -13,7 +13,8 @@ using grpc::ServerUnaryReactor;
 
 absl::Status OneUser() {
   return errors::WithReason(
-      absl::UnimplementedError("this daemon has one local user, no quotas and no audit log"), "ONE_USER");
+      absl::UnimplementedError("this daemon has one local user, no quotas and no audit log"),
+      "ONE_USER");
 }
 
 class AdminService final : public v1::AdminService::CallbackService {
@@ -44,10 +45,10 @@ class AdminService final : public v1::AdminService::CallbackService {
       device->SetDraining(!request->undo());
     }
     if (found) return Reply(context, absl::OkStatus());
-    return Reply(context,
-                 errors::WithReason(absl::NotFoundError(absl::StrCat(
-                                        "there is no device \"", absl::Utf8SafeCEscape(request->device()), "\"")),
-                                    "UNKNOWN_DEVICE", {{"device", request->device()}}));
+    return Reply(context, errors::WithReason(absl::NotFoundError(absl::StrCat(
+                                                 "there is no device \"",
+                                                 absl::Utf8SafeCEscape(request->device()), "\"")),
+                                             "UNKNOWN_DEVICE", {{"device", request->device()}}));
   }
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,
@@ -61,7 +62,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     return Reply(context, absl::OkStatus());
   }
 
-  ServerUnaryReactor* ClearCache(CallbackServerContext* context, const v1::ClearCacheRequest* request,
+  ServerUnaryReactor* ClearCache(CallbackServerContext* context,
+                                 const v1::ClearCacheRequest* request,
                                  v1::ClearCacheResponse* response) override {
     const auto deleted = backend_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
@@ -85,8 +87,8 @@ class AdminService final : public v1::AdminService::CallbackService {
     return Reply(context, OneUser());
   }
 
-  grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(CallbackServerContext* context,
-                                                            const v1::ListAuditEventsRequest* request) override {
+  grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
+      CallbackServerContext* context, const v1::ListAuditEventsRequest* request) override {
     class Refusal : public grpc::ServerWriteReactor<v1::AuditEvent> {
      public:
       explicit Refusal(const grpc::Status& status) { Finish(status); }

@@ -15,7 +15,8 @@ using grpc::CallbackServerContext;
 
 class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
  public:
-  UploadReader(const Backend& backend, v1::UploadResponse* response) : backend_(backend), response_(response) {
+  UploadReader(const Backend& backend, v1::UploadResponse* response)
+      : backend_(backend), response_(response) {
     StartRead(&request_);
   }
 
@@ -29,8 +30,9 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
  private:
   absl::Status Begin() {
     if (!request_.has_header()) {
-      return errors::WithReason(absl::InvalidArgumentError("the first message of an upload must carry the header"),
-                                "NO_HEADER");
+      return errors::WithReason(
+          absl::InvalidArgumentError("the first message of an upload must carry the header"),
+          "NO_HEADER");
     }
     const v1::UploadHeader& header = request_.header();
     auto session = FindSession(backend_, header.session_id());
@@ -38,8 +40,8 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
     session_ = std::move(*session);
     response_->set_blob(header.blob());
     response_->set_size_bytes(header.size_bytes());
-    auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name, header.blob(),
-                                        header.size_bytes());
+    auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name,
+                                        header.blob(), header.size_bytes());
     if (upload.ok()) upload_ = std::move(*upload);
     return upload.status();
   }
@@ -70,7 +72,8 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
 };
 
 // Sends a value in chunks. Alive until OnDone, and until the session has answered WhenReadable.
-class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>, public std::enable_shared_from_this<Download> {
+class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
+                 public std::enable_shared_from_this<Download> {
  public:
   explicit Download(const Backend& backend) : backend_(backend) {}
 
@@ -82,13 +85,13 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>, public s
       download->End(session.status());
       return download.get();
     }
-    (*session)->WhenReadable(request.handle(), request.after_sequence(),
-                             [download](absl::StatusOr<runtime::ValuePointer> value) {
-                               // This may be the device's thread: copy elsewhere.
-                               download->backend_.copies->Schedule([download, value = std::move(value)] {
-                                 download->Begin(value);
-                               });
-                             });
+    (*session)->WhenReadable(
+        request.handle(), request.after_sequence(),
+        [download](absl::StatusOr<runtime::ValuePointer> value) {
+          // This may be the device's thread: copy elsewhere.
+          download->backend_.copies->Schedule(
+              [download, value = std::move(value)] { download->Begin(value); });
+        });
     return download.get();
   }
 
@@ -154,12 +157,14 @@ class BlobService final : public v1::BlobService::CallbackService {
  public:
   explicit BlobService(const Backend& backend) : backend_(backend) {}
 
-  grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context, const v1::FindBlobsRequest* request,
+  grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context,
+                                      const v1::FindBlobsRequest* request,
                                       v1::FindBlobsResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (session.ok()) {
-      for (std::string& name : backend_.blobs->Hold((*session)->identity().number, (*session)->user().name,
-                                                    {request->blobs().begin(), request->blobs().end()})) {
+      for (std::string& name :
+           backend_.blobs->Hold((*session)->identity().number, (*session)->user().name,
+                                {request->blobs().begin(), request->blobs().end()})) {
         response->add_found(std::move(name));
       }
     }
@@ -171,12 +176,13 @@ class BlobService final : public v1::BlobService::CallbackService {
     return new UploadReader(backend_, response);
   }
 
-  grpc::ServerWriteReactor<v1::DownloadResponse>* Download(CallbackServerContext* context,
-                                                           const v1::DownloadRequest* request) override {
+  grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
+      CallbackServerContext* context, const v1::DownloadRequest* request) override {
     return rpc::Download::Start(backend_, *request);
   }
 
-  grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context, const v1::DeleteBlobsRequest* request,
+  grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context,
+                                        const v1::DeleteBlobsRequest* request,
                                         v1::DeleteBlobsResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (session.ok()) {
@@ -198,6 +204,8 @@ class BlobService final : public v1::BlobService::CallbackService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend) { return std::make_unique<BlobService>(backend); }
+std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend) {
+  return std::make_unique<BlobService>(backend);
+}
 
 }  // namespace kiln::rpc

@@ -29,7 +29,8 @@ ConnectStream* ConnectStream::Start(const Backend& backend) {
 
 absl::Status ConnectStream::Attach() {
   if (!request_.has_attach()) {
-    return errors::WithReason(absl::InvalidArgumentError("the first request on Connect must be attach"), "NOT_ATTACHED");
+    return errors::WithReason(
+        absl::InvalidArgumentError("the first request on Connect must be attach"), "NOT_ATTACHED");
   }
   auto session = FindSession(backend_, request_.attach().session_id());
   if (!session.ok()) return session.status();
@@ -40,10 +41,12 @@ absl::Status ConnectStream::Attach() {
 absl::Status ConnectStream::Handle() {
   if (!session_) return Attach();
   if (request_.has_attach()) {
-    return errors::WithReason(absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
-                              "ATTACHED_TWICE");
+    return errors::WithReason(
+        absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
+        "ATTACHED_TWICE");
   }
-  return session_->Accept(this, request_.sequence(), request_.acknowledged(), ToOperation(request_));
+  return session_->Accept(this, request_.sequence(), request_.acknowledged(),
+                          ToOperation(request_));
 }
 
 void ConnectStream::OnReadDone(bool ok) {
@@ -108,7 +111,8 @@ void ConnectStream::Flush() {
   if (const auto* last_sequence = std::get_if<uint64_t>(&next)) {
     response_.mutable_attached()->set_last_sequence(*last_sequence);
   } else {
-    FillResult(*std::get<std::shared_ptr<const sessions::Answer>>(next), response_.mutable_result());
+    FillResult(*std::get<std::shared_ptr<const sessions::Answer>>(next),
+               response_.mutable_result());
   }
   // With more to come, gRPC may send several messages in one write.
   grpc::WriteOptions options;

@@ -1,4 +1,5 @@
-// The stream of operations: one gRPC reactor that reads operations into a session and writes its answers.
+// The stream of operations: one gRPC reactor that reads operations into a session and writes its
+// answers.
 #ifndef KILN_SERVER_RPC_CONNECT_STREAM_H_
 #define KILN_SERVER_RPC_CONNECT_STREAM_H_
 
@@ -18,9 +19,11 @@
 
 namespace kiln::rpc {
 
-// gRPC owns it from Start until OnDone, the session while it is attached. At most one read and one write are under way;
-// gRPC's Start… and Finish are called without the lock, each by the one thread that has set reading_, writing_ or finished_.
-class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>, public sessions::Sink {
+// gRPC owns it from Start until OnDone, the session while it is attached. At most one read and one
+// write are under way; gRPC's Start… and Finish are called without the lock, each by the one thread
+// that has set reading_, writing_ or finished_.
+class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>,
+                      public sessions::Sink {
  public:
   static ConnectStream* Start(const Backend& backend);
 
@@ -45,14 +48,15 @@ class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
 
   const Backend& backend_;
   std::shared_ptr<ConnectStream> self_;
-  v1::ConnectRequest request_;            // of the reading thread
-  v1::ConnectResponse response_;          // of the writing thread
+  v1::ConnectRequest request_;                  // of the reading thread
+  v1::ConnectResponse response_;                // of the writing thread
   std::shared_ptr<sessions::Session> session_;  // set by the first read
 
   absl::Mutex mutex_;
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = true;
-  bool restarting_ ABSL_GUARDED_BY(mutex_) = false;  // ReadMore is inside StartRead: the call must not end meanwhile
+  bool restarting_ ABSL_GUARDED_BY(mutex_) =
+      false;  // ReadMore is inside StartRead: the call must not end meanwhile
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // nothing can be written any more

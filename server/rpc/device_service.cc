@@ -33,8 +33,9 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
   const drivers::DeviceInfo& info = device.info();
   proto.set_name(info.name);
   proto.set_model(info.model);
-  proto.set_target(info.target.processor.empty() ? info.target.architecture
-                                                 : info.target.architecture + "/" + info.target.processor);
+  proto.set_target(info.target.processor.empty()
+                       ? info.target.architecture
+                       : info.target.architecture + "/" + info.target.processor);
   proto.set_memory_total_bytes(static_cast<uint64_t>(device.pool()->total_bytes()));
   proto.set_memory_used_bytes(static_cast<uint64_t>(device.pool()->used_bytes()));
   proto.set_compute_units(static_cast<uint32_t>(info.target.compute_units));
@@ -48,7 +49,10 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
 // Looks at the devices every interval and sends those that have changed.
 class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
  public:
-  DeviceWatch(const Backend& backend, absl::Duration interval) : backend_(backend), interval_(interval) { Look(); }
+  DeviceWatch(const Backend& backend, absl::Duration interval)
+      : backend_(backend), interval_(interval) {
+    Look();
+  }
 
   void OnWriteDone(bool ok) override { ok ? Wait() : End(); }
   void OnCancel() override {
@@ -103,18 +107,20 @@ class DeviceService final : public v1::DeviceService::CallbackService {
  public:
   explicit DeviceService(const Backend& backend) : backend_(backend) {}
 
-  grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context, const v1::ListDevicesRequest* request,
+  grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context,
+                                        const v1::ListDevicesRequest* request,
                                         v1::ListDevicesResponse* response) override {
-    for (runtime::ManagedDevice* device : backend_.devices) *response->add_devices() = Describe(*device, backend_.now());
+    for (runtime::ManagedDevice* device : backend_.devices)
+      *response->add_devices() = Describe(*device, backend_.now());
     auto* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
 
-  grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(CallbackServerContext* context,
-                                                                   const v1::WatchDevicesRequest* request) override {
-    return new DeviceWatch(backend_, std::clamp(absl::Milliseconds(request->min_interval_ms()), absl::Milliseconds(100),
-                                                absl::Seconds(10)));
+  grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(
+      CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
+    return new DeviceWatch(backend_, std::clamp(absl::Milliseconds(request->min_interval_ms()),
+                                                absl::Milliseconds(100), absl::Seconds(10)));
   }
 
  private:

@@ -14,7 +14,8 @@
 namespace kiln::rpc {
 namespace {
 
-// SHA-256 of the message with its maps in order, without what does not change the program: where its nodes were written.
+// SHA-256 of the message with its maps in order, without what does not change the program: where
+// its nodes were written.
 std::string KeyOf(const v1::Graph& graph) {
   v1::Graph bare = graph;
   for (v1::Node& node : *bare.mutable_nodes()) node.clear_source();
@@ -27,7 +28,8 @@ std::string KeyOf(const v1::Graph& graph) {
   }
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(), nullptr);
+  EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
+             EVP_sha256(), nullptr);
   digest.resize(size);
   return absl::BytesToHexString(digest);
 }
@@ -55,7 +57,8 @@ absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(v1::
   const auto declared = graph::Variables(graph);
   if (!declared.ok()) return declared.status();
   std::vector<runtime::Variable> variables;
-  for (const graph::Variable& variable : *declared) variables.push_back({variable.name, variable.min, variable.max});
+  for (const graph::Variable& variable : *declared)
+    variables.push_back({variable.name, variable.min, variable.max});
   return std::make_shared<const WireGraph>(std::move(graph), std::move(variables));
 }
 

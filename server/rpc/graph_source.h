@@ -10,7 +10,8 @@
 
 namespace kiln::rpc {
 
-// INVALID_ARGUMENT if the graph's variables are declared wrongly. Everything else is found by GraphSource::Build.
+// INVALID_ARGUMENT if the graph's variables are declared wrongly. Everything else is found by
+// GraphSource::Build.
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(v1::Graph graph);
 
 }  // namespace kiln::rpc

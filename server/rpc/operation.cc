@@ -30,7 +30,8 @@ sessions::Operation FromWrite(v1::Write& message) {
   operation.handle = message.handle();
   // An unknown number becomes kInvalid, which the session refuses.
   const int dtype = message.dtype();
-  operation.type.dtype = dtype > 0 && dtype < ir::kNumDTypes ? static_cast<ir::DType>(dtype) : ir::DType::kInvalid;
+  operation.type.dtype =
+      dtype > 0 && dtype < ir::kNumDTypes ? static_cast<ir::DType>(dtype) : ir::DType::kInvalid;
   operation.type.shape.assign(message.shape().begin(), message.shape().end());
   if (message.has_blob()) {
     operation.blob = message.blob();
@@ -53,7 +54,8 @@ sessions::Operation ToOperation(v1::ConnectRequest& request) {
     case v1::ConnectRequest::kRead:
       return sessions::Read{request.read().handle()};
     case v1::ConnectRequest::kRelease:
-      return sessions::Release{{request.release().handles().begin(), request.release().handles().end()}};
+      return sessions::Release{
+          {request.release().handles().begin(), request.release().handles().end()}};
     case v1::ConnectRequest::kReleaseProgram:
       return sessions::ReleaseProgram{request.release_program().program()};
     case v1::ConnectRequest::kBarrier:

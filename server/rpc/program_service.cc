@@ -14,7 +14,8 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
+void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& program,
+          v1::Program* proto) {
   const runtime::Program::Description& description = program->description();
   const compiler::CompiledProgram& compiled = program->compiled();
   proto->set_digest(description.digest);
@@ -34,13 +35,15 @@ void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& progr
   proto->set_sessions(sessions);
 }
 
-void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, v1::Kernel* proto) {
+void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times,
+          v1::Kernel* proto) {
   proto->set_name(kernel.image.name);
   proto->set_digest(kernel.digest);
   proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
   proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
   proto->set_samples(static_cast<uint64_t>(times.samples));
-  if (times.samples > 0) proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
+  if (times.samples > 0)
+    proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
   proto->set_seconds_min(times.least_seconds);
   proto->set_launches(static_cast<uint32_t>(times.launches));
   proto->set_from_cache(kernel.from_cache);
@@ -74,8 +77,9 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
       proto->set_source(*source);
     }
     if (!request.with_assembly()) continue;
-    auto assembly = kernel.assembly.empty() ? backend.disassemble(kernel.image, (*program)->device().info().target)
-                                            : absl::StatusOr<std::string>(kernel.assembly);
+    auto assembly = kernel.assembly.empty()
+                        ? backend.disassemble(kernel.image, (*program)->device().info().target)
+                        : absl::StatusOr<std::string>(kernel.assembly);
     if (!assembly.ok()) return assembly.status();
     proto->set_assembly(*assembly);
   }
@@ -86,13 +90,16 @@ class ProgramService final : public v1::ProgramService::CallbackService {
  public:
   explicit ProgramService(const Backend& backend) : backend_(backend) {}
 
-  ServerUnaryReactor* ListPrograms(CallbackServerContext* context, const v1::ListProgramsRequest* request,
+  ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
+                                   const v1::ListProgramsRequest* request,
                                    v1::ListProgramsResponse* response) override {
-    for (const auto& program : backend_.programs->List()) Fill(backend_, program, response->add_programs());
+    for (const auto& program : backend_.programs->List())
+      Fill(backend_, program, response->add_programs());
     return Reply(context, absl::OkStatus());
   }
 
-  ServerUnaryReactor* CompileProgram(CallbackServerContext* context, const v1::CompileProgramRequest* request,
+  ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
+                                     const v1::CompileProgramRequest* request,
                                      v1::CompileProgramResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (!session.ok()) return Reply(context, session.status());
@@ -112,12 +119,14 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     return reactor;
   }
 
-  ServerUnaryReactor* ExplainProgram(CallbackServerContext* context, const v1::ExplainProgramRequest* request,
+  ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
+                                     const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
     return Reply(context, Explain(backend_, *request, response));
   }
 
-  ServerUnaryReactor* ListKernels(CallbackServerContext* context, const v1::ListKernelsRequest* request,
+  ServerUnaryReactor* ListKernels(CallbackServerContext* context,
+                                  const v1::ListKernelsRequest* request,
                                   v1::ListKernelsResponse* response) override {
     std::vector<std::shared_ptr<runtime::Program>> programs;
     if (request->program_digest().empty()) {
@@ -136,17 +145,19 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     return Reply(context, absl::OkStatus());
   }
 
-  grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(CallbackServerContext* context,
-                                                                 const v1::TuneProgramRequest* request) override {
+  grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
+      CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
     class Refusal : public grpc::ServerWriteReactor<v1::TuneProgramResponse> {
      public:
       explicit Refusal(const grpc::Status& status) { Finish(status); }
       void OnDone() override { delete this; }
     };
-    return new Refusal(End(backend_, errors::WithReason(absl::UnimplementedError(
-                                                            "this daemon does not search schedules; programs run with the "
-                                                            "schedules the compiler chooses"),
-                                                        "NO_TUNING")));
+    return new Refusal(End(
+        backend_,
+        errors::WithReason(
+            absl::UnimplementedError("this daemon does not search schedules; programs run with the "
+                                     "schedules the compiler chooses"),
+            "NO_TUNING")));
   }
 
  private:

@@ -16,7 +16,8 @@
 namespace kiln::rpc {
 namespace {
 
-// A client that vanished without a word (a laptop put to sleep) is noticed by these pings, and its lease starts to run.
+// A client that vanished without a word (a laptop put to sleep) is noticed by these pings, and its
+// lease starts to run.
 constexpr int kPingAfterMilliseconds = 20'000;
 constexpr int kPingTimeoutMilliseconds = 10'000;
 
@@ -52,10 +53,12 @@ struct Server::Implementation {
   std::unique_ptr<grpc::Server> server;  // last: it uses the rest
 };
 
-Server::Server(std::unique_ptr<Implementation> implementation) : implementation_(std::move(implementation)) {}
+Server::Server(std::unique_ptr<Implementation> implementation)
+    : implementation_(std::move(implementation)) {}
 Server::~Server() { Stop(absl::UnixEpoch()); }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend, const std::vector<std::string>& addresses) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
+                                                      const std::vector<std::string>& addresses) {
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
   grpc::ServerBuilder builder;
@@ -70,7 +73,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend, co
     }
     builder.AddListeningPort(addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
   }
-  for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService, MakeProgramService, MakeAdminService}) {
+  for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
+                          MakeProgramService, MakeAdminService}) {
     implementation->services.push_back(make(backend));
     builder.RegisterService(implementation->services.back().get());
   }

@@ -9,7 +9,8 @@ grpc::Status End(const Backend& backend, const absl::Status& status) {
   return ToGrpc(status);
 }
 
-absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend, const std::string& id) {
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend,
+                                                               const std::string& id) {
   auto session = backend.registry->Find(id);
   if (session.ok()) (*session)->Renew();
   return session;

@@ -35,7 +35,8 @@ struct Backend {
   runtime::ThreadPool* copies = nullptr;
   std::vector<runtime::ManagedDevice*> devices;
   std::function<absl::Time()> now;
-  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)> disassemble;
+  std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
+      disassemble;
   std::string version;
   uint32_t op_set_version = 1;
   absl::Time started;
@@ -55,7 +56,8 @@ std::unique_ptr<grpc::Service> MakeAdminService(const Backend& backend);
 grpc::Status End(const Backend& backend, const absl::Status& status);
 
 // The session of a call, whose lease is renewed by it.
-absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend, const std::string& id);
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend,
+                                                               const std::string& id);
 
 }  // namespace kiln::rpc
 

@@ -44,10 +44,12 @@ class SessionService final : public v1::SessionService::CallbackService {
  public:
   explicit SessionService(const Backend& backend) : backend_(backend) {}
 
-  ServerUnaryReactor* OpenSession(CallbackServerContext* context, const v1::OpenSessionRequest* request,
+  ServerUnaryReactor* OpenSession(CallbackServerContext* context,
+                                  const v1::OpenSessionRequest* request,
                                   v1::OpenSessionResponse* response) override {
-    auto session = backend_.registry->Open(kLocalUser, FromProto(request->client()),
-                                           absl::Seconds(request->lease_seconds()), request->device());
+    auto session =
+        backend_.registry->Open(kLocalUser, FromProto(request->client()),
+                                absl::Seconds(request->lease_seconds()), request->device());
     if (session.ok()) {
       const sessions::Session::Identity& identity = (*session)->identity();
       response->set_session_id(identity.id);
@@ -62,25 +64,29 @@ class SessionService final : public v1::SessionService::CallbackService {
     return Reply(context, session.status());
   }
 
-  ServerUnaryReactor* RenewSession(CallbackServerContext* context, const v1::RenewSessionRequest* request,
+  ServerUnaryReactor* RenewSession(CallbackServerContext* context,
+                                   const v1::RenewSessionRequest* request,
                                    v1::RenewSessionResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
     return Reply(context, session.status());
   }
 
-  ServerUnaryReactor* CloseSession(CallbackServerContext* context, const v1::CloseSessionRequest* request,
+  ServerUnaryReactor* CloseSession(CallbackServerContext* context,
+                                   const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
     return Reply(context, backend_.registry->Close(request->session_id()));
   }
 
-  ServerUnaryReactor* ListSessions(CallbackServerContext* context, const v1::ListSessionsRequest* request,
+  ServerUnaryReactor* ListSessions(CallbackServerContext* context,
+                                   const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
     for (const auto& session : backend_.registry->List()) Fill(*session, response->add_sessions());
     return Reply(context, absl::OkStatus());
   }
 
-  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(CallbackServerContext* context) override {
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
+      CallbackServerContext* context) override {
     return ConnectStream::Start(backend_);
   }
 

@@ -21,19 +21,22 @@ absl::Status MakeFolder(const std::filesystem::path& folder) {
   if (folder.empty() || std::filesystem::exists(folder, error)) return absl::OkStatus();
   std::filesystem::create_directories(folder.parent_path(), error);
   if (mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot make ", folder.string(), ": ", strerror(errno)));
+  return absl::UnavailableError(
+      absl::StrCat("cannot make ", folder.string(), ": ", strerror(errno)));
 }
 
 // A folder in /tmp can be made by anybody before us.
 absl::Status CheckOwner(const std::filesystem::path& folder) {
   struct stat status {};
   if (stat(folder.empty() ? "." : folder.c_str(), &status) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot use ", folder.string(), ": ", strerror(errno)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot use ", folder.string(), ": ", strerror(errno)));
   }
-  if (status.st_uid == geteuid() || geteuid() == 0 || (status.st_mode & S_ISVTX) != 0) return absl::OkStatus();
+  if (status.st_uid == geteuid() || geteuid() == 0 || (status.st_mode & S_ISVTX) != 0)
+    return absl::OkStatus();
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_uid == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      absl::StrCat("the socket's folder ", folder.string(), " belongs to another user; give another --listen"));
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the socket's folder ", folder.string(), " belongs to another user; give another --listen"));
 }
 
 }  // namespace
@@ -48,17 +51,19 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
   if (absl::Status status = CheckOwner(folder); !status.ok()) return status;
   const std::string lock_path = absl::StrCat(path, ".lock");
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (lock < 0) return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", strerror(errno)));
+  if (lock < 0)
+    return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", strerror(errno)));
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
-    return absl::AlreadyExistsError(
-        absl::StrCat("another kilnd is running on unix:", path, "; stop it first, or give another --listen"));
+    return absl::AlreadyExistsError(absl::StrCat("another kilnd is running on unix:", path,
+                                                 "; stop it first, or give another --listen"));
   }
   struct stat status {};
   if (lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) {
       close(lock);
-      return absl::InvalidArgumentError(absl::StrCat(path, " is not a socket; give another --listen"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is not a socket; give another --listen"));
     }
     unlink(path.c_str());
   }

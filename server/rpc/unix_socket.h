@@ -9,12 +9,13 @@
 
 namespace kiln::rpc {
 
-// The right to listen at a path, held through a lock on `<path>.lock` for as long as this object lives. The socket's file is
-// removed at the end.
+// The right to listen at a path, held through a lock on `<path>.lock` for as long as this object
+// lives. The socket's file is removed at the end.
 class SocketClaim {
  public:
-  // Makes the folder (0700 if it is new) and removes a socket that a killed daemon has left. ALREADY_EXISTS: another kilnd
-  // listens there. INVALID_ARGUMENT: the path is too long for a socket, or something else stands there.
+  // Makes the folder (0700 if it is new) and removes a socket that a killed daemon has left.
+  // ALREADY_EXISTS: another kilnd listens there. INVALID_ARGUMENT: the path is too long for a
+  // socket, or something else stands there.
   static absl::StatusOr<std::unique_ptr<SocketClaim>> Take(const std::string& path);
   ~SocketClaim();
   SocketClaim(const SocketClaim&) = delete;

@@ -22,10 +22,13 @@ const char* Name(compiler::Slot::Kind kind) {
   return "?";
 }
 
-std::string ArgumentText(const compiler::CompiledProgram& program, const compiler::Argument& argument) {
+std::string ArgumentText(const compiler::CompiledProgram& program,
+                         const compiler::Argument& argument) {
   const compiler::Slot& slot = program.slots[argument.slot];
-  const std::string index = slot.kind == compiler::Slot::Kind::kArena ? "" : absl::StrCat(" ", slot.index);
-  return absl::StrCat(Name(slot.kind), index, " [", argument.offset, ", ", argument.offset + argument.bytes, ")");
+  const std::string index =
+      slot.kind == compiler::Slot::Kind::kArena ? "" : absl::StrCat(" ", slot.index);
+  return absl::StrCat(Name(slot.kind), index, " [", argument.offset, ", ",
+                      argument.offset + argument.bytes, ")");
 }
 
 }  // namespace
@@ -34,10 +37,12 @@ std::string QueueText(const compiler::CompiledProgram& program) {
   std::string text;
   int line = 0;
   for (const compiler::KernelCall& call : program.calls) {
-    const auto arguments = absl::StrJoin(call.arguments, ", ", [&](std::string* out, const compiler::Argument& argument) {
-      out->append(ArgumentText(program, argument));
-    });
-    absl::StrAppend(&text, line++, ": launch ", program.kernels[call.kernel].image.name, "(", arguments, ")\n");
+    const auto arguments = absl::StrJoin(call.arguments, ", ",
+                                         [&](std::string* out, const compiler::Argument& argument) {
+                                           out->append(ArgumentText(program, argument));
+                                         });
+    absl::StrAppend(&text, line++, ": launch ", program.kernels[call.kernel].image.name, "(",
+                    arguments, ")\n");
   }
   for (const compiler::CompiledProgram::Copy& copy : program.copies) {
     absl::StrAppend(&text, line++, ": copy ", ArgumentText(program, copy.source), " to ",
@@ -47,8 +52,9 @@ std::string QueueText(const compiler::CompiledProgram& program) {
 }
 
 int KernelsFromCache(const compiler::CompiledProgram& program) {
-  return static_cast<int>(std::count_if(program.kernels.begin(), program.kernels.end(),
-                                        [](const compiler::CompiledKernel& kernel) { return kernel.from_cache; }));
+  return static_cast<int>(
+      std::count_if(program.kernels.begin(), program.kernels.end(),
+                    [](const compiler::CompiledKernel& kernel) { return kernel.from_cache; }));
 }
 
 }  // namespace kiln::runtime

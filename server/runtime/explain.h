@@ -8,7 +8,8 @@
 
 namespace kiln::runtime {
 
-// The command queue, one line a command: "3: launch softmax_128(input 0 [0, 512), output 0 [0, 512))".
+// The command queue, one line a command: "3: launch softmax_128(input 0 [0, 512), output 0 [0,
+// 512))".
 std::string QueueText(const compiler::CompiledProgram& program);
 
 int KernelsFromCache(const compiler::CompiledProgram& program);

@@ -7,9 +7,9 @@
 namespace kiln::runtime {
 namespace {
 absl::Status BadBinding(const std::string& variable, const std::string& what) {
-  return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat("variable \"", absl::Utf8SafeCEscape(variable), "\" ", what)), "BAD_BINDING",
-      {{"variable", variable}});
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "variable \"", absl::Utf8SafeCEscape(variable), "\" ", what)),
+                            "BAD_BINDING", {{"variable", variable}});
 }
 }  // namespace
 
@@ -18,8 +18,9 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
     const auto bound = bindings.find(variable.name);
     if (bound == bindings.end()) return BadBinding(variable.name, "is not bound by this run");
     if (bound->second < variable.min || bound->second > variable.max) {
-      return BadBinding(variable.name, absl::StrCat("is bound to ", bound->second, ", which is not in [", variable.min,
-                                                    ", ", variable.max, "]"));
+      return BadBinding(variable.name,
+                        absl::StrCat("is bound to ", bound->second, ", which is not in [",
+                                     variable.min, ", ", variable.max, "]"));
     }
   }
   if (bindings.size() == variables.size()) return absl::OkStatus();

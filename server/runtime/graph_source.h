@@ -1,4 +1,5 @@
-// What a client defined, before the compiler has seen it. Keeps the wire's messages out of the runtime: rpc/ implements it.
+// What a client defined, before the compiler has seen it. Keeps the wire's messages out of the
+// runtime: rpc/ implements it.
 #ifndef KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
 #define KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
 

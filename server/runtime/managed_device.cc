@@ -47,7 +47,8 @@ absl::Status ManagedDevice::CheckUsable(bool new_work) const {
   if (!failure_.ok()) return failure_;
   if (!draining_ || !new_work) return absl::OkStatus();
   return errors::WithReason(
-      absl::UnavailableError(absl::StrCat("device ", name(), " is draining and takes no new sessions and programs")),
+      absl::UnavailableError(
+          absl::StrCat("device ", name(), " is draining and takes no new sessions and programs")),
       "DRAINING", {{"device", name()}});
 }
 

@@ -1,4 +1,5 @@
-// A device with everything the daemon adds to it: its memory's pool, its queue, its health, and room for intermediate results.
+// A device with everything the daemon adds to it: its memory's pool, its queue, its health, and
+// room for intermediate results.
 #ifndef KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
 #define KILN_SERVER_RUNTIME_MANAGED_DEVICE_H_
 
@@ -41,7 +42,8 @@ class ManagedDevice {
   using HealthObserver = std::function<void(const ManagedDevice&)>;
 
   // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
-  ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit, metrics::DeviceMetrics* metrics);
+  ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
+                metrics::DeviceMetrics* metrics);
   // Waits until the device has ended everything.
   ~ManagedDevice();
 
@@ -53,8 +55,8 @@ class ManagedDevice {
   const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
   metrics::DeviceMetrics& metrics() { return *metrics_; }
 
-  // At least `bytes` for intermediate results. All runs on the device share one arena, since a device's lists run one after
-  // another; it grows to what the largest program needs.
+  // At least `bytes` for intermediate results. All runs on the device share one arena, since a
+  // device's lists run one after another; it grows to what the largest program needs.
   absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,12 +65,13 @@ class ManagedDevice {
   // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining.
   absl::Status CheckUsable(bool new_work) const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A list ended with `error`. Asks the device how it is; if it is lost, everything on it fails from here on with the
-  // UNAVAILABLE that is returned. Otherwise returns `error`.
+  // A list ended with `error`. Asks the device how it is; if it is lost, everything on it fails
+  // from here on with the UNAVAILABLE that is returned. Otherwise returns `error`.
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetHealthObserver(HealthObserver observer) { observer_ = std::move(observer); }
 
-  // Share of the time between the last two calls, at least a second apart, in which programs ran: 0 to 1.
+  // Share of the time between the last two calls, at least a second apart, in which programs ran: 0
+  // to 1.
   double Utilization(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -9,7 +9,8 @@
 namespace kiln::runtime {
 namespace {
 
-// Guesses for a program that has not run yet; only the order in the queue depends on them, until the first run.
+// Guesses for a program that has not run yet; only the order in the queue depends on them, until
+// the first run.
 constexpr double kGuessedFlopsPerSecond = 5e10;
 constexpr double kGuessedBytesPerSecond = 1e10;
 constexpr double kGuessedSecondsPerKernel = 1e-6;
@@ -42,8 +43,10 @@ drivers::SlotRange RangeOf(const compiler::Argument& argument) {
 
 Signature Signature::Of(const graph::Graph& graph) {
   Signature signature;
-  for (const graph::Input& input : graph.inputs) signature.inputs.push_back(TypeOf(input.dtype, input.shape));
-  for (const ir::Node* output : graph.outputs) signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
+  for (const graph::Input& input : graph.inputs)
+    signature.inputs.push_back(TypeOf(input.dtype, input.shape));
+  for (const ir::Node* output : graph.outputs)
+    signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
   for (const graph::Update& update : graph.updates) {
     signature.updates.push_back(signature.inputs[update.input]);
     signature.updated_inputs.push_back(update.input);
@@ -72,8 +75,9 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
   for (const compiler::KernelCall& call : compiled_.calls) ++times_[call.kernel].launches;
 }
 
-absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device, Description description,
-                                                       Signature signature, compiler::CompiledProgram compiled) {
+absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
+                                                       Description description, Signature signature,
+                                                       compiler::CompiledProgram compiled) {
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
   for (const compiler::CompiledKernel& kernel : program->compiled_.kernels) {
@@ -85,11 +89,13 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device, De
   list.num_slots = static_cast<int>(program->compiled_.slots.size());
   for (const compiler::KernelCall& call : program->compiled_.calls) {
     drivers::LaunchCommand launch{program->kernels_[call.kernel].get(), {}};
-    for (const compiler::Argument& argument : call.arguments) launch.arguments.push_back(RangeOf(argument));
+    for (const compiler::Argument& argument : call.arguments)
+      launch.arguments.push_back(RangeOf(argument));
     list.commands.emplace_back(std::move(launch));
   }
   for (const compiler::CompiledProgram::Copy& copy : program->compiled_.copies) {
-    list.commands.emplace_back(drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
+    list.commands.emplace_back(
+        drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
   }
   auto prepared = device.device().Prepare(std::move(list));
   if (!prepared.ok()) return prepared.status();
@@ -103,20 +109,22 @@ bool Program::TakeSample() {
   if (run % kSampleEvery != 0) return false;
   const int64_t now = absl::GetCurrentTimeNanos();
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
-  return now >= next &&
-         next_sample_nanoseconds.compare_exchange_strong(next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
+  return now >= next && next_sample_nanoseconds.compare_exchange_strong(
+                            next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
 }
 
 void Program::Record(double seconds, const std::vector<double>& command_seconds) {
   const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
   const double before = predicted_.load(std::memory_order_relaxed);
-  predicted_.store(first ? seconds : before + kNewWeight * (seconds - before), std::memory_order_relaxed);
+  predicted_.store(first ? seconds : before + kNewWeight * (seconds - before),
+                   std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   device_seconds_ += seconds;
   const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
   for (size_t i = 0; i < timed; ++i) {
     KernelTimes& times = times_[compiled_.calls[i].kernel];
-    times.least_seconds = times.samples == 0 ? command_seconds[i] : std::min(times.least_seconds, command_seconds[i]);
+    times.least_seconds =
+        times.samples == 0 ? command_seconds[i] : std::min(times.least_seconds, command_seconds[i]);
     times.total_seconds += command_seconds[i];
     ++times.samples;
   }
@@ -132,6 +140,8 @@ std::vector<KernelTimes> Program::kernel_times() const {
   return times_;
 }
 
-std::string ShortName(const std::string& name) { return name.substr(0, std::min<size_t>(name.find('\n'), 80)); }
+std::string ShortName(const std::string& name) {
+  return name.substr(0, std::min<size_t>(name.find('\n'), 80));
+}
 
 }  // namespace kiln::runtime

@@ -51,8 +51,9 @@ class Program {
   };
 
   // Loads the kernels and records the list. `device` outlives the program.
-  static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device, Description description,
-                                                       Signature signature, compiler::CompiledProgram compiled);
+  static absl::StatusOr<std::shared_ptr<Program>> Load(ManagedDevice& device,
+                                                       Description description, Signature signature,
+                                                       compiler::CompiledProgram compiled);
 
   const Description& description() const { return description_; }
   const Signature& signature() const { return signature_; }
@@ -61,13 +62,16 @@ class Program {
   drivers::PreparedList& list() const { return *list_; }
   int64_t arena_bytes() const { return arena_bytes_; }
 
-  // Expected device time of a run: a moving average of what was measured; before that, a guess from the kernels' sizes.
+  // Expected device time of a run: a moving average of what was measured; before that, a guess from
+  // the kernels' sizes.
   double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
-  // True for the first run, and then for every 64th at most ten times a second over all programs: these runs are timed kernel
-  // by kernel. A sampled run costs some 50 ns a kernel more, so that sampling stays far below 1%.
+  // True for the first run, and then for every 64th at most ten times a second over all programs:
+  // these runs are timed kernel by kernel. A sampled run costs some 50 ns a kernel more, so that
+  // sampling stays far below 1%.
   bool TakeSample();
   // A run ended well. `command_seconds` is empty unless it was a sampled one.
-  void Record(double seconds, const std::vector<double>& command_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Record(double seconds, const std::vector<double>& command_seconds)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
   double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,7 +79,8 @@ class Program {
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  Program(ManagedDevice& device, Description description, Signature signature, compiler::CompiledProgram compiled);
+  Program(ManagedDevice& device, Description description, Signature signature,
+          compiler::CompiledProgram compiled);
 
   ManagedDevice& device_;
   const Description description_;

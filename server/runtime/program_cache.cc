@@ -19,7 +19,8 @@ namespace {
 std::string HexSha256(const std::string& text) {
   std::string digest(EVP_MAX_MD_SIZE, '\0');
   unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size, EVP_sha256(), nullptr);
+  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
+             EVP_sha256(), nullptr);
   digest.resize(size);
   return absl::BytesToHexString(digest);
 }
@@ -28,15 +29,18 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
   const int64_t limit = device.pool()->total_bytes();
   if (bytes <= limit) return absl::OkStatus();
   return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(what, " need ", bytes, " bytes, but ", device.name(), " has ", limit,
+      absl::ResourceExhaustedError(absl::StrCat(what, " need ", bytes, " bytes, but ",
+                                                device.name(), " has ", limit,
                                                 "; use smaller shapes or a smaller batch")),
-      "OUT_OF_MEMORY", {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
+      "OUT_OF_MEMORY",
+      {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
 }
 
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
   absl::Status status = CheckFits("the program's results", signature.result_bytes(), device);
   for (const TensorTypePointer& type : signature.inputs) {
-    if (status.ok()) status = CheckFits(absl::StrCat("an input's ", type->ToString()), type->bytes(), device);
+    if (status.ok())
+      status = CheckFits(absl::StrCat("an input's ", type->ToString()), type->bytes(), device);
   }
   return status;
 }
@@ -69,12 +73,15 @@ void ProgramFuture::Resolve(absl::StatusOr<std::shared_ptr<Program>> result) {
   for (const auto& waiter : waiters) waiter();
 }
 
-ProgramCache::ProgramCache(Options options) : options_(std::move(options)), threads_(options_.compile_threads) {}
+ProgramCache::ProgramCache(Options options)
+    : options_(std::move(options)), threads_(options_.compile_threads) {}
 ProgramCache::~ProgramCache() = default;
 
-std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source, const Bindings& bindings,
-                                                 ManagedDevice& device, const std::string& name) {
-  Request request{{device.name(), source->key(), bindings}, source, &device, ShortName(name), nullptr};
+std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
+                                                 const Bindings& bindings, ManagedDevice& device,
+                                                 const std::string& name) {
+  Request request{
+      {device.name(), source->key(), bindings}, source, &device, ShortName(name), nullptr};
   {
     absl::MutexLock lock(&mutex_);
     Entry& entry = by_source_[request.key];
@@ -90,7 +97,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
   return future;
 }
 
-void ProgramCache::Check(std::shared_ptr<const GraphSource> source, std::function<void(absl::Status)> done) {
+void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
+                         std::function<void(absl::Status)> done) {
   threads_.Schedule([source = std::move(source), done = std::move(done)] {
     done(source->Build(SmallestBindings(source->variables())).status());
   });
@@ -102,7 +110,8 @@ void ProgramCache::Compile(const Request& request) {
   if (stopped_) return Finish(request, absl::UnavailableError("daemon is shutting down"));
   const auto graph = request.source->Build(std::get<Bindings>(request.key));
   if (!graph.ok()) return Finish(request, graph.status());
-  const std::string digest = HexSha256(absl::StrCat(graph::Print(*graph), "\n", request.device->info().target.CacheKey()));
+  const std::string digest =
+      HexSha256(absl::StrCat(graph::Print(*graph), "\n", request.device->info().target.CacheKey()));
   std::shared_ptr<ProgramFuture> same;
   {
     absl::MutexLock lock(&mutex_);
@@ -121,7 +130,8 @@ void ProgramCache::Compile(const Request& request) {
   if (!same->AddWaiter(take)) take();
 }
 
-absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Request& request, const graph::Graph& graph,
+absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Request& request,
+                                                                    const graph::Graph& graph,
                                                                     const std::string& digest) {
   ManagedDevice& device = *request.device;
   Signature signature = Signature::Of(graph);
@@ -137,16 +147,18 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   }
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   options_.metrics->Compiled(seconds);
-  auto program = Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
-                               std::move(signature), std::move(*compiled));
+  auto program =
+      Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
+                    std::move(signature), std::move(*compiled));
   if (!program.ok()) return program;
   log::Info("program_compiled", {{"program", digest.substr(0, 12)},
                                  {"name", request.name},
                                  {"device", device.name()},
                                  {"kernels", absl::StrCat((*program)->compiled().calls.size())},
                                  {"seconds", absl::StrCat(seconds)}});
-  absl::Status fits = CheckFits("the program's intermediate and final results",
-                                (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
+  absl::Status fits =
+      CheckFits("the program's intermediate and final results",
+                (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
   if (!fits.ok()) return fits;
   return program;
 }
@@ -166,13 +178,16 @@ void ProgramCache::EvictIdle() {
   for (auto entry = by_source_.begin(); entry != by_source_.end(); ++entry) {
     const ProgramFuture& future = *entry->second.future;
     // by_source_ and by_digest_ hold one reference each; anything more is a session's.
-    if (future.resolved() && entry->second.future.use_count() <= 2) idle.emplace_back(entry->second.used, entry);
+    if (future.resolved() && entry->second.future.use_count() <= 2)
+      idle.emplace_back(entry->second.used, entry);
   }
-  std::sort(idle.begin(), idle.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::sort(idle.begin(), idle.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t surplus = by_source_.size() - options_.max_idle_programs;
   for (size_t i = 0; i < std::min(surplus, idle.size()); ++i) {
     const auto& result = idle[i].second->second.future->result();
-    if (result.ok()) by_digest_.erase({std::get<0>(idle[i].second->first), (*result)->description().digest});
+    if (result.ok())
+      by_digest_.erase({std::get<0>(idle[i].second->first), (*result)->description().digest});
     by_source_.erase(idle[i].second);
   }
 }
@@ -195,17 +210,21 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& p
   std::shared_ptr<Program> found;
   for (const auto& program : List()) {
     const Program::Description& description = program->description();
-    if (!absl::StartsWith(description.digest, prefix) && !absl::StartsWith(description.source_key, prefix)) continue;
+    if (!absl::StartsWith(description.digest, prefix) &&
+        !absl::StartsWith(description.source_key, prefix))
+      continue;
     if (found) {
-      return errors::WithReason(
-          absl::InvalidArgumentError(absl::StrCat("\"", absl::Utf8SafeCEscape(prefix), "\" begins more than one program's digest; give more digits")),
-          "AMBIGUOUS_PROGRAM");
+      return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                    "\"", absl::Utf8SafeCEscape(prefix),
+                                    "\" begins more than one program's digest; give more digits")),
+                                "AMBIGUOUS_PROGRAM");
     }
     found = program;
   }
   if (found) return found;
   return errors::WithReason(
-      absl::NotFoundError(absl::StrCat("no loaded program's digest begins with \"", absl::Utf8SafeCEscape(prefix), "\"")),
+      absl::NotFoundError(absl::StrCat("no loaded program's digest begins with \"",
+                                       absl::Utf8SafeCEscape(prefix), "\"")),
       "UNKNOWN_PROGRAM", {{"program", prefix}});
 }
 

@@ -30,7 +30,8 @@ class ProgramFuture {
   bool resolved() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Only when resolved.
   const absl::StatusOr<std::shared_ptr<Program>>& result() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waiter` will be called when it resolves, on a compiling thread. False, and it is not called, if it has already.
+  // `waiter` will be called when it resolves, on a compiling thread. False, and it is not called,
+  // if it has already.
   bool AddWaiter(std::function<void()> waiter) ABSL_LOCKS_EXCLUDED(mutex_);
   void Resolve(absl::StatusOr<std::shared_ptr<Program>> result) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -44,8 +45,8 @@ class ProgramFuture {
 using CompileFunction = std::function<absl::StatusOr<compiler::CompiledProgram>(
     const graph::Graph&, const drivers::Target&, const compiler::Options&)>;
 
-// Thread-safe. Two look-ups: by what the client sent, device and bindings, which needs no work at all; then by the digest of
-// the canonical graph, which finds the same graph written differently.
+// Thread-safe. Two look-ups: by what the client sent, device and bindings, which needs no work at
+// all; then by the digest of the canonical graph, which finds the same graph written differently.
 class ProgramCache {
  public:
   struct Options {
@@ -53,8 +54,8 @@ class ProgramCache {
     compiler::KernelCache* kernel_cache = nullptr;  // may be null
     metrics::Metrics* metrics = nullptr;            // not null
     std::function<absl::Time()> now;
-    int compile_threads = 2;   // programs compiled at once
-    int kernel_threads = 1;    // kernels of one program compiled at once
+    int compile_threads = 2;      // programs compiled at once
+    int kernel_threads = 1;       // kernels of one program compiled at once
     int max_idle_programs = 512;  // programs that no session names any more; the oldest go first
   };
 
@@ -63,9 +64,11 @@ class ProgramCache {
   ~ProgramCache();
 
   // Never null. `name` is remembered if this is the first to ask.
-  std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source, const Bindings& bindings,
-                                     ManagedDevice& device, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the verdict there.
+  std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
+                                     const Bindings& bindings, ManagedDevice& device,
+                                     const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the
+  // verdict there.
   void Check(std::shared_ptr<const GraphSource> source, std::function<void(absl::Status)> done);
 
   // What has not begun to compile fails with UNAVAILABLE from here on.
@@ -73,8 +76,10 @@ class ProgramCache {
 
   // The programs in memory, oldest first.
   std::vector<std::shared_ptr<Program>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // By digest (or the key of its source) or an unambiguous prefix. NOT_FOUND, or INVALID_ARGUMENT if it is ambiguous.
-  absl::StatusOr<std::shared_ptr<Program>> Find(const std::string& prefix) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // By digest (or the key of its source) or an unambiguous prefix. NOT_FOUND, or INVALID_ARGUMENT
+  // if it is ambiguous.
+  absl::StatusOr<std::shared_ptr<Program>> Find(const std::string& prefix) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -92,9 +97,11 @@ class ProgramCache {
   };
 
   void Compile(const Request& request);
-  absl::StatusOr<std::shared_ptr<Program>> CompileGraph(const Request& request, const graph::Graph& graph,
+  absl::StatusOr<std::shared_ptr<Program>> CompileGraph(const Request& request,
+                                                        const graph::Graph& graph,
                                                         const std::string& digest);
-  void Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void EvictIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -103,7 +110,8 @@ class ProgramCache {
   int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Key, Entry> by_source_ ABSL_GUARDED_BY(mutex_);
   // Per device and digest: the one that compiles or has compiled it.
-  std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
+      ABSL_GUARDED_BY(mutex_);
   ThreadPool threads_;  // last: its tasks use everything above
 };
 

@@ -13,9 +13,9 @@ namespace {
 constexpr char kDependency[] = "an input failed: ";
 
 absl::Status CountError(size_t want, size_t got) {
-  return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat("the program has ", want, " inputs, but the run gives ", got)),
-      "WRONG_INPUT_COUNT");
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "the program has ", want, " inputs, but the run gives ", got)),
+                            "WRONG_INPUT_COUNT");
 }
 
 }  // namespace
@@ -23,26 +23,30 @@ absl::Status CountError(size_t want, size_t got) {
 absl::Status DependencyError(const absl::Status& cause) {
   if (absl::StartsWith(cause.message(), kDependency)) return cause;
   absl::Status status(cause.code(), absl::StrCat(kDependency, cause.message()));
-  cause.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) { status.SetPayload(url, payload); });
+  cause.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { status.SetPayload(url, payload); });
   return status;
 }
 
 absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs) {
-  if (inputs.size() != signature.inputs.size()) return CountError(signature.inputs.size(), inputs.size());
+  if (inputs.size() != signature.inputs.size())
+    return CountError(signature.inputs.size(), inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorTypePointer& given = inputs[i]->type();
     const TensorTypePointer& wanted = signature.inputs[i];
     if (given == wanted || given == nullptr || *given == *wanted) continue;
     return errors::WithReason(
-        absl::InvalidArgumentError(
-            absl::StrCat("input ", i, " must be ", wanted->ToString(), ", but the buffer given is ", given->ToString())),
+        absl::InvalidArgumentError(absl::StrCat("input ", i, " must be ", wanted->ToString(),
+                                                ", but the buffer given is ", given->ToString())),
         "INPUT_MISMATCH", {{"input", absl::StrCat(i)}});
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<Program> program, std::vector<ValuePointer> inputs,
-                                                 std::shared_ptr<buffers::Account> account, Done done) {
+absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<Program> program,
+                                                 std::vector<ValuePointer> inputs,
+                                                 std::shared_ptr<buffers::Account> account,
+                                                 Done done) {
   ManagedDevice& device = program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
   std::shared_ptr<Run> run(new Run());
@@ -88,8 +92,9 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   self_ = shared_from_this();
   drivers::SubmitOptions options;
   options.time_commands = sampled_;
-  absl::Status status = device.device().Submit(program_->list(), slots, options,
-                                               [this](const drivers::SubmitResult& result) { Finished(result); });
+  absl::Status status =
+      device.device().Submit(program_->list(), slots, options,
+                             [this](const drivers::SubmitResult& result) { Finished(result); });
   if (!status.ok()) self_.reset();
   return status;
 }
@@ -105,7 +110,8 @@ void Run::Finished(const drivers::SubmitResult& result) {
     device.metrics().RunFinished(result.seconds);
     const auto& compiled = program_->compiled();
     for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
-      device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name, result.command_seconds[i]);
+      device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name,
+                                 result.command_seconds[i]);
     }
   } else {
     device.metrics().RunFailed();

@@ -17,20 +17,24 @@ namespace kiln::runtime {
 
 using ValuePointer = std::shared_ptr<buffers::Value>;
 
-// Checks number, shape and dtype of the inputs (a failed or pending input is fine here). INVALID_ARGUMENT names the input.
+// Checks number, shape and dtype of the inputs (a failed or pending input is fine here).
+// INVALID_ARGUMENT names the input.
 absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs);
 
-// A run is queued as its device's work. When it ends, its results are resolved, then `done` is called; both happen on the
-// device's thread, or on the one that queues it if it fails at once. An input that fails before the run does fails the
-// results with the input's error.
+// A run is queued as its device's work. When it ends, its results are resolved, then `done` is
+// called; both happen on the device's thread, or on the one that queues it if it fails at once. An
+// input that fails before the run does fails the results with the input's error.
 class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
  public:
   // Seconds on the device.
   using Done = std::function<void(const absl::Status&, double seconds)>;
 
-  // Allocates the results. The inputs have passed CheckInputs. RESOURCE_EXHAUSTED: memory; UNAVAILABLE: the device failed.
-  static absl::StatusOr<std::shared_ptr<Run>> Create(std::shared_ptr<Program> program, std::vector<ValuePointer> inputs,
-                                                     std::shared_ptr<buffers::Account> account, Done done);
+  // Allocates the results. The inputs have passed CheckInputs. RESOURCE_EXHAUSTED: memory;
+  // UNAVAILABLE: the device failed.
+  static absl::StatusOr<std::shared_ptr<Run>> Create(std::shared_ptr<Program> program,
+                                                     std::vector<ValuePointer> inputs,
+                                                     std::shared_ptr<buffers::Account> account,
+                                                     Done done);
 
   // Outputs, then updates.
   const std::vector<ValuePointer>& results() const { return results_; }

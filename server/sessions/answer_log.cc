@@ -14,8 +14,8 @@ absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
   }
   if (sequence != 0 && sequence <= last_received_) return false;
   return errors::WithReason(
-      absl::InvalidArgumentError(absl::StrCat("operation ", sequence, " came, but the next sequence number is ",
-                                              last_received_ + 1)),
+      absl::InvalidArgumentError(absl::StrCat(
+          "operation ", sequence, " came, but the next sequence number is ", last_received_ + 1)),
       "BAD_SEQUENCE");
 }
 

@@ -1,4 +1,5 @@
-// Sequence numbers: what has been received, and the answers that the client has not acknowledged yet.
+// Sequence numbers: what has been received, and the answers that the client has not acknowledged
+// yet.
 #ifndef KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 #define KILN_SERVER_SESSIONS_ANSWER_LOG_H_
 
@@ -15,8 +16,9 @@ namespace kiln::sessions {
 // Not thread-safe: the session guards it.
 class AnswerLog {
  public:
-  // What to do with the operation of this number: true, run it; false, it has been received before (a client sends again what
-  // it does not know to have arrived). INVALID_ARGUMENT: numbers are missing.
+  // What to do with the operation of this number: true, run it; false, it has been received before
+  // (a client sends again what it does not know to have arrived). INVALID_ARGUMENT: numbers are
+  // missing.
   absl::StatusOr<bool> Receive(uint64_t sequence);
   // The client has every answer up to `sequence`.
   void Acknowledge(uint64_t sequence);

@@ -13,11 +13,13 @@ absl::Status HandleTable::CheckNew(absl::Span<const uint64_t> handles) const {
     bool twice = false;
     for (size_t earlier = 0; earlier < i && !twice; ++earlier) twice = handles[earlier] == handle;
     if (handle != 0 && !twice && !used_.Contains(handle)) continue;
-    const std::string problem = handle == 0 ? "handle 0 is not allowed; count from 1"
-                                : twice     ? absl::StrCat("handle ", handle, " is given twice")
-                                            : absl::StrCat("handle ", handle,
-                                                           " has been used before in this session; handles are never reused");
-    return errors::WithReason(absl::InvalidArgumentError(problem), "HANDLE_REUSED", {{"handle", absl::StrCat(handle)}});
+    const std::string problem =
+        handle == 0 ? "handle 0 is not allowed; count from 1"
+        : twice     ? absl::StrCat("handle ", handle, " is given twice")
+                    : absl::StrCat("handle ", handle,
+                                   " has been used before in this session; handles are never reused");
+    return errors::WithReason(absl::InvalidArgumentError(problem), "HANDLE_REUSED",
+                              {{"handle", absl::StrCat(handle)}});
   }
   return absl::OkStatus();
 }
@@ -45,8 +47,8 @@ absl::Status HandleTable::Release(uint64_t handle) {
 
 absl::Status HandleTable::Unknown(uint64_t handle) const {
   const char* what = used_.Contains(handle) ? " has been released" : " is unknown in this session";
-  return errors::WithReason(absl::NotFoundError(absl::StrCat("handle ", handle, what)), "UNKNOWN_HANDLE",
-                            {{"handle", absl::StrCat(handle)}});
+  return errors::WithReason(absl::NotFoundError(absl::StrCat("handle ", handle, what)),
+                            "UNKNOWN_HANDLE", {{"handle", absl::StrCat(handle)}});
 }
 
 }  // namespace kiln::sessions

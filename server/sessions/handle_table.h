@@ -47,7 +47,8 @@ class HandleTable {
 struct DefinedProgram {
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::string name;
-  // One for each binding of the variables that a run has used; without variables there is one, with no bindings.
+  // One for each binding of the variables that a run has used; without variables there is one, with
+  // no bindings.
   std::map<runtime::Bindings, std::shared_ptr<runtime::ProgramFuture>> instances;
 };
 

@@ -1,4 +1,5 @@
-// The numbers a client has used, as intervals: clients count upwards, so a few intervals hold millions of numbers.
+// The numbers a client has used, as intervals: clients count upwards, so a few intervals hold
+// millions of numbers.
 #ifndef KILN_SERVER_SESSIONS_ID_SET_H_
 #define KILN_SERVER_SESSIONS_ID_SET_H_
 

@@ -48,8 +48,8 @@ struct Barrier {};
 // A request that is none of these (a newer client's).
 struct UnknownOperation {};
 
-using Operation =
-    std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release, ReleaseProgram, Barrier>;
+using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
+                               ReleaseProgram, Barrier>;
 
 // Bytes that a queued operation holds.
 int64_t SizeOf(const Operation& operation);
@@ -66,7 +66,8 @@ struct Answer {
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Both only put the message into the stream's queue, so that they may be called with locks held; Flush sends.
+  // Both only put the message into the stream's queue, so that they may be called with locks held;
+  // Flush sends.
   virtual void PushAttached(uint64_t last_sequence) = 0;
   virtual void Push(std::shared_ptr<const Answer> answer) = 0;
   // The rest is called without locks.

@@ -15,8 +15,9 @@ namespace kiln::sessions {
 namespace {
 
 absl::Status UnknownSession() {
-  return errors::WithReason(absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
-                            "UNKNOWN_SESSION");
+  return errors::WithReason(
+      absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
+      "UNKNOWN_SESSION");
 }
 
 void LogEnd(const Session& session, const std::string& why) {
@@ -46,11 +47,12 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
       return device;
     }
     return errors::WithReason(
-        absl::NotFoundError(absl::StrCat("there is no device \"", absl::Utf8SafeCEscape(name), "\"; there are ",
-                                         absl::StrJoin(devices_, ", ",
-                                                       [](std::string* out, const runtime::ManagedDevice* device) {
-                                                         out->append(device->name());
-                                                       }))),
+        absl::NotFoundError(
+            absl::StrCat("there is no device \"", absl::Utf8SafeCEscape(name), "\"; there are ",
+                         absl::StrJoin(devices_, ", ",
+                                       [](std::string* out, const runtime::ManagedDevice* device) {
+                                         out->append(device->name());
+                                       }))),
         "UNKNOWN_DEVICE", {{"device", name}});
   }
   runtime::ManagedDevice* best = nullptr;
@@ -61,8 +63,9 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
       why = status;
       continue;
     }
-    const int64_t count = std::count_if(sessions_.begin(), sessions_.end(),
-                                        [&](const auto& entry) { return &entry.second->device() == device; });
+    const int64_t count = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+      return &entry.second->device() == device;
+    });
     if (best == nullptr || count < fewest) {
       best = device;
       fewest = count;
@@ -73,7 +76,8 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
-                                                        absl::Duration lease, const std::string& device) {
+                                                        absl::Duration lease,
+                                                        const std::string& device) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   auto chosen = Choose(device);
@@ -128,8 +132,9 @@ std::vector<std::shared_ptr<Session>> Registry::List() const {
     absl::MutexLock lock(&mutex_);
     for (const auto& [id, session] : sessions_) list.push_back(session);
   }
-  std::sort(list.begin(), list.end(),
-            [](const auto& a, const auto& b) { return a->identity().number < b->identity().number; });
+  std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+    return a->identity().number < b->identity().number;
+  });
   return list;
 }
 

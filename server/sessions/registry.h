@@ -32,12 +32,15 @@ class Registry {
   // `devices` outlive this; there is at least one.
   Registry(Options options, std::vector<runtime::ManagedDevice*> devices);
 
-  // `lease` zero: the default; held to [1 s, max_lease]. `device` empty: the usable one with the fewest sessions. NOT_FOUND:
-  // no such device. UNAVAILABLE: it takes no sessions, or the daemon stops.
-  absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client, absl::Duration lease,
-                                                const std::string& device) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `lease` zero: the default; held to [1 s, max_lease]. `device` empty: the usable one with the
+  // fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: it takes no sessions, or the daemon
+  // stops.
+  absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
+                                                absl::Duration lease, const std::string& device)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // NOT_FOUND: unknown, closed or expired.
-  absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -51,7 +54,8 @@ class Registry {
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;

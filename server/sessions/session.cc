@@ -11,13 +11,15 @@ namespace kiln::sessions {
 namespace {
 
 absl::Status SessionClosed() {
-  return errors::WithReason(absl::NotFoundError("the session has been closed or has expired; open a new one"),
-                            "UNKNOWN_SESSION");
+  return errors::WithReason(
+      absl::NotFoundError("the session has been closed or has expired; open a new one"),
+      "UNKNOWN_SESSION");
 }
 
 }  // namespace
 
-Session::Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device, Services services)
+Session::Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
+                 Services services)
     : identity_(std::move(identity)),
       user_(std::move(user)),
       account_(std::make_shared<buffers::Account>(user_->account)),
@@ -43,7 +45,8 @@ bool Session::Uses(const runtime::Program& program) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, defined] : programs_) {
     for (const auto& [bindings, future] : defined.instances) {
-      if (future->resolved() && future->result().ok() && future->result()->get() == &program) return true;
+      if (future->resolved() && future->result().ok() && future->result()->get() == &program)
+        return true;
     }
   }
   return false;
@@ -63,7 +66,8 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
   }
   sink->Flush();
   if (earlier) {
-    earlier->Close(errors::WithReason(absl::AbortedError("another stream has attached to this session"), "REPLACED"));
+    earlier->Close(errors::WithReason(
+        absl::AbortedError("another stream has attached to this session"), "REPLACED"));
   }
   return absl::OkStatus();
 }
@@ -75,17 +79,20 @@ void Session::Detach(const Sink* sink) {
   expires_ = services_.now() + identity_.lease;
 }
 
-absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged, Operation operation) {
+absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
+                             Operation operation) {
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return SessionClosed();
-    if (sink_.get() != sink) return absl::AbortedError("another stream has attached to this session");
+    if (sink_.get() != sink)
+      return absl::AbortedError("another stream has attached to this session");
     log_.Acknowledge(acknowledged);
     if (static_cast<int64_t>(log_.size()) > services_.limits.unacknowledged_answers ||
         log_.bytes() > services_.limits.unacknowledged_bytes) {
       return errors::WithReason(
-          absl::ResourceExhaustedError(absl::StrCat(log_.size(), " answers of ", log_.bytes(),
-                                                    " bytes have not been acknowledged; set ConnectRequest.acknowledged")),
+          absl::ResourceExhaustedError(
+              absl::StrCat(log_.size(), " answers of ", log_.bytes(),
+                           " bytes have not been acknowledged; set ConnectRequest.acknowledged")),
           "UNACKNOWLEDGED");
     }
     const auto fresh = log_.Receive(sequence);
@@ -111,7 +118,8 @@ void Session::EndAfterAnswers(const Sink* sink) {
 }
 
 bool Session::HasRoom() const {
-  return unfinished_ < services_.limits.unfinished_operations && queued_bytes_ < services_.limits.queued_bytes;
+  return unfinished_ < services_.limits.unfinished_operations &&
+         queued_bytes_ < services_.limits.queued_bytes;
 }
 
 bool Session::WantsMore() {
@@ -173,7 +181,8 @@ std::shared_ptr<runtime::ProgramFuture> Session::Instance(const RunProgram& run)
   const auto known = program.instances.find(run.bindings);
   if (known != program.instances.end()) {
     const auto& future = known->second;
-    // A failure is not final: memory may have become free. Only a binding that has never worked is tried again.
+    // A failure is not final: memory may have become free. Only a binding that has never worked is
+    // tried again.
     if (!future->resolved() || future->result().ok() || source.variables().empty()) return future;
   }
   if (!runtime::CheckBindings(source.variables(), run.bindings).ok()) return nullptr;
@@ -191,17 +200,21 @@ std::shared_ptr<runtime::ProgramFuture> Session::MustWaitFor(const Operation& op
 }
 
 void Session::Execute(uint64_t sequence, UnknownOperation&) {
-  Fail(sequence, {}, errors::WithReason(absl::UnimplementedError("the request has no operation that this daemon knows; "
-                                                                 "is the client newer than the daemon?"),
-                                        "UNKNOWN_OPERATION"));
+  Fail(sequence, {},
+       errors::WithReason(
+           absl::UnimplementedError("the request has no operation that this daemon knows; "
+                                    "is the client newer than the daemon?"),
+           "UNKNOWN_OPERATION"));
 }
 
-absl::Status Session::Define(const DefineProgram& operation, std::shared_ptr<runtime::ProgramFuture>* future) {
+absl::Status Session::Define(const DefineProgram& operation,
+                             std::shared_ptr<runtime::ProgramFuture>* future) {
   if (operation.program == 0 || !used_programs_.Insert(operation.program)) {
     return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("program id ", operation.program,
-                                                operation.program == 0 ? " is not allowed; count from 1"
-                                                                       : " has been used before; ids are never reused")),
+        absl::InvalidArgumentError(
+            absl::StrCat("program id ", operation.program,
+                         operation.program == 0 ? " is not allowed; count from 1"
+                                                : " has been used before; ids are never reused")),
         "PROGRAM_REUSED", {{"program", absl::StrCat(operation.program)}});
   }
   DefinedProgram& program = programs_[operation.program];
@@ -227,9 +240,10 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
   if (!status.ok()) return Fail(sequence, {}, status);
   const auto self = shared_from_this();
   if (!future) {
-    services_.programs->Check(*operation.graph, [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
-      self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
-    });
+    services_.programs->Check(
+        *operation.graph, [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
+          self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
+        });
     return;
   }
   const auto compiled = [self, sequence, future] {
@@ -245,13 +259,16 @@ absl::StatusOr<Session::Plan> Session::PlanRun(const RunProgram& operation) {
   const auto defined = programs_.find(operation.program);
   if (defined == programs_.end()) {
     const bool released = used_programs_.Contains(operation.program);
-    return errors::WithReason(absl::NotFoundError(absl::StrCat("program ", operation.program,
-                                                               released ? " has been released" : " is unknown in this session")),
+    return errors::WithReason(absl::NotFoundError(absl::StrCat(
+                                  "program ", operation.program,
+                                  released ? " has been released" : " is unknown in this session")),
                               "UNKNOWN_PROGRAM", {{"program", absl::StrCat(operation.program)}});
   }
   const auto& source = defined->second.source;
   if (!source.ok()) return source.status();
-  if (absl::Status status = runtime::CheckBindings((*source)->variables(), operation.bindings); !status.ok()) return status;
+  if (absl::Status status = runtime::CheckBindings((*source)->variables(), operation.bindings);
+      !status.ok())
+    return status;
   const auto& result = Instance(operation)->result();
   if (!result.ok()) return result.status();
   Plan plan{*result, {}};
@@ -260,15 +277,17 @@ absl::StatusOr<Session::Plan> Session::PlanRun(const RunProgram& operation) {
   for (const uint64_t handle : operation.inputs) {
     auto value = handles_.Find(handle);
     if (!value.ok()) return value.status();
-    if ((*value)->resolved() && !(*value)->status().ok()) return runtime::DependencyError((*value)->status());
+    if ((*value)->resolved() && !(*value)->status().ok())
+      return runtime::DependencyError((*value)->status());
     plan.inputs.push_back(std::move(*value));
   }
-  if (absl::Status status = runtime::CheckInputs(signature, plan.inputs); !status.ok()) return status;
+  if (absl::Status status = runtime::CheckInputs(signature, plan.inputs); !status.ok())
+    return status;
   if (operation.outputs.size() != signature.outputs.size()) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("the program has ", signature.outputs.size(), " outputs, but the run names ",
-                                                operation.outputs.size())),
-        "WRONG_OUTPUT_COUNT", {{"program", absl::StrCat(operation.program)}});
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "the program has ", signature.outputs.size(),
+                                  " outputs, but the run names ", operation.outputs.size())),
+                              "WRONG_OUTPUT_COUNT", {{"program", absl::StrCat(operation.program)}});
   }
   std::vector<uint64_t> updated;
   for (const int input : signature.updated_inputs) updated.push_back(operation.inputs[input]);
@@ -276,7 +295,8 @@ absl::StatusOr<Session::Plan> Session::PlanRun(const RunProgram& operation) {
   const auto twice = std::adjacent_find(updated.begin(), updated.end());
   if (twice != updated.end()) {
     return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("handle ", *twice, " is bound to two inputs that the program updates")),
+        absl::InvalidArgumentError(
+            absl::StrCat("handle ", *twice, " is bound to two inputs that the program updates")),
         "UPDATED_TWICE", {{"handle", absl::StrCat(*twice)}});
   }
   if (absl::Status status = handles_.CheckNew(operation.outputs); !status.ok()) return status;
@@ -287,7 +307,8 @@ void Session::BindResults(const RunProgram& operation, const runtime::Signature&
                           const std::vector<runtime::ValuePointer>& results) {
   size_t next = 0;
   for (const uint64_t handle : operation.outputs) handles_.Bind(handle, results[next++]);
-  for (const int input : signature.updated_inputs) handles_.Rebind(operation.inputs[input], results[next++]);
+  for (const int input : signature.updated_inputs)
+    handles_.Rebind(operation.inputs[input], results[next++]);
 }
 
 void Session::Execute(uint64_t sequence, RunProgram& operation) {
@@ -298,11 +319,12 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
     plan = PlanRun(operation);
   }
   if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
-  auto run = runtime::Run::Create(plan->program, std::move(plan->inputs), account_,
-                                  [self = shared_from_this(), sequence, report_time = operation.report_time](
-                                      const absl::Status& status, double seconds) {
-                                    self->RunEnded(sequence, report_time, status, seconds);
-                                  });
+  auto run = runtime::Run::Create(
+      plan->program, std::move(plan->inputs), account_,
+      [self = shared_from_this(), sequence, report_time = operation.report_time](
+          const absl::Status& status, double seconds) {
+        self->RunEnded(sequence, report_time, status, seconds);
+      });
   if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
   {
     absl::MutexLock lock(&mutex_);
@@ -311,8 +333,10 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   device_.dispatcher().Enqueue(flow_, std::move(*run));
 }
 
-void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds) {
-  user_->device_nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
+void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
+                       double seconds) {
+  user_->device_nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9),
+                                      std::memory_order_relaxed);
   {
     absl::MutexLock lock(&mutex_);
     device_seconds_ += seconds;
@@ -322,7 +346,8 @@ void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& 
 
 absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation) {
   if (absl::Status status = buffers::CheckTensorType(operation.type); !status.ok()) {
-    return errors::WithReason(status, "BAD_TENSOR_TYPE", {{"handle", absl::StrCat(operation.handle)}});
+    return errors::WithReason(status, "BAD_TENSOR_TYPE",
+                              {{"handle", absl::StrCat(operation.handle)}});
   }
   buffers::BlobStore::Blob blob;
   if (!operation.blob.empty()) {
@@ -333,15 +358,16 @@ absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation)
   const std::string& data = blob ? *blob : operation.data;
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
   if (static_cast<int64_t>(data.size()) != type->bytes()) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("handle ", operation.handle, ": ", type->ToString(), " takes ",
-                                                type->bytes(), " bytes, but ", data.size(), " are given")),
-        "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "handle ", operation.handle, ": ", type->ToString(), " takes ",
+                                  type->bytes(), " bytes, but ", data.size(), " are given")),
+                              "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
   }
   if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
   auto value = device_.pool()->Allocate(type, account_);
   if (!value.ok()) return value.status();
-  if (absl::Status status = device_.pool()->Fill(**value, data); !status.ok()) return device_.AfterFailure(status);
+  if (absl::Status status = device_.pool()->Fill(**value, data); !status.ok())
+    return device_.AfterFailure(status);
   (*value)->Resolve(absl::OkStatus());
   services_.metrics->Received(static_cast<int64_t>(operation.data.size()));
   return value;
@@ -371,11 +397,13 @@ void Session::Execute(uint64_t sequence, Read& operation) {
   }
   if (!value.ok()) return Fail(sequence, {}, value.status());
   if ((*value)->bytes() > services_.limits.read_bytes) {
-    return Fail(sequence, {},
-                errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                       "handle ", operation.handle, " holds ", (*value)->bytes(), " bytes; Read returns at most ",
-                                       services_.limits.read_bytes, ": use BlobService.Download")),
-                                   "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(operation.handle)}}));
+    return Fail(
+        sequence, {},
+        errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                               "handle ", operation.handle, " holds ", (*value)->bytes(),
+                               " bytes; Read returns at most ", services_.limits.read_bytes,
+                               ": use BlobService.Download")),
+                           "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(operation.handle)}}));
   }
   const auto read = [self = shared_from_this(), sequence, value = *value](const absl::Status&) {
     self->FinishRead(sequence, value);
@@ -387,8 +415,10 @@ void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) 
   constexpr int64_t kCopyAtOnce = 64 << 10;
   if (!value->status().ok()) return Finish({.sequence = sequence, .error = value->status()});
   // This may be a thread of the device's, which must not be held up.
-  if (buffers::Pool::IsHostMemory(*value) && value->bytes() <= kCopyAtOnce) return CopyOut(sequence, value);
-  services_.copies->Schedule([self = shared_from_this(), sequence, value] { self->CopyOut(sequence, value); });
+  if (buffers::Pool::IsHostMemory(*value) && value->bytes() <= kCopyAtOnce)
+    return CopyOut(sequence, value);
+  services_.copies->Schedule(
+      [self = shared_from_this(), sequence, value] { self->CopyOut(sequence, value); });
 }
 
 void Session::CopyOut(uint64_t sequence, const runtime::ValuePointer& value) {
@@ -417,9 +447,10 @@ void Session::Execute(uint64_t sequence, ReleaseProgram& operation) {
   {
     absl::MutexLock lock(&mutex_);
     if (programs_.erase(operation.program) == 0) {
-      status = errors::WithReason(
-          absl::NotFoundError(absl::StrCat("program ", operation.program, " is unknown in this session")), "UNKNOWN_PROGRAM",
-          {{"program", absl::StrCat(operation.program)}});
+      status =
+          errors::WithReason(absl::NotFoundError(absl::StrCat("program ", operation.program,
+                                                              " is unknown in this session")),
+                             "UNKNOWN_PROGRAM", {{"program", absl::StrCat(operation.program)}});
     }
   }
   Finish({.sequence = sequence, .error = status});
@@ -438,7 +469,8 @@ void Session::Execute(uint64_t sequence, Barrier&) {
   Finish({.sequence = sequence});
 }
 
-void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error) {
+void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
+                   const absl::Status& error) {
   {
     absl::MutexLock lock(&mutex_);
     handles_.Poison(handles, error);
@@ -451,7 +483,8 @@ void Session::CountDown(uint64_t sequence, std::vector<uint64_t>* ended) {
   for (PendingBarrier& barrier : barriers_) {
     if (sequence < barrier.sequence && --barrier.remaining == 0) ended->push_back(barrier.sequence);
   }
-  barriers_.erase(std::remove_if(barriers_.begin(), barriers_.end(), [](const auto& b) { return b.remaining == 0; }),
+  barriers_.erase(std::remove_if(barriers_.begin(), barriers_.end(),
+                                 [](const auto& b) { return b.remaining == 0; }),
                   barriers_.end());
 }
 
@@ -494,7 +527,8 @@ void Session::NotifyReaders() {
       readers_.erase(readers_.begin() + static_cast<int64_t>(i));
     }
   }
-  for (Reader& reader : ready) WhenReadable(reader.handle, reader.after_sequence, std::move(reader.done));
+  for (Reader& reader : ready)
+    WhenReadable(reader.handle, reader.after_sequence, std::move(reader.done));
 }
 
 void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,

@@ -1,12 +1,14 @@
 // One client: its tensors and programs, and its operations in order, each exactly once.
 //
-// Operations are executed one after another in the order of their sequence numbers. Executing means: handles are bound, runs
-// are queued; nothing waits for the device. Only a Run whose program still compiles holds up what comes after it. Answers go
-// out when an operation has ended, in any order.
+// Operations are executed one after another in the order of their sequence numbers. Executing
+// means: handles are bound, runs are queued; nothing waits for the device. Only a Run whose program
+// still compiles holds up what comes after it. Answers go out when an operation has ended, in any
+// order.
 //
-// A failed operation poisons the new handles it would have bound: what uses them fails with the same code and reason. A Run
-// that fails before it starts (wrong inputs, no memory) changes no state: the inputs it would have updated keep their values.
-// One that fails on the device leaves the updated inputs failed too.
+// A failed operation poisons the new handles it would have bound: what uses them fails with the
+// same code and reason. A Run that fails before it starts (wrong inputs, no memory) changes no
+// state: the inputs it would have updated keep their values. One that fails on the device leaves
+// the updated inputs failed too.
 #ifndef KILN_SERVER_SESSIONS_SESSION_H_
 #define KILN_SERVER_SESSIONS_SESSION_H_
 
@@ -45,9 +47,9 @@ struct ClientInfo {
 
 // Bounds on what one session makes the daemon hold.
 struct SessionLimits {
-  int64_t read_bytes = 1 << 20;              // of a Read's answer; larger values go through Download
-  int64_t unfinished_operations = 4096;      // received and not answered; then the stream is not read
-  int64_t queued_bytes = 64 << 20;           // of operations not executed; then the stream is not read
+  int64_t read_bytes = 1 << 20;          // of a Read's answer; larger values go through Download
+  int64_t unfinished_operations = 4096;  // received and not answered; then the stream is not read
+  int64_t queued_bytes = 64 << 20;       // of operations not executed; then the stream is not read
   int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
   int64_t unacknowledged_bytes = 256 << 20;
 };
@@ -90,7 +92,8 @@ class Session : public std::enable_shared_from_this<Session> {
     double device_seconds = 0;
   };
 
-  Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device, Services services);
+  Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
+          Services services);
 
   const Identity& identity() const { return identity_; }
   const User& user() const { return *user_; }
@@ -99,27 +102,30 @@ class Session : public std::enable_shared_from_this<Session> {
   bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that were not acknowledged.
-  // NOT_FOUND if the session has been closed.
-  absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that
+  // were not acknowledged. NOT_FOUND if the session has been closed.
+  absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The stream has ended. The lease runs from here on, unless another stream has taken over.
   void Detach(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // One operation of the attached stream. An error ends the stream, not the session.
-  absl::Status Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged, Operation operation)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
+                      Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
   // The client sends no more on this stream; it ends once everything has been answered.
   void EndAfterAnswers(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // False: do not read the stream until Sink::ReadMore is called.
   bool WantsMore() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // `done` gets the handle's value once the operations up to `after_sequence` have been executed and the value is there, or
-  // the error that keeps it from being there. It may be called at once.
+  // `done` gets the handle's value once the operations up to `after_sequence` have been executed
+  // and the value is there, or the error that keeps it from being there. It may be called at once.
   void WhenReadable(uint64_t handle, uint64_t after_sequence,
-                    std::function<void(absl::StatusOr<runtime::ValuePointer>)> done) ABSL_LOCKS_EXCLUDED(mutex_);
+                    std::function<void(absl::StatusOr<runtime::ValuePointer>)> done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Expired() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of them.
+  // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of
+  // them.
   void Close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -145,8 +151,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Executes what can be executed. One thread at a time does.
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
   // The program the operation must wait for; null if none.
-  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Operation& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<runtime::ProgramFuture> Instance(const RunProgram& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Operation& operation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<runtime::ProgramFuture> Instance(const RunProgram& run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyReaders() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);
@@ -158,11 +166,13 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, ReleaseProgram& operation);
   void Execute(uint64_t sequence, Barrier& operation);
 
-  absl::Status Define(const DefineProgram& operation, std::shared_ptr<runtime::ProgramFuture>* future)
+  absl::Status Define(const DefineProgram& operation,
+                      std::shared_ptr<runtime::ProgramFuture>* future)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Plan> PlanRun(const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,
-                   const std::vector<runtime::ValuePointer>& results) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   const std::vector<runtime::ValuePointer>& results)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<runtime::ValuePointer> MakeValue(const Write& operation);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
   void CopyOut(uint64_t sequence, const runtime::ValuePointer& value);
@@ -173,7 +183,8 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);
   // Counts the end of an operation; adds the barriers that were waiting for it to `ended`.
-  void CountDown(uint64_t sequence, std::vector<uint64_t>* ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountDown(uint64_t sequence, std::vector<uint64_t>* ended)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Identity identity_;

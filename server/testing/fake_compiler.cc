@@ -7,7 +7,9 @@
 namespace kiln::testing {
 namespace {
 
-int64_t BytesOf(ir::DType dtype, const ir::Shape& shape) { return ir::NumElements(shape) * ir::SizeOf(dtype); }
+int64_t BytesOf(ir::DType dtype, const ir::Shape& shape) {
+  return ir::NumElements(shape) * ir::SizeOf(dtype);
+}
 
 absl::StatusOr<std::string> KernelFor(const ir::Node* node) {
   switch (node->op()) {
@@ -18,11 +20,13 @@ absl::StatusOr<std::string> KernelFor(const ir::Node* node) {
     case ir::Op::kNeg:
       return "fail";
     default:
-      return absl::UnimplementedError(absl::StrCat("the fake compiler has no ", std::string(ir::Name(node->op()))));
+      return absl::UnimplementedError(
+          absl::StrCat("the fake compiler has no ", std::string(ir::Name(node->op()))));
   }
 }
 
-absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result, compiler::CompiledProgram* program,
+absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result,
+                                          compiler::CompiledProgram* program,
                                           compiler::KernelCache* cache) {
   auto code = KernelFor(node);
   if (!code.ok()) return code.status();
@@ -41,7 +45,8 @@ absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result, comp
   std::vector<const ir::Node*> sources(node->operands().begin(), node->operands().end());
   if (sources.empty()) sources.push_back(node);
   for (const ir::Node* source : sources) {
-    if (source->op() != ir::Op::kInput) return absl::UnimplementedError("the fake compiler takes inputs only");
+    if (source->op() != ir::Op::kInput)
+      return absl::UnimplementedError("the fake compiler takes inputs only");
     const int slot = static_cast<int>(source->attr<ir::InputAttr>().index);
     call.arguments.push_back({slot, 0, program->slots[slot].bytes});
   }
@@ -51,7 +56,8 @@ absl::StatusOr<compiler::KernelCall> Call(const ir::Node* node, int result, comp
 
 }  // namespace
 
-absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph, const drivers::Target& target,
+absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
+                                                      const drivers::Target& target,
                                                       const compiler::Options& options) {
   using Kind = compiler::Slot::Kind;
   compiler::CompiledProgram program;
@@ -70,7 +76,8 @@ absl::StatusOr<compiler::CompiledProgram> FakeCompile(const graph::Graph& graph,
     results.push_back(update.value);
   }
   for (size_t i = 0; i < results.size(); ++i) {
-    auto call = Call(results[i], static_cast<int>(graph.inputs.size() + i), &program, options.cache);
+    auto call =
+        Call(results[i], static_cast<int>(graph.inputs.size() + i), &program, options.cache);
     if (!call.ok()) return call.status();
     program.calls.push_back(*call);
   }

@@ -44,7 +44,8 @@ absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buf
     return static_cast<const FakeLoadedKernel*>(launch->kernel)->function()(arguments);
   }
   if (const auto* copy = std::get_if<drivers::CopyCommand>(&command)) {
-    std::memcpy(Address(slots, copy->destination), Address(slots, copy->source), copy->source.bytes);
+    std::memcpy(Address(slots, copy->destination), Address(slots, copy->source),
+                copy->source.bytes);
     return absl::OkStatus();
   }
   return absl::UnimplementedError("the fake device launches and copies only");
@@ -92,9 +93,10 @@ FakeDevice::FakeDevice(std::string name, int64_t memory_bytes) {
   info_.model = "fake";
   info_.target.architecture = "fake";
   info_.memory_bytes = memory_bytes;
-  kernels_ = {{"add", AddKernel},
-              {"copy", CopyKernel},
-              {"fail", [](const FakeArguments&) { return absl::InternalError("the kernel failed"); }}};
+  kernels_ = {
+      {"add", AddKernel}, {"copy", CopyKernel}, {"fail", [](const FakeArguments&) {
+                                                   return absl::InternalError("the kernel failed");
+                                                 }}};
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -135,26 +137,32 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t by
   {
     absl::MutexLock lock(&mutex_);
     if (bytes > info_.memory_bytes - allocated_) {
-      return absl::ResourceExhaustedError(absl::StrCat(bytes, " bytes asked for, ", info_.memory_bytes - allocated_, " left"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(bytes, " bytes asked for, ", info_.memory_bytes - allocated_, " left"));
     }
     allocated_ += bytes;
   }
   return std::make_unique<Memory>(*this, bytes);
 }
 
-absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(const drivers::KernelImage& image) {
+absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
+    const drivers::KernelImage& image) {
   absl::MutexLock lock(&mutex_);
   const auto found = kernels_.find(image.code);
-  if (found == kernels_.end()) return absl::InvalidArgumentError(absl::StrCat("no fake kernel ", image.code));
+  if (found == kernels_.end())
+    return absl::InvalidArgumentError(absl::StrCat("no fake kernel ", image.code));
   return std::make_unique<FakeLoadedKernel>(image, found->second);
 }
 
-absl::StatusOr<std::unique_ptr<drivers::PreparedList>> FakeDevice::Prepare(drivers::CommandList list) {
+absl::StatusOr<std::unique_ptr<drivers::PreparedList>> FakeDevice::Prepare(
+    drivers::CommandList list) {
   return std::make_unique<FakePreparedList>(std::move(list));
 }
 
-absl::Status FakeDevice::Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
-                                drivers::SubmitOptions options, std::function<void(drivers::SubmitResult)> done) {
+absl::Status FakeDevice::Submit(drivers::PreparedList& list,
+                                absl::Span<drivers::Buffer* const> slots,
+                                drivers::SubmitOptions options,
+                                std::function<void(drivers::SubmitResult)> done) {
   auto& prepared = static_cast<FakePreparedList&>(list);
   if (static_cast<int>(slots.size()) != prepared.list().num_slots) {
     return absl::InvalidArgumentError("wrong number of buffers");
@@ -193,13 +201,17 @@ void FakeDevice::Loop() {
   }
 }
 
-absl::Status FakeDevice::CopyToDevice(drivers::Buffer& destination, int64_t offset, absl::Span<const char> source) {
-  std::memcpy(static_cast<char*>(destination.host_pointer()) + offset, source.data(), source.size());
+absl::Status FakeDevice::CopyToDevice(drivers::Buffer& destination, int64_t offset,
+                                      absl::Span<const char> source) {
+  std::memcpy(static_cast<char*>(destination.host_pointer()) + offset, source.data(),
+              source.size());
   return absl::OkStatus();
 }
 
-absl::Status FakeDevice::CopyToHost(const drivers::Buffer& source, int64_t offset, absl::Span<char> destination) {
-  std::memcpy(destination.data(), static_cast<const char*>(source.host_pointer()) + offset, destination.size());
+absl::Status FakeDevice::CopyToHost(const drivers::Buffer& source, int64_t offset,
+                                    absl::Span<char> destination) {
+  std::memcpy(destination.data(), static_cast<const char*>(source.host_pointer()) + offset,
+              destination.size());
   return absl::OkStatus();
 }
 

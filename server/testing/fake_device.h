@@ -1,5 +1,6 @@
-// A device for tests: host memory and one thread that runs lists in order. A kernel is a C++ function, named by its image's
-// `code`; the null driver computes nothing and the CPU driver needs a compiler, so neither can show the server's part alone.
+// A device for tests: host memory and one thread that runs lists in order. A kernel is a C++
+// function, named by its image's `code`; the null driver computes nothing and the CPU driver needs
+// a compiler, so neither can show the server's part alone.
 #ifndef KILN_SERVER_TESTING_FAKE_DEVICE_H_
 #define KILN_SERVER_TESTING_FAKE_DEVICE_H_
 
@@ -30,7 +31,8 @@ class FakeDevice : public drivers::Device {
   FakeDevice(std::string name, int64_t memory_bytes);
   ~FakeDevice() override;
 
-  // Before it is loaded. Kernels known from the start: "add" (float32: out = a + b), "copy" (out = a), "fail" (fails).
+  // Before it is loaded. Kernels known from the start: "add" (float32: out = a + b), "copy" (out =
+  // a), "fail" (fails).
   void SetKernel(const std::string& code, FakeKernel kernel) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -43,12 +45,17 @@ class FakeDevice : public drivers::Device {
 
   const drivers::DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> Allocate(int64_t bytes) override;
-  absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(const drivers::KernelImage& image) override;
-  absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(drivers::CommandList list) override;
+  absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(
+      const drivers::KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(
+      drivers::CommandList list) override;
   absl::Status Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
-                      drivers::SubmitOptions options, std::function<void(drivers::SubmitResult)> done) override;
-  absl::Status CopyToDevice(drivers::Buffer& destination, int64_t offset, absl::Span<const char> source) override;
-  absl::Status CopyToHost(const drivers::Buffer& source, int64_t offset, absl::Span<char> destination) override;
+                      drivers::SubmitOptions options,
+                      std::function<void(drivers::SubmitResult)> done) override;
+  absl::Status CopyToDevice(drivers::Buffer& destination, int64_t offset,
+                            absl::Span<const char> source) override;
+  absl::Status CopyToHost(const drivers::Buffer& source, int64_t offset,
+                          absl::Span<char> destination) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
 
@@ -57,7 +64,9 @@ class FakeDevice : public drivers::Device {
   class Memory;
 
   void Loop();
-  bool CanRun() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return (!held_ && !tasks_.empty()) || stopping_; }
+  bool CanRun() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return (!held_ && !tasks_.empty()) || stopping_;
+  }
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return tasks_.empty() && !running_; }
 
   drivers::DeviceInfo info_;
@@ -76,9 +85,11 @@ class FakeDevice : public drivers::Device {
 // Gives away devices made before. `devices` are handed over at the first Enumerate.
 class FakeDriver : public drivers::Driver {
  public:
-  explicit FakeDriver(std::vector<std::unique_ptr<drivers::Device>> devices) : devices_(std::move(devices)) {}
+  explicit FakeDriver(std::vector<std::unique_ptr<drivers::Device>> devices)
+      : devices_(std::move(devices)) {}
   std::string name() const override { return "cpu"; }
-  absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(std::string* why_none) override {
+  absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(
+      std::string* why_none) override {
     return std::move(devices_);
   }
 

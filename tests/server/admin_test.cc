@@ -1,4 +1,5 @@
-// What people and Prometheus look at: devices, sessions, programs, cache, health, reflection, metrics.
+// What people and Prometheus look at: devices, sessions, programs, cache, health, reflection,
+// metrics.
 #include <grpcpp/generic/generic_stub.h>
 
 #include "absl/strings/match.h"
@@ -101,7 +102,8 @@ TEST_F(AdminTest, ProgramsAndExplain) {
   EXPECT_THAT(explained.graph(), HasSubstr("add"));
   grpc::ClientContext unknown_context;
   request.set_digest("zz");
-  EXPECT_EQ(client_.programs->ExplainProgram(&unknown_context, request, &explained).error_code(), grpc::NOT_FOUND);
+  EXPECT_EQ(client_.programs->ExplainProgram(&unknown_context, request, &explained).error_code(),
+            grpc::NOT_FOUND);
   grpc::ClientContext kernels_context;
   v1::ListKernelsResponse kernels;
   ASSERT_TRUE(client_.programs->ListKernels(&kernels_context, {}, &kernels).ok());
@@ -147,7 +149,8 @@ TEST_F(AdminTest, DaemonCacheAndUsers) {
   v1::SetQuotaResponse quota;
   EXPECT_EQ(client_.admin->SetQuota(&quota_context, {}, &quota).error_code(), grpc::UNIMPLEMENTED);
   grpc::ClientContext audit_context, tune_context;
-  EXPECT_EQ(client_.admin->ListAuditEvents(&audit_context, {})->Finish().error_code(), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(client_.admin->ListAuditEvents(&audit_context, {})->Finish().error_code(),
+            grpc::UNIMPLEMENTED);
   const grpc::Status tune = client_.programs->TuneProgram(&tune_context, {})->Finish();
   EXPECT_EQ(tune.error_code(), grpc::UNIMPLEMENTED);
   EXPECT_THAT(tune.error_message(), HasSubstr("does not search schedules"));
@@ -187,9 +190,11 @@ Serving HealthOf(Client& client, const std::string& service) {
   grpc::ClientContext context;
   grpc::GenericStub stub(client.channel);
   grpc::CompletionQueue queue;
-  const std::string request = absl::StrCat("\n", std::string(1, static_cast<char>(service.size())), service);
+  const std::string request =
+      absl::StrCat("\n", std::string(1, static_cast<char>(service.size())), service);
   const grpc::Slice slice(request);
-  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", grpc::ByteBuffer(&slice, 1), &queue);
+  auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check",
+                                    grpc::ByteBuffer(&slice, 1), &queue);
   call->StartCall();
   grpc::ByteBuffer answer;
   grpc::Status status;
@@ -199,7 +204,8 @@ Serving HealthOf(Client& client, const std::string& service) {
   queue.Next(&tag, &ok);
   if (!status.ok()) return Serving::kNoSuchService;
   std::vector<grpc::Slice> slices;
-  if (!answer.Dump(&slices).ok() || slices.empty() || slices[0].size() < 2) return Serving::kUnknown;
+  if (!answer.Dump(&slices).ok() || slices.empty() || slices[0].size() < 2)
+    return Serving::kUnknown;
   return static_cast<Serving>(slices[0].begin()[1]);
 }
 
@@ -218,7 +224,8 @@ TEST_F(AdminTest, ReflectionListsTheServices) {
   grpc::ClientContext context;
   grpc::GenericStub stub(client_.channel);
   grpc::CompletionQueue queue;
-  auto call = stub.PrepareCall(&context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
+  auto call = stub.PrepareCall(
+      &context, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", &queue);
   void* tag = nullptr;
   bool ok = false;
   const auto wait = [&] { return queue.Next(&tag, &ok) && ok; };
@@ -234,9 +241,11 @@ TEST_F(AdminTest, ReflectionListsTheServices) {
   std::vector<grpc::Slice> slices;
   ASSERT_TRUE(answer.Dump(&slices).ok());
   std::string text;
-  for (const grpc::Slice& part : slices) text.append(reinterpret_cast<const char*>(part.begin()), part.size());
-  for (const char* service : {"kiln.v1.SessionService", "kiln.v1.DeviceService", "kiln.v1.BlobService",
-                              "kiln.v1.ProgramService", "kiln.v1.AdminService", "grpc.health.v1.Health"}) {
+  for (const grpc::Slice& part : slices)
+    text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  for (const char* service :
+       {"kiln.v1.SessionService", "kiln.v1.DeviceService", "kiln.v1.BlobService",
+        "kiln.v1.ProgramService", "kiln.v1.AdminService", "grpc.health.v1.Health"}) {
     EXPECT_THAT(text, HasSubstr(service));
   }
   context.TryCancel();
@@ -254,10 +263,13 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
   stream_->Call(Read(999));
   const std::string text = daemon_.daemon().MetricsText();
   for (const char* line :
-       {"kiln_replays_total{device=\"cpu:0\"} 10\n", "kiln_compiles_total 1\n", "kiln_sessions 1\n", "kiln_connections 1\n",
-        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"add\"} 1\n", "kiln_sent_bytes_total 8\n",
-        "kiln_received_bytes_total 8\n", "kiln_errors_total{code=\"not_found\"} 1\n",
-        "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n", "kiln_program_duration_seconds_count{device=\"cpu:0\"} 10\n",
+       {"kiln_replays_total{device=\"cpu:0\"} 10\n", "kiln_compiles_total 1\n", "kiln_sessions 1\n",
+        "kiln_connections 1\n",
+        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"add\"} 1\n",
+        "kiln_sent_bytes_total 8\n", "kiln_received_bytes_total 8\n",
+        "kiln_errors_total{code=\"not_found\"} 1\n",
+        "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n",
+        "kiln_program_duration_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
         "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));

@@ -104,8 +104,9 @@ TEST(Blob, EndsWithItsSession) {
   ASSERT_TRUE(client.Upload("data", std::string(1000, 'x')).ok());
   EXPECT_THAT(daemon.daemon().MetricsText(), HasSubstr("kiln_blob_bytes 1000"));
   daemon.Advance(absl::Seconds(11));
-  EXPECT_TRUE(Eventually(
-      [&] { return daemon.daemon().MetricsText().find("kiln_blob_bytes 0") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] {
+    return daemon.daemon().MetricsText().find("kiln_blob_bytes 0") != std::string::npos;
+  }));
 }
 
 }  // namespace

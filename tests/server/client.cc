@@ -145,7 +145,8 @@ v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph) {
   return request;
 }
 
-v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs) {
+v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs,
+                              const std::vector<uint64_t>& outputs) {
   v1::ConnectRequest request;
   request.mutable_run()->set_program(program);
   request.mutable_run()->mutable_inputs()->Add(inputs.begin(), inputs.end());

@@ -28,7 +28,8 @@ class Stream {
   uint64_t last_sequence() const { return last_sequence_; }
   // Sends the operation under the next number (or the one given) and returns the number.
   uint64_t Send(v1::ConnectRequest request, uint64_t sequence = 0);
-  // Waits for the answer to an operation. An answer that never comes (the stream ended) has code -1.
+  // Waits for the answer to an operation. An answer that never comes (the stream ended) has code
+  // -1.
   v1::Result Answer(uint64_t sequence);
   v1::Result Call(v1::ConnectRequest request) { return Answer(Send(std::move(request))); }
   // Reads until the stream ends.
@@ -53,7 +54,8 @@ class Stream {
 
 // A connection with a session.
 struct Client {
-  explicit Client(const std::string& address, uint32_t lease_seconds = 0, const std::string& device = "");
+  explicit Client(const std::string& address, uint32_t lease_seconds = 0,
+                  const std::string& device = "");
 
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::SessionService::Stub> sessions;
@@ -73,7 +75,8 @@ struct Client {
 
 // Requests.
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph);
-v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs, const std::vector<uint64_t>& outputs);
+v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs,
+                              const std::vector<uint64_t>& outputs);
 v1::ConnectRequest Write(uint64_t handle, const std::vector<float>& values);
 v1::ConnectRequest WriteBlob(uint64_t handle, const std::string& blob, int64_t floats);
 v1::ConnectRequest Read(uint64_t handle);

@@ -22,12 +22,14 @@ struct Mistake {
   const char* reason;
 };
 
-v1::ConnectRequest Changed(v1::ConnectRequest request, const std::function<void(v1::ConnectRequest*)>& change) {
+v1::ConnectRequest Changed(v1::ConnectRequest request,
+                           const std::function<void(v1::ConnectRequest*)>& change) {
   change(&request);
   return request;
 }
 
-// In a session with handles 1 (two floats), 2 (three floats), 9 (released) and program 1 = AddGraph(2).
+// In a session with handles 1 (two floats), 2 (three floats), 9 (released) and program 1 =
+// AddGraph(2).
 std::vector<Mistake> Mistakes() {
   v1::Graph unknown_op = AddGraph(2);
   unknown_op.mutable_nodes(2)->set_op("frobnicate");
@@ -36,49 +38,65 @@ std::vector<Mistake> Mistakes() {
   v1::Graph newer = AddGraph(2);
   newer.set_op_set_version(99);
   return {
-      {"unknown handle", RunProgram(1, {1, 77}, {10}), grpc::NOT_FOUND, "handle 77 is unknown", "UNKNOWN_HANDLE"},
-      {"released handle", RunProgram(1, {1, 9}, {11}), grpc::NOT_FOUND, "handle 9 has been released", "UNKNOWN_HANDLE"},
-      {"unknown program", RunProgram(5, {1, 1}, {12}), grpc::NOT_FOUND, "program 5 is unknown", "UNKNOWN_PROGRAM"},
-      {"too few inputs", RunProgram(1, {1}, {13}), grpc::INVALID_ARGUMENT, "has 2 inputs, but the run gives 1", "WRONG_INPUT_COUNT"},
-      {"too many outputs", RunProgram(1, {1, 1}, {14, 15}), grpc::INVALID_ARGUMENT, "has 1 outputs, but the run names 2",
-       "WRONG_OUTPUT_COUNT"},
+      {"unknown handle", RunProgram(1, {1, 77}, {10}), grpc::NOT_FOUND, "handle 77 is unknown",
+       "UNKNOWN_HANDLE"},
+      {"released handle", RunProgram(1, {1, 9}, {11}), grpc::NOT_FOUND,
+       "handle 9 has been released", "UNKNOWN_HANDLE"},
+      {"unknown program", RunProgram(5, {1, 1}, {12}), grpc::NOT_FOUND, "program 5 is unknown",
+       "UNKNOWN_PROGRAM"},
+      {"too few inputs", RunProgram(1, {1}, {13}), grpc::INVALID_ARGUMENT,
+       "has 2 inputs, but the run gives 1", "WRONG_INPUT_COUNT"},
+      {"too many outputs", RunProgram(1, {1, 1}, {14, 15}), grpc::INVALID_ARGUMENT,
+       "has 1 outputs, but the run names 2", "WRONG_OUTPUT_COUNT"},
       {"wrong shape", RunProgram(1, {1, 2}, {16}), grpc::INVALID_ARGUMENT,
        "input 1 must be float32[2], but the buffer given is float32[3]", "INPUT_MISMATCH"},
-      {"output handle used before", RunProgram(1, {1, 1}, {2}), grpc::INVALID_ARGUMENT, "handle 2 has been used before",
-       "HANDLE_REUSED"},
-      {"output handle 0", RunProgram(1, {1, 1}, {0}), grpc::INVALID_ARGUMENT, "handle 0 is not allowed", "HANDLE_REUSED"},
-      {"unbound name", Changed(RunProgram(1, {1, 1}, {17}), [](auto* r) { (*r->mutable_run()->mutable_bindings())["n"] = 1; }),
+      {"output handle used before", RunProgram(1, {1, 1}, {2}), grpc::INVALID_ARGUMENT,
+       "handle 2 has been used before", "HANDLE_REUSED"},
+      {"output handle 0", RunProgram(1, {1, 1}, {0}), grpc::INVALID_ARGUMENT,
+       "handle 0 is not allowed", "HANDLE_REUSED"},
+      {"unbound name",
+       Changed(RunProgram(1, {1, 1}, {17}),
+               [](auto* r) { (*r->mutable_run()->mutable_bindings())["n"] = 1; }),
        grpc::INVALID_ARGUMENT, "the graph has no such variable", "BAD_BINDING"},
-      {"write over a handle", Write(1, {1}), grpc::INVALID_ARGUMENT, "handle 1 has been used before", "HANDLE_REUSED"},
-      {"write of wrong size", Changed(Write(20, {1, 2}), [](auto* r) { r->mutable_write()->set_shape(0, 3); }),
+      {"write over a handle", Write(1, {1}), grpc::INVALID_ARGUMENT,
+       "handle 1 has been used before", "HANDLE_REUSED"},
+      {"write of wrong size",
+       Changed(Write(20, {1, 2}), [](auto* r) { r->mutable_write()->set_shape(0, 3); }),
        grpc::INVALID_ARGUMENT, "float32[3] takes 12 bytes, but 8 are given", "SIZE_MISMATCH"},
-      {"write without dtype", Changed(Write(21, {1}), [](auto* r) { r->mutable_write()->clear_dtype(); }),
+      {"write without dtype",
+       Changed(Write(21, {1}), [](auto* r) { r->mutable_write()->clear_dtype(); }),
        grpc::INVALID_ARGUMENT, "dtype is missing or unknown", "BAD_TENSOR_TYPE"},
       {"write of unknown dtype",
-       Changed(Write(22, {1}), [](auto* r) { r->mutable_write()->set_dtype(static_cast<v1::DType>(99)); }),
+       Changed(Write(22, {1}),
+               [](auto* r) { r->mutable_write()->set_dtype(static_cast<v1::DType>(99)); }),
        grpc::INVALID_ARGUMENT, "dtype is missing or unknown", "BAD_TENSOR_TYPE"},
-      {"write of negative shape", Changed(Write(23, {1}), [](auto* r) { r->mutable_write()->set_shape(0, -1); }),
+      {"write of negative shape",
+       Changed(Write(23, {1}), [](auto* r) { r->mutable_write()->set_shape(0, -1); }),
        grpc::INVALID_ARGUMENT, "is negative", "BAD_TENSOR_TYPE"},
-      {"write of huge shape", Changed(Write(24, {1}),
-                                      [](auto* r) {
-                                        r->mutable_write()->set_shape(0, int64_t{1} << 40);
-                                        r->mutable_write()->add_shape(int64_t{1} << 40);
-                                      }),
+      {"write of huge shape",
+       Changed(Write(24, {1}),
+               [](auto* r) {
+                 r->mutable_write()->set_shape(0, int64_t{1} << 40);
+                 r->mutable_write()->add_shape(int64_t{1} << 40);
+               }),
        grpc::INVALID_ARGUMENT, "2^63 bytes or more", "BAD_TENSOR_TYPE"},
-      {"write of unknown blob", WriteBlob(25, "nothing", 1), grpc::NOT_FOUND, "blob \"nothing\" has not been uploaded",
-       "UNKNOWN_BLOB"},
-      {"read of unknown handle", Read(78), grpc::NOT_FOUND, "handle 78 is unknown", "UNKNOWN_HANDLE"},
-      {"release of unknown handle", Release({79}), grpc::NOT_FOUND, "handle 79 is unknown", "UNKNOWN_HANDLE"},
-      {"program id used before", Define(1, AddGraph(2)), grpc::INVALID_ARGUMENT, "program id 1 has been used before",
-       "PROGRAM_REUSED"},
-      {"program id 0", Define(0, AddGraph(2)), grpc::INVALID_ARGUMENT, "program id 0 is not allowed", "PROGRAM_REUSED"},
+      {"write of unknown blob", WriteBlob(25, "nothing", 1), grpc::NOT_FOUND,
+       "blob \"nothing\" has not been uploaded", "UNKNOWN_BLOB"},
+      {"read of unknown handle", Read(78), grpc::NOT_FOUND, "handle 78 is unknown",
+       "UNKNOWN_HANDLE"},
+      {"release of unknown handle", Release({79}), grpc::NOT_FOUND, "handle 79 is unknown",
+       "UNKNOWN_HANDLE"},
+      {"program id used before", Define(1, AddGraph(2)), grpc::INVALID_ARGUMENT,
+       "program id 1 has been used before", "PROGRAM_REUSED"},
+      {"program id 0", Define(0, AddGraph(2)), grpc::INVALID_ARGUMENT,
+       "program id 0 is not allowed", "PROGRAM_REUSED"},
       {"unknown op", Define(30, unknown_op), grpc::INVALID_ARGUMENT, "frobnicate", "UNKNOWN_OP"},
       {"cycle", Define(31, cycle), grpc::INVALID_ARGUMENT, "node 2", nullptr},
       {"newer op set", Define(32, newer), grpc::FAILED_PRECONDITION, "99", "VERSION"},
       {"larger than the device", Define(33, AddGraph(1 << 20)), grpc::RESOURCE_EXHAUSTED,
        "need 4194304 bytes, but cpu:0 has 1048576", "OUT_OF_MEMORY"},
-      {"no operation", v1::ConnectRequest(), grpc::UNIMPLEMENTED, "no operation that this daemon knows",
-       "UNKNOWN_OPERATION"},
+      {"no operation", v1::ConnectRequest(), grpc::UNIMPLEMENTED,
+       "no operation that this daemon knows", "UNKNOWN_OPERATION"},
   };
 }
 
@@ -126,7 +144,8 @@ TEST(Errors, FailedResultsFailWhatUsesThem) {
   }
   EXPECT_THAT(stream->Answer(read).error().message(), HasSubstr("the kernel failed"));
   // And after.
-  EXPECT_THAT(stream->Call(RunProgram(2, {4, 1}, {5})).error().message(), HasSubstr("the kernel failed"));
+  EXPECT_THAT(stream->Call(RunProgram(2, {4, 1}, {5})).error().message(),
+              HasSubstr("the kernel failed"));
   EXPECT_THAT(stream->Call(Read(5)).error().message(), HasSubstr("the kernel failed"));
   stream->Send(RunProgram(2, {1, 1}, {6}));
   EXPECT_THAT(Floats(stream->Call(Read(6)).data()), ElementsAre(2));
@@ -188,7 +207,8 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
     stream->Send(Write(1, {1}), /*sequence=*/5);
     const grpc::Status status = stream->End();
     EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
-    EXPECT_THAT(status.error_message(), HasSubstr("operation 5 came, but the next sequence number is 1"));
+    EXPECT_THAT(status.error_message(),
+                HasSubstr("operation 5 came, but the next sequence number is 1"));
   }
   {
     grpc::ClientContext context;

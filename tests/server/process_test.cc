@@ -53,7 +53,8 @@ class ProcessTest : public ::testing::Test {
   void Start() {
     pid_ = Spawn(Flags());
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (Log().find("event=serving") == std::string::npos && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+    while (Log().find("event=serving") == std::string::npos && absl::Now() < deadline)
+      absl::SleepFor(absl::Milliseconds(5));
     ASSERT_THAT(Log(), HasSubstr("event=serving"));
   }
   static int Wait(pid_t pid) {
@@ -138,7 +139,8 @@ TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
   Start();
   const pid_t child = fork();
   if (child == 0) {
-    // gRPC does not survive a fork of a process that uses it, so the client is a process of its own.
+    // gRPC does not survive a fork of a process that uses it, so the client is a process of its
+    // own.
     execl(KILND_TEST_CLIENT, KILND_TEST_CLIENT, address_.c_str(), nullptr);
     _exit(127);
   }
@@ -150,12 +152,14 @@ TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
     return devices.devices(0).memory_used_bytes();
   };
   const absl::Time start = absl::Now();
-  while (memory() < 4'000'000 && absl::Now() - start < absl::Seconds(20)) absl::SleepFor(absl::Milliseconds(5));
+  while (memory() < 4'000'000 && absl::Now() - start < absl::Seconds(20))
+    absl::SleepFor(absl::Milliseconds(5));
   EXPECT_GE(memory(), 4'000'000);
   kill(child, SIGKILL);
   Wait(child);
   const absl::Time killed = absl::Now();
-  while (memory() > 100'000 && absl::Now() - killed < absl::Seconds(20)) absl::SleepFor(absl::Milliseconds(20));
+  while (memory() > 100'000 && absl::Now() - killed < absl::Seconds(20))
+    absl::SleepFor(absl::Milliseconds(20));
   EXPECT_LT(memory(), 100'000);
 }
 

@@ -1,5 +1,6 @@
-// One replay over loopback beside a bare gRPC echo of the same messages, and replays in flight. Prints a table; asserts
-// nothing, since a busy machine must not fail a build. `replay_bench tcp` goes over the loopback port, else the Unix socket.
+// One replay over loopback beside a bare gRPC echo of the same messages, and replays in flight.
+// Prints a table; asserts nothing, since a busy machine must not fail a build. `replay_bench tcp`
+// goes over the loopback port, else the Unix socket.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -31,13 +32,15 @@ class EchoReactor : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Conne
 
 class EchoService : public v1::SessionService::CallbackService {
  public:
-  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(grpc::CallbackServerContext*) override {
+  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
+      grpc::CallbackServerContext*) override {
     return new EchoReactor();
   }
 };
 
 // Median microseconds of a call.
-double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint64_t)>& request, int count) {
+double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint64_t)>& request,
+                     int count) {
   std::vector<double> times;
   for (int i = 0; i < count; ++i) {
     const v1::ConnectRequest next = request(static_cast<uint64_t>(i));
@@ -62,7 +65,8 @@ double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   std::atomic<uint64_t> acknowledged{first_sequence - 1};
   std::thread reader([&] {
     v1::ConnectResponse answer;
-    for (uint64_t i = 0; i < count && stream->Read(&answer); ++i) acknowledged = answer.result().sequence();
+    for (uint64_t i = 0; i < count && stream->Read(&answer); ++i)
+      acknowledged = answer.result().sequence();
   });
   const absl::Time start = absl::Now();
   for (uint64_t i = 0; i < count; ++i) {
@@ -96,7 +100,8 @@ void Measure(bool tcp) {
   stream->Call(Define(1, accumulate));
   stream->Call(Write(1, {0}));
   stream->Call(Write(2, {1}));
-  auto echo_stub = v1::SessionService::NewStub(grpc::CreateChannel(echo_address, grpc::InsecureChannelCredentials()));
+  auto echo_stub = v1::SessionService::NewStub(
+      grpc::CreateChannel(echo_address, grpc::InsecureChannelCredentials()));
   Stream echo_stream(*echo_stub, "");
   const auto run = [](uint64_t) { return RunProgram(1, {1, 2}, {}); };
   std::vector<double> echo_times, replay_times;
@@ -108,8 +113,8 @@ void Measure(bool tcp) {
   std::sort(echo_times.begin(), echo_times.end());
   std::sort(replay_times.begin(), replay_times.end());
   const double echo_p50 = echo_times[4], replay_p50 = replay_times[4];
-  std::printf("%-24s %8.1f us\n%-24s %8.1f us\n%-24s %8.2f\n", "bare gRPC echo", echo_p50, "replay", replay_p50, "ratio",
-              replay_p50 / echo_p50);
+  std::printf("%-24s %8.1f us\n%-24s %8.1f us\n%-24s %8.2f\n", "bare gRPC echo", echo_p50, "replay",
+              replay_p50, "ratio", replay_p50 / echo_p50);
   stream->Drop();
   std::printf("%-24s %8.0f /s\n", "replays in flight", PipelinedRate(client, 4 + 9 * 1000, 50'000));
   echo->Shutdown(absl::ToChronoTime(absl::Now()));

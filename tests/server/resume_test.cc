@@ -87,7 +87,8 @@ TEST(Resume, ManyDropsInAPipeline) {
     auto stream = client.Connect(kAcknowledged);
     const uint64_t received = stream->last_sequence();
     if (received + 30 >= kEnd) break;
-    // What was received stays received; the rest comes again, and the connection is lost in the middle of it.
+    // What was received stays received; the rest comes again, and the connection is lost in the
+    // middle of it.
     for (uint64_t sequence = received + 1; sequence <= received + 30; ++sequence) {
       stream->Send(RunProgram(1, {1, 2}, {100 + sequence}), sequence);
     }
@@ -113,7 +114,8 @@ TEST(Resume, UnacknowledgedAnswersAreBounded) {
   auto stream = client.Connect();
   stream->Call(Write(1, std::vector<float>(1 << 18)));
   uint64_t last = 0;
-  for (int i = 0; i < 300 && stream->Answer(last = stream->Send(Read(1))).error().code() == 0; ++i) {
+  for (int i = 0; i < 300 && stream->Answer(last = stream->Send(Read(1))).error().code() == 0;
+       ++i) {
   }
   const grpc::Status status = stream->End();
   EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED);

@@ -68,7 +68,8 @@ TEST(SessionStream, VariablesCompileForEachBinding) {
   EXPECT_THAT(Floats(stream->Call(Read(12)).data()), ElementsAre(2, 4, 6));
   v1::ConnectRequest out_of_bounds = RunProgram(1, {1, 1}, {20});
   (*out_of_bounds.mutable_run()->mutable_bindings())["n"] = 9;
-  EXPECT_THAT(stream->Call(out_of_bounds).error().message(), HasSubstr("variable \"n\" is bound to 9, which is not in [1, 8]"));
+  EXPECT_THAT(stream->Call(out_of_bounds).error().message(),
+              HasSubstr("variable \"n\" is bound to 9, which is not in [1, 8]"));
 }
 
 TEST(SessionStream, BarrierWaitsForWhatCameBefore) {
@@ -190,8 +191,9 @@ TEST(SessionStream, LeaseExpiryFreesMemory) {
   daemon.Advance(absl::Seconds(100));
   EXPECT_THAT(stream->Call(Read(1)).data(), ::testing::SizeIs(400));
   stream->Drop();
-  ASSERT_TRUE(Eventually(
-      [&] { return daemon.daemon().MetricsText().find("kiln_connections 0") != std::string::npos; }));
+  ASSERT_TRUE(Eventually([&] {
+    return daemon.daemon().MetricsText().find("kiln_connections 0") != std::string::npos;
+  }));
   daemon.Advance(absl::Seconds(19));
   EXPECT_EQ(daemon.device().allocated_bytes(), 400);
   daemon.Advance(absl::Seconds(2));
@@ -223,7 +225,8 @@ TEST(SessionStream, HalfClosedStreamGetsItsAnswers) {
   attach.mutable_attach()->set_session_id(client.session.session_id());
   stream->Write(attach);
   uint64_t sequence = 0;
-  for (v1::ConnectRequest request : {Define(1, AddGraph(1)), Write(1, {4}), RunProgram(1, {1, 1}, {2}), Read(2)}) {
+  for (v1::ConnectRequest request :
+       {Define(1, AddGraph(1)), Write(1, {4}), RunProgram(1, {1, 1}, {2}), Read(2)}) {
     request.set_sequence(++sequence);
     stream->Write(request);
   }

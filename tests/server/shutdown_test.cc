@@ -44,7 +44,8 @@ TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   constexpr uint64_t kRuns = 200;
   for (uint64_t i = 0; i < kRuns; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
   ASSERT_TRUE(Eventually([&] {
-    return daemon.daemon().MetricsText().find("kiln_device_queue_length{device=\"cpu:0\"} 1") != std::string::npos;
+    return daemon.daemon().MetricsText().find("kiln_device_queue_length{device=\"cpu:0\"} 1") !=
+           std::string::npos;
   }));
   std::thread release([&] {
     absl::SleepFor(absl::Milliseconds(50));
@@ -106,7 +107,8 @@ TEST(Shutdown, SecondDaemonOnOneSocketIsRefused) {
   config.listen = {daemon.address()};
   const auto second = Daemon::Start(config, FakeParts());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("another kilnd is running on unix:"));
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr("another kilnd is running on unix:"));
   EXPECT_TRUE(Client(daemon.address()).opened.ok());
 }
 

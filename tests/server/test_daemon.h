@@ -2,12 +2,11 @@
 #ifndef KILN_TESTS_SERVER_TEST_DAEMON_H_
 #define KILN_TESTS_SERVER_TEST_DAEMON_H_
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
-
-#include <atomic>
-#include <functional>
 
 #include "absl/time/time.h"
 #include "server/daemon.h"

@@ -1,6 +1,6 @@
 // The drivers and the compiler of a real daemon.
-#ifndef KILN_SERVER_PARTS_H_
-#define KILN_SERVER_PARTS_H_
+#ifndef KILN_SERVER_DAEMON_PARTS_H_
+#define KILN_SERVER_DAEMON_PARTS_H_
 
 #include "server/config/config.h"
 #include "server/daemon.h"
@@ -11,4 +11,4 @@ DaemonParts RealParts(const config::Config& config);
 
 }  // namespace kiln
 
-#endif  // KILN_SERVER_PARTS_H_
+#endif  // KILN_SERVER_DAEMON_PARTS_H_

@@ -1,4 +1,4 @@
-#include "server/parts.h"
+#include "server/daemon_parts.h"
 
 #include <memory>
 

@@ -1,0 +1,191 @@
+#include <map>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/runtime/explain.h"
+#include "server/runtime/graph_source.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/program_cache.h"
+#include "server/runtime/run.h"
+#include "server/testing/fake_compiler.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Bindings, NameExactlyTheVariablesWithinBounds) {
+  const std::vector<Variable> variables = {{"n", 1, 8}, {"m", 2, 2}};
+  EXPECT_TRUE(CheckBindings(variables, {{"n", 8}, {"m", 2}}).ok());
+  EXPECT_THAT(std::string(CheckBindings(variables, {{"n", 8}}).message()),
+              HasSubstr("\"m\" is not bound"));
+  EXPECT_THAT(std::string(CheckBindings(variables, {{"n", 0}, {"m", 2}}).message()),
+              HasSubstr("not in [1, 8]"));
+  EXPECT_THAT(std::string(CheckBindings(variables, {{"n", 1}, {"m", 2}, {"k", 1}}).message()),
+              HasSubstr("\"k\" is bound, but the graph has no such variable"));
+  EXPECT_EQ(SmallestBindings(variables), (Bindings{{"n", 1}, {"m", 2}}));
+}
+
+// A graph of `count` floats: the input itself. The key may differ where the graph does not.
+class CopySource : public GraphSource {
+ public:
+  CopySource(std::string key, int64_t count) : key_(std::move(key)), count_(count) {}
+  const std::string& key() const override { return key_; }
+  const std::vector<Variable>& variables() const override { return none_; }
+  absl::StatusOr<graph::Graph> Build(const Bindings&) const override {
+    if (count_ < 0) return absl::InvalidArgumentError("node 0: negative");
+    graph::Graph graph;
+    graph.context = std::make_shared<ir::Context>();
+    graph.inputs.push_back({ir::DType::kFloat32, {count_}});
+    graph.outputs.push_back(
+        graph.context->Get(ir::Op::kInput, ir::DType::kFloat32, {count_}, {}, ir::InputAttr{0}));
+    return graph;
+  }
+
+ private:
+  const std::string key_;
+  const int64_t count_;
+  const std::vector<Variable> none_;
+};
+
+class ProgramCacheTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<ProgramCache> Make(int max_idle = 512) {
+    ProgramCache::Options options;
+    options.compile = [this](const auto& graph, const auto& target, const auto& compile_options) {
+      ++compiled_;
+      return kiln::testing::FakeCompile(graph, target, compile_options);
+    };
+    options.metrics = &metrics_;
+    options.now = [] { return absl::UnixEpoch(); };
+    options.max_idle_programs = max_idle;
+    return std::make_unique<ProgramCache>(std::move(options));
+  }
+  static absl::StatusOr<std::shared_ptr<Program>> Wait(
+      const std::shared_ptr<ProgramFuture>& future) {
+    absl::Notification done;
+    if (future->AddWaiter([&] { done.Notify(); })) done.WaitForNotification();
+    return future->result();
+  }
+  absl::StatusOr<std::shared_ptr<Program>> Get(ProgramCache& cache, const std::string& key,
+                                               int64_t count) {
+    return Wait(
+        cache.Get(std::make_shared<CopySource>(key, count), {}, device_, "name\nsecond line"));
+  }
+
+  metrics::Metrics metrics_{"test"};
+  kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1000);
+  ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0")};
+  std::atomic<int> compiled_{0};
+};
+
+TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
+  auto cache = Make();
+  const auto first = Get(*cache, "a", 4);
+  const auto second = Get(*cache, "b", 4);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(*first, *second);
+  EXPECT_EQ(compiled_, 1);
+  EXPECT_EQ((*first)->description().name, "name");
+  EXPECT_EQ(*cache->Find((*first)->description().digest.substr(0, 5)), *first);
+  Get(*cache, "c", 5).IgnoreError();
+  EXPECT_EQ(cache->Find("").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(cache->Find("xyz").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ProgramCacheTest, FailuresAreNotKept) {
+  auto cache = Make();
+  EXPECT_EQ(Get(*cache, "a", -1).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(Get(*cache, "b", 1000).status().message()),
+              HasSubstr("4000 bytes, but cpu:0 has 1000"));
+  EXPECT_EQ(cache->size(), 0);
+  EXPECT_TRUE(Get(*cache, "a", 1).ok());
+}
+
+TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
+  auto cache = Make(/*max_idle=*/2);
+  auto held = cache->Get(std::make_shared<CopySource>("1", 1), {}, device_, "");
+  ASSERT_TRUE(Wait(held).ok());
+  for (int64_t count = 2; count <= 5; ++count)
+    ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
+  EXPECT_LE(cache->size(), 3);
+  EXPECT_EQ(compiled_, 5);
+  // The one that is still named is never thrown out.
+  EXPECT_TRUE(Get(*cache, "1", 1).ok());
+  EXPECT_EQ(compiled_, 5);
+}
+
+TEST_F(ProgramCacheTest, StoppedCacheCompilesNothing) {
+  auto cache = Make();
+  cache->StopCompiling();
+  EXPECT_EQ(Get(*cache, "a", 1).status().code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ProgramCacheTest, FirstRunIsSampledThenFew) {
+  auto cache = Make();
+  const auto program = Get(*cache, "a", 1);
+  ASSERT_TRUE(program.ok());
+  EXPECT_TRUE((*program)->TakeSample());
+  int sampled = 0;
+  for (int i = 0; i < 64 * 100; ++i) sampled += (*program)->TakeSample() ? 1 : 0;
+  EXPECT_LE(sampled, 3);
+}
+
+TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
+  auto cache = Make();
+  const auto program = Get(*cache, "a", 1);
+  ASSERT_TRUE(program.ok());
+  (*program)->Record(0.5, {0.5});
+  EXPECT_DOUBLE_EQ((*program)->predicted_seconds(), 0.5);
+  for (int i = 0; i < 100; ++i) (*program)->Record(0.1, {});
+  EXPECT_NEAR((*program)->predicted_seconds(), 0.1, 0.001);
+  EXPECT_EQ((*program)->runs(), 101);
+  EXPECT_EQ((*program)->kernel_times()[0].samples, 1);
+  EXPECT_DOUBLE_EQ((*program)->kernel_times()[0].least_seconds, 0.5);
+}
+
+TEST_F(ProgramCacheTest, InputsAreChecked) {
+  auto cache = Make();
+  const auto program = Get(*cache, "a", 2);
+  ASSERT_TRUE(program.ok());
+  const Signature& signature = (*program)->signature();
+  const auto other =
+      std::make_shared<buffers::TensorType>(buffers::TensorType{ir::DType::kFloat32, {3}});
+  auto value = device_.pool()->Allocate(other, nullptr);
+  EXPECT_FALSE(CheckInputs(signature, {}).ok());
+  EXPECT_THAT(std::string(CheckInputs(signature, {*value}).message()),
+              HasSubstr("input 0 must be float32[2]"));
+}
+
+TEST_F(ProgramCacheTest, ArenaGrowsAndIsShared) {
+  const auto small = *device_.ArenaFor(100);
+  EXPECT_EQ(*device_.ArenaFor(50), small);
+  const auto large = *device_.ArenaFor(200);
+  EXPECT_NE(large, small);
+  EXPECT_EQ(*device_.ArenaFor(100), large);
+  EXPECT_EQ(device_.ArenaFor(5000).status().code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Explain, QueueHasOneLineForEachCommand) {
+  using Kind = compiler::Slot::Kind;
+  compiler::CompiledProgram program;
+  program.kernels.resize(1);
+  program.kernels[0].image.name = "softmax_128";
+  program.kernels[0].from_cache = true;
+  program.slots = {{Kind::kInput, 0, 512},
+                   {Kind::kOutput, 0, 512},
+                   {Kind::kUpdate, 0, 512},
+                   {Kind::kArena, 0, 64}};
+  program.calls.push_back({0, {{0, 0, 512}, {3, 0, 64}, {1, 0, 512}}});
+  program.copies.push_back({{1, 0, 512}, {2, 0, 512}});
+  EXPECT_EQ(QueueText(program),
+            "0: launch softmax_128(input 0 [0, 512), arena [0, 64), output 0 [0, 512))\n"
+            "1: copy output 0 [0, 512) to update 0 [0, 512)\n");
+  EXPECT_EQ(KernelsFromCache(program), 1);
+}
+
+}  // namespace
+}  // namespace kiln::runtime
