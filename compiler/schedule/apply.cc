@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/plan.h"
@@ -57,10 +58,11 @@ class Importer {
 };
 
 void CollectIndices(const Node* root, int buffer, std::vector<const Node*>* out) {
-  if (root->op() == ir::Op::kLoad && root->attr<ir::IntAttr>().value == buffer) {
-    out->push_back(root->operand(0));
+  for (const Node* node : ir::TopologicalOrder({root})) {
+    if (node->op() == ir::Op::kLoad && node->attr<ir::IntAttr>().value == buffer) {
+      out->push_back(node->operand(0));
+    }
   }
-  for (const Node* operand : root->operands()) CollectIndices(operand, buffer, out);
 }
 
 // A local lives in registers if every access names its element by a constant.

@@ -103,7 +103,7 @@ class StageBuilder {
   Body PackLanes(const StageOperand& directive, const StagedOperand& staged, State state,
                  const ir::Node* index);
   void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
-  const ir::Node* MaskLoads(const ir::Node* node, const ir::Node* valid);
+  const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
   const ir::Node* StagedLoad(const StagedOperand& staged, const State& state);
 
   // The expression at this place: ranges replaced, loads masked, locals addressed.

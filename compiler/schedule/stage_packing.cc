@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/schedule/stage_builder.h"
 
 namespace kiln::schedule {
@@ -163,14 +164,21 @@ Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand&
   return body;
 }
 
-const Node* StageBuilder::MaskLoads(const Node* node, const Node* valid) {
-  std::vector<const Node*> operands;
-  for (const Node* operand : node->operands()) operands.push_back(MaskLoads(operand, valid));
-  if (node->op() != ir::Op::kLoad) {
-    return operands.empty() ? node : folder_.context().WithOperands(node, std::move(operands));
+const Node* StageBuilder::MaskLoads(const Node* root, const Node* valid) {
+  Folder::Map masked;
+  for (const Node* node : ir::TopologicalOrder({root})) {
+    std::vector<const Node*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(masked.at(operand));
+    if (node->op() != ir::Op::kLoad) {
+      masked[node] =
+          operands.empty() ? node : folder_.context().WithOperands(node, std::move(operands));
+      continue;
+    }
+    masked[node] =
+        folder_.Load(node->dtype(), static_cast<int>(node->attr<ir::IntAttr>().value), operands[0],
+                     folder_.And(operands.size() > 1 ? operands[1] : nullptr, valid));
   }
-  return folder_.Load(node->dtype(), static_cast<int>(node->attr<ir::IntAttr>().value), operands[0],
-                      folder_.And(operands.size() > 1 ? operands[1] : nullptr, valid));
+  return masked.at(root);
 }
 
 const Node* StageBuilder::StagedLoad(const StagedOperand& staged, const State& state) {

@@ -133,6 +133,30 @@ TEST(SpecialValuesTest, LargeArguments) {
   }
 }
 
+// An expression that uses its parts twice, over and over: as a tree it has 2^60 nodes. Alone, and
+// as a factor of a matrix product.
+TEST(SpecialValuesTest, SharedSubexpressions) {
+  graph::Graph graph;
+  graph.context = std::make_shared<ir::Context>();
+  ops::Builder b(*graph.context);
+  const ir::Node* x = b.Input(0, DType::kFloat32, {17, 23});
+  const ir::Node* weight = b.Input(1, DType::kFloat32, {9, 23});
+  graph.inputs = {{DType::kFloat32, {17, 23}}, {DType::kFloat32, {9, 23}}};
+  const ir::Node* mixed = x;
+  for (int i = 0; i < 60; ++i) mixed = b.Mul(b.Add(mixed, b.Sin(mixed)), 0.5);
+  const auto product = ops::Build(b, *ops::FindOp("linear"), {mixed, weight}, {}, DType::kInvalid);
+  ASSERT_TRUE(product.ok()) << product.status();
+  graph.outputs = {mixed, *product};
+  std::vector<double> values(17 * 23);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i));
+  const std::vector<HostTensor> inputs = {
+      HostTensor::Of(DType::kFloat32, {17, 23}, values),
+      HostTensor::Of(DType::kFloat32, {9, 23}, absl::MakeSpan(values).first(9 * 23))};
+  EXPECT_EQ(Disagreement(graph, inputs, 1e-4), "");
+  graph.outputs = {*product};
+  EXPECT_EQ(Disagreement(graph, inputs, 1e-4), "");
+}
+
 TEST(SpecialValuesTest, NothingToDo) {
   const HostTensor nothing = HostTensor::Zeros(DType::kFloat32, {0, 3});
   EXPECT_EQ(Wrong("exp", {nothing}), "");
