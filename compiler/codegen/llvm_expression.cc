@@ -32,7 +32,12 @@ bool IsSum(const Node* node) {
 
 ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
                                      const schedule::LoopProgram& program, bool has_fma)
-    : builder_(builder), program_(program), has_fma_(has_fma), scopes_(1), written_(64) {
+    : builder_(builder),
+      program_(program),
+      has_fma_(has_fma),
+      folder_(*program.context),
+      scopes_(1),
+      written_(64) {
   bases_.resize(program.buffers.size());
   slots_.resize(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/codegen/llvm_scopes.h"
+#include "compiler/schedule/fold.h"
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/loop_program.h"
 #include "llvm/IR/IRBuilder.h"
@@ -52,7 +53,9 @@ class ExpressionEmitter {
     int64_t stride = 0;             // in elements, from lane to lane
     llvm::Value* vector = nullptr;  // pointers of all lanes, where there is no such stride
     int lanes = 1;
-    int64_t known_multiple = 1;  // lane 0's index is a multiple of it
+    std::vector<int64_t> offsets;  // of the lanes from lane 0, where they are known
+    bool irregular = false;        // the offsets are no multiples of a stride
+    int64_t known_multiple = 1;    // lane 0's index is a multiple of it
   };
 
   const Dependence& DependenceOf(const ir::Node* node);
@@ -71,6 +74,9 @@ class ExpressionEmitter {
   void EmitScalarStore(int buffer, llvm::Value* pointer, llvm::Value* value, llvm::Value* valid);
   void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
                      const ir::Node* valid);
+  bool SplitLanes(const schedule::Linear& linear, schedule::Linear* rest, Address* address);
+  llvm::Value* LanePointers(llvm::Type* element, const Address& address);
+  llvm::Value* EmitShuffledLoad(const ir::Node* node, const Address& address, llvm::Value* mask);
   Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);
   llvm::Value* Sum(const schedule::Linear& linear, int* place);
   llvm::Value* Splat(llvm::Value* scalar, int lanes);
@@ -86,6 +92,7 @@ class ExpressionEmitter {
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
   const bool has_fma_;
+  schedule::Folder folder_;
   int lanes_ = 1;  // of the open vector loop or horizontal reduction
   const ir::Node* lane_range_ = nullptr;
   std::vector<Scope> scopes_;

@@ -1,6 +1,8 @@
 // The part of ExpressionEmitter that reads and writes buffers.
+#include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
@@ -50,26 +52,47 @@ Value* ExpressionEmitter::Pointer(int buffer, Value* offset, int place) {
   return known = builder_.CreateGEP(element, bases_[buffer], offset);
 }
 
+// Takes what varies over the lanes out of an index: a stride, or offsets from lane 0 that are known
+// here. False if neither will do; `rest` is lane 0's index.
+bool ExpressionEmitter::SplitLanes(const schedule::Linear& linear, schedule::Linear* rest,
+                                   Address* address) {
+  rest->constant = linear.constant;
+  std::vector<int64_t> offsets(lanes_, 0);
+  bool irregular = false;
+  for (const auto& [atom, coefficient] : linear.terms) {
+    if (!DependenceOf(atom).varying) {
+      rest->terms.emplace_back(atom, coefficient);
+      continue;
+    }
+    irregular |= atom != lane_range_;
+    for (int lane = lanes_ - 1; lane >= 0; --lane) {
+      schedule::Folder::Map memo = {{lane_range_, folder_.Int(lane)}};
+      int64_t value;
+      if (!schedule::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
+      offsets[lane] += value * coefficient;
+    }
+  }
+  const int64_t first = offsets[0];
+  rest->constant += first;
+  for (int64_t& offset : offsets) offset -= first;
+  address->stride = lanes_ > 1 ? offsets[1] : 0;
+  for (int lane = 0; lane < lanes_; ++lane) irregular |= offsets[lane] != lane * address->stride;
+  if (irregular) address->stride = 0;
+  address->offsets = std::move(offsets);
+  address->irregular = irregular;
+  return true;
+}
+
 // `guard`: where the access is not valid for any lane, the address may be anything; then element 0
 // is taken instead.
 ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* index,
                                                         const Node* guard) {
   Address address;
   llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
-  schedule::Linear linear = schedule::Linearise(index);
   const bool varying = DependenceOf(index).varying;
   address.lanes = varying ? lanes_ : 1;
-  schedule::Linear rest{linear.constant, {}};
-  bool affine = true;
-  for (const auto& term : linear.terms) {
-    if (term.first == lane_range_) {
-      address.stride = term.second;
-    } else {
-      affine &= !DependenceOf(term.first).varying;
-      rest.terms.push_back(term);
-    }
-  }
-  if (varying && !affine) {
+  schedule::Linear rest;
+  if (!SplitLanes(schedule::Linearise(index), &rest, &address)) {
     address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
     return address;
   }
@@ -137,8 +160,8 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
       known && known->isAllOnesValue()) {
     mask = nullptr;
   }
-  const bool reversed = address.vector == nullptr && address.stride == -1;
-  if (address.vector == nullptr && (address.stride == 1 || reversed)) {
+  const bool reversed = address.vector == nullptr && !address.irregular && address.stride == -1;
+  if (address.vector == nullptr && !address.irregular && (address.stride == 1 || reversed)) {
     Value* pointer = address.scalar;
     if (reversed) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
     if (reversed && mask != nullptr) mask = Reverse(mask);
@@ -149,13 +172,53 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
     return FromMemory(node->dtype(), reversed ? Reverse(value) : value);
   }
   if (address.vector == nullptr) {
-    llvm::SmallVector<llvm::Constant*, 64> offsets;
-    for (int i = 0; i < lanes_; ++i) offsets.push_back(builder_.getInt64(i * address.stride));
-    address.vector =
-        builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
+    if (Value* value = EmitShuffledLoad(node, address, mask))
+      return FromMemory(node->dtype(), value);
+    address.vector = LanePointers(element, address);
   }
   return FromMemory(node->dtype(),
                     builder_.CreateMaskedGather(type, address.vector, align, mask, zero));
+}
+
+Value* ExpressionEmitter::LanePointers(llvm::Type* element, const Address& address) {
+  llvm::SmallVector<llvm::Constant*, 64> offsets;
+  for (int64_t offset : address.offsets) offsets.push_back(builder_.getInt64(offset));
+  return builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
+}
+
+// Lanes that lie within two vectors from lane 0 on are loaded as such and sorted out by a shuffle.
+// Null if they do not, or if it is not known here which of them are needed.
+Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& address, Value* mask) {
+  auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
+  if (mask != nullptr && known == nullptr) return nullptr;
+  int64_t last = 0;
+  llvm::SmallVector<int, 64> order;
+  for (int lane = 0; lane < lanes_; ++lane) {
+    const bool needed = known == nullptr || !known->getAggregateElement(lane)->isNullValue();
+    const int64_t offset = needed ? address.offsets[lane] : 0;
+    if (offset < 0 || offset >= 2 * lanes_) return nullptr;
+    last = std::max(last, offset);
+    order.push_back(static_cast<int>(offset));
+  }
+  llvm::Type* element = MemoryType(builder_.getContext(), node->dtype());
+  llvm::Value* halves[2];
+  for (int half = 0; half < 2; ++half) {
+    llvm::SmallVector<llvm::Constant*, 64> inside;
+    for (int i = 0; i < lanes_; ++i) inside.push_back(builder_.getInt1(half * lanes_ + i <= last));
+    llvm::Constant* part = llvm::ConstantVector::get(inside);
+    Value* pointer = builder_.CreateGEP(element, address.scalar, builder_.getInt64(half * lanes_));
+    llvm::Type* type = Wide(element, lanes_);
+    const llvm::Align align = ElementAlign(node->dtype());
+    Value* zero = llvm::Constant::getNullValue(type);
+    halves[half] = part->isNullValue() ? zero
+                   : part->isAllOnesValue()
+                       ? static_cast<Value*>(builder_.CreateAlignedLoad(type, pointer, align))
+                       : builder_.CreateMaskedLoad(type, pointer, align, part, zero);
+  }
+  Value* value = builder_.CreateShuffleVector(halves[0], halves[1], order);
+  return mask == nullptr
+             ? value
+             : builder_.CreateSelect(mask, value, llvm::Constant::getNullValue(value->getType()));
 }
 
 void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* value,
@@ -209,8 +272,8 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
   llvm::Type* element = MemoryType(builder_.getContext(), dtype);
   const llvm::Align align = ElementAlign(dtype);
   Value* mask = valid == nullptr ? nullptr : EmitWide(valid, lanes_);
-  const bool reversed = address.vector == nullptr && address.stride == -1;
-  if (address.vector == nullptr && (address.stride == 1 || reversed)) {
+  const bool reversed = address.vector == nullptr && !address.irregular && address.stride == -1;
+  if (address.vector == nullptr && !address.irregular && (address.stride == 1 || reversed)) {
     Value* pointer = address.scalar;
     if (reversed) {
       pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
@@ -232,12 +295,7 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
     }
     return;
   }
-  if (address.vector == nullptr) {
-    llvm::SmallVector<llvm::Constant*, 64> offsets;
-    for (int i = 0; i < lanes_; ++i) offsets.push_back(builder_.getInt64(i * address.stride));
-    address.vector =
-        builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
-  }
+  if (address.vector == nullptr) address.vector = LanePointers(element, address);
   builder_.CreateMaskedScatter(value, address.vector, align, mask);
 }
 

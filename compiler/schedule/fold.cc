@@ -173,6 +173,75 @@ const Node* Folder::Load(DType dtype, int buffer, const Node* index, const Node*
   return context_.Get(Op::kLoad, dtype, {}, std::move(operands), ir::IntAttr{buffer});
 }
 
+const Node* Folder::FromLinear(const Linear& linear) {
+  const Node* sum = Int(linear.constant);
+  for (const auto& [atom, coefficient] : linear.terms) sum = Add(sum, Mul(atom, coefficient));
+  return sum;
+}
+
+// (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; b // c is 0 and b % c is b where 0 <= b <
+// c. Null where nothing changes.
+const Node* Folder::Divide(Op op, const Node* dividend, const Node* divisor) {
+  int64_t c;
+  if (!IsConstant(divisor, &c) || c < 1) return nullptr;
+  const Linear linear = Linearise(dividend);
+  Linear quotient, rest;
+  quotient.constant = FloorDivide(linear.constant, c);
+  rest.constant = linear.constant - quotient.constant * c;
+  for (const auto& [atom, coefficient] : linear.terms) {
+    if (coefficient % c == 0) {
+      quotient.terms.emplace_back(atom, coefficient / c);
+    } else {
+      rest.terms.emplace_back(atom, coefficient);
+    }
+  }
+  const Node* left = FromLinear(rest);
+  const Interval bounds = BoundsOf(left);
+  if (bounds.low >= 0 && bounds.high < c) {
+    return op == Op::kMod ? left : FromLinear(quotient);
+  }
+  if (quotient.terms.empty() && quotient.constant == 0) return nullptr;
+  const Node* divided = context_.Get(op, ir::DType::kInt64, {}, {left, divisor});
+  return op == Op::kMod ? divided : Add(FromLinear(quotient), divided);
+}
+
+const Node* Folder::Rebuild(const Linear& linear) {
+  const Node* sum = nullptr;
+  for (const auto& [atom, coefficient] : linear.terms) {
+    const Node* term = Mul(atom, coefficient);
+    sum = sum == nullptr ? term : Add(sum, term);
+  }
+  if (sum == nullptr) return Int(linear.constant);
+  return Add(sum, Int(linear.constant));
+}
+
+// (8*i + j) / 4 is 2*i + j/4, and 2*i where j < 4. Null: nothing is divisible.
+const Node* Folder::DivideOut(Op op, const Node* number, int64_t divisor) {
+  const Linear linear = Linearise(number);
+  Linear quotient{FloorDivide(linear.constant, divisor), {}};
+  Linear rest{linear.constant - quotient.constant * divisor, {}};
+  for (const auto& [atom, coefficient] : linear.terms) {
+    if (coefficient % divisor == 0) {
+      quotient.terms.emplace_back(atom, coefficient / divisor);
+    } else {
+      rest.terms.emplace_back(atom, coefficient);
+    }
+  }
+  const Node* remainder = Rebuild(rest);
+  const Interval bounds = BoundsOf(remainder);
+  const bool small = bounds.low >= 0 && bounds.high < divisor;
+  if (!small && quotient.terms.empty() && quotient.constant == 0) return nullptr;
+  if (op == Op::kMod) return small ? remainder : Mod(remainder, divisor);
+  return small ? Rebuild(quotient) : Add(Rebuild(quotient), Div(remainder, divisor));
+}
+
+const Node* Folder::Div(const Node* a, int64_t divisor) {
+  return context_.Get(Op::kIDiv, DType::kInt64, {}, {a, Int(divisor)});
+}
+const Node* Folder::Mod(const Node* a, int64_t divisor) {
+  return context_.Get(Op::kMod, DType::kInt64, {}, {a, Int(divisor)});
+}
+
 const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
   const Op op = like->op();
   if (op == Op::kAnd && like->dtype() == DType::kBool) {
@@ -189,8 +258,14 @@ const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
       return like->dtype() == DType::kBool ? Bool(result != 0) : Int(result);
     }
     if (op == Op::kCmpLt) return Less(operands[0], operands[1]);
+    if (op == Op::kIDiv || op == Op::kMod) {
+      if (const Node* divided = Divide(op, operands[0], operands[1])) return divided;
+    }
     if (like->dtype() == DType::kInt64) {
       if (const Node* same = Identity(op, operands[0], operands[1])) return same;
+      if ((op == Op::kIDiv || op == Op::kMod) && IsConstant(operands[1], &b) && b > 1) {
+        if (const Node* divided = DivideOut(op, operands[0], b)) return divided;
+      }
     }
   }
   return context_.WithOperands(like, std::move(operands));

@@ -57,8 +57,8 @@ class Nest {
   // Opens a task axis: `range` becomes a range of the grid.
   const ir::Node* OpenTask(int axis, State* state);
 
-  // `inside` once for each combination of the extents that tasks left undecided and that unrolled loops and lanes need to
-  // know: branches, as far out as possible.
+  // `inside` once for each combination of the extents that tasks left undecided and that unrolled
+  // loops and lanes need to know: branches, as far out as possible.
   Body Decided(State state, const Inside& inside);
 
   // The value of any axis or split or fused axis, its unopened parts as 0.

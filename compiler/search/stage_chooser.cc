@@ -51,22 +51,37 @@ int VectorLanes(const kernel::Kernel& kernel, const kernel::Stage& stage,
   return std::max(target.vector_bytes / std::max(widest, 4), 1);
 }
 
-// How well lanes suit a range: accesses that become whole vectors count for it, those that become
-// gathers against it.
+// How well lanes suit a range: accesses that become whole vectors count for it, gathers against it,
+// loads that a shuffle can put in order a little.
 struct Strides {
   int unit = 0;
-  int other = 0;
-  int score() const { return 2 * unit - 4 * other; }
+  int near = 0;
+  int far = 0;
+  int score() const { return 2 * unit - near - 4 * far; }
 };
+
+// Whether the atom is an idiv or mod of a sum in which the range stands once, plainly.
+bool IsDigitOf(const Node* atom, const Node* range) {
+  return (atom->op() == Op::kIDiv || atom->op() == Op::kMod) &&
+         schedule::Linearise(atom->operand(0)).Coefficient(range) == 1;
+}
 
 void Count(const Node* index, const Node* range, int weight, Strides* strides) {
   const schedule::Linear linear = schedule::Linearise(index);
-  int64_t step = linear.Coefficient(range);
+  const int64_t step = std::abs(linear.Coefficient(range));
+  bool near = step == 2;
+  bool far = step > 2;
   for (const auto& [atom, coefficient] : linear.terms) {
-    if (atom != range && schedule::DependsOn(atom, range)) step = 2;
+    if (atom == range || !schedule::DependsOn(atom, range)) continue;
+    (IsDigitOf(atom, range) && coefficient == 1 ? near : far) = true;
   }
-  if (std::abs(step) == 1) strides->unit += weight;
-  if (std::abs(step) > 1) strides->other += weight;
+  if (far) {
+    strides->far += weight;
+  } else if (near) {
+    strides->near += weight;
+  } else if (step == 1) {
+    strides->unit += weight;
+  }
 }
 
 Strides StridesOf(const kernel::Stage& stage, const Node* range) {
