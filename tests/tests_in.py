@@ -1,6 +1,9 @@
-"""Prints the names of the tests that a build folder's CMakeLists.txt files under given source folders define.
+"""Prints the names of the test programs that a build folder's CMakeLists.txt files under given source folders define.
 
 usage: tests_in.py BUILD FOLDER...
+
+A test's program has the test's name (kiln_test sees to it); tests that are scripts or call a tool are left out, since they
+need no sanitizer.
 """
 
 import json
@@ -9,25 +12,25 @@ import subprocess
 import sys
 
 
+def output_of(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def tests_in(build: str, folders: list[str]) -> list[str]:
-    listing = subprocess.run(
-        ["ctest", "--test-dir", build, "--show-only=json-v1"], check=True, capture_output=True, text=True
-    ).stdout
-    described = json.loads(listing)
+    """The names, sorted."""
+    described = json.loads(output_of("ctest", "--test-dir", build, "--show-only=json-v1"))
+    targets = {line.split(":")[0] for line in output_of("ninja", "-C", build, "-t", "targets", "all").splitlines()}
     graph = described["backtraceGraph"]
-    source = os.getcwd()
-    names = []
+    names = set()
     for test in described["tests"]:
-        files = set()
         node = test.get("backtrace")
         while node is not None:
-            files.add(os.path.relpath(graph["files"][graph["nodes"][node]["file"]], source))
+            file = os.path.relpath(graph["files"][graph["nodes"][node]["file"]])
+            if test["name"] in targets and any(file.startswith(folder + "/") for folder in folders):
+                names.add(test["name"])
             node = graph["nodes"][node].get("parent")
-        # Tests that are programs have the program's name; scripts need no sanitizer.
-        is_script = any(p["name"] == "LABELS" and "script" in p["value"] for p in test.get("properties", []))
-        if any(f.startswith(folder + "/") for f in files for folder in folders) and not is_script:
-            names.append(test["name"])
-    return sorted(set(names))
+    return sorted(names)
 
 
 if __name__ == "__main__":
