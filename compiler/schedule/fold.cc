@@ -205,43 +205,6 @@ const Node* Folder::Divide(Op op, const Node* dividend, const Node* divisor) {
   return op == Op::kMod ? divided : Add(FromLinear(quotient), divided);
 }
 
-const Node* Folder::Rebuild(const Linear& linear) {
-  const Node* sum = nullptr;
-  for (const auto& [atom, coefficient] : linear.terms) {
-    const Node* term = Mul(atom, coefficient);
-    sum = sum == nullptr ? term : Add(sum, term);
-  }
-  if (sum == nullptr) return Int(linear.constant);
-  return Add(sum, Int(linear.constant));
-}
-
-// (8*i + j) / 4 is 2*i + j/4, and 2*i where j < 4. Null: nothing is divisible.
-const Node* Folder::DivideOut(Op op, const Node* number, int64_t divisor) {
-  const Linear linear = Linearise(number);
-  Linear quotient{FloorDivide(linear.constant, divisor), {}};
-  Linear rest{linear.constant - quotient.constant * divisor, {}};
-  for (const auto& [atom, coefficient] : linear.terms) {
-    if (coefficient % divisor == 0) {
-      quotient.terms.emplace_back(atom, coefficient / divisor);
-    } else {
-      rest.terms.emplace_back(atom, coefficient);
-    }
-  }
-  const Node* remainder = Rebuild(rest);
-  const Interval bounds = BoundsOf(remainder);
-  const bool small = bounds.low >= 0 && bounds.high < divisor;
-  if (!small && quotient.terms.empty() && quotient.constant == 0) return nullptr;
-  if (op == Op::kMod) return small ? remainder : Mod(remainder, divisor);
-  return small ? Rebuild(quotient) : Add(Rebuild(quotient), Div(remainder, divisor));
-}
-
-const Node* Folder::Div(const Node* a, int64_t divisor) {
-  return context_.Get(Op::kIDiv, DType::kInt64, {}, {a, Int(divisor)});
-}
-const Node* Folder::Mod(const Node* a, int64_t divisor) {
-  return context_.Get(Op::kMod, DType::kInt64, {}, {a, Int(divisor)});
-}
-
 const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
   const Op op = like->op();
   if (op == Op::kAnd && like->dtype() == DType::kBool) {
@@ -263,9 +226,6 @@ const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
     }
     if (like->dtype() == DType::kInt64) {
       if (const Node* same = Identity(op, operands[0], operands[1])) return same;
-      if ((op == Op::kIDiv || op == Op::kMod) && IsConstant(operands[1], &b) && b > 1) {
-        if (const Node* divided = DivideOut(op, operands[0], b)) return divided;
-      }
     }
   }
   return context_.WithOperands(like, std::move(operands));

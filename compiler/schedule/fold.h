@@ -39,11 +39,6 @@ class Folder {
   ir::Context& context() { return context_; }
 
  private:
-  const ir::Node* Rebuild(const Linear& linear);
-  const ir::Node* DivideOut(ir::Op op, const ir::Node* number, int64_t divisor);
-  const ir::Node* Div(const ir::Node* a, int64_t divisor);
-  const ir::Node* Mod(const ir::Node* a, int64_t divisor);
-
   const ir::Node* Divide(ir::Op op, const ir::Node* dividend, const ir::Node* divisor);
   const ir::Node* FromLinear(const Linear& linear);
 
