@@ -33,4 +33,4 @@ Outcome TryOne(Random& random) {
 }  // namespace
 }  // namespace kiln::fuzz
 
-int main(int argc, char** argv) { return kiln::fuzz::Run(argc, argv, 0.03, kiln::fuzz::TryOne); }
+int main(int argc, char** argv) { return kiln::fuzz::Run(argc, argv, 0.02, kiln::fuzz::TryOne); }
