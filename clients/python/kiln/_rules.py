@@ -402,6 +402,14 @@ def infer_dtype(op: Op, dtypes: Sequence[DType], declared: Any = None) -> DType:
         if dtype not in _dtypes.members(wanted):
             raise InvalidArgument(
                 f'operand {i} of "{op.name}" has dtype {dtype.name}; it must be {wanted}')
+    result = _dtype_by_rule(op, dtypes, declared)
+    if declared is not None and declared is not result:
+        raise InvalidArgument(
+            f'"{op.name}" gives {result.name} here, not the declared {declared.name}')
+    return result
+
+
+def _dtype_by_rule(op: Op, dtypes: Sequence[DType], declared: Any) -> DType:
     rule = op.dtype_rule
     if rule == "attribute":
         if declared is None:

@@ -15,7 +15,7 @@ from kiln.tensor import Tensor
 def _uniform_parameter(shape: Tuple[int, ...], fan_in: int) -> Parameter:
     """U(-1 / sqrt(fan_in), 1 / sqrt(fan_in)): PyTorch's default for weights and biases."""
     bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
-    return Parameter(uniform(shape, low=-bound, high=bound))
+    return Parameter(uniform(shape, low=-bound, high=bound).contiguous())
 
 
 class Linear(Module):
@@ -149,7 +149,7 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
         super().__init__()
-        self.weight = Parameter(randn(num_embeddings, embedding_dim))
+        self.weight = Parameter(randn(num_embeddings, embedding_dim).contiguous())
 
     def forward(self, index: Tensor) -> Tensor:
         """Any shape to the same shape and a last dimension of embedding_dim."""
