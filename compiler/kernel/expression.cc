@@ -132,8 +132,12 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGather(const Node* node, con
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, const Point& outer,
-                                                            const Point& inner) {
+                                                            Point inner) {
   if (inner.valid.never) return Zero(math_.context(), node->dtype());
+  // Where it is valid, an index of a dimension of size 1 is 0, whatever it is made of.
+  for (size_t i = 0; i < inner.index.size(); ++i) {
+    if (node->operand(0)->shape()[i] == 1) inner.index[i] = math_.Constant(0);
+  }
   absl::StatusOr<const Node*> value = Lower(node->operand(0), inner);
   if (!value.ok() || inner.valid == outer.valid || IsZeroWhereInvalid(node->operand(0)))
     return value;

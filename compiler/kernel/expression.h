@@ -63,7 +63,7 @@ class ExpressionLowerer {
   absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
   absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,
-                                               const Point& inner);
+                                               Point inner);
   bool IsZeroWhereInvalid(const ir::Node* node);
 
   IndexMath& math_;

@@ -1,0 +1,177 @@
+#include "compiler/kernel/index.h"
+
+#include <random>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/kernel/text.h"
+#include "gtest/gtest.h"
+
+namespace kiln::kernel {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+class IndexTest : public testing::Test {
+ protected:
+  const Node* Binary(Op op, const Node* a, const Node* b) {
+    return context_.Get(op, ir::DType::kInt64, {}, {a, b});
+  }
+  std::string Text(const Node* node) { return node == nullptr ? "always" : PrintExpression(node); }
+
+  ir::Context context_;
+  IndexMath math_{context_};
+};
+
+TEST_F(IndexTest, DigitsOfASumAreItsTerms) {
+  const Node* a = math_.Range(7);
+  const Node* b = math_.Range(20);
+  const Node* index = math_.Add(math_.Mul(a, 20), b);
+  EXPECT_EQ(math_.Div(index, 20), a);
+  EXPECT_EQ(math_.Mod(index, 20), b);
+  EXPECT_EQ(Text(math_.Div(index, 10)), "r0*2 + r1//10");
+  EXPECT_EQ(Text(math_.Mod(index, 10)), "r1%10");
+}
+
+TEST_F(IndexTest, DigitsOfARangeMakeItAgain) {
+  const Node* a = math_.Range(240);
+  const std::vector<const Node*> digits = math_.Unflatten(a, {4, 5, 12});
+  EXPECT_EQ(Text(digits[1]), "r0//12%5");
+  EXPECT_EQ(math_.Flatten(digits, {4, 5, 12}), a);
+  const std::vector<const Node*> pair = {digits[1], digits[2]};
+  EXPECT_EQ(Text(math_.Flatten(pair, {5, 12})), "r0%60");
+}
+
+TEST_F(IndexTest, PartsOfACommonFactorDivide) {
+  const Node* a = math_.Range(4);
+  const Node* b = math_.Range(3);
+  const Node* index = math_.Add(math_.Mul(a, 3), b);  // below 12
+  EXPECT_EQ(Text(math_.Div(index, 6)), "r0//2");
+  EXPECT_EQ(Text(math_.Mod(index, 6)), "r0%2*3 + r1");
+}
+
+TEST_F(IndexTest, EqualSumsAreOneNode) {
+  const Node* a = math_.Range(4);
+  const Node* b = math_.Range(9);
+  EXPECT_EQ(math_.Add(math_.Mul(a, 3), b), math_.Add(b, math_.Mul(a, 3)));
+  EXPECT_EQ(math_.Sub(math_.Add(a, b), b), a);
+}
+
+TEST_F(IndexTest, ConditionsThatFollowVanish) {
+  const Node* a = math_.Range(12);
+  Validity validity;
+  math_.Require(validity, a, 0, 12);
+  EXPECT_TRUE(validity.always());
+  math_.Require(validity, math_.Sub(a, math_.Constant(2)), 0, 20);
+  EXPECT_EQ(Text(math_.ToNode(validity)), "cmplt(1, r0)");
+  math_.Require(validity, math_.Div(a, 4), 0, 2);
+  EXPECT_EQ(math_.BoundsOf(a, validity), (Interval{2, 7}));
+  math_.Require(validity, a, 8, 12);
+  EXPECT_TRUE(validity.never);
+}
+
+TEST_F(IndexTest, ConditionsBoundTheSumsTheyAreAbout) {
+  const Node* a = math_.Range(10);
+  const Node* b = math_.Range(3);
+  Validity validity;
+  math_.Require(validity, math_.Sub(a, b), 0, 8);
+  const Node* index = math_.Add(math_.Mul(math_.Sub(a, b), 5), math_.Constant(3));
+  EXPECT_EQ(math_.BoundsOf(index), (Interval{-7, 48}));
+  EXPECT_EQ(math_.BoundsOf(index, validity), (Interval{3, 38}));
+  EXPECT_EQ(math_.ToValidity(math_.ToNode(validity)), validity);
+}
+
+// Evaluates an expression as its ops say.
+int64_t Evaluate(const Node* node, const absl::flat_hash_map<const Node*, int64_t>& values) {
+  if (node->op() == Op::kConst) return node->attr<ir::ConstValue>().AsInt();
+  if (node->op() == Op::kRange) return values.at(node);
+  const int64_t a = Evaluate(node->operand(0), values);
+  const int64_t b = Evaluate(node->operand(1), values);
+  switch (node->op()) {
+    case Op::kAdd:
+      return a + b;
+    case Op::kSub:
+      return a - b;
+    case Op::kMul:
+      return a * b;
+    case Op::kIDiv:
+      return a / b - (a % b != 0 && a < 0 ? 1 : 0);
+    case Op::kMod:
+      return (a % b + b) % b;
+    case Op::kCmpLt:
+      return a < b;
+    case Op::kCmpEq:
+      return a == b;
+    case Op::kAnd:
+      return a & b;
+    default:
+      ADD_FAILURE() << "unexpected op";
+      return 0;
+  }
+}
+
+// Random expressions, evaluated at every point: simplified ones mean the same and stay within their
+// bounds.
+TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
+  std::mt19937 random(7);
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (int round = 0; round < 400; ++round) {
+    const std::vector<const Node*> ranges = {math_.Range(pick(1, 6)), math_.Range(pick(1, 5)),
+                                             math_.Range(pick(1, 8))};
+    std::vector<const Node*> nodes = ranges;
+    for (int step = 0; step < 8; ++step) {
+      const Node* a = nodes[pick(0, static_cast<int64_t>(nodes.size()) - 1)];
+      const Node* b = nodes[pick(0, static_cast<int64_t>(nodes.size()) - 1)];
+      switch (pick(0, 4)) {
+        case 0:
+          nodes.push_back(Binary(Op::kAdd, a, b));
+          break;
+        case 1:
+          nodes.push_back(Binary(Op::kSub, a, b));
+          break;
+        case 2:
+          nodes.push_back(Binary(Op::kMul, a, math_.Constant(pick(-4, 12))));
+          break;
+        case 3:
+          nodes.push_back(Binary(Op::kIDiv, a, math_.Constant(pick(1, 12))));
+          break;
+        default:
+          nodes.push_back(Binary(Op::kMod, a, math_.Constant(pick(1, 12))));
+          break;
+      }
+    }
+    const Node* original = nodes.back();
+    const Node* simple = math_.Simplify(original);
+    const Interval bounds = math_.BoundsOf(simple);
+    Validity validity;
+    const int64_t low = pick(-6, 6);
+    const int64_t high = low + pick(1, 12);
+    math_.Require(validity, simple, low, high);
+    const Node* condition = math_.ToNode(validity);
+    const Node* other = math_.Simplify(nodes[nodes.size() - 2]);
+    const Interval conditional = math_.BoundsOf(other, validity);
+    auto extent = [&](int i) { return ranges[i]->attr<ir::RangeAttr>().extent; };
+    for (int64_t point = 0; point < extent(0) * extent(1) * extent(2); ++point) {
+      const absl::flat_hash_map<const Node*, int64_t> values = {
+          {ranges[0], point / (extent(1) * extent(2))},
+          {ranges[1], point / extent(2) % extent(1)},
+          {ranges[2], point % extent(2)}};
+      const int64_t value = Evaluate(original, values);
+      ASSERT_EQ(Evaluate(simple, values), value) << Text(original) << " as " << Text(simple);
+      ASSERT_GE(value, bounds.low) << Text(simple);
+      ASSERT_LE(value, bounds.high) << Text(simple);
+      const bool holds = low <= value && value < high;
+      ASSERT_EQ(condition == nullptr || Evaluate(condition, values) != 0, holds)
+          << Text(simple) << " in [" << low << ", " << high << ") as " << Text(condition);
+      if (!holds) continue;
+      ASSERT_GE(Evaluate(other, values), conditional.low) << Text(other);
+      ASSERT_LE(Evaluate(other, values), conditional.high) << Text(other);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::kernel
