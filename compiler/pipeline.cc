@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/simplify.h"
-#include "compiler/ir/spec.h"
+#include "compiler/graph/verify.h"
 #include "compiler/pass_timer.h"
 
 namespace kiln::compiler {
@@ -52,14 +52,8 @@ absl::Status CheckNames(std::string_view last, const Options& options) {
   return absl::OkStatus();
 }
 
-std::vector<const ir::Node*> Roots(const graph::Graph& graph) {
-  std::vector<const ir::Node*> roots = graph.outputs;
-  for (const graph::Update& update : graph.updates) roots.push_back(update.value);
-  return roots;
-}
-
 absl::Status VerifyAfter(std::string_view pass, const graph::Graph& graph) {
-  const absl::Status status = ir::Verify(ir::Level::kTensor, Roots(graph));
+  const absl::Status status = graph::Verify(graph);
   if (status.ok()) return status;
   return absl::InternalError(
       absl::StrCat("after pass ", std::string(pass), ": ", status.message()));
