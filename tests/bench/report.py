@@ -30,6 +30,7 @@ BOUNDS = [
     ("layer norm", "memcpy", 0.8, None),
     ("replay of 100", "", None, 2.0),
     ("one replay", "gRPC", None, 3.0),
+    ("upload", "gRPC", 0.8, None),
     ("convnet step, cold compile", "", None, 3.0),
     ("convnet step, warm compile", "", None, 0.7),
     ("convnet step, kernels", "", None, 60),

@@ -1,0 +1,44 @@
+"""The last line of tests/run counts what it should."""
+
+import pathlib
+import subprocess
+import sys
+
+SUMMARY = pathlib.Path(__file__).with_name("summary.py")
+
+CTEST = """<testsuite tests="4" failures="1">
+  <testcase name="good" status="run"/>
+  <testcase name="bad" status="fail"><failure message=""/></testcase>
+  <testcase name="not_built" status="notrun"><skipped message="Unable to find executable"/></testcase>
+  <testcase name="left_out" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
+</testsuite>"""
+PYTEST = """<testsuites><testsuite tests="3">
+  <testcase classname="a" name="good"/>
+  <testcase classname="a" name="broken"><error message="fixture"/></testcase>
+  <testcase classname="a" name="skipped"><skipped message="no network"/></testcase>
+</testsuite></testsuites>"""
+
+
+def summarize(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, SUMMARY, *arguments], capture_output=True, text=True)
+
+
+def test_counts_over_all_files(tmp_path):
+    (tmp_path / "release.xml").write_text(CTEST)
+    (tmp_path / "clients.xml").write_text(PYTEST)
+    done = summarize(tmp_path / "release.xml", tmp_path / "clients.xml")
+    assert done.stdout.splitlines()[-1] == "2 passed, 3 failed"
+    assert done.returncode == 1
+    assert "no network" in done.stdout and "not_built" in done.stdout
+
+
+def test_all_well(tmp_path):
+    (tmp_path / "good.xml").write_text('<testsuite><testcase name="good" status="run"/></testsuite>')
+    done = summarize(tmp_path / "good.xml")
+    assert (done.returncode, done.stdout) == (0, "1 passed, 0 failed\n")
+
+
+def test_broken_builds_and_empty_runs_fail(tmp_path):
+    (tmp_path / "good.xml").write_text('<testsuite><testcase name="good" status="run"/></testsuite>')
+    assert summarize("--also-failed", "2", tmp_path / "good.xml").stdout.endswith("1 passed, 2 failed\n")
+    assert summarize().returncode == 1
