@@ -137,8 +137,8 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   expressions_.Clear();
   values_.clear();
   for (const partition::Value& value : stage.values) values_[value.node] = &value;
+  // Also those that are not stored: one after the other they keep the recursion shallow.
   for (const partition::Value& value : stage.values) {
-    if (value.tensor < 0 && value.local < 0) continue;
     absl::StatusOr<const Node*> expression = LowerValue(value);
     if (!expression.ok()) return expression.status();
     if (absl::Status status = AddStores(value, *expression, &lowered); !status.ok()) return status;

@@ -15,7 +15,7 @@ using ir::Node;
 
 namespace {
 
-// Values and distinct reads of one kernel, at most.
+// Values of one kernel, at most.
 constexpr size_t kMaxMembers = 48;
 // Clusters that read the same data and are tried as company.
 constexpr size_t kMaxSiblings = 6;
@@ -73,6 +73,7 @@ class Clusterer {
     member.node = candidate.node;
     member.storage = candidate.storage;
     member.arithmetic = candidate.arithmetic;
+    member.nodes = candidate.nodes;
     member.reduction = IsReduction(candidate.node);
     member.contraction = IsContraction(candidate.node);
     member.space = SpaceOf(candidate.node);
@@ -140,6 +141,7 @@ class Clusterer {
   // Joining must not make the cluster wait for itself.
   bool MayJoin(const Member& member, int cluster) const {
     if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
+    if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
     return absl::c_none_of(member.reads, [&](const Read& read) {
       const int source = ClusterOf(read.leaf);
       return source >= 0 && source != cluster && dependencies_.Reaches(source, cluster);
@@ -247,6 +249,7 @@ class Clusterer {
     }
     into.stages[join.stage].push_back(number);
     into.work += ir::NumElements(member.space);
+    into.nodes += member.nodes;
     member.cluster = cluster;
     member.stage = join.stage;
     member.axes = std::move(join.axes);
@@ -269,6 +272,7 @@ class Clusterer {
     cluster.stages = {{number}};
     cluster.contraction = member.contraction;
     cluster.work = ir::NumElements(member.space);
+    cluster.nodes = member.nodes;
     member.cluster = static_cast<int>(result_.clusters.size());
     member.stage = 0;
     result_.clusters.push_back(std::move(cluster));

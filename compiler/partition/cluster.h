@@ -29,10 +29,14 @@ inline constexpr int64_t kEnoughPoints = 16;
 // Elements of work that need no parallelism.
 inline constexpr int64_t kSmallWork = 32 << 10;
 
+// Nodes of all expressions in one kernel, at most: what comes after takes time for each.
+inline constexpr int kMaxClusterNodes = 1024;
+
 struct Member {
   const ir::Node* node = nullptr;
   Storage storage = Storage::kRequired;
   double arithmetic = 0;
+  int nodes = 0;
   bool reduction = false;
   bool contraction = false;
   ir::Shape space;            // SpaceOf(node)
@@ -50,6 +54,7 @@ struct Cluster {
   std::vector<std::vector<int>> stages;  // members
   bool contraction = false;
   int64_t work = 0;  // points of all members' spaces
+  int nodes = 0;     // of all members' expressions
 };
 
 struct Clustering {

@@ -23,6 +23,7 @@ void Absorb(Clustering* clustering, int from, int into) {
   target.loops.insert(target.loops.end(), source.loops.begin(), source.loops.end());
   target.grid.clear();
   target.work += source.work;
+  target.nodes += source.nodes;
   for (const std::vector<int>& stage : source.stages) {
     for (const int number : stage) {
       Member& member = clustering->members[number];

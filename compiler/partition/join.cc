@@ -62,7 +62,8 @@ void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces
       std::vector<Digits> loops(known.axes.size());
       for (size_t i = 0; i < known.axes.size(); ++i) {
         std::optional<Digits> digits;
-        if (theirs.access.axes[i].has_value()) digits = Substitute(*theirs.access.axes[i], other.axes);
+        if (theirs.access.axes[i].has_value())
+          digits = Substitute(*theirs.access.axes[i], other.axes);
         if (digits.has_value()) {
           loops[i] = *std::move(digits);
         } else {

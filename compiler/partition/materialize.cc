@@ -91,7 +91,7 @@ class Chooser {
       const double arithmetic = expression.arithmetic;
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
-        chosen.push_back({node, *storage, arithmetic});
+        chosen.push_back({node, *storage, arithmetic, expression.nodes});
         expression = {};
         expression.reads_reduction = IsReduction(node) || expression.reads_reduction;
         expression.leaves = {node};

@@ -27,6 +27,7 @@ struct Candidate {
   Storage storage = Storage::kRequired;
   // Of computing one element from stored operands.
   double arithmetic = 0;
+  int nodes = 0;  // of that expression
 };
 
 // Operands before users. Inputs are not among them.

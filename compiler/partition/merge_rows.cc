@@ -74,6 +74,7 @@ class RowMerger {
   bool TryMerge(int reader, int source) {
     const Cluster& from = all_.clusters[reader];
     const Cluster& into = all_.clusters[source];
+    if (from.nodes + into.nodes > kMaxClusterNodes) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMaxStages) return false;
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
     if (from.grid.size() != into.grid.size() || HasPathBetween(reader, source)) return false;
@@ -152,6 +153,7 @@ class RowMerger {
     const int offset = static_cast<int>(into.loops.size());
     into.loops.insert(into.loops.end(), from.loops.begin(), from.loops.end());
     into.work += from.work;
+    into.nodes += from.nodes;
     for (const std::vector<int>& stage : from.stages) {
       for (const int i : stage) {
         Member& member = all_.members[i];

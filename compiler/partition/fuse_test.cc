@@ -1,0 +1,215 @@
+#include "compiler/partition/fuse.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "compiler/ir/walk.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/evaluate.h"
+#include "compiler/partition/memory_plan.h"
+#include "compiler/partition/normalize.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::partition {
+namespace {
+
+using ir::DType;
+using ir::Op;
+using testing::HasSubstr;
+using Node = const ir::Node*;
+
+class FuseTest : public testing::Test {
+ protected:
+  FuseTest() : context_(std::make_shared<ir::Context>()), b_(*context_) {
+    graph_.context = context_;
+  }
+
+  Node Input(ir::Shape shape, DType dtype = DType::kFloat32) {
+    graph_.inputs.push_back({dtype, shape});
+    return b_.Input(static_cast<int64_t>(graph_.inputs.size()) - 1, dtype, shape);
+  }
+
+  Partition Fused(std::vector<Node> outputs) {
+    graph_.outputs = std::move(outputs);
+    absl::StatusOr<Partition> partition = Fuse(graph_);
+    EXPECT_TRUE(partition.ok()) << partition.status();
+    EXPECT_EQ(Verify(*partition, graph_), absl::OkStatus());
+    return *std::move(partition);
+  }
+
+  int CountOps(Op op) {
+    const graph::Graph normal = Normalize(graph_);
+    int count = 0;
+    for (Node node : ir::TopologicalOrder(normal.outputs)) count += node->op() == op ? 1 : 0;
+    return count;
+  }
+
+  std::shared_ptr<ir::Context> context_;
+  ops::Builder b_;
+  graph::Graph graph_;
+};
+
+TEST_F(FuseTest, AChainIsOneKernel) {
+  Node x = Input({64, 64});
+  for (int i = 0; i < 20; ++i) x = b_.Add(b_.Mul(x, 1.5), 2);
+  EXPECT_EQ(Fused({x}).groups.size(), 1);
+}
+
+TEST_F(FuseTest, ALongChainIsCut) {
+  Node x = Input({64, 64});
+  for (int i = 0; i < 5000; ++i) x = b_.Add(b_.Mul(x, 1.5), 2);
+  const Partition partition = Fused({x});
+  EXPECT_GT(partition.groups.size(), 10);
+  EXPECT_LT(partition.groups.size(), 100);
+}
+
+TEST_F(FuseTest, InputsAndDuplicatesAreCopies) {
+  Node x = Input({4});
+  Node y = b_.Neg(x);
+  const Partition partition = Fused({x, y, y});
+  EXPECT_EQ(partition.groups.size(), 1);
+  ASSERT_EQ(partition.copies.size(), 2);
+  EXPECT_EQ(partition.copies[0].tensor, 0);
+  EXPECT_EQ(partition.copies[1].index, 2);
+}
+
+TEST_F(FuseTest, EmptyTensorsNeedNoKernel) {
+  Node empty = Input({0, 4});
+  const Partition partition = Fused({b_.Neg(empty), b_.Sum(empty, {0}), b_.Sum(empty, {1})});
+  EXPECT_EQ(partition.groups.size(), 1);
+}
+
+TEST_F(FuseTest, AnExpensiveFactorIsStored) {
+  Node a = b_.Exp(Input({64, 64}));
+  Node c = Input({64, 64});
+  Node product = b_.Mul(b_.Reshape(a, {64, 1, 64}), b_.Reshape(c, {1, 64, 64}));
+  EXPECT_EQ(Fused({b_.Sum(product, {2})}).groups.size(), 2);
+}
+
+TEST_F(FuseTest, APaddedFactorStaysAView) {
+  Node a = b_.Pad(Input({64, 62}), {0, 0, 1, 1});
+  Node c = Input({64, 64});
+  Node product = b_.Mul(b_.Reshape(a, {64, 1, 64}), b_.Reshape(c, {1, 64, 64}));
+  EXPECT_EQ(Fused({b_.Sum(product, {2})}).groups.size(), 1);
+}
+
+TEST_F(FuseTest, ColumnsDoNotBecomeAGrid) {
+  Node x = Input({512, 512});
+  Node mean = b_.Mul(b_.Sum(x, {0}, true), 1.0 / 512);
+  EXPECT_EQ(Fused({b_.Sub(x, mean)}).groups.size(), 2);
+}
+
+TEST_F(FuseTest, FewLargeRowsAreNotAGrid) {
+  Node x = Input({2, 1 << 20});
+  Node mean = b_.Mul(b_.Sum(x, {1}, true), 1.0 / (1 << 20));
+  EXPECT_GE(Fused({b_.Sub(x, mean)}).groups.size(), 2);
+}
+
+TEST_F(FuseTest, SiblingsShareAPassOverTheirData) {
+  Node x = Input({256, 512});
+  const Partition partition = Fused({b_.Sum(x, {1}), b_.Sum(b_.Mul(x, x), {1})});
+  ASSERT_EQ(partition.groups.size(), 1);
+  EXPECT_EQ(partition.groups[0].stages.size(), 1);
+}
+
+TEST_F(FuseTest, SmallIndependentWorkSharesAKernel) {
+  std::vector<Node> outputs;
+  for (int i = 0; i < 12; ++i) outputs.push_back(b_.Mul(Input({100 + i}), 2));
+  EXPECT_EQ(Fused(outputs).groups.size(), 1);
+}
+
+TEST_F(FuseTest, SumsOfSumsMerge) {
+  Node x = Input({8, 9, 10});
+  Fused({b_.Sum(b_.Permute(b_.Sum(x, {1}), {1, 0}), {0})});
+  EXPECT_EQ(CountOps(Op::kReduceSum), 1);
+}
+
+TEST_F(FuseTest, SumsOfRepeatedSumsDoNot) {
+  Node x = Input({8, 9});
+  Node sum = b_.Expand(b_.Sum(x, {1}, true), {8, 5});
+  Fused({b_.Sum(sum, {0})});
+  EXPECT_EQ(CountOps(Op::kReduceSum), 2);
+}
+
+TEST_F(FuseTest, NormalizedGraphsMeanTheSame) {
+  Node x = Input({2, 6, 6});
+  // Windows as long as their step, their adjoint, overlapping ones, and sums of sums through pads
+  // and flips.
+  Node windows = b_.Window(b_.Window(x, 1, 2, 2, 1), 2, 3, 3, 1);
+  Node pooled = b_.Max(windows, {3, 4});
+  Node spread = b_.Mul(windows, b_.Reshape(pooled, {2, 3, 2, 1, 1}));
+  Node back = b_.Sum(b_.Unwindow(spread, 2, 7, 3, 1), {4}, true);
+  Node overlapping = b_.Window(x, 2, 3, 1, 1);
+  Node summed = b_.Sum(b_.Unwindow(b_.Mul(overlapping, overlapping), 2, 6, 1, 1), {3});
+  Node nested = b_.Sum(b_.Flip(b_.Pad(b_.Sum(x, {2}), {0, 0, 1, 2}), {1}), {0});
+  Node index = b_.Iota(DType::kInt32, {3}, 0);
+  Node scattered = b_.ScatterAdd(b_.Sum(x, {2}), index, b_.Slice(b_.Sum(x, {2}), 1, 0, 3), 1);
+  graph_.outputs = {pooled, back, summed, nested, scattered};
+  const graph::Graph normal = Normalize(graph_);
+  std::vector<double> values;
+  for (int i = 0; i < 72; ++i) values.push_back((i * 37 % 19 - 9) / 4.0);
+  const std::vector<ops::HostTensor> inputs = {
+      ops::HostTensor::Of(DType::kFloat32, {2, 6, 6}, values)};
+  const auto expected = ops::Evaluate(graph_.outputs, inputs);
+  const auto actual = ops::Evaluate(normal.outputs, inputs);
+  ASSERT_TRUE(expected.ok() && actual.ok()) << expected.status() << actual.status();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    ASSERT_EQ((*actual)[i].shape, (*expected)[i].shape) << i;
+    for (int64_t j = 0; j < (*actual)[i].size(); ++j) {
+      EXPECT_EQ((*actual)[i].Float(j), (*expected)[i].Float(j)) << i;
+    }
+  }
+}
+
+TEST_F(FuseTest, VerifyFindsWhatIsMissing) {
+  Node x = Input({300, 300});
+  Node product = b_.Mul(b_.Reshape(x, {300, 1, 300}), b_.Reshape(x, {1, 300, 300}));
+  Node y = b_.Sum(product, {2});
+  Partition partition =
+      Fused({b_.Sum(b_.Mul(b_.Reshape(y, {300, 1, 300}), b_.Reshape(x, {1, 300, 300})), {2})});
+  ASSERT_EQ(partition.groups.size(), 2);
+  Partition swapped = partition;
+  std::swap(swapped.groups[0], swapped.groups[1]);
+  EXPECT_THAT(std::string(Verify(swapped, graph_).message()), HasSubstr("before it is made"));
+  Partition missing = partition;
+  missing.groups.pop_back();
+  EXPECT_THAT(std::string(Verify(missing, graph_).message()), HasSubstr("written by no kernel"));
+  Partition twice = partition;
+  twice.groups.push_back(twice.groups.back());
+  EXPECT_THAT(std::string(Verify(twice, graph_).message()), HasSubstr("exists already"));
+}
+
+// Near linear: a graph of this size must not be noticed beside its compilation.
+TEST_F(FuseTest, TwoThousandNodesAreQuick) {
+  Node x = Input({128, 256});
+  std::vector<Node> outputs;
+  for (int layer = 0; layer < 60; ++layer) {
+    Node weight = Input({256, 256});
+    Node product = b_.Mul(b_.Reshape(x, {128, 1, 256}), b_.Reshape(weight, {1, 256, 256}));
+    Node y = b_.Add(b_.Reshape(b_.Sum(product, {2}), {128, 256}), Input({256}));
+    Node mean = b_.Mul(b_.Sum(y, {1}, true), 1.0 / 256);
+    Node centered = b_.Sub(y, mean);
+    Node variance = b_.Mul(b_.Sum(b_.Mul(centered, centered), {1}, true), 1.0 / 256);
+    x = b_.Mul(centered, b_.Reciprocal(b_.Sqrt(b_.Add(variance, 1e-5))));
+    outputs.push_back(b_.Sum(x, {0}));
+  }
+  outputs.push_back(x);
+  graph_.outputs = outputs;
+  const size_t nodes = ir::TopologicalOrder(outputs).size();
+  const auto start = std::chrono::steady_clock::now();
+  absl::StatusOr<Partition> partition = Fuse(graph_);
+  ASSERT_TRUE(partition.ok()) << partition.status();
+  OrderGroups(&*partition);
+  PlanMemory(*partition);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1e3));
+  EXPECT_GT(nodes, 1500);
+  EXPECT_EQ(partition->groups.size(), 180);
+  // Ten times what it takes, since sanitizers and busy machines are slower.
+  EXPECT_LT(seconds.count(), 1);
+}
+
+}  // namespace
+}  // namespace kiln::partition
