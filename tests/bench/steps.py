@@ -37,10 +37,10 @@ class Stepper:
 
 
 def kiln_stepper(daemon: Kilnd) -> Stepper:
-    """Kiln's client, in the environment that tests/run and deploy/quickstart make."""
+    """Kiln's client, in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
-        raise RuntimeError("there is no Python environment with the client: run tests/run --only clients once")
+        raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
     return Stepper([str(python), str(BENCH / "kiln_step.py")], daemon.environment())
 
 
