@@ -5,6 +5,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/spec.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index.h"
 #include "compiler/kernel/text.h"
@@ -176,6 +177,11 @@ absl::Status VerifyBounds(const Kernel& kernel, ir::Context& context) {
   return absl::OkStatus();
 }
 
-absl::Status Verify(const Kernel& kernel) { return FormVerifier(kernel).Run(); }
+absl::Status Verify(const Kernel& kernel) {
+  for (const Stage& stage : kernel.stages) {
+    if (absl::Status s = ir::Verify(ir::Level::kKernel, Roots(stage)); !s.ok()) return s;
+  }
+  return FormVerifier(kernel).Run();
+}
 
 }  // namespace kiln::kernel

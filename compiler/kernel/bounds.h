@@ -11,7 +11,7 @@ namespace kiln::kernel {
 // values of the ranges and of loaded indices. INTERNAL names the first access that is not proved.
 absl::Status VerifyBounds(const Kernel& kernel, ir::Context& context);
 
-// The kernel's form: ranges are distinct and used only in their scope, reductions run over exactly
+// Every node is legal at the kernel level, and the kernel's form: ranges are distinct and used only in their scope, reductions run over exactly
 // the stage's reduce ranges, stores go to written buffers with the buffer's dtype, loads read
 // buffers that are read-only or locals that an earlier stage wrote. INTERNAL says what is wrong.
 absl::Status Verify(const Kernel& kernel);

@@ -264,8 +264,6 @@ void IndexMath::CombineDigits(Sum& sum) {
       if (i == j || high_term.coefficient != low_term.coefficient * low.extent) continue;
       const BaseDigit high = AsDigit(high_term.atom);
       const bool same_base = high.base == low.base && high.stride == low.stride * low.extent;
-      // The digit above may stand there undivided, where the base is a sum of which it is the
-      // quotient.
       if (!same_base) continue;
       Sum joined = DivSum(ToSum(low.base), low.stride, nullptr);
       if (high.extent != 0) joined = ModSum(joined, low.extent * high.extent, nullptr);

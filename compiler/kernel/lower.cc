@@ -282,6 +282,7 @@ absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int g
   }
   MergeRanges(&lowered->kernel, context);
   lowered->kernel.name = KernelName(lowered->kernel);
+  if (absl::Status status = Verify(lowered->kernel); !status.ok()) return status;
   if (absl::Status status = VerifyBounds(lowered->kernel, context); !status.ok()) return status;
   return lowered;
 }

@@ -170,4 +170,44 @@ KnownGraph ConvnetStep(const ConvnetSizes& sizes) {
   return {"convnet_step", m.Finish()};
 }
 
+KnownGraph TransformerStep(const TransformerSizes& sizes) {
+  ModelBuilder m;
+  const Node tokens = m.Input({sizes.batch, sizes.tokens}, DType::kInt32);
+  const Node labels = m.Input({sizes.batch * sizes.tokens}, DType::kInt32);
+  const Node count = m.ops.Cast(m.Input({}, DType::kInt32), DType::kFloat32);
+  std::vector<Node> parameters;
+  auto parameter = [&](ir::Shape shape) {
+    parameters.push_back(m.Input(std::move(shape)));
+    return parameters.back();
+  };
+  auto linear = [&](Node x, int64_t outputs) {
+    const Node weight = parameter({outputs, x->shape().back()});
+    return m.Op("linear", {x, weight, parameter({outputs})});
+  };
+  auto norm = [&](Node x) {
+    const Node weight = parameter({sizes.width});
+    return m.Op("layer_norm", {x, weight, parameter({sizes.width})});
+  };
+  auto heads = [&](Node x) {
+    const Node split =
+        m.ops.Reshape(x, {sizes.batch, sizes.tokens, sizes.heads, sizes.width / sizes.heads});
+    return m.ops.Permute(split, {0, 2, 1, 3});
+  };
+  Node x = m.ops.Gather(parameter({sizes.words, sizes.width}), tokens, 0);
+  const Node normal = norm(x);
+  const Node query = heads(linear(normal, sizes.width));
+  const Node key = heads(linear(normal, sizes.width));
+  const Node value = heads(linear(normal, sizes.width));
+  const Node mixed = m.Op("scaled_dot_product_attention", {query, key, value}, {{"causal", true}});
+  const Node joined = m.ops.Reshape(m.ops.Permute(mixed, {0, 2, 1, 3}), x->shape());
+  x = m.ops.Add(x, linear(joined, sizes.width));
+  x = m.ops.Add(x, linear(m.Op("gelu", {linear(norm(x), 4 * sizes.width)}), sizes.width));
+  x = m.ops.Reshape(norm(x), {sizes.batch * sizes.tokens, sizes.width});
+  const Node loss = m.Op("cross_entropy", {linear(x, sizes.words), labels});
+  m.Output(loss);
+  const std::vector<Node> all = parameters;
+  for (const Node p : all) m.Adam(p, m.Gradient(loss, p), count);
+  return {"transformer_step", m.Finish()};
+}
+
 }  // namespace kiln::golden

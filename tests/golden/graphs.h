@@ -29,6 +29,17 @@ struct ConvnetSizes {
 // statistics.
 KnownGraph ConvnetStep(const ConvnetSizes& sizes);
 
+struct TransformerSizes {
+  int64_t batch = 8;
+  int64_t tokens = 128;
+  int64_t width = 256;
+  int64_t heads = 4;
+  int64_t words = 1000;
+};
+// One training step of an embedding, one block (layer norm, causal attention, layer norm, gelu) and
+// a linear layer; cross entropy; Adam.
+KnownGraph TransformerStep(const TransformerSizes& sizes);
+
 }  // namespace kiln::golden
 
 #endif  // KILN_TESTS_GOLDEN_GRAPHS_H_
