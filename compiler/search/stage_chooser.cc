@@ -1,12 +1,12 @@
 #include "compiler/search/stage_chooser.h"
 
 #include <algorithm>
-#include <cstdlib>
 
-#include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/search/contraction_chooser.h"
+#include "compiler/search/stage_cost.h"
+#include "compiler/search/task_split.h"
 
 namespace kiln::search {
 namespace {
@@ -15,20 +15,22 @@ using ir::Node;
 using ir::Op;
 using schedule::Binding;
 
-// Below so many element operations one task is enough.
-constexpr int64_t kSmallWork = 20000;
-// Element operations that a task should have at least.
-constexpr int64_t kTaskWork = 16384;
-
-std::vector<const Node*> Roots(const kernel::Stage& stage) {
-  std::vector<const Node*> roots;
-  for (const kernel::Store& store : stage.stores) {
-    for (const Node* root : {store.value, store.index, store.valid}) {
-      if (root != nullptr) roots.push_back(root);
-    }
-  }
-  return roots;
-}
+// Reductions over so few points, with so many operations in all, become straight code.
+constexpr int64_t kUnrolledPoints = 16;
+constexpr int64_t kUnrolledOperations = 160;
+// Sums that stand in registers at once.
+constexpr int64_t kAccumulators = 8;
+// A square of this side is moved at once where one side of a copy is contiguous along one axis and
+// the other side along another, so that whole cache lines are used while they are near.
+constexpr int64_t kBlock = 16;
+// Rows that are added up at once where rows are summed.
+constexpr int64_t kRows = 8;
+// Columns, at least, that a task sums: pieces of rows long enough for the prefetchers.
+constexpr int64_t kColumns = 256;
+// Columns at most, whose sums then stand in the first-level cache.
+constexpr int64_t kMostColumns = 2048;
+// Outputs from here on are written past the caches.
+constexpr int64_t kStreamedBytes = int64_t{32} << 20;
 
 int64_t Product(const AxisBook& book, const std::vector<int>& axes) {
   int64_t product = 1;
@@ -36,159 +38,289 @@ int64_t Product(const AxisBook& book, const std::vector<int>& axes) {
   return product;
 }
 
-// Elements of the widest dtype that the stage computes with in one vector. Indices do not count.
-int VectorLanes(const kernel::Kernel& kernel, const kernel::Stage& stage,
-                const drivers::Target& target) {
-  int widest = 1;
-  for (const kernel::Store& store : stage.stores) {
-    const Node* value = store.value;
-    widest = std::max(widest, ir::SizeOf(value->dtype()));
-    for (const Node* node : ir::TopologicalOrder({&value, 1})) {
-      if (node->op() == Op::kLoad) widest = std::max(widest, ir::SizeOf(node->dtype()));
-    }
-  }
-  (void)kernel;
-  return std::max(target.vector_bytes / std::max(widest, 4), 1);
+bool Contains(const std::vector<int>& axes, int axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// How well lanes suit a range: accesses that become whole vectors count for it, gathers against it,
-// loads that a shuffle can put in order a little.
-struct Strides {
-  int unit = 0;
-  int near = 0;
-  int far = 0;
-  int score() const { return 2 * unit - near - 4 * far; }
+int64_t BytesWritten(const kernel::Kernel& kernel) {
+  int64_t bytes = 0;
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory == kernel::Memory::kGlobal && buffer.access == kernel::Access::kWrite) {
+      bytes += buffer.elements * ir::SizeOf(buffer.dtype);
+    }
+  }
+  return bytes;
+}
+
+// A small d for which an index has range / d: d steps of the range read the same element. 1 if
+// there is none.
+int64_t SharedSteps(const StageWork& work, const Node* range) {
+  int64_t steps = 1;
+  for (const StageWork::Access& access : work.accesses) {
+    for (const auto& [atom, coefficient] : schedule::Linearise(access.index).terms) {
+      if (atom->op() != Op::kIDiv || atom->operand(1)->op() != Op::kConst) continue;
+      if (schedule::Linearise(atom->operand(0)).Coefficient(range) != 1) continue;
+      const int64_t divisor = atom->operand(1)->attr<ir::ConstValue>().AsInt();
+      if (divisor <= 4) steps = std::max(steps, divisor);
+    }
+  }
+  return steps;
+}
+
+class StageChooser {
+ public:
+  StageChooser(const kernel::Kernel& kernel, int number, const drivers::Target& target,
+               std::vector<int> parallel, std::vector<int> reduce, AxisBook* book)
+      : kernel_(kernel),
+        stage_(kernel.stages[number]),
+        number_(number),
+        shared_(schedule::SharesGrid(kernel)),
+        target_(target),
+        parallel_(std::move(parallel)),
+        reduce_(std::move(reduce)),
+        work_(WorkOf(stage_)),
+        book_(*book) {}
+
+  void Choose() {
+    lanes_ = std::max(target_.vector_bytes / std::max(work_.widest, 4), 1);
+    ChooseLanes();
+    if (vector_ < 0) {
+      ChooseScalar();
+    } else if (Contains(reduce_, vector_)) {
+      ChooseReduceLanes();
+    } else {
+      ChooseParallelLanes();
+    }
+    if (!order_.empty()) book_.Order(number_, order_);
+    if (!Contains(reduce_, vector_) && WritesGlobalOnly() &&
+        BytesWritten(kernel_) >= kStreamedBytes) {
+      book_.Stream(number_);
+    }
+  }
+
+ private:
+  double Cost(int axis) const {
+    LaneAxis lanes;
+    if (axis >= 0) {
+      lanes = {book_[axis].range, book_.extent(axis), Contains(reduce_, axis)};
+    }
+    return CostOf(work_, Product(book_, parallel_), Product(book_, reduce_), lanes, lanes_);
+  }
+
+  void ChooseLanes() {
+    cost_ = Cost(-1);
+    if (lanes_ == 1) return;
+    for (const std::vector<int>* axes : {&parallel_, &reduce_}) {
+      for (int axis : *axes) {
+        if (book_.extent(axis) < 2) continue;
+        const double cost = Cost(axis);
+        if (cost > cost_) continue;
+        cost_ = cost;
+        vector_ = axis;
+      }
+    }
+  }
+
+  bool WritesGlobalOnly() const {
+    return std::all_of(stage_.stores.begin(), stage_.stores.end(), [this](const auto& store) {
+      return kernel_.buffers[store.buffer].memory == kernel::Memory::kGlobal;
+    });
+  }
+
+  int64_t Tasks() const { return shared_ ? 1 : TasksFor(cost_, target_); }
+
+  void ChooseScalar() {
+    AppendTasks(parallel_, Tasks(), &book_, &order_);
+    order_.insert(order_.end(), reduce_.begin(), reduce_.end());
+  }
+
+  bool UnrollsReduction() const {
+    const int64_t points = Product(book_, reduce_);
+    return points <= kUnrolledPoints && points * work_.inside_operations <= kUnrolledOperations;
+  }
+
+  std::vector<int> Others(const std::vector<int>& axes) const {
+    std::vector<int> others;
+    for (int axis : axes) {
+      if (axis != vector_) others.push_back(axis);
+    }
+    return others;
+  }
+
+  // Splits axes of which several steps read the same element; the steps go to `inner`.
+  std::vector<int> ShareSteps(const std::vector<int>& axes, std::vector<int>* inner) {
+    std::vector<int> outer;
+    for (int axis : axes) {
+      const int64_t steps = SharedSteps(work_, book_[axis].range);
+      if (steps == 1 || book_.extent(axis) % steps != 0) {
+        outer.push_back(axis);
+        continue;
+      }
+      const auto [rest, few] = book_.Split(axis, steps);
+      book_.Bind(few, Binding::kUnroll);
+      outer.push_back(rest);
+      inner->push_back(few);
+    }
+    return outer;
+  }
+
+  void Append(const std::vector<int>& axes) {
+    order_.insert(order_.end(), axes.begin(), axes.end());
+  }
+
+  // Lanes along a reduction: several vectors of sums, added up at the end.
+  void ChooseReduceLanes() {
+    AppendTasks(parallel_, Tasks(), &book_, &order_);
+    std::vector<int> steps;
+    Append(ShareSteps(Others(reduce_), &steps));
+    int64_t copies = 1;
+    while (copies < 4 && 2 * copies * lanes_ <= book_.extent(vector_) &&
+           2 * copies * work_.reductions <= kAccumulators) {
+      copies *= 2;
+    }
+    auto [outer, lane] = book_.Split(vector_, lanes_ * copies);
+    order_.push_back(outer);
+    Append(steps);
+    if (copies > 1) {
+      const auto [copy, lane_of_copy] = book_.Split(lane, lanes_);
+      book_.Bind(copy, Binding::kUnroll);
+      book_.Partial(copy);
+      order_.push_back(copy);
+      lane = lane_of_copy;
+    }
+    book_.Bind(lane, Binding::kVector);
+    order_.push_back(lane);
+  }
+
+  void ChooseParallelLanes() {
+    if (reduce_.empty() || UnrollsReduction()) {
+      ChoosePointLanes();
+    } else {
+      ChooseColumnLanes();
+    }
+  }
+
+  // Each lane has a point of its own and few steps of reduction, or none.
+  void ChoosePointLanes() {
+    std::vector<int> others = Others(parallel_);
+    std::vector<int> steps;
+    const int near = ContiguousElsewhere(others);
+    if (near >= 0) others.erase(std::find(others.begin(), others.end(), near));
+    others = ShareSteps(others, &steps);
+    int64_t tasks = Tasks();
+    int rest = vector_;
+    int block = -1;
+    if (near >= 0) {
+      const auto [blocks, inside] = book_.Split(near, std::min(kBlock, book_.extent(near)));
+      others.push_back(blocks);
+      block = inside;
+    }
+    tasks = AppendTasks(others, tasks, &book_, &order_);
+    if (tasks > 1) rest = AppendChunks(vector_, tasks, lanes_, &book_, &order_);
+    const auto [outer, lane] = book_.Split(rest, lanes_);
+    order_.push_back(outer);
+    if (block >= 0) order_.push_back(block);
+    Append(steps);
+    book_.Bind(lane, Binding::kVector);
+    order_.push_back(lane);
+    for (int axis : reduce_) {
+      book_.Bind(axis, Binding::kUnroll);
+      order_.push_back(axis);
+    }
+  }
+
+  // The axis along which an access is contiguous that is not so along the lanes; -1: none.
+  int ContiguousElsewhere(const std::vector<int>& others) const {
+    for (const StageWork::Access& access : work_.accesses) {
+      if (AccessAlong(access.index, book_[vector_].range) != LaneAccess::kScattered) continue;
+      for (int axis : others) {
+        if (book_.extent(axis) > 1 &&
+            AccessAlong(access.index, book_[axis].range) == LaneAccess::kWhole) {
+          return axis;
+        }
+      }
+    }
+    return -1;
+  }
+
+  // Each lane sums up a column: several rows at once, whose sums stand in registers while the
+  // columns' stand in the nearest cache.
+  void ChooseColumnLanes() {
+    int64_t copies = 1;
+    while (copies < 4 && 2 * copies * lanes_ <= book_.extent(vector_) &&
+           2 * copies * work_.reductions <= kAccumulators) {
+      copies *= 2;
+    }
+    int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &book_, &order_);
+    int rest = vector_;
+    const int64_t columns = book_.extent(vector_);
+    tasks = std::min(tasks, std::max<int64_t>(columns / kColumns, target_.compute_units));
+    if (shared_) tasks = 1;
+    const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
+    if (!shared_ && std::max(tasks, most) > 1) {
+      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &book_, &order_);
+    }
+    const auto [outer, block] = book_.Split(rest, lanes_ * copies);
+    const auto [copy, lane] = book_.Split(block, lanes_);
+    book_.Bind(copy, Binding::kUnroll);
+    book_.Bind(lane, Binding::kVector);
+    const int row = reduce_.back();
+    if (book_.extent(outer) > 1 && book_.extent(row) > kRows &&
+        book_.extent(rest) <= 2 * kMostColumns) {
+      const auto [row_outer, row_inner] = book_.Split(row, kRows);
+      reduce_.pop_back();
+      Append(reduce_);
+      Append({row_outer, outer, row_inner, copy, lane});
+    } else {
+      order_.push_back(outer);
+      Append(reduce_);
+      Append({copy, lane});
+    }
+  }
+
+  const kernel::Kernel& kernel_;
+  const kernel::Stage& stage_;
+  const int number_;
+  const bool shared_;
+  const drivers::Target& target_;
+  std::vector<int> parallel_;
+  std::vector<int> reduce_;
+  const StageWork work_;
+  AxisBook& book_;
+  int lanes_ = 1;
+  int vector_ = -1;
+  double cost_ = 0;
+  std::vector<int> order_;
 };
-
-// Whether the atom is an idiv or mod of a sum in which the range stands once, plainly.
-bool IsDigitOf(const Node* atom, const Node* range) {
-  return (atom->op() == Op::kIDiv || atom->op() == Op::kMod) &&
-         schedule::Linearise(atom->operand(0)).Coefficient(range) == 1;
-}
-
-void Count(const Node* index, const Node* range, int weight, Strides* strides) {
-  const schedule::Linear linear = schedule::Linearise(index);
-  const int64_t step = std::abs(linear.Coefficient(range));
-  bool near = step == 2;
-  bool far = step > 2;
-  for (const auto& [atom, coefficient] : linear.terms) {
-    if (atom == range || !schedule::DependsOn(atom, range)) continue;
-    (IsDigitOf(atom, range) && coefficient == 1 ? near : far) = true;
-  }
-  if (far) {
-    strides->far += weight;
-  } else if (near) {
-    strides->near += weight;
-  } else if (step == 1) {
-    strides->unit += weight;
-  }
-}
-
-Strides StridesOf(const kernel::Stage& stage, const Node* range) {
-  Strides strides;
-  for (const kernel::Store& store : stage.stores) Count(store.index, range, 2, &strides);
-  for (const Node* node : ir::TopologicalOrder(Roots(stage))) {
-    if (node->op() == Op::kLoad) Count(node->operand(0), range, 1, &strides);
-  }
-  return strides;
-}
-
-// The axis to bind to lanes, or -1.
-int BestVectorAxis(const kernel::Stage& stage, const AxisBook& book, const std::vector<int>& axes,
-                   int lanes) {
-  int best = -1;
-  int best_score = 0;
-  for (int axis : axes) {
-    if (book.extent(axis) < 2) continue;
-    int score = StridesOf(stage, book[axis].range).score();
-    if (book.extent(axis) < lanes) score -= 1;
-    if (score >= best_score) {
-      best = axis;
-      best_score = score;
-    }
-  }
-  return best;
-}
 
 }  // namespace
 
 void ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book) {
-  (void)target;
   std::vector<int> axes = book->FuseAll(book->grid());
-  int64_t work = Product(*book, axes);
-  int64_t inner = 1;
+  double inner = 0;
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
-    inner += Product(*book, book->ranges(static_cast<int>(i))) *
-             Product(*book, book->reduce_ranges(static_cast<int>(i)));
+    const int stage = static_cast<int>(i);
+    const StageWork work = WorkOf(kernel.stages[i]);
+    const int lanes = std::max(target.vector_bytes / std::max(work.widest, 4), 1);
+    inner += CostOf(work, Product(*book, book->ranges(stage)),
+                    Product(*book, book->reduce_ranges(stage)), LaneAxis(), 1) /
+             lanes;
   }
-  if (work * inner >= kSmallWork) {
-    for (int axis : axes) book->Bind(axis, Binding::kTask);
-  }
-  if (!axes.empty()) book->Order(-1, axes);
+  std::vector<int> order;
+  AppendTasks(axes, TasksFor(inner * static_cast<double>(Product(*book, axes)), target), book,
+              &order);
+  if (!order.empty()) book->Order(-1, order);
 }
 
 void ChooseStage(const kernel::Kernel& kernel, int number, const drivers::Target& target,
                  AxisBook* book) {
-  const kernel::Stage& stage = kernel.stages[number];
   const bool shared = schedule::SharesGrid(kernel);
   std::vector<int> parallel = book->ranges(number);
   if (!shared) parallel.insert(parallel.begin(), book->grid().begin(), book->grid().end());
   parallel = book->FuseAll(parallel);
   std::vector<int> reduce = book->FuseAll(book->reduce_ranges(number));
   if (!shared && ChooseContraction(kernel, number, parallel, reduce, target, book)) return;
-  const int64_t work = Product(*book, parallel) * Product(*book, reduce);
-  const int lanes = VectorLanes(kernel, stage, target);
-
-  std::vector<int> candidates = parallel;
-  candidates.insert(candidates.end(), reduce.begin(), reduce.end());
-  const int vector = lanes > 1 ? BestVectorAxis(stage, *book, candidates, lanes) : -1;
-
-  std::vector<int> order;
-  bool tasks = !shared && work >= kSmallWork;
-  for (int axis : parallel) {
-    if (axis == vector) continue;
-    if (tasks) book->Bind(axis, Binding::kTask);
-    order.push_back(axis);
-  }
-  int vector_outer = -1;
-  if (vector >= 0) {
-    const bool is_reduce = std::find(reduce.begin(), reduce.end(), vector) != reduce.end();
-    int rest = vector;
-    if (tasks && !is_reduce && order.empty() && book->extent(vector) > kTaskWork) {
-      const auto [task, chunk] = book->Split(vector, kTaskWork);
-      book->Bind(task, Binding::kTask);
-      order.push_back(task);
-      rest = chunk;
-    }
-    const auto [outer, lane_block] = book->Split(rest, lanes * (is_reduce ? 4 : 1));
-    vector_outer = outer;
-    int lane = lane_block;
-    int unroll = -1;
-    if (is_reduce) {
-      const auto [copies, lanes_axis] = book->Split(lane_block, lanes);
-      unroll = copies;
-      lane = lanes_axis;
-      book->Bind(unroll, Binding::kUnroll);
-      book->Partial(unroll);
-    }
-    book->Bind(lane, Binding::kVector);
-    if (!is_reduce) {
-      order.push_back(outer);
-      order.push_back(lane);
-      for (int axis : reduce) order.push_back(axis);
-    } else {
-      for (int axis : reduce) {
-        if (axis != vector) order.push_back(axis);
-      }
-      order.push_back(outer);
-      order.push_back(unroll);
-      order.push_back(lane);
-    }
-  } else {
-    for (int axis : reduce) order.push_back(axis);
-  }
-  (void)vector_outer;
-  if (!order.empty()) book->Order(number, order);
+  StageChooser(kernel, number, target, std::move(parallel), std::move(reduce), book).Choose();
 }
 
 }  // namespace kiln::search

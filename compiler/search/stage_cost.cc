@@ -1,0 +1,124 @@
+#include "compiler/search/stage_cost.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/schedule/linear.h"
+
+namespace kiln::search {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+// In units of one vector instruction.
+constexpr double kShuffledCost = 4;
+constexpr double kGatherCost = 20;
+constexpr double kScatterCost = 36;
+constexpr double kMaskCost = 0.5;
+constexpr double kHorizontalCost = 12;
+
+class Counter {
+ public:
+  explicit Counter(StageWork* work) : work_(*work) {}
+
+  void Visit(const Node* node, bool inside) {
+    if (!seen_[inside ? 1 : 0].insert(node).second) return;
+    switch (node->op()) {
+      case Op::kConst:
+      case Op::kRange:
+        return;
+      case Op::kReduce:
+        ++work_.reductions;
+        ++work_.inside_operations;
+        Visit(node->operand(0), true);
+        return;
+      case Op::kLoad:
+        work_.accesses.push_back({node->operand(0), false, inside});
+        work_.widest = std::max(work_.widest, ir::SizeOf(node->dtype()));
+        if (node->operands().size() > 1) Visit(node->operand(1), inside);
+        return;
+      default:
+        ++(inside ? work_.inside_operations : work_.outside_operations);
+        for (const Node* operand : node->operands()) Visit(operand, inside);
+    }
+  }
+
+ private:
+  StageWork& work_;
+  absl::flat_hash_set<const Node*> seen_[2];
+};
+
+// Whether the atom is an idiv or mod of a sum in which the range stands once, plainly.
+bool IsDigitOf(const Node* atom, const Node* range) {
+  return (atom->op() == Op::kIDiv || atom->op() == Op::kMod) &&
+         schedule::Linearise(atom->operand(0)).Coefficient(range) == 1;
+}
+
+double AccessCost(const StageWork::Access& access, const Node* range, bool masked) {
+  switch (AccessAlong(access.index, range)) {
+    case LaneAccess::kUniform:
+      return 0.25;
+    case LaneAccess::kWhole:
+      return (access.store ? 2 : 1) + (masked ? kMaskCost : 0);
+    case LaneAccess::kShuffled:
+      return access.store ? kScatterCost : kShuffledCost;
+    case LaneAccess::kScattered:
+      return access.store ? kScatterCost : kGatherCost;
+  }
+  return 0;
+}
+
+}  // namespace
+
+StageWork WorkOf(const kernel::Stage& stage) {
+  StageWork work;
+  Counter counter(&work);
+  for (const kernel::Store& store : stage.stores) {
+    work.accesses.push_back({store.index, true, false});
+    work.widest = std::max(work.widest, ir::SizeOf(store.value->dtype()));
+    counter.Visit(store.value, false);
+  }
+  return work;
+}
+
+LaneAccess AccessAlong(const Node* index, const Node* range) {
+  const schedule::Linear linear = schedule::Linearise(index);
+  const int64_t step = std::abs(linear.Coefficient(range));
+  bool near = step == 2;
+  bool far = step > 2;
+  for (const auto& [atom, coefficient] : linear.terms) {
+    if (atom == range || !schedule::DependsOn(atom, range)) continue;
+    (IsDigitOf(atom, range) && coefficient == 1 ? near : far) = true;
+  }
+  if (far) return LaneAccess::kScattered;
+  if (near) return LaneAccess::kShuffled;
+  return step == 1 ? LaneAccess::kWhole : LaneAccess::kUniform;
+}
+
+double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
+              int lanes) {
+  double inside = work.inside_operations;
+  double outside = work.outside_operations;
+  const bool vector = axis.range != nullptr;
+  const bool masked = vector && axis.extent % lanes != 0;
+  for (const StageWork::Access& access : work.accesses) {
+    const bool lanes_here = vector && (access.inside || !axis.reduce);
+    (access.inside ? inside : outside) += lanes_here ? AccessCost(access, axis.range, masked) : 1;
+  }
+  double inner = static_cast<double>(points) * static_cast<double>(reduce_points);
+  double outer = static_cast<double>(points);
+  if (!vector) return inner * inside + outer * outside;
+  const double share = static_cast<double>((axis.extent + lanes - 1) / lanes) /
+                       static_cast<double>(std::max<int64_t>(axis.extent, 1));
+  inner *= share;
+  if (axis.reduce) {
+    outside += kHorizontalCost * work.reductions;
+  } else {
+    outer *= share;
+  }
+  return inner * inside + outer * outside;
+}
+
+}  // namespace kiln::search

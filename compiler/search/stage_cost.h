@@ -1,0 +1,48 @@
+// What a stage costs with vector lanes along one of its axes: a count of vector instructions, good
+// enough to compare axes.
+#ifndef KILN_COMPILER_SEARCH_STAGE_COST_H_
+#define KILN_COMPILER_SEARCH_STAGE_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+
+namespace kiln::search {
+
+// What one point of a stage does. Inside: for each point of the reduction; outside: once, after it.
+struct StageWork {
+  struct Access {
+    const ir::Node* index = nullptr;
+    bool store = false;
+    bool inside = false;
+  };
+  std::vector<Access> accesses;
+  int inside_operations = 0;
+  int outside_operations = 0;
+  int reductions = 0;
+  int widest = 1;  // bytes of the widest element
+};
+StageWork WorkOf(const kernel::Stage& stage);
+
+// How an access looks from neighbouring lanes.
+enum class LaneAccess : uint8_t {
+  kUniform,    // the same element
+  kWhole,      // neighbouring elements
+  kShuffled,   // elements of two vectors
+  kScattered,  // anything else
+};
+LaneAccess AccessAlong(const ir::Node* index, const ir::Node* range);
+
+struct LaneAxis {
+  const ir::Node* range = nullptr;  // null: no lanes
+  int64_t extent = 1;
+  bool reduce = false;
+};
+// `points`, `reduce_points`: of the stage's ranges and of its reduce ranges.
+double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
+              int lanes);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_STAGE_COST_H_

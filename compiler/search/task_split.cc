@@ -1,0 +1,61 @@
+#include "compiler/search/task_split.h"
+
+#include <algorithm>
+
+namespace kiln::search {
+namespace {
+
+using schedule::Binding;
+
+// Vector instructions that a task should have at least; about two microseconds.
+constexpr double kTaskCost = 8000;
+// Tasks for each thread at most.
+constexpr int64_t kTasksPerThread = 32;
+
+// The smallest factor from `least` on that divides the extent in whole units, if there is one
+// before twice as much; ends then need no care.
+int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
+  least = (least + unit - 1) / unit * unit;
+  for (int64_t factor = least; factor < 2 * least; factor += unit) {
+    if (extent % factor == 0) return factor;
+  }
+  return least;
+}
+
+}  // namespace
+
+int64_t TasksFor(double cost, const drivers::Target& target) {
+  if (cost < 2 * kTaskCost) return 1;
+  const int64_t most = kTasksPerThread * std::max(target.compute_units, 1);
+  return std::min(static_cast<int64_t>(cost / kTaskCost), most);
+}
+
+int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, AxisBook* book,
+                    std::vector<int>* order) {
+  for (int axis : axes) {
+    const int64_t extent = book->extent(axis);
+    if (tasks <= 1) {
+      order->push_back(axis);
+    } else if (extent <= 2 * tasks) {
+      book->Bind(axis, Binding::kTask);
+      order->push_back(axis);
+      tasks = (tasks + extent - 1) / extent;
+    } else {
+      order->push_back(AppendChunks(axis, tasks, 1, book, order));
+      tasks = 1;
+    }
+  }
+  return tasks;
+}
+
+int AppendChunks(int axis, int64_t tasks, int64_t unit, AxisBook* book, std::vector<int>* order) {
+  const int64_t extent = book->extent(axis);
+  const int64_t chunk = ChunkOf(extent, (extent + tasks - 1) / tasks, unit);
+  if (chunk >= extent) return axis;
+  const auto [outer, inner] = book->Split(axis, chunk);
+  book->Bind(outer, Binding::kTask);
+  order->push_back(outer);
+  return inner;
+}
+
+}  // namespace kiln::search
