@@ -8,6 +8,7 @@
 
 #include "compiler/schedule/linear.h"
 #include "compiler/search/register_tile.h"
+#include "compiler/search/skinny_chooser.h"
 
 namespace kiln::search {
 namespace {
@@ -350,6 +351,7 @@ bool ChooseContraction(const kernel::Kernel& kernel, int stage, const std::vecto
   std::optional<Contraction> contraction =
       FindContraction(kernel.stages[stage], *book, parallel, reduce);
   if (!contraction) return false;
+  if (ChooseSkinny(stage, *contraction, target, book)) return true;
   return Chooser(kernel.stages[stage], stage, target, book, *std::move(contraction)).Choose();
 }
 

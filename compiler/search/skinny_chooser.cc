@@ -1,0 +1,175 @@
+#include "compiler/search/skinny_chooser.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "compiler/search/register_tile.h"
+
+namespace kiln::search {
+namespace {
+
+using schedule::Binding;
+
+constexpr int64_t kMostRows = 48;
+constexpr int64_t kMostRowsOfDotProducts = 16;
+// Steps of the sum between two visits of the partial results in the cache.
+constexpr int64_t kStepsAtOnce = 16;
+// Partial results that stay in the cache meanwhile, in bytes.
+constexpr int64_t kPartialBytes = 64 << 10;
+
+class Chooser {
+ public:
+  Chooser(int stage, const Contraction& contraction, const drivers::Target& target, AxisBook* book)
+      : stage_(stage), contraction_(contraction), target_(target), book_(*book) {
+    const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
+    element_bytes_ = std::max<int64_t>(bytes, 1);
+    lanes_ = std::max<int64_t>(target.vector_bytes / element_bytes_, 1);
+  }
+
+  bool Choose() {
+    for (int large = 0; large < 2; ++large) {
+      const std::vector<int>& rows = contraction_.only[1 - large];
+      const int64_t bytes = Product(contraction_.only[large]) * Product(contraction_.reduce) *
+                            Product(contraction_.batch) * element_bytes_;
+      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || Product(rows) > kMostRows ||
+          rows.size() > 1 || !IsPlainLoad(contraction_.factor[large]) ||
+          !IsPlainLoad(contraction_.factor[1 - large])) {
+        continue;
+      }
+      if (const int axis = UnitAxis(large, contraction_.only[large]); axis >= 0) {
+        return WriteRowByRow(large, axis);
+      }
+      if (const int axis = UnitAxis(large, contraction_.reduce);
+          axis >= 0 && Product(rows) <= kMostRowsOfDotProducts) {
+        return WriteDotProducts(large, axis);
+      }
+    }
+    return false;
+  }
+
+ private:
+  int64_t Product(const std::vector<int>& axes) const {
+    int64_t product = 1;
+    for (int axis : axes) product *= book_.extent(axis);
+    return product;
+  }
+
+  // The axis along which the large factor lies contiguously, if it is long enough.
+  int UnitAxis(int large, const std::vector<int>& axes) const {
+    for (int axis : axes) {
+      if (StepOf(contraction_.factor[large], book_[axis].range) == 1 &&
+          book_.extent(axis) >= 8 * lanes_) {
+        return axis;
+      }
+    }
+    return -1;
+  }
+
+  void AddTasks(const std::vector<int>& axes, int but, std::vector<int>* order) {
+    for (int axis : axes) {
+      if (axis == but) continue;
+      book_.Bind(axis, Binding::kTask);
+      order->push_back(axis);
+    }
+  }
+
+  // How many results along `axis` belong to one task, as a multiple of `block`.
+  int64_t ChunkOf(int axis, int64_t most, int64_t block) const {
+    const int64_t tasks = 4 * std::max<int64_t>(target_.compute_units, 1);
+    const int64_t share = std::min((book_.extent(axis) + tasks - 1) / tasks, most);
+    return std::max<int64_t>((share + block - 1) / block, 1) * block;
+  }
+
+  // The rows axis cut into register tiles: the outer loop, then the unrolled one; -1 where there is
+  // none.
+  std::pair<int, int> TileRows(const std::vector<int>& rows, int64_t tile) {
+    if (rows.empty()) return {-1, -1};
+    const auto [outer, inner] = book_.Split(rows[0], tile);
+    book_.Bind(inner, Binding::kUnroll);
+    return {outer, inner};
+  }
+
+  static void Append(std::vector<int>* order, std::initializer_list<int> axes) {
+    for (int axis : axes) {
+      if (axis >= 0) order->push_back(axis);
+    }
+  }
+
+  // Lanes along the results: some rows of the large factor at a time are added to all results of
+  // the task.
+  bool WriteRowByRow(int large, int lane_axis) {
+    const std::vector<int>& rows = contraction_.only[1 - large];
+    const int64_t count = Product(rows);
+    const RegisterTile tile = ChooseTile((book_.extent(lane_axis) + lanes_ - 1) / lanes_, 4, count,
+                                         1, target_.vector_registers);
+    const int64_t block = tile.vectors * lanes_;
+    std::vector<int> order;
+    AddTasks(contraction_.batch, -1, &order);
+    AddTasks(contraction_.only[large], lane_axis, &order);
+    const int64_t most =
+        std::max(kPartialBytes / element_bytes_ / std::max<int64_t>(count, 4), block);
+    const auto [task, within] = book_.Split(lane_axis, ChunkOf(lane_axis, most, block));
+    book_.Bind(task, Binding::kTask);
+    order.push_back(task);
+    const auto [blocks, block_axis] = book_.Split(within, block);
+    int vectors = -1;
+    int lane = block_axis;
+    if (tile.vectors > 1) {
+      std::tie(vectors, lane) = book_.Split(block_axis, lanes_);
+      book_.Bind(vectors, Binding::kUnroll);
+    }
+    book_.Bind(lane, Binding::kVector);
+    const std::vector<int>& sums = contraction_.reduce;
+    order.insert(order.end(), sums.begin(), sums.end() - 1);
+    const auto [steps, step] = book_.Split(sums.back(), kStepsAtOnce);
+    const auto [row_tiles, row] = TileRows(rows, tile.rows);
+    Append(&order, {steps, blocks, row_tiles, step, row, vectors, lane});
+    book_.Order(stage_, order);
+    return true;
+  }
+
+  // Lanes along the sum: each result is a dot product of contiguous memory.
+  bool WriteDotProducts(int large, int lane_axis) {
+    const std::vector<int>& rows = contraction_.only[1 - large];
+    const std::vector<int>& columns = contraction_.only[large];
+    if (columns.empty()) return false;
+    const int64_t row_tile = std::min<int64_t>(Product(rows), 8);
+    const int64_t column_tile =
+        std::min((target_.vector_registers - 1 - row_tile) / (row_tile + 1), int64_t{8});
+    std::vector<int> order;
+    AddTasks(contraction_.batch, -1, &order);
+    AddTasks(columns, columns.back(), &order);
+    const auto [task, within] =
+        book_.Split(columns.back(), ChunkOf(columns.back(), INT64_MAX, column_tile));
+    book_.Bind(task, Binding::kTask);
+    order.push_back(task);
+    const auto [column_tiles, column] = book_.Split(within, column_tile);
+    book_.Bind(column, Binding::kUnroll);
+    const auto [row_tiles, row] = TileRows(rows, row_tile);
+    const auto [steps, lane] = book_.Split(lane_axis, lanes_);
+    book_.Bind(lane, Binding::kVector);
+    Append(&order, {column_tiles, row_tiles});
+    for (int axis : contraction_.reduce) {
+      if (axis != lane_axis) order.push_back(axis);
+    }
+    Append(&order, {steps, row, column, lane});
+    book_.Order(stage_, order);
+    return true;
+  }
+
+  const int stage_;
+  const Contraction& contraction_;
+  const drivers::Target& target_;
+  AxisBook& book_;
+  int64_t element_bytes_ = 4;
+  int64_t lanes_ = 1;
+};
+
+}  // namespace
+
+bool ChooseSkinny(int stage, const Contraction& contraction, const drivers::Target& target,
+                  AxisBook* book) {
+  return Chooser(stage, contraction, target, book).Choose();
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,19 @@
+// Schedules for contractions with few rows, such as a vector times a matrix: bound by reading the
+// large factor once, so it is never packed.
+#ifndef KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
+#define KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
+
+#include "compiler/search/axis_book.h"
+#include "compiler/search/contraction.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::search {
+
+// As ChooseContraction; only for a large factor that exceeds the caches and few rows of the other
+// one.
+bool ChooseSkinny(int stage, const Contraction& contraction, const drivers::Target& target,
+                  AxisBook* book);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
