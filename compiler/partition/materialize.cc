@@ -29,6 +29,7 @@ double WeightOf(const Node* node) {
 
 constexpr double kFewCheapOps = 0.12;
 constexpr double kCostly = 0.3;
+constexpr double kSeveralReads = 1.5;
 constexpr double kWrite = 1.5;
 // An expression of more nodes than this is cut, which bounds the time and the stack of everything
 // after.
@@ -60,7 +61,7 @@ struct Expression {
   double arithmetic = 0;
   int nodes = 0;
   bool reads_reduction = false;
-  absl::flat_hash_set<const Node*> leaves;  // at most kMaxLeaves
+  absl::flat_hash_set<const Node*> leaves;  // an estimate has at most kMaxLeaves
 };
 
 class Chooser {
@@ -87,14 +88,19 @@ class Chooser {
   std::vector<Candidate> Run() {
     std::vector<Candidate> chosen;
     for (const Node* node : order_) {
-      Expression expression = ExpressionOf(node);
-      const double arithmetic = expression.arithmetic;
+      // The estimate is an upper bound, and every rule asks for more than some bound.
+      Expression expression = EstimateExpression(node);
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
-        chosen.push_back({node, *storage, arithmetic, expression.nodes});
+        expression = WalkExpression(node);
+        storage = Choose(node, expression);
+      }
+      if (storage.has_value()) {
+        chosen.push_back({node, *storage, expression.arithmetic, expression.nodes});
         expression = {};
-        expression.reads_reduction = IsReduction(node) || expression.reads_reduction;
+        expression.reads_reduction = IsReduction(node);
         expression.leaves = {node};
+        chosen_.insert(node);
       }
       expressions_[node] = std::move(expression);
     }
@@ -181,7 +187,8 @@ class Chooser {
     }
   }
 
-  Expression ExpressionOf(const Node* node) const {
+  // From the operands' expressions; what they share counts more than once.
+  Expression EstimateExpression(const Node* node) const {
     Expression result;
     result.nodes = 1;
     result.arithmetic = WeightOf(node);
@@ -196,6 +203,28 @@ class Chooser {
       result.reads_reduction = result.reads_reduction || inner.reads_reduction;
       for (const Node* leaf : inner.leaves) {
         if (result.leaves.size() < kMaxLeaves) result.leaves.insert(leaf);
+      }
+    }
+    return result;
+  }
+
+  // Each node once.
+  Expression WalkExpression(const Node* node) const {
+    Expression result;
+    absl::flat_hash_set<const Node*> seen = {node};
+    std::vector<const Node*> pending = {node};
+    while (!pending.empty()) {
+      const Node* next = pending.back();
+      pending.pop_back();
+      if (next->op() == Op::kInput || (next != node && chosen_.contains(next))) {
+        result.leaves.insert(next);
+        result.reads_reduction = result.reads_reduction || IsReduction(next);
+        continue;
+      }
+      ++result.nodes;
+      result.arithmetic += WeightOf(next);
+      for (const Node* operand : next->operands()) {
+        if (seen.insert(operand).second) pending.push_back(operand);
       }
     }
     return result;
@@ -223,7 +252,8 @@ class Chooser {
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
     if (!ends_here) return std::nullopt;
     if (!OnlyCasts(node)) {
-      const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction;
+      const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction ||
+                              ReadsOf(node, expression) > kSeveralReads;
       if (readers.repetition >= 4 && worthwhile) return Storage::kStored;
     }
     return ChooseByReaders(node, expression, readers);
@@ -252,6 +282,7 @@ class Chooser {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> users_;
   absl::flat_hash_map<const Node*, Readers> readers_;
   absl::flat_hash_map<const Node*, Expression> expressions_;
+  absl::flat_hash_set<const Node*> chosen_;
 };
 
 // Dimensions along which the view behind `factor` repeats its elements.

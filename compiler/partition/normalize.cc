@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/walk.h"
+#include "compiler/partition/materialize.h"
 #include "compiler/partition/merge_reductions.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/split_reduction.h"
@@ -120,6 +121,9 @@ const Node* Replace(ir::Context& context, const Node* node) {
   }
 }
 
+// Products that a sum is split into.
+constexpr int kMaxProducts = 32;
+
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
 // where(0 < x, x, 0), which is relu.
@@ -177,11 +181,49 @@ class Normalizer {
     for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
     if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
+    if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;
+    return Finished(current);
+  }
+
+  // A sum of several products is one contraction for each. (Gradients of a value that feeds several
+  // matmuls come so.)
+  const Node* SplitProducts(const Node* sum, int at_most) {
+    if (sum->op() != Op::kReduceSum || at_most == 0) return nullptr;
+    std::vector<const Node*> movements;
+    const Node* inner = sum->operand(0);
+    while (IsMovement(inner) && inner->op() != Op::kContiguous && IsSingleUse(inner)) {
+      movements.push_back(inner);
+      inner = inner->operand(0);
+    }
+    if (inner->op() != Op::kAdd || !IsSingleUse(inner)) return nullptr;
+    const Node* whole[2];
+    const Node* split[2];
+    for (const int i : {0, 1}) {
+      const Node* part = inner->operand(i);
+      for (size_t j = movements.size(); j-- > 0;) {
+        part = context_.WithOperands(movements[j], {part});
+      }
+      whole[i] = context_.WithOperands(sum, {part});
+      split[i] = SplitProducts(whole[i], at_most - 1);
+    }
+    const bool contracts = split[0] != nullptr || split[1] != nullptr || IsContraction(whole[0]) ||
+                           IsContraction(whole[1]);
+    if (!contracts) return nullptr;
+    for (const int i : {0, 1}) {
+      if (split[i] == nullptr) split[i] = Finished(whole[i]);
+    }
+    return context_.Get(Op::kAdd, sum->dtype(), sum->shape(), {split[0], split[1]});
+  }
+
+  bool IsSingleUse(const Node* node) const {
+    auto found = uses_.find(node);
+    return found == uses_.end() || found->second <= 1;
+  }
+
+  const Node* Finished(const Node* current) {
     current = Replace(context_, current);
-    current = MergeReduction(context_, current, [this](const Node* inner) {
-      auto found = uses_.find(inner);
-      return found == uses_.end() || found->second <= 1;
-    });
+    current =
+        MergeReduction(context_, current, [this](const Node* inner) { return IsSingleUse(inner); });
     return SplitReduction(context_, current);
   }
 

@@ -6,6 +6,7 @@
 //    one contraction); so do products and maxima through movement that fills in nothing.
 //  * A window as long as its stride is a reshape, and so is the sum over an unwindow of that kind
 //  (pooling).
+//  * A sum of several products becomes several sums, so that each is a contraction.
 //  * A large reduction to few elements becomes two.
 //  * The mask 0 < x of a relu that is computed anyway is taken from its result.
 //  * scatter_add becomes a reduction over the positions of the index: sum of where(index == i,
