@@ -15,35 +15,56 @@ bool IsInt64Const(const Node* node) {
   return node->op() == Op::kConst && node->dtype() == DType::kInt64;
 }
 
-void Add(Linear* into, const Node* node, int64_t scale) {
-  switch (node->op()) {
-    case Op::kConst:
-      into->constant += scale * node->attr<ir::ConstValue>().AsInt();
-      return;
-    case Op::kAdd:
-      Add(into, node->operand(0), scale);
-      Add(into, node->operand(1), scale);
-      return;
-    case Op::kSub:
-      Add(into, node->operand(0), scale);
-      Add(into, node->operand(1), -scale);
-      return;
-    case Op::kNeg:
-      Add(into, node->operand(0), -scale);
-      return;
-    case Op::kMul:
-      for (int i = 0; i < 2; ++i) {
-        if (IsInt64Const(node->operand(i))) {
-          Add(into, node->operand(1 - i), scale * node->operand(i)->attr<ir::ConstValue>().AsInt());
-          return;
-        }
-      }
-      break;
-    default:
-      break;
-  }
-  into->terms.emplace_back(node, scale);
+// Sums share operands: x + x a hundred times over has more terms than atoms in the universe.
+constexpr int kMostVisits = 512;
+
+int64_t WrappingMul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
+int64_t WrappingAdd(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+
+// Adds scale * node; integers wrap, as they do when the sum is computed.
+class Adder {
+ public:
+  explicit Adder(Linear* into) : into_(*into) {}
+
+  void Add(const Node* node, int64_t scale) {
+    if (++visits_ > kMostVisits || !AddParts(node, scale)) into_.terms.emplace_back(node, scale);
+  }
+
+ private:
+  bool AddParts(const Node* node, int64_t scale) {
+    switch (node->op()) {
+      case Op::kConst:
+        into_.constant =
+            WrappingAdd(into_.constant, WrappingMul(scale, node->attr<ir::ConstValue>().AsInt()));
+        return true;
+      case Op::kAdd:
+      case Op::kSub:
+        Add(node->operand(0), scale);
+        Add(node->operand(1), node->op() == Op::kAdd ? scale : WrappingMul(scale, -1));
+        return true;
+      case Op::kNeg:
+        Add(node->operand(0), WrappingMul(scale, -1));
+        return true;
+      case Op::kMul:
+        for (int i = 0; i < 2; ++i) {
+          if (!IsInt64Const(node->operand(i))) continue;
+          Add(node->operand(1 - i),
+              WrappingMul(scale, node->operand(i)->attr<ir::ConstValue>().AsInt()));
+          return true;
+        }
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  Linear& into_;
+  int visits_ = 0;
+};
 
 bool IsSum(const Node* node) {
   if (node->dtype() != DType::kInt64) return false;
@@ -72,18 +93,6 @@ void Collect(const Node* node, absl::flat_hash_set<const Node*>* seen, std::vect
     for (const Node* operand : atom->operands()) Collect(operand, seen, out);
   }
   out->push_back(std::move(linear));
-}
-
-int64_t SaturatingMul(int64_t a, int64_t b) {
-  int64_t product;
-  if (!__builtin_mul_overflow(a, b, &product)) return product;
-  return (a < 0) == (b < 0) ? INT64_MAX : INT64_MIN;
-}
-
-int64_t SaturatingAdd(int64_t a, int64_t b) {
-  int64_t sum;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
 }
 
 Interval BoundsOfAtom(const Node* node) {
@@ -116,14 +125,14 @@ int64_t Linear::Coefficient(const Node* atom) const {
 
 Linear Linearise(const Node* node) {
   Linear linear;
-  Add(&linear, node, 1);
+  Adder(&linear).Add(node, 1);
   std::sort(linear.terms.begin(), linear.terms.end(),
             [](const auto& a, const auto& b) { return a.first->id() < b.first->id(); });
   size_t kept = 0;
   for (size_t i = 0; i < linear.terms.size();) {
     auto term = linear.terms[i];
     for (++i; i < linear.terms.size() && linear.terms[i].first == term.first; ++i) {
-      term.second += linear.terms[i].second;
+      term.second = WrappingAdd(term.second, linear.terms[i].second);
     }
     if (term.second != 0) linear.terms[kept++] = term;
   }
@@ -158,10 +167,14 @@ Interval BoundsOf(const Node* node) {
   Interval sum{linear.constant, linear.constant};
   for (const auto& [atom, coefficient] : linear.terms) {
     const Interval bounds = BoundsOfAtom(atom);
-    const int64_t a = SaturatingMul(bounds.low, coefficient);
-    const int64_t b = SaturatingMul(bounds.high, coefficient);
-    sum.low = SaturatingAdd(sum.low, std::min(a, b));
-    sum.high = SaturatingAdd(sum.high, std::max(a, b));
+    int64_t a, b;
+    // Where a sum could wrap nothing is known of it.
+    if (__builtin_mul_overflow(bounds.low, coefficient, &a) ||
+        __builtin_mul_overflow(bounds.high, coefficient, &b) ||
+        __builtin_add_overflow(sum.low, std::min(a, b), &sum.low) ||
+        __builtin_add_overflow(sum.high, std::max(a, b), &sum.high)) {
+      return {};
+    }
   }
   return sum;
 }

@@ -1,0 +1,228 @@
+// Schedules: their text, what Apply makes of them, what it refuses.
+#include "compiler/schedule/schedule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/codegen/sample_kernels.h"
+#include "compiler/schedule/apply.h"
+#include "compiler/schedule/fold.h"
+#include "compiler/schedule/linear.h"
+
+namespace kiln::schedule {
+namespace {
+
+using codegen::KernelWriter;
+using testing::HasSubstr;
+
+constexpr char kEveryDirective[] =
+    "fuse 0 1\n"
+    "split 4 64\n"
+    "order -1\n"
+    "order 0 5 6 2 3\n"
+    "bind 5 task\n"
+    "bind 6 vector\n"
+    "bind 2 unroll\n"
+    "bind 3 serial\n"
+    "partial 2\n"
+    "stage 0 1 -1 16 2 1*3+-1*5 7\n"
+    "stream 0\n";
+
+TEST(ScheduleText, EveryDirectiveReadsBack) {
+  auto schedule = Parse(kEveryDirective);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(schedule->directives.size(), 11);
+  EXPECT_EQ(Print(*schedule), kEveryDirective);
+}
+
+TEST(ScheduleText, EmptyLinesAndSpacesDoNotCount) {
+  auto schedule = Parse("\n  split   1  8 \n\n");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(Print(*schedule), "split 1 8\n");
+}
+
+struct Mistake {
+  const char* text;
+  const char* message;
+};
+
+TEST(ScheduleText, MistakesAreNamed) {
+  const Mistake mistakes[] = {
+      {"split 1 8\nturn 3", "line 2 'turn 3': there is no directive 'turn'"},
+      {"split 1", "takes 2 numbers"},
+      {"split 1 x", "'x' is not a number"},
+      {"bind 1 sideways", "'sideways' is not serial, task, unroll or vector"},
+      {"bind 1", "bind takes an axis and a binding"},
+      {"stage 0 1 2", "stage takes"},
+      {"stage 0 1 2 16 1*y", "'y' is not a number"},
+      {"order", "takes 1 or more numbers"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    auto schedule = Parse(mistake.text);
+    ASSERT_FALSE(schedule.ok()) << mistake.text;
+    EXPECT_EQ(schedule.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(schedule.status().message()), HasSubstr(mistake.message));
+  }
+}
+
+// out[i, j] = Σ in0[i, k] * in1[k, j], 20 by 40 by 30.
+std::string Applied(const char* schedule) {
+  ir::Context context;
+  auto program = Apply(codegen::MatmulKernel(context, 20, 40, 30), *Parse(schedule));
+  return program.ok() ? Print(*program) : std::string(program.status().message());
+}
+
+TEST(Apply, WithoutDirectivesAllLoopsAreSerial) {
+  EXPECT_EQ(Applied(""),
+            "global in0: float32[600]\n"
+            "global in1: float32[1200]\n"
+            "global out2: float32[800]\n"
+            "register sum3: float32[1]\n"
+            "tasks\n"
+            "  for r3 < 20\n"
+            "    for r4 < 40\n"
+            "      sum3[0] = 0\n"
+            "      for r5 < 30\n"
+            "        sum3[0] = (sum3[0] + in0[(r3*30 + r5)]*in1[(r5*40 + r4)])\n"
+            "      out2[(r3*40 + r4)] = sum3[0]\n");
+}
+
+TEST(Apply, TasksBecomeTheGrid) {
+  EXPECT_THAT(Applied("bind 0 task"), HasSubstr("tasks r3 < 20\n  for r4 < 40\n"));
+}
+
+TEST(Apply, UnrolledEndsArePeeled) {
+  const std::string text = Applied("split 0 8\nbind 4 unroll\norder 0 3 1 2 4");
+  EXPECT_THAT(text, HasSubstr("for r3 < 2\n"));
+  EXPECT_THAT(text, HasSubstr("unroll r5 < 8\n"));
+  EXPECT_THAT(text, HasSubstr("unroll r10 < 4\n"));
+  EXPECT_THAT(text, HasSubstr("register sum3: float32[8]\n"));
+}
+
+TEST(Apply, SerialEndsGetAComputedExtent) {
+  EXPECT_THAT(Applied("split 0 8\norder 0 3 4 1 2"),
+              HasSubstr("for r3 < 3\n    for r4 < where(cmpeq(r3, 2), 4, 8)\n"));
+}
+
+TEST(Apply, LanesThatAreTooManyAreMasked) {
+  const std::string text = Applied("split 1 16\nbind 4 vector\norder 0 0 3 4 2");
+  EXPECT_THAT(text, HasSubstr("register sum3: float32[1] x 16\n"));
+  EXPECT_THAT(text, HasSubstr("lanes r5 < 16\n"));
+  EXPECT_THAT(text, HasSubstr(" if cmplt(r7, 8)"));
+}
+
+TEST(Apply, ASumOutsideItsTileIsKeptInScratch) {
+  const std::string text = Applied("split 2 10\norder 0 3 0 1 4");
+  EXPECT_THAT(text, HasSubstr("scratch sum3: float32[800]\n"));
+  EXPECT_THAT(text, HasSubstr("register sum4: float32[1]\n"));
+}
+
+TEST(Apply, PartialSumsAreAddedUp) {
+  const std::string text = Applied("split 2 2\nbind 4 unroll\npartial 4\norder 0 0 1 3 4");
+  EXPECT_THAT(text, HasSubstr("register sum3: float32[2]\n"));
+  EXPECT_THAT(text, HasSubstr("= (sum3[0] + sum3[1])\n"));
+}
+
+TEST(Apply, AFactorIsStagedInItsLayout) {
+  const std::string text =
+      Applied("split 1 16\nbind 4 vector\norder 0 3 0 2 4\nstage 0 1 3 16 2 1");
+  EXPECT_THAT(text, HasSubstr("scratch staged"));
+  EXPECT_THAT(text, HasSubstr("float32[480]\n"));
+}
+
+TEST(Apply, WhatDoesNotFitIsRefused) {
+  const Mistake mistakes[] = {
+      {"split 9 4", "'split 9 4': no such axis"},
+      {"split 0 0", "the factor must be at least 1"},
+      {"split 0 3\nsplit 3 2", "split the inner part"},
+      {"bind 2 task", "tasks cannot share a sum"},
+      {"bind 0 vector", "no power of two"},
+      {"fuse 0 1", "do not always stand together"},
+      {"order 0 0 1", "not each of the stage's axes once"},
+      {"split 0 4\norder 0 4 3 1 2", "an inner axis before its outer one"},
+      {"bind 1 task\norder 0 2 0 1", "a task inside a loop"},
+      {"split 0 4\nsplit 1 4\nbind 4 vector\nbind 6 vector", "two axes bound to lanes"},
+      {"partial 0", "no such reduce axis"},
+      {"order 3 0 1 2", "no such stage"},
+      {"stage 0 2 -1 16 2 1", "no such product to stage"},
+      {"stage 0 1 -1 16 7", "axis 7 is no range"},
+      {"stream 5", "no such stage"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    EXPECT_THAT(Applied(mistake.text), HasSubstr(mistake.message)) << mistake.text;
+  }
+}
+
+TEST(Apply, ContiguousRangesFuse) {
+  ir::Context context;
+  KernelWriter w(context);
+  const int x = w.In(60), y = w.Out(60);
+  auto i = w.Range(6), j = w.Range(10);
+  w.Stage({i, j});
+  w.Store(y, i * 10 + j, w.Load(x, i * 10 + j));
+  auto program = Apply(w.kernel, *Parse("fuse 0 1"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(Print(*program), HasSubstr("for r2 < 60\n    out1[r2] = in0[r2]\n"));
+}
+
+TEST(Apply, StagesWithoutSharedLoopsHaveTasksOfTheirOwn) {
+  ir::Context context;
+  KernelWriter w(context);
+  const int x = w.In(60), y = w.Out(60), z = w.Out(7);
+  auto i = w.Range(60), j = w.Range(7);
+  w.Stage({i});
+  w.Store(y, i, w.Load(x, i));
+  w.Stage({j});
+  w.Store(z, j, w.Load(x, j));
+  auto program = Apply(w.kernel, *Parse("bind 0 task\nbind 1 task"));
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(program->sections.size(), 2);
+  EXPECT_EQ(program->grid_size(), 67);
+}
+
+class LinearTest : public testing::Test {
+ protected:
+  ir::Context context_;
+  Folder folder_{context_};
+};
+
+TEST_F(LinearTest, SumsAreTakenApart) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 5);
+  const ir::Node* sum = folder_.Add(folder_.Mul(folder_.Add(r, folder_.Int(3)), 4), s);
+  const Linear linear = Linearise(folder_.Add(sum, folder_.Mul(r, -4)));
+  EXPECT_EQ(linear.constant, 12);
+  EXPECT_EQ(linear.Coefficient(r), 0);
+  EXPECT_EQ(linear.Coefficient(s), 1);
+  EXPECT_EQ(BoundsOf(sum).low, 12);
+  EXPECT_EQ(BoundsOf(sum).high, 52);
+}
+
+TEST_F(LinearTest, SharedSumsDoNotExplode) {
+  const ir::Node* sum = folder_.Range(0, 2);
+  for (int i = 0; i < 100; ++i) sum = folder_.Add(sum, sum);
+  EXPECT_LE(Linearise(sum).terms.size(), 600);
+}
+
+TEST_F(LinearTest, SumsThatCouldWrapHaveNoBounds) {
+  const ir::Node* r = folder_.Range(0, 8);
+  EXPECT_EQ(BoundsOf(folder_.Mul(r, INT64_MAX / 4)).low, INT64_MIN);
+}
+
+TEST_F(LinearTest, DivisionsByConstantsSplit) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 4);
+  const ir::Node* sum = folder_.Add(folder_.Mul(r, 4), s);
+  const ir::Node* quotient =
+      context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {sum, folder_.Int(4)});
+  const ir::Node* rest = context_.Get(ir::Op::kMod, ir::DType::kInt64, {}, {sum, folder_.Int(4)});
+  const ir::Node* t = folder_.Range(2, 4);
+  Folder::Map memo = {{s, t}};
+  EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
+  EXPECT_EQ(folder_.Substitute(rest, &memo), t);
+}
+
+}  // namespace
+}  // namespace kiln::schedule
