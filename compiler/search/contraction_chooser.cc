@@ -24,6 +24,10 @@ constexpr double kGatherCycles = 1.2;
 // Rows against which a packed panel pays for having been packed.
 constexpr int64_t kLeastRows = 12;
 constexpr int64_t kTaskRows = 256;
+// Multiplications in a row in the code, and steps of the sum that they belong to.
+constexpr int64_t kMostUnrolled = 160;
+constexpr int64_t kMostSteps = 8;
+constexpr int64_t kLongSum = 256;
 
 // One way to lay a contraction over lanes and rows.
 struct Way {
@@ -235,6 +239,7 @@ class Chooser {
     const int packed_at = outer_sums.empty() ? -1 : outer_sums.back();
     for (int axis : outer_sums) order.push_back(axis);
     order.insert(order.end(), row_loops.begin(), row_loops.end());
+    UnrollSteps(way, &inner_sums);
     order.insert(order.end(), inner_sums.begin(), inner_sums.end());
     if (more_rows_inner_ >= 0) order.push_back(more_rows_inner_);
     order.push_back(rows_inner_);
@@ -274,6 +279,25 @@ class Chooser {
       --i;
     }
     for (; i > 0; --i) outer->insert(outer->begin(), reduce[i - 1]);
+  }
+
+  // Repeats the innermost step of the sum, within bounds for the size of the code.
+  void UnrollSteps(const Way& way, std::vector<int>* sums) {
+    const int64_t size = way.tile.vectors * way.tile.rows * way.tile.more_rows;
+    const int64_t extent = book_.extent(sums->back());
+    const int64_t most = std::min(kMostUnrolled / size, kMostSteps);
+    if (extent <= most) {
+      book_.Bind(sums->back(), Binding::kUnroll);
+      return;
+    }
+    int64_t steps = std::min<int64_t>(most, 4);
+    // A ragged end is more code: only for long sums.
+    while (steps > 1 && extent % steps != 0 && extent < kLongSum) --steps;
+    if (steps < 2) return;
+    const auto [outer, inner] = book_.Split(sums->back(), steps);
+    book_.Bind(inner, Binding::kUnroll);
+    sums->back() = outer;
+    sums->push_back(inner);
   }
 
   // Orders the row loops and cuts a task axis off the outermost one; -1: none.

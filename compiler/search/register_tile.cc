@@ -6,15 +6,21 @@ namespace kiln::search {
 namespace {
 
 constexpr double kLatency = 4.0;
-// A step's counter, pointer and branch.
-constexpr double kOverhead = 0.4;
+// What does not overlap in full: a step's counter and branch, a load, a vector from the
+// second-level cache.
+constexpr double kStep = 0.4;
+constexpr double kLoad = 0.2;
+constexpr double kVector = 0.1;
 // Code for a ragged end costs compile time.
-constexpr double kRaggedPenalty = 1.01;
+constexpr double kRaggedPenalty = 1.03;
+// Registers for addresses' vectors and what the scheduler brings forward.
+constexpr int kSpareRegisters = 3;
 
 double StepCycles(int64_t vectors, int64_t rows) {
+  const auto loads = static_cast<double>(vectors + rows);
   const double multiply = static_cast<double>(vectors * rows) / 2;
-  const double load = static_cast<double>(vectors + rows) / 2;
-  return std::max({multiply, load, kLatency}) + kOverhead;
+  return std::max({multiply, loads / 2, kLatency}) + kStep + kLoad * loads +
+         kVector * static_cast<double>(vectors);
 }
 
 // All tiles of two row axes, ragged ends included.
@@ -44,18 +50,18 @@ RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, in
   RegisterTile best;
   best.cycles = -1;
   for (int vectors = 1; vectors <= most_vectors && vectors <= lane_vectors; ++vectors) {
-    const int64_t most = (registers - vectors - 1) / vectors;
+    const int64_t most = (registers - vectors - kSpareRegisters) / vectors;
     const int64_t whole = lane_vectors / vectors;
     const int64_t rest = lane_vectors % vectors;
-    for (int64_t tile = 1; tile <= std::min(most, rows); ++tile) {
-      for (int64_t more = 1; more <= std::min(most / tile, more_rows); ++more) {
+    // Of equal tiles the one with fewer rows along the second axis.
+    for (int64_t more = 1; more <= std::min(most, more_rows); ++more) {
+      for (int64_t tile = 1; tile <= std::min(most / more, rows); ++tile) {
         double cycles =
             static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more);
         if (rest > 0) {
           cycles += kRaggedPenalty * RowsCycles(rest, rows, tile, more_rows, more);
         }
-        // More vectors read each row of the other factor fewer times.
-        if (best.cycles < 0 || cycles < best.cycles * (vectors > best.vectors ? 1.02 : 1.0)) {
+        if (best.cycles < 0 || cycles < best.cycles) {
           best = {vectors, tile, more, cycles};
         }
       }

@@ -17,8 +17,8 @@ struct RegisterTile {
 
 // The best tile of at most `most_vectors` vectors for a lane axis of `lane_vectors` vectors, `rows`
 // rows and `more_rows` rows along a second axis (1: none). Accumulators, the vectors of the one
-// factor and one register more must fit `registers`. The model: two fused multiply-adds and two
-// loads a cycle, four cycles of latency, ragged ends counted as they are.
+// factor and a few registers more fit `registers`. The model, fitted to measurements: two fused
+// multiply-adds and two loads a cycle, four cycles of latency, ragged ends counted as they are.
 RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
                         int registers);
 
