@@ -104,6 +104,7 @@ struct Daemon::Implementation {
   int metrics_port = 0;
 
   absl::Mutex mutex;
+  absl::CondVar stop_requested;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing runs any more
   std::thread leases;
@@ -206,7 +207,8 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
     while (true) {
       {
         absl::MutexLock lock(&mutex);
-        if (mutex.AwaitWithTimeout(absl::Condition(&stopping), interval)) return;
+        if (!stopping) stop_requested.WaitWithTimeout(&mutex, interval);
+        if (stopping) return;
       }
       registry->CloseExpired();
     }
@@ -218,6 +220,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
     absl::MutexLock lock(&mutex);
     if (stopping) return idle;
     stopping = true;
+    stop_requested.SignalAll();
   }
   if (leases.joinable()) leases.join();
   if (!server) return true;

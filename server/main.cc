@@ -7,8 +7,8 @@
 
 #include "server/config/flags.h"
 #include "server/daemon.h"
-#include "server/log/log.h"
 #include "server/daemon_parts.h"
+#include "server/log/log.h"
 
 namespace {
 

@@ -88,6 +88,7 @@ void Dispatcher::Pump() {
     }
   }
   pumping_ = false;
+  if (running_.empty()) idle_.SignalAll();
   mutex_.Unlock();
 }
 
@@ -105,7 +106,11 @@ void Dispatcher::Stop(const absl::Status& reason) {
 
 bool Dispatcher::WaitIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(this, &Dispatcher::Idle), timeout);
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!running_.empty() || pumping_) {
+    if (idle_.WaitWithDeadline(&mutex_, deadline)) return running_.empty() && !pumping_;
+  }
+  return true;
 }
 
 int64_t Dispatcher::queued() const {

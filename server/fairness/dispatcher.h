@@ -80,10 +80,10 @@ class Dispatcher {
   // others leave their work to it.
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return running_.empty() && !pumping_; }
 
   const DispatcherLimits limits_;
   mutable absl::Mutex mutex_;
+  absl::CondVar idle_;  // signalled when nothing is in flight any more
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Running> running_ ABSL_GUARDED_BY(mutex_);

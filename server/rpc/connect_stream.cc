@@ -53,13 +53,12 @@ void ConnectStream::OnReadDone(bool ok) {
   if (!ok) return session_ ? session_->EndAfterAnswers(this) : Close(absl::OkStatus());
   const absl::Status status = Handle();
   if (!status.ok()) return Close(status);
-  const bool wants_more = session_->WantsMore();
   {
+    // Before asking: the session may take more, and say so, at any moment from then on.
     absl::MutexLock lock(&mutex_);
-    reading_ = wants_more && !closing_;
-    if (!reading_) return;
+    reading_ = false;
   }
-  StartRead(&request_);
+  if (session_->WantsMore()) ReadMore();
 }
 
 void ConnectStream::ReadMore() {

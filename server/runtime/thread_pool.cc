@@ -12,6 +12,7 @@ ThreadPool::~ThreadPool() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    changed_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -19,6 +20,7 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::Schedule(std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   tasks_.push_back(std::move(task));
+  changed_.Signal();
 }
 
 void ThreadPool::Loop() {
@@ -26,7 +28,7 @@ void ThreadPool::Loop() {
     std::function<void()> task;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &ThreadPool::HasWork));
+      while (tasks_.empty() && !stopping_) changed_.Wait(&mutex_);
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();

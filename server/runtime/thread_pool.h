@@ -21,9 +21,9 @@ class ThreadPool {
 
  private:
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
-  bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !tasks_.empty() || stopping_; }
 
   absl::Mutex mutex_;
+  absl::CondVar changed_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

@@ -150,6 +150,12 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // Executes what can be executed. One thread at a time does.
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next operation to execute, or what must be there first. False: nothing to do for this
+  // thread.
+  bool TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wait_for)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the front operation waited for is there.
+  void Resume() ABSL_LOCKS_EXCLUDED(mutex_);
   // The program the operation must wait for; null if none.
   std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Operation& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -168,6 +174,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   absl::Status Define(const DefineProgram& operation,
                       std::shared_ptr<runtime::ProgramFuture>* future)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<std::shared_ptr<runtime::Program>> FindProgram(const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Plan> PlanRun(const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,

@@ -104,6 +104,7 @@ FakeDevice::~FakeDevice() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    changed_.SignalAll();
   }
   thread_.join();
 }
@@ -119,6 +120,7 @@ void FakeDevice::Hold() {
 void FakeDevice::LetGo() {
   absl::MutexLock lock(&mutex_);
   held_ = false;
+  changed_.SignalAll();
 }
 void FakeDevice::Break(const std::string& why) {
   absl::MutexLock lock(&mutex_);
@@ -169,6 +171,7 @@ absl::Status FakeDevice::Submit(drivers::PreparedList& list,
   }
   absl::MutexLock lock(&mutex_);
   tasks_.push_back({&prepared, {slots.begin(), slots.end()}, options, std::move(done)});
+  changed_.SignalAll();
   return absl::OkStatus();
 }
 
@@ -178,7 +181,7 @@ void FakeDevice::Loop() {
     std::string broken;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &FakeDevice::CanRun));
+      while ((held_ || tasks_.empty()) && !stopping_) changed_.Wait(&mutex_);
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
@@ -196,6 +199,7 @@ void FakeDevice::Loop() {
       absl::MutexLock lock(&mutex_);
       ++lists_run_;
       running_ = false;
+      changed_.SignalAll();
     }
     task.done(std::move(result));
   }
@@ -217,7 +221,7 @@ absl::Status FakeDevice::CopyToHost(const drivers::Buffer& source, int64_t offse
 
 absl::Status FakeDevice::Synchronize() {
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &FakeDevice::Idle));
+  while (running_ || !tasks_.empty()) changed_.Wait(&mutex_);
   return absl::OkStatus();
 }
 

@@ -64,13 +64,10 @@ class FakeDevice : public drivers::Device {
   class Memory;
 
   void Loop();
-  bool CanRun() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return (!held_ && !tasks_.empty()) || stopping_;
-  }
-  bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return tasks_.empty() && !running_; }
 
   drivers::DeviceInfo info_;
   mutable absl::Mutex mutex_;
+  absl::CondVar changed_;
   std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,322 @@
+// How each operation is executed.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+// The number of outputs, and that no handle is updated twice. The inputs have been checked.
+absl::Status CheckResults(const RunProgram& operation, const runtime::Signature& signature) {
+  if (operation.outputs.size() != signature.outputs.size()) {
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "the program has ", signature.outputs.size(),
+                                  " outputs, but the run names ", operation.outputs.size())),
+                              "WRONG_OUTPUT_COUNT", {{"program", absl::StrCat(operation.program)}});
+  }
+  std::vector<uint64_t> updated;
+  updated.reserve(signature.updated_inputs.size());
+  for (const int input : signature.updated_inputs) updated.push_back(operation.inputs[input]);
+  std::sort(updated.begin(), updated.end());
+  const auto twice = std::adjacent_find(updated.begin(), updated.end());
+  if (twice == updated.end()) return absl::OkStatus();
+  return errors::WithReason(
+      absl::InvalidArgumentError(
+          absl::StrCat("handle ", *twice, " is bound to two inputs that the program updates")),
+      "UPDATED_TWICE", {{"handle", absl::StrCat(*twice)}});
+}
+
+}  // namespace
+
+std::shared_ptr<runtime::ProgramFuture> Session::Instance(const RunProgram& run) {
+  const auto found = programs_.find(run.program);
+  if (found == programs_.end() || !found->second.source.ok()) return nullptr;
+  DefinedProgram& program = found->second;
+  const runtime::GraphSource& source = **program.source;
+  const auto known = program.instances.find(run.bindings);
+  if (known != program.instances.end()) {
+    const auto& future = known->second;
+    // A failure is not final: memory may have become free. Only a binding that has never worked is
+    // tried again.
+    if (!future->resolved() || future->result().ok() || source.variables().empty()) return future;
+  }
+  if (!runtime::CheckBindings(source.variables(), run.bindings).ok()) return nullptr;
+  if (known != program.instances.end()) return known->second;
+  auto future = services_.programs->Get(*program.source, run.bindings, device_, program.name);
+  program.instances.emplace(run.bindings, future);
+  return future;
+}
+
+std::shared_ptr<runtime::ProgramFuture> Session::MustWaitFor(const Operation& operation) {
+  const auto* run = std::get_if<RunProgram>(&operation);
+  if (run == nullptr) return nullptr;
+  auto future = Instance(*run);
+  return future && !future->resolved() ? future : nullptr;
+}
+
+void Session::Execute(uint64_t sequence, UnknownOperation&) {
+  Fail(sequence, {},
+       errors::WithReason(
+           absl::UnimplementedError("the request has no operation that this daemon knows; "
+                                    "is the client newer than the daemon?"),
+           "UNKNOWN_OPERATION"));
+}
+
+absl::Status Session::Define(const DefineProgram& operation,
+                             std::shared_ptr<runtime::ProgramFuture>* future) {
+  if (operation.program == 0 || !used_programs_.Insert(operation.program)) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(
+            absl::StrCat("program id ", operation.program,
+                         operation.program == 0 ? " is not allowed; count from 1"
+                                                : " has been used before; ids are never reused")),
+        "PROGRAM_REUSED", {{"program", absl::StrCat(operation.program)}});
+  }
+  DefinedProgram& program = programs_[operation.program];
+  program.source = operation.graph;
+  program.name = operation.name;
+  if (program.source.ok()) {
+    if (absl::Status status = device_.CheckUsable(true); !status.ok()) program.source = status;
+  }
+  if (!program.source.ok()) return program.source.status();
+  if (!(*program.source)->variables().empty()) return absl::OkStatus();
+  *future = services_.programs->Get(*program.source, {}, device_, program.name);
+  program.instances.emplace(runtime::Bindings{}, *future);
+  return absl::OkStatus();
+}
+
+void Session::Execute(uint64_t sequence, DefineProgram& operation) {
+  std::shared_ptr<runtime::ProgramFuture> future;
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = Define(operation, &future);
+  }
+  if (!status.ok()) return Fail(sequence, {}, status);
+  const auto self = shared_from_this();
+  if (!future) {
+    services_.programs->Check(
+        *operation.graph, [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
+          self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
+        });
+    return;
+  }
+  const auto compiled = [self, sequence, future] {
+    const auto& result = future->result();
+    self->Finish({.sequence = sequence,
+                  .error = result.status(),
+                  .digest = result.ok() ? (*result)->description().digest : ""});
+  };
+  if (!future->AddWaiter(compiled)) compiled();
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Program>> Session::FindProgram(
+    const RunProgram& operation) {
+  const auto defined = programs_.find(operation.program);
+  if (defined == programs_.end()) {
+    const bool released = used_programs_.Contains(operation.program);
+    return errors::WithReason(absl::NotFoundError(absl::StrCat(
+                                  "program ", operation.program,
+                                  released ? " has been released" : " is unknown in this session")),
+                              "UNKNOWN_PROGRAM", {{"program", absl::StrCat(operation.program)}});
+  }
+  const auto& source = defined->second.source;
+  if (!source.ok()) return source.status();
+  absl::Status bound = runtime::CheckBindings((*source)->variables(), operation.bindings);
+  if (!bound.ok()) return bound;
+  return Instance(operation)->result();
+}
+
+absl::StatusOr<Session::Plan> Session::PlanRun(const RunProgram& operation) {
+  auto program = FindProgram(operation);
+  if (!program.ok()) return program.status();
+  Plan plan{std::move(*program), {}};
+  const runtime::Signature& signature = plan.program->signature();
+  plan.inputs.reserve(operation.inputs.size());
+  for (const uint64_t handle : operation.inputs) {
+    auto value = handles_.Find(handle);
+    if (!value.ok()) return value.status();
+    if ((*value)->resolved() && !(*value)->status().ok()) {
+      return runtime::DependencyError((*value)->status());
+    }
+    plan.inputs.push_back(std::move(*value));
+  }
+  absl::Status status = runtime::CheckInputs(signature, plan.inputs);
+  if (status.ok()) status = CheckResults(operation, signature);
+  if (status.ok()) status = handles_.CheckNew(operation.outputs);
+  if (!status.ok()) return status;
+  return plan;
+}
+
+void Session::BindResults(const RunProgram& operation, const runtime::Signature& signature,
+                          const std::vector<runtime::ValuePointer>& results) {
+  size_t next = 0;
+  for (const uint64_t handle : operation.outputs) handles_.Bind(handle, results[next++]);
+  for (const int input : signature.updated_inputs)
+    handles_.Rebind(operation.inputs[input], results[next++]);
+}
+
+void Session::Execute(uint64_t sequence, RunProgram& operation) {
+  absl::StatusOr<Plan> plan;
+  {
+    absl::MutexLock lock(&mutex_);
+    ++runs_;
+    plan = PlanRun(operation);
+  }
+  if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
+  auto run = runtime::Run::Create(
+      plan->program, std::move(plan->inputs), account_,
+      [self = shared_from_this(), sequence, report_time = operation.report_time](
+          const absl::Status& status, double seconds) {
+        self->RunEnded(sequence, report_time, status, seconds);
+      });
+  if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!closed_) BindResults(operation, plan->program->signature(), (*run)->results());
+  }
+  device_.dispatcher().Enqueue(flow_, std::move(*run));
+}
+
+void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
+                       double seconds) {
+  user_->device_nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9),
+                                      std::memory_order_relaxed);
+  {
+    absl::MutexLock lock(&mutex_);
+    device_seconds_ += seconds;
+  }
+  Finish({.sequence = sequence, .error = status, .device_seconds = report_time ? seconds : 0});
+}
+
+absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation) {
+  if (absl::Status status = buffers::CheckTensorType(operation.type); !status.ok()) {
+    return errors::WithReason(status, "BAD_TENSOR_TYPE",
+                              {{"handle", absl::StrCat(operation.handle)}});
+  }
+  buffers::BlobStore::Blob blob;
+  if (!operation.blob.empty()) {
+    auto found = services_.blobs->Find(identity_.number, user_->name, operation.blob);
+    if (!found.ok()) return found.status();
+    blob = std::move(*found);
+  }
+  const std::string& data = blob ? *blob : operation.data;
+  const auto type = std::make_shared<const buffers::TensorType>(operation.type);
+  if (static_cast<int64_t>(data.size()) != type->bytes()) {
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "handle ", operation.handle, ": ", type->ToString(), " takes ",
+                                  type->bytes(), " bytes, but ", data.size(), " are given")),
+                              "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
+  }
+  if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
+  auto value = device_.pool()->Allocate(type, account_);
+  if (!value.ok()) return value.status();
+  if (absl::Status status = device_.pool()->Fill(**value, data); !status.ok())
+    return device_.AfterFailure(status);
+  (*value)->Resolve(absl::OkStatus());
+  services_.metrics->Received(static_cast<int64_t>(operation.data.size()));
+  return value;
+}
+
+void Session::Execute(uint64_t sequence, Write& operation) {
+  absl::Status is_new;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_new = handles_.CheckNew({operation.handle});
+  }
+  if (!is_new.ok()) return Fail(sequence, {}, is_new);
+  auto value = MakeValue(operation);
+  if (!value.ok()) return Fail(sequence, {operation.handle}, value.status());
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!closed_) handles_.Bind(operation.handle, std::move(*value));
+  }
+  Finish({.sequence = sequence});
+}
+
+void Session::Execute(uint64_t sequence, Read& operation) {
+  absl::StatusOr<runtime::ValuePointer> value;
+  {
+    absl::MutexLock lock(&mutex_);
+    value = handles_.Find(operation.handle);
+  }
+  if (!value.ok()) return Fail(sequence, {}, value.status());
+  if ((*value)->bytes() > services_.limits.read_bytes) {
+    return Fail(
+        sequence, {},
+        errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                               "handle ", operation.handle, " holds ", (*value)->bytes(),
+                               " bytes; Read returns at most ", services_.limits.read_bytes,
+                               ": use BlobService.Download")),
+                           "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(operation.handle)}}));
+  }
+  const auto read = [self = shared_from_this(), sequence, value = *value](const absl::Status&) {
+    self->FinishRead(sequence, value);
+  };
+  if (!(*value)->AddWaiter(read)) read(absl::OkStatus());
+}
+
+void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) {
+  constexpr int64_t kCopyAtOnce = 64 << 10;
+  if (!value->status().ok()) return Finish({.sequence = sequence, .error = value->status()});
+  // This may be a thread of the device's, which must not be held up.
+  if (buffers::Pool::IsHostMemory(*value) && value->bytes() <= kCopyAtOnce)
+    return CopyOut(sequence, value);
+  services_.copies->Schedule(
+      [self = shared_from_this(), sequence, value] { self->CopyOut(sequence, value); });
+}
+
+void Session::CopyOut(uint64_t sequence, const runtime::ValuePointer& value) {
+  Answer answer{.sequence = sequence};
+  answer.data.resize(static_cast<size_t>(value->bytes()));
+  answer.error = value->pool()->Read(*value, 0, absl::MakeSpan(answer.data));
+  if (!answer.error.ok()) answer.data.clear();
+  services_.metrics->Sent(static_cast<int64_t>(answer.data.size()));
+  Finish(std::move(answer));
+}
+
+void Session::Execute(uint64_t sequence, Release& operation) {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const uint64_t handle : operation.handles) {
+      absl::Status released = handles_.Release(handle);
+      if (status.ok()) status = std::move(released);
+    }
+  }
+  Finish({.sequence = sequence, .error = status});
+}
+
+void Session::Execute(uint64_t sequence, ReleaseProgram& operation) {
+  absl::Status status;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (programs_.erase(operation.program) == 0) {
+      status =
+          errors::WithReason(absl::NotFoundError(absl::StrCat("program ", operation.program,
+                                                              " is unknown in this session")),
+                             "UNKNOWN_PROGRAM", {{"program", absl::StrCat(operation.program)}});
+    }
+  }
+  Finish({.sequence = sequence, .error = status});
+}
+
+void Session::Execute(uint64_t sequence, Barrier&) {
+  {
+    absl::MutexLock lock(&mutex_);
+    // What is queued comes after the barrier; the rest, but for the barrier itself, came before.
+    const int64_t before = unfinished_ - static_cast<int64_t>(queue_.size()) - 1;
+    if (before > 0) {
+      barriers_.push_back({sequence, before});
+      return;
+    }
+  }
+  Finish({.sequence = sequence});
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,294 @@
+// Sessions without a wire: many threads, dropped streams and ends in the middle of everything.
+#include "server/sessions/session.h"
+
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/sessions/registry.h"
+#include "server/testing/fake_compiler.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::sessions {
+namespace {
+
+// x + y over `size` floats; with `accumulates`, x becomes the sum.
+class AddSource : public runtime::GraphSource {
+ public:
+  AddSource(int64_t size, bool accumulates)
+      : key_(absl::StrCat(size, accumulates)), size_(size), accumulates_(accumulates) {}
+  const std::string& key() const override { return key_; }
+  const std::vector<runtime::Variable>& variables() const override { return none_; }
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&) const override {
+    graph::Graph graph;
+    graph.context = std::make_shared<ir::Context>();
+    std::vector<const ir::Node*> operands;
+    for (int64_t i = 0; i < 2; ++i) {
+      graph.inputs.push_back({ir::DType::kFloat32, {size_}});
+      operands.push_back(
+          graph.context->Get(ir::Op::kInput, ir::DType::kFloat32, {size_}, {}, ir::InputAttr{i}));
+    }
+    const ir::Node* sum = graph.context->Get(ir::Op::kAdd, ir::DType::kFloat32, {size_}, operands);
+    graph.outputs.push_back(sum);
+    if (accumulates_) graph.updates.push_back({0, sum});
+    return graph;
+  }
+
+ private:
+  const std::string key_;
+  const int64_t size_;
+  const bool accumulates_;
+  const std::vector<runtime::Variable> none_;
+};
+
+class RecordingSink : public Sink {
+ public:
+  void PushAttached(uint64_t last_sequence) override { last_sequence_ = last_sequence; }
+  void Push(std::shared_ptr<const Answer> answer) override {
+    absl::MutexLock lock(&mutex_);
+    answers_.emplace(answer->sequence, answer);
+    arrived_.SignalAll();
+  }
+  void Flush() override {}
+  void ReadMore() override {}
+  void Close(const absl::Status& status) override { closed_ = true; }
+
+  std::shared_ptr<const Answer> Wait(uint64_t sequence) {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (answers_.count(sequence) == 0) {
+      if (arrived_.WaitWithDeadline(&mutex_, deadline)) return nullptr;
+    }
+    return answers_[sequence];
+  }
+  uint64_t last_sequence() const { return last_sequence_; }
+  bool closed() const { return closed_; }
+
+ private:
+  std::atomic<uint64_t> last_sequence_{0};
+  std::atomic<bool> closed_{false};
+  absl::Mutex mutex_;
+  absl::CondVar arrived_;
+  std::map<uint64_t, std::shared_ptr<const Answer>> answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SessionTest : public ::testing::Test {
+ protected:
+  static constexpr int64_t kMemory = 1 << 20;
+
+  SessionTest() {
+    runtime::ProgramCache::Options options;
+    options.compile = kiln::testing::FakeCompile;
+    options.metrics = &metrics_;
+    options.now = [] { return absl::Now(); };
+    programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
+    Registry::Options registry;
+    registry.new_id = RandomId;
+    registry.services = {
+        programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}};
+    registry_ = std::make_unique<Registry>(std::move(registry), std::vector{&device_});
+  }
+  ~SessionTest() override {
+    registry_->CloseAll(absl::OkStatus());
+    device_.dispatcher().WaitIdle(absl::InfiniteDuration());
+  }
+
+  std::shared_ptr<Session> Open() { return *registry_->Open("ann", {}, absl::Seconds(10), ""); }
+  static Operation Define(uint64_t program, int64_t size, bool accumulates) {
+    return DefineProgram{program, std::make_shared<const AddSource>(size, accumulates), "add"};
+  }
+  static Operation WriteFloats(uint64_t handle, const std::vector<float>& values) {
+    Write write{handle, {ir::DType::kFloat32, {static_cast<int64_t>(values.size())}}, "", ""};
+    write.data.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    return write;
+  }
+  static Operation RunOf(uint64_t program, std::vector<uint64_t> inputs,
+                         std::vector<uint64_t> outputs) {
+    return RunProgram{program, std::move(inputs), std::move(outputs), {}, false};
+  }
+  static float FirstFloat(const Answer& answer) {
+    float value = 0;
+    if (answer.data.size() >= sizeof(value)) std::memcpy(&value, answer.data.data(), sizeof(value));
+    return value;
+  }
+
+  metrics::Metrics metrics_{"test"};
+  buffers::BlobStore blobs_{1000};
+  runtime::ThreadPool copies_{1};
+  std::atomic<absl::Time> now_{absl::UnixEpoch()};
+  kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
+  runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
+                                 metrics_.ForDevice("cpu:0")};
+  std::unique_ptr<runtime::ProgramCache> programs_;
+  std::unique_ptr<Registry> registry_;
+};
+
+// What a client does: counts up one step at a time, reads now and then, and releases old results.
+float Train(Session& session, int steps, std::atomic<int>* done) {
+  auto sink = std::make_shared<RecordingSink>();
+  EXPECT_TRUE(session.Attach(sink, 0).ok());
+  uint64_t sequence = 0;
+  const auto send = [&](Operation operation) {
+    EXPECT_TRUE(session.Accept(sink.get(), sequence + 1, 0, std::move(operation)).ok());
+    return ++sequence;
+  };
+  send(DefineProgram{1, std::make_shared<const AddSource>(4, true), "step"});
+  for (uint64_t handle : {1, 2}) {
+    Write write{handle, {ir::DType::kFloat32, {4}}, std::string(16, '\0'), ""};
+    const float one = static_cast<float>(handle - 1);
+    std::memcpy(write.data.data(), &one, sizeof(one));
+    send(std::move(write));
+  }
+  float last = -1;
+  for (int step = 1; step <= steps; ++step) {
+    const uint64_t output = 10 + static_cast<uint64_t>(step);
+    send(RunProgram{1, {1, 2}, {output}, {}, false});
+    if (step % 10 == 0) {
+      const auto answer = sink->Wait(send(Read{output}));
+      if (answer == nullptr) return -1;
+      std::memcpy(&last, answer->data.data(), sizeof(last));
+    }
+    send(Release{{output}});
+    ++*done;
+  }
+  return last;
+}
+
+TEST_F(SessionTest, ManySessionsAtOnceComputeWhatOneComputesAlone) {
+  std::vector<std::thread> threads;
+  std::atomic<int> done{0};
+  std::vector<float> results(4);
+  for (size_t i = 0; i < results.size(); ++i) {
+    threads.emplace_back([&, i] { results[i] = Train(*Open(), 300, &done); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(results, ::testing::Each(300));
+}
+
+TEST_F(SessionTest, StreamsThatTakeOverLoseNothing) {
+  auto session = Open();
+  auto first = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(first, 0).ok());
+  ASSERT_TRUE(session->Accept(first.get(), 1, 0, Define(1, 4, true)).ok());
+  ASSERT_TRUE(session->Accept(first.get(), 2, 0, WriteFloats(1, {0, 0, 0, 0})).ok());
+  ASSERT_TRUE(session->Accept(first.get(), 3, 0, WriteFloats(2, {1, 1, 1, 1})).ok());
+  constexpr uint64_t kSteps = 400;
+  std::atomic<int> streams{0};
+  // Each thread is a connection of one client: it sends everything that has not been received.
+  const auto connection = [&] {
+    while (true) {
+      auto sink = std::make_shared<RecordingSink>();
+      if (!session->Attach(sink, 3).ok()) return;
+      ++streams;
+      const uint64_t from = sink->last_sequence() + 1;
+      for (uint64_t sequence = from; sequence < from + 20; ++sequence) {
+        if (sequence > 3 + kSteps) return;
+        if (!session->Accept(sink.get(), sequence, 3, RunOf(1, {1, 2}, {10 + sequence})).ok())
+          break;
+      }
+      session->Detach(sink.get());
+    }
+  };
+  std::thread one(connection), two(connection);
+  one.join();
+  two.join();
+  auto last = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(last, 3).ok());
+  EXPECT_EQ(last->last_sequence(), 3 + kSteps);
+  ASSERT_TRUE(session->Accept(last.get(), 4 + kSteps, 3, Read{1}).ok());
+  const auto answer = last->Wait(4 + kSteps);
+  ASSERT_NE(answer, nullptr);
+  EXPECT_EQ(FirstFloat(*answer), kSteps);
+  for (uint64_t sequence = 4; sequence <= 3 + kSteps; ++sequence) {
+    const auto each = last->Wait(sequence);
+    ASSERT_NE(each, nullptr) << sequence;
+    EXPECT_TRUE(each->error.ok()) << each->error;
+  }
+  EXPECT_EQ(raw_->lists_run(), kSteps);
+  EXPECT_GT(streams, 1);
+}
+
+TEST_F(SessionTest, EndingInTheMiddleFreesEverything) {
+  for (int round = 0; round < 5; ++round) {
+    auto session = Open();
+    std::atomic<int> done{0};
+    std::atomic<bool> ended{false};
+    auto sink = std::make_shared<RecordingSink>();
+    std::thread client([&] {
+      if (!session->Attach(sink, 0).ok()) return;
+      uint64_t sequence = 0;
+      const auto send = [&](Operation operation) {
+        ++sequence;
+        return session->Accept(sink.get(), sequence, sequence - 1, std::move(operation)).ok();
+      };
+      bool open = send(Define(1, 4, true)) && send(WriteFloats(1, {0, 0, 0, 0})) &&
+                  send(WriteFloats(2, {1, 1, 1, 1}));
+      for (uint64_t step = 0; open; ++step) {
+        open = send(RunOf(1, {1, 2}, {10 + step})) && send(Release{{10 + step}});
+        ++done;
+      }
+      ended = true;
+    });
+    while (done < 50) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_TRUE(registry_->Close(session->identity().id).ok());
+    client.join();
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(sink->closed());
+    session.reset();
+  }
+  device_.dispatcher().WaitIdle(absl::InfiniteDuration());
+  // The device's thread may still be putting the last run away.
+  for (int i = 0; i < 1000 && raw_->allocated_bytes() > 0; ++i)
+    absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(raw_->allocated_bytes(), 0);
+}
+
+TEST_F(SessionTest, ExpiryRacesWithAttaching) {
+  for (int round = 0; round < 50; ++round) {
+    auto session = Open();
+    now_ = now_.load() + absl::Seconds(11);
+    std::thread reaper([&] { registry_->CloseExpired(); });
+    auto sink = std::make_shared<RecordingSink>();
+    const bool attached = session->Attach(sink, 0).ok();
+    reaper.join();
+    // Either it was taken up in time or it is gone; never half of each.
+    const bool open = registry_->Find(session->identity().id).ok();
+    if (open) {
+      EXPECT_TRUE(attached);
+      EXPECT_TRUE(session->Accept(sink.get(), 1, 0, Barrier{}).ok());
+    } else {
+      EXPECT_FALSE(session->Accept(sink.get(), 1, 0, Barrier{}).ok());
+    }
+    if (open) registry_->Close(session->identity().id).IgnoreError();
+  }
+}
+
+TEST_F(SessionTest, BoundsStopTheReading) {
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Accept(sink.get(), 1, 0, Define(1, 1, false)).ok());
+  ASSERT_TRUE(session->Accept(sink.get(), 2, 0, WriteFloats(1, {1})).ok());
+  sink->Wait(1);
+  raw_->Hold();
+  uint64_t sequence = 2;
+  while (session->WantsMore() && sequence < 100'000) {
+    ++sequence;
+    ASSERT_TRUE(session->Accept(sink.get(), sequence, 2, RunOf(1, {1, 1}, {sequence})).ok());
+  }
+  EXPECT_EQ(static_cast<int64_t>(sequence) - 2, SessionLimits().unfinished_operations);
+  raw_->LetGo();
+  EXPECT_NE(sink->Wait(sequence), nullptr);
+  EXPECT_TRUE(session->WantsMore());
+}
+
+}  // namespace
+}  // namespace kiln::sessions
