@@ -112,13 +112,24 @@ class StageChooser {
     if (lanes_ == 1) return;
     for (const std::vector<int>* axes : {&parallel_, &reduce_}) {
       for (int axis : *axes) {
-        if (book_.extent(axis) < 2) continue;
+        if (book_.extent(axis) < 2 || StoresOverAndOver(axis)) continue;
         const double cost = Cost(axis);
         if (cost > cost_) continue;
         cost_ = cost;
         vector_ = axis;
       }
     }
+  }
+
+  // Whether all steps of an axis store to one element without summing up, as where a reduction was
+  // over nothing.
+  bool StoresOverAndOver(int axis) const {
+    return Contains(reduce_, axis)
+               ? work_.reductions == 0
+               : std::any_of(work_.accesses.begin(), work_.accesses.end(), [&](const auto& access) {
+                   return access.store &&
+                          AccessAlong(access.index, book_[axis].range) == LaneAccess::kUniform;
+                 });
   }
 
   bool WritesGlobalOnly() const {
