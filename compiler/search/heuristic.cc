@@ -11,9 +11,9 @@ schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& t
   schedule::Schedule schedule;
   AxisBook book(kernel, &schedule);
   const bool shared = schedule::SharesGrid(kernel);
-  if (shared) ChooseGrid(kernel, target, &book);
+  const bool grid_lanes = shared && ChooseGrid(kernel, target, &book);
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
-    ChooseStage(kernel, static_cast<int>(i), target, &book);
+    ChooseStage(kernel, static_cast<int>(i), target, grid_lanes, &book);
   }
   return schedule;
 }

@@ -8,12 +8,12 @@
 
 namespace kiln::search {
 
-// The shared loops of a kernel of several stages.
-void ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book);
+// The shared loops of a kernel of several stages. True if lanes stand along one of them.
+bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book);
 
 // One stage; of a kernel whose stages share no grid, with its tasks.
 void ChooseStage(const kernel::Kernel& kernel, int stage, const drivers::Target& target,
-                 AxisBook* book);
+                 bool grid_lanes, AxisBook* book);
 
 }  // namespace kiln::search
 

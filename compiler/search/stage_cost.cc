@@ -17,7 +17,7 @@ constexpr double kShuffledCost = 4;
 constexpr double kGatherCost = 20;
 constexpr double kScatterCost = 36;
 constexpr double kMaskCost = 0.5;
-constexpr double kHorizontalCost = 12;
+constexpr double kHorizontalCost = 40;
 
 class Counter {
  public:
