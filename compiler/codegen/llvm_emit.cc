@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
+#include "compiler/ir/walk.h"
 #include "compiler/schedule/fold.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Module.h"
@@ -222,6 +223,7 @@ class LoopEmitter {
   void EmitUnrolled(const Loop& loop) {
     const int64_t extent = loop.range->attr<ir::RangeAttr>().extent;
     const std::vector<std::pair<const Node*, const Node*>> outer = unrolled_;
+    EmitSquares(loop);
     for (int64_t i = 0; i < extent; ++i) {
       unrolled_ = outer;
       unrolled_.emplace_back(loop.range, folder_.Int(i));
@@ -230,6 +232,32 @@ class LoopEmitter {
     }
     unrolled_ = outer;
     constants_ = schedule::Folder::Map(unrolled_.begin(), unrolled_.end());
+  }
+
+  // Where unrolled iterations read along memory and the lanes inside them go across it, whole
+  // squares are read at once and transposed; the iterations then find their loads done.
+  void EmitSquares(const Loop& loop) {
+    const Loop* lanes = loop.body.size() == 1 ? std::get_if<Loop>(&loop.body[0].node) : nullptr;
+    if (lanes == nullptr || lanes->kind != LoopKind::kVector ||
+        lanes->range->attr<ir::RangeAttr>().extent != loop.range->attr<ir::RangeAttr>().extent) {
+      return;
+    }
+    std::vector<const Node*> values;
+    for (const Statement& statement : lanes->body) {
+      if (const auto* store = std::get_if<Store>(&statement.node)) values.push_back(store->value);
+    }
+    expressions_.BindLanes(lanes->range);
+    for (const Node* node : ir::TopologicalOrder(values)) {
+      if (node->op() != ir::Op::kLoad) continue;
+      std::vector<const Node*> rows;
+      for (int64_t i = 0; i < loop.range->attr<ir::RangeAttr>().extent; ++i) {
+        schedule::Folder::Map memo(unrolled_.begin(), unrolled_.end());
+        memo[loop.range] = folder_.Int(i);
+        rows.push_back(folder_.Substitute(node, &memo));
+      }
+      expressions_.EmitSquare(rows);
+    }
+    expressions_.UnbindLanes(lanes->range);
   }
 
   void EmitVector(const Loop& loop) {

@@ -36,6 +36,11 @@ class ExpressionEmitter {
   llvm::Value* EmitWide(const ir::Node* node, int lanes);
   bool IsVarying(const ir::Node* node) { return DependenceOf(node).varying; }
 
+  // `rows`: as many loads as there are lanes, each of which goes across memory in equal steps. If
+  // row i lies i elements behind row 0, all are read along memory and transposed; Emit then gives
+  // what was read. Else nothing happens.
+  void EmitSquare(const std::vector<const ir::Node*>& rows);
+
   // Writes memory or a register slot.
   void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
                  bool streaming);
@@ -75,6 +80,7 @@ class ExpressionEmitter {
   void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
                      const ir::Node* valid);
   bool SplitLanes(const schedule::Linear& linear, schedule::Linear* rest, Address* address);
+  std::vector<llvm::Value*> Transpose(std::vector<llvm::Value*> rows);
   llvm::Value* LanePointers(llvm::Type* element, const Address& address);
   llvm::Value* EmitShuffledLoad(const ir::Node* node, const Address& address, llvm::Value* mask);
   Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);

@@ -180,6 +180,58 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
                     builder_.CreateMaskedGather(type, address.vector, align, mask, zero));
 }
 
+void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
+  const int number = static_cast<int>(rows[0]->attr<ir::IntAttr>().value);
+  const schedule::LoopBuffer& buffer = program_.buffers[number];
+  const Dependence dependence = DependenceOf(rows[0]);
+  if (buffer.space == Space::kRegister || buffer.elements == 0 || !dependence.varying ||
+      rows[0]->operands().size() != 1 || PlaceOf(dependence) != level()) {
+    return;
+  }
+  const schedule::Linear first = schedule::Linearise(rows[0]->operand(0));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    schedule::Linear other = schedule::Linearise(rows[i]->operand(0));
+    other.constant -= static_cast<int64_t>(i);
+    if (other.constant != first.constant || other.terms != first.terms) return;
+  }
+  schedule::Linear rest;
+  Address lanes;
+  if (!SplitLanes(first, &rest, &lanes) || lanes.irregular || std::abs(lanes.stride) <= 2) return;
+  const Address address = AddressOf(number, rows[0]->operand(0), nullptr);
+  llvm::Type* element = MemoryType(builder_.getContext(), buffer.dtype);
+  std::vector<Value*> vectors;
+  for (int lane = 0; lane < lanes_; ++lane) {
+    Value* pointer =
+        builder_.CreateGEP(element, address.scalar, builder_.getInt64(lane * address.stride));
+    vectors.push_back(
+        builder_.CreateAlignedLoad(Wide(element, lanes_), pointer, ElementAlign(buffer.dtype)));
+  }
+  vectors = Transpose(std::move(vectors));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    scopes_.back().values[rows[i]] = {FromMemory(buffer.dtype, vectors[i]), time_};
+  }
+}
+
+// Each round deals out pairs of vectors that are half of all apart, as one riffles cards; after
+// log2(lanes) rounds rows have become columns.
+std::vector<Value*> ExpressionEmitter::Transpose(std::vector<Value*> rows) {
+  const int count = static_cast<int>(rows.size());
+  llvm::SmallVector<int, 64> low, high;
+  for (int i = 0; i < count / 2; ++i) {
+    low.append({i, count + i});
+    high.append({count / 2 + i, count + count / 2 + i});
+  }
+  for (int round = count; round > 1; round /= 2) {
+    std::vector<Value*> next(rows.size());
+    for (int i = 0; i < count / 2; ++i) {
+      next[2 * i] = builder_.CreateShuffleVector(rows[i], rows[i + count / 2], low);
+      next[2 * i + 1] = builder_.CreateShuffleVector(rows[i], rows[i + count / 2], high);
+    }
+    rows = std::move(next);
+  }
+  return rows;
+}
+
 Value* ExpressionEmitter::LanePointers(llvm::Type* element, const Address& address) {
   llvm::SmallVector<llvm::Constant*, 64> offsets;
   for (int64_t offset : address.offsets) offsets.push_back(builder_.getInt64(offset));

@@ -142,6 +142,11 @@ Body Nest::Branched(int decided, State state, const Node* condition,
   return body;
 }
 
+Binding Nest::BindingOf(int axis, const State& state) const {
+  const Binding binding = plan_.axes[axis].binding;
+  return state.rolled && binding == Binding::kUnroll ? Binding::kSerial : binding;
+}
+
 Body Nest::Open(int number, State state, const Inside& inside) {
   const Axis& axis = plan_.axes[number];
   if (axis.parent >= 0 && plan_.axes[axis.parent].outer == number) {
@@ -149,7 +154,7 @@ Body Nest::Open(int number, State state, const Inside& inside) {
   }
   const Extent extent = state.extents[number];
   if (extent.constant()) return OpenConstant(number, extent.full, std::move(state), inside);
-  if (axis.binding != Binding::kSerial) {
+  if (BindingOf(number, state) != Binding::kSerial) {
     return Branched(number, std::move(state), extent.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
     });
@@ -171,7 +176,7 @@ Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& in
     return OpenAt(number, folder_.Int(0), std::move(state), inside);
   }
   Loop loop;
-  loop.kind = KindOf(axis.binding);
+  loop.kind = KindOf(BindingOf(number, state));
   loop.range = NewRange(vector ? axis.extent : count);
   state.values[number] = loop.range;
   if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
@@ -195,7 +200,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
   int consumer = inner;
   while (plan_.axes[consumer].split()) consumer = plan_.axes[consumer].outer;
-  const bool serial = plan_.axes[number].binding == Binding::kSerial;
+  const bool serial = BindingOf(number, state) == Binding::kSerial;
   const bool peel = !serial || tiles == 0 || plan_.axes[consumer].binding != Binding::kSerial;
   if (!peel) {
     Loop loop;
@@ -215,7 +220,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
-  if (whole.full % factor != 0 || plan_.axes[number].binding != Binding::kSerial) {
+  if (whole.full % factor != 0 || BindingOf(number, state) != Binding::kSerial) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
     });

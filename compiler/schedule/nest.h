@@ -37,6 +37,7 @@ struct State {
   std::vector<Extent>
       extents;  // by axis; of a split's parts only after their outer part was opened
   std::vector<LaneMask> masks;
+  bool rolled = false;  // unrolled axes become loops: what they index stands in memory
 };
 
 class Nest {
@@ -79,6 +80,7 @@ class Nest {
   Body OpenAt(int axis, const ir::Node* value, State state, const Inside& inside);
   Body Branched(int decided, State state, const ir::Node* condition,
                 const std::function<Body(State)>& rest);
+  Binding BindingOf(int axis, const State& state) const;
   int Consumer(int axis) const;
   void Derive(int axis, State* state, const Extent& extent) const;
 

@@ -114,9 +114,14 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   const std::vector<int> tile = TileOf(axes);
   auto accumulators = NewAccumulators(tile, state, FitsRegisters(tile));
   environment.accumulators = accumulators;
+  // Sums in memory are set and stored by loops, however their tiles are unrolled.
+  const bool was_rolled = state.rolled;
+  state.rolled |= accumulators->space == Space::kScratch;
   Body body =
       nest_.Loops(tile, state, [&](State inner) { return Initialise(inner, *accumulators); });
+  const bool rolled = std::exchange(state.rolled, was_rolled);
   Append(&body, Compute(axes, state, environment));
+  state.rolled = rolled;
   std::vector<int> parallel;
   for (int axis : tile) {
     if (!plan_.axes[axis].reduce) parallel.push_back(axis);

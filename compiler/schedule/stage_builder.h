@@ -3,6 +3,7 @@
 #define KILN_COMPILER_SCHEDULE_STAGE_BUILDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -98,10 +99,24 @@ class StageBuilder {
   StagedOperand Layout(const StageOperand& directive, const State& state);
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   Body Pack(const StageOperand& directive, const StagedOperand& staged, const State& state);
-  Body PackFrom(const StageOperand& directive, const StagedOperand& staged, size_t dimension,
-                State state, const ir::Node* index);
-  Body PackLanes(const StageOperand& directive, const StagedOperand& staged, State state,
-                 const ir::Node* index);
+  // A loop of the copy.
+  struct PackLoop {
+    StagedOperand::Dimension dimension;
+    Extent extent;
+    int64_t step = 0;         // in the source, from one iteration to the next, if it is known
+    bool transposed = false;  // in squares of lanes by lanes
+    std::vector<StagedOperand::Dimension> zeroed;  // dimensions that the loop counts too
+  };
+  std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
+  std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,
+                                  const State& state);
+  // `square`: the range within a square, unrolled just around the lanes; null: no squares.
+  Body PackFrom(const StageOperand& directive, const StagedOperand& staged,
+                absl::Span<const PackLoop> loops, const State& state, const ir::Node* index,
+                const ir::Node* square);
+  Body PackLanes(const StageOperand& directive, const StagedOperand& staged, const State& state,
+                 const ir::Node* index, const ir::Node* square);
+  Body CountLoop(const Extent& extent, const std::function<Body(const ir::Node*)>& inside);
   void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
   const ir::Node* StagedLoad(const StagedOperand& staged, const State& state);

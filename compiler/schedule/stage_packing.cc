@@ -5,6 +5,7 @@
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
+#include "compiler/schedule/linear.h"
 #include "compiler/schedule/stage_builder.h"
 
 namespace kiln::schedule {
@@ -85,37 +86,110 @@ void StageBuilder::Fix(const StagedOperand::Dimension& dimension, const Node* va
   }
 }
 
+// How far apart neighbours along each dimension lie in memory; empty if the factor is no plain
+// load.
+std::vector<int64_t> StageBuilder::SourceSteps(const StagedOperand& staged, State state) {
+  std::vector<const Node*> probes;
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    probes.push_back(nest_.NewRange(2));
+    Fix(dimension, probes.back(), &state);
+  }
+  Folder::Map memo = RangeValues(state);
+  const Node* load = folder_.Substitute(staged.operand, &memo);
+  if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return {};
+  const Linear linear = Linearise(load->operand(0));
+  std::vector<int64_t> steps;
+  for (const Node* probe : probes) {
+    for (const auto& [atom, coefficient] : linear.terms) {
+      if (atom != probe && DependsOn(atom, probe)) return {};
+    }
+    steps.push_back(linear.Coefficient(probe));
+  }
+  return steps;
+}
+
+// One loop for each dimension; those that lie together in memory and in the layout share one.
+std::vector<StageBuilder::PackLoop> StageBuilder::PackLoops(const StageOperand& directive,
+                                                            const StagedOperand& staged,
+                                                            const State& state) {
+  const std::vector<int64_t> steps = SourceSteps(staged, state);
+  std::vector<PackLoop> loops;
+  for (size_t i = 0; i + 1 < staged.dimensions.size(); ++i) {
+    const StagedOperand::Dimension& dimension = staged.dimensions[i];
+    PackLoop loop{dimension, DimensionExtent(dimension, state), steps.empty() ? 0 : steps[i]};
+    if (!loops.empty() && loop.extent.constant() && loops.back().extent.constant() &&
+        !steps.empty() && loops.back().step == loop.step * loop.extent.full &&
+        loops.back().dimension.stride == loop.dimension.stride * loop.extent.full) {
+      loop.extent.full *= loops.back().extent.full;
+      loop.extent.last = loop.extent.full;
+      loop.zeroed = std::move(loops.back().zeroed);
+      loop.zeroed.push_back(loops.back().dimension);
+      loops.back() = std::move(loop);
+    } else {
+      loops.push_back(std::move(loop));
+    }
+  }
+  // Lanes that go across memory are transposed in registers, in squares along the loop that goes
+  // along it.
+  if (steps.empty() || std::abs(steps.back()) <= 2) return loops;
+  for (PackLoop& loop : loops) {
+    if (loop.step == 1 && loop.extent.constant() && loop.extent.full >= directive.lanes) {
+      loop.transposed = true;
+      break;
+    }
+  }
+  return loops;
+}
+
 Body StageBuilder::Pack(const StageOperand& directive, const StagedOperand& staged,
                         const State& state) {
-  return PackFrom(directive, staged, 0, state, folder_.Int(0));
+  const std::vector<PackLoop> loops = PackLoops(directive, staged, state);
+  return PackFrom(directive, staged, loops, state, folder_.Int(0), nullptr);
 }
 
 Body StageBuilder::PackFrom(const StageOperand& directive, const StagedOperand& staged,
-                            size_t dimension, State state, const Node* index) {
-  const StagedOperand::Dimension& here = staged.dimensions[dimension];
-  if (dimension + 1 == staged.dimensions.size()) {
-    return PackLanes(directive, staged, std::move(state), index);
-  }
-  const Extent extent = DimensionExtent(here, state);
+                            absl::Span<const PackLoop> loops, const State& state, const Node* index,
+                            const Node* square) {
+  if (loops.empty()) return PackLanes(directive, staged, state, index, square);
+  const PackLoop& here = loops[0];
+  auto inside = [&](const Node* value, const Node* of_square) {
+    State inner = state;
+    for (const StagedOperand::Dimension& dimension : here.zeroed) {
+      Fix(dimension, folder_.Int(0), &inner);
+    }
+    Fix(here.dimension, value, &inner);
+    return PackFrom(directive, staged, loops.subspan(1), inner,
+                    folder_.Add(index, folder_.Mul(value, here.dimension.stride)), of_square);
+  };
+  if (!here.transposed)
+    return CountLoop(here.extent, [&](const Node* i) { return inside(i, square); });
+  const int64_t lanes = directive.lanes;
+  const int64_t squares = here.extent.full / lanes;
+  const int64_t rest = here.extent.full % lanes;
+  const Node* within = nest_.NewRange(lanes);
+  Body body = CountLoop({squares, squares, nullptr}, [&](const Node* i) {
+    return inside(folder_.Add(folder_.Mul(i, lanes), within), within);
+  });
+  if (rest == 0) return body;
+  Append(&body, CountLoop({rest, rest, nullptr}, [&](const Node* i) {
+    return inside(folder_.Add(folder_.Int(squares * lanes), i), square);
+  }));
+  return body;
+}
+
+Body StageBuilder::CountLoop(const Extent& extent, const std::function<Body(const Node*)>& inside) {
+  if (extent.constant() && extent.full == 1) return inside(folder_.Int(0));
   Loop loop;
-  const Node* value = folder_.Int(0);
-  if (!extent.constant() || extent.full != 1) {
-    loop.range = nest_.NewRange(std::max(extent.full, extent.last));
-    if (!extent.constant()) loop.extent = nest_.Count(extent);
-    value = loop.range;
-  }
-  Fix(here, value, &state);
-  Body inside = PackFrom(directive, staged, dimension + 1, std::move(state),
-                         folder_.Add(index, folder_.Mul(value, here.stride)));
-  if (loop.range == nullptr) return inside;
-  loop.body = std::move(inside);
+  loop.range = nest_.NewRange(std::max(extent.full, extent.last));
+  if (!extent.constant()) loop.extent = nest_.Count(extent);
+  loop.body = inside(loop.range);
   Body body;
   body.push_back(Statement{std::move(loop)});
   return body;
 }
 
 Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand& staged,
-                             State state, const Node* index) {
+                             const State& state, const Node* index, const Node* square) {
   const StagedOperand::Dimension& last = staged.dimensions.back();
   const Extent extent = DimensionExtent(last, state);
   const int64_t lanes = directive.lanes;
@@ -139,7 +213,12 @@ Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand&
       store.value = MaskLoads(store.value, store.valid);
     }
     loop.body.push_back(Statement{store});
-    return Statement{std::move(loop)};
+    if (square == nullptr) return Statement{std::move(loop)};
+    Loop rows;
+    rows.kind = LoopKind::kUnrolled;
+    rows.range = square;
+    rows.body.push_back(Statement{std::move(loop)});
+    return Statement{std::move(rows)};
   };
   Body body;
   const int64_t whole = most / lanes;
@@ -147,7 +226,7 @@ Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand&
   const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
   if (serial > 0) {
     Loop loop;
-    loop.kind = serial <= 4 ? LoopKind::kUnrolled : LoopKind::kSerial;
+    loop.kind = serial <= 4 && square == nullptr ? LoopKind::kUnrolled : LoopKind::kSerial;
     loop.range = nest_.NewRange(serial);
     const Node* begin = serial == 1 ? folder_.Int(0) : folder_.Mul(loop.range, lanes);
     Statement inside = vector(begin, lanes, condition);
