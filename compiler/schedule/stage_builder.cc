@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
@@ -13,6 +14,9 @@ namespace {
 
 using ir::Node;
 using ir::Op;
+
+// Operations after the sums of a register tile that are written out for each; more become loops.
+constexpr int64_t kMostResultOperations = 400;
 
 void Append(Body* body, Body more) {
   for (Statement& statement : more) body->push_back(std::move(statement));
@@ -114,14 +118,21 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   const std::vector<int> tile = TileOf(axes);
   auto accumulators = NewAccumulators(tile, state, FitsRegisters(tile));
   environment.accumulators = accumulators;
-  // Sums in memory are set and stored by loops, however their tiles are unrolled.
   const bool was_rolled = state.rolled;
+  // Sums in memory are set and stored by loops, however their tiles are unrolled.
   state.rolled |= accumulators->space == Space::kScratch;
   Body body =
       nest_.Loops(tile, state, [&](State inner) { return Initialise(inner, *accumulators); });
   const bool rolled = std::exchange(state.rolled, was_rolled);
   Append(&body, Compute(axes, state, environment));
   state.rolled = rolled;
+  if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
+    auto spilled = NewAccumulators(tile, state, false);
+    Append(&body, nest_.Loops(tile, state,
+                              [&](State inner) { return Copy(inner, *accumulators, *spilled); }));
+    environment.accumulators = spilled;
+    state.rolled = true;
+  }
   std::vector<int> parallel;
   for (int axis : tile) {
     if (!plan_.axes[axis].reduce) parallel.push_back(axis);
@@ -129,6 +140,21 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   Append(&body, nest_.Loops(parallel, std::move(state),
                             [&](State inner) { return StoreResults(inner, environment); }));
   return body;
+}
+
+// Whether what follows the sums, once for each of them, would be too much code.
+bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
+  std::vector<const Node*> roots;
+  for (const kernel::Store& store : stage_.stores) roots.push_back(store.value);
+  absl::flat_hash_set<const Node*> inside;
+  for (const Node* reduce : reduces_) {
+    for (const Node* node : ir::TopologicalOrder({&reduce, 1})) inside.insert(node);
+  }
+  int64_t operations = 0;
+  for (const Node* node : ir::TopologicalOrder(roots)) {
+    if (!inside.contains(node) && ir::IsFloat(node->dtype())) ++operations;
+  }
+  return operations * program_.buffers[sums.buffers[0]].elements > kMostResultOperations;
 }
 
 Body StageBuilder::Shadow(absl::Span<const int> axes, State state, Environment environment) {

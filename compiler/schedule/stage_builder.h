@@ -83,6 +83,7 @@ class StageBuilder {
   const ir::Node* AccumulatorIndex(const Accumulators& from, const State& state);
   const ir::Node* AccumulatorLoad(const Accumulators& from, size_t which, const State& state);
 
+  bool ResultsAreLong(const Accumulators& sums) const;
   Body Initialise(const State& state, const Accumulators& to);
   Body Copy(const State& state, const Accumulators& from, const Accumulators& to);
   Body Update(const State& state, const Environment& environment);

@@ -338,22 +338,52 @@ class Chooser {
 
   // Rows that are not plain loads are computed into scratch, for as many points as the cache holds.
   void StageRows(const Way& way, const Node* rows, int packed_at, const std::vector<int>& loops) {
-    std::vector<int> axes;
-    for (int axis : contraction_.batch) axes.push_back(axis);
-    for (int axis : contraction_.only[1 - way.packed]) axes.push_back(axis);
-    for (int axis : contraction_.reduce) axes.push_back(axis);
+    std::vector<int> axes = contraction_.batch;
+    const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
+    axes.insert(axes.end(), row_axes.begin(), row_axes.end());
+    axes.insert(axes.end(), contraction_.reduce.begin(), contraction_.reduce.end());
     schedule::StageOperand staged;
     staged.stage = number_;
     staged.operand = 1 - way.packed;
     staged.lanes = lanes_;
-    staged.at = packed_at;
-    // Under the first row loop that is not tiled (an image of the batch), if there is one.
-    const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
-    if (row_axes.size() > 1 && row_axes[0] != way.row_axis && row_axes[0] != way.more_row_axis) {
-      staged.at = loops[0];
-    }
     staged.layout = StagedLayout(rows, book_, axes, contraction_, -1);
+    // In front of all row loops, or inside as many as it takes.
+    staged.at = packed_at;
+    for (size_t open = 0; open <= loops.size(); ++open) {
+      if (open > 0) staged.at = loops[open - 1];
+      const double bytes = StagedElements(way, staged.layout, open) * element_bytes_;
+      if (bytes <= static_cast<double>(target_.private_cache_bytes) / 2) break;
+    }
     book_.Stage(staged);
+  }
+
+  // Elements of the layout with the first `open` row loops open; batch axes are tasks.
+  double StagedElements(const Way& way,
+                        const std::vector<schedule::StageOperand::Dimension>& layout,
+                        size_t open) const {
+    double elements = 1;
+    for (const schedule::StageOperand::Dimension& dimension : layout) {
+      int64_t size = 1;
+      for (const schedule::StageOperand::Term& term : dimension) {
+        size += std::abs(term.coefficient) * (OpenExtent(way, term.axis, open) - 1);
+      }
+      elements *= static_cast<double>(size);
+    }
+    return elements;
+  }
+  int64_t OpenExtent(const Way& way, int axis, size_t open) const {
+    auto is_in = [axis](const std::vector<int>& axes) {
+      return std::find(axes.begin(), axes.end(), axis) != axes.end();
+    };
+    if (is_in(contraction_.batch)) return 1;
+    const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
+    for (size_t i = 0; i < row_axes.size() && i < open; ++i) {
+      if (row_axes[i] != axis) continue;
+      return axis == way.row_axis        ? way.tile.rows
+             : axis == way.more_row_axis ? way.tile.more_rows
+                                         : 1;
+    }
+    return book_.extent(axis);
   }
 
   const kernel::Stage& stage_;
