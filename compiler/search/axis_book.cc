@@ -20,6 +20,12 @@ AxisBook::AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule)
   }
 }
 
+int64_t AxisBook::Product(const std::vector<int>& axes) const {
+  int64_t product = 1;
+  for (int axis : axes) product *= extent(axis);
+  return product;
+}
+
 int AxisBook::Add(int64_t extent, const ir::Node* range) {
   axes_.push_back({extent, range});
   return static_cast<int>(axes_.size()) - 1;

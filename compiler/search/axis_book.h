@@ -25,6 +25,8 @@ class AxisBook {
 
   const AxisInfo& operator[](int axis) const { return axes_[axis]; }
   int64_t extent(int axis) const { return axes_[axis].extent; }
+  // Of the axes' extents.
+  int64_t Product(const std::vector<int>& axes) const;
   // The axes of the kernel's ranges, by what they belong to.
   const std::vector<int>& grid() const { return grid_; }
   const std::vector<int>& ranges(int stage) const { return ranges_[stage]; }

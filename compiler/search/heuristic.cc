@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/schedule/plan.h"
+#include "compiler/search/grid_chooser.h"
 #include "compiler/search/stage_chooser.h"
 
 namespace kiln::search {

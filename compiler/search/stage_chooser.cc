@@ -20,9 +20,9 @@ constexpr int64_t kUnrolledPoints = 16;
 constexpr int64_t kUnrolledOperations = 160;
 // Sums that stand in registers at once.
 constexpr int64_t kAccumulators = 8;
-// A square of this side is moved at once where one side of a copy is contiguous along one axis and
-// the other side along another, so that whole cache lines are used while they are near.
-constexpr int64_t kBlock = 16;
+// A block of so many steps is moved at once where one side of a copy is contiguous along one axis
+// and the other side along another, so that whole cache lines are used while they are near.
+constexpr int64_t kBlock = 32;
 // Rows that are added up at once where rows are summed.
 constexpr int64_t kRows = 8;
 // Columns, at least, that a task sums: pieces of rows long enough for the prefetchers.
@@ -31,12 +31,6 @@ constexpr int64_t kColumns = 256;
 constexpr int64_t kMostColumns = 2048;
 // Outputs from here on are written past the caches.
 constexpr int64_t kStreamedBytes = int64_t{32} << 20;
-
-int64_t Product(const AxisBook& book, const std::vector<int>& axes) {
-  int64_t product = 1;
-  for (int axis : axes) product *= book.extent(axis);
-  return product;
-}
 
 bool Contains(const std::vector<int>& axes, int axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
@@ -105,7 +99,7 @@ class StageChooser {
     if (axis >= 0) {
       lanes = {book_[axis].range, book_.extent(axis), Contains(reduce_, axis)};
     }
-    return CostOf(work_, Product(book_, parallel_), Product(book_, reduce_), lanes, lanes_);
+    return CostOf(work_, book_.Product(parallel_), book_.Product(reduce_), lanes, lanes_);
   }
 
   void ChooseLanes() {
@@ -150,7 +144,7 @@ class StageChooser {
   }
 
   bool UnrollsReduction() const {
-    const int64_t points = Product(book_, reduce_);
+    const int64_t points = book_.Product(reduce_);
     return points <= kUnrolledPoints && points * work_.inside_operations <= kUnrolledOperations;
   }
 
@@ -308,103 +302,7 @@ class StageChooser {
   std::vector<int> order_;
 };
 
-// The loops that stages share. Lanes stand along one of them where the stages' own loops are too
-// short to fill a vector.
-class GridChooser {
- public:
-  GridChooser(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book)
-      : kernel_(kernel), target_(target), book_(*book), axes_(book->FuseAll(book->grid())) {
-    int widest = 4;
-    for (const kernel::Stage& stage : kernel.stages) {
-      work_.push_back(WorkOf(stage));
-      widest = std::max(widest, work_.back().widest);
-    }
-    lanes_ = std::max(target.vector_bytes / widest, 1);
-  }
-
-  bool Choose() {
-    double cost = CostOfStagesLanes();
-    int vector = -1;
-    if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.near_memory_bytes / 2) {
-      for (int axis : axes_) {
-        const double other = CostOfGridLanes(axis);
-        if (book_.extent(axis) < lanes_ || other >= cost) continue;
-        cost = other;
-        vector = axis;
-      }
-    }
-    std::vector<int> others = axes_;
-    if (vector >= 0) others.erase(std::find(others.begin(), others.end(), vector));
-    std::vector<int> order;
-    const int64_t tasks = AppendTasks(others, TasksFor(cost, target_), &book_, &order);
-    if (vector >= 0) {
-      const int rest = tasks > 1 ? AppendChunks(vector, tasks, lanes_, &book_, &order) : vector;
-      const auto [outer, lane] = book_.Split(rest, lanes_);
-      book_.Bind(lane, Binding::kVector);
-      order.insert(order.end(), {outer, lane});
-    }
-    if (!order.empty()) book_.Order(-1, order);
-    return vector >= 0;
-  }
-
- private:
-  int64_t Points(size_t stage) const {
-    return Product(book_, book_.ranges(static_cast<int>(stage)));
-  }
-  int64_t ReducePoints(size_t stage) const {
-    return Product(book_, book_.reduce_ranges(static_cast<int>(stage)));
-  }
-
-  // With the lanes of each stage along its best axis.
-  double CostOfStagesLanes() const {
-    double sum = 0;
-    for (size_t i = 0; i < work_.size(); ++i) {
-      const int stage = static_cast<int>(i);
-      double best = CostOf(work_[i], Points(i), ReducePoints(i), LaneAxis(), 1);
-      for (bool reduce : {false, true}) {
-        for (int axis : reduce ? book_.reduce_ranges(stage) : book_.ranges(stage)) {
-          if (lanes_ == 1 || (reduce && work_[i].reductions == 0)) continue;
-          const LaneAxis along{book_[axis].range, book_.extent(axis), reduce};
-          best = std::min(best, CostOf(work_[i], Points(i), ReducePoints(i), along, lanes_));
-        }
-      }
-      sum += best;
-    }
-    return sum * static_cast<double>(Product(book_, axes_));
-  }
-
-  double CostOfGridLanes(int axis) const {
-    double sum = 0;
-    const LaneAxis along{book_[axis].range, book_.extent(axis), false};
-    for (size_t i = 0; i < work_.size(); ++i) {
-      sum += CostOf(work_[i], Points(i) * Product(book_, axes_), ReducePoints(i), along, lanes_);
-    }
-    return sum;
-  }
-
-  int64_t LocalBytes() const {
-    int64_t bytes = 0;
-    for (const kernel::Buffer& buffer : kernel_.buffers) {
-      if (buffer.memory == kernel::Memory::kLocal) {
-        bytes += buffer.elements * ir::SizeOf(buffer.dtype);
-      }
-    }
-    return bytes;
-  }
-
-  const kernel::Kernel& kernel_;
-  const drivers::Target& target_;
-  AxisBook& book_;
-  const std::vector<int> axes_;
-  std::vector<StageWork> work_;
-  int lanes_ = 1;
-};
-
 }  // namespace
-
-bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book) {
-  return GridChooser(kernel, target, book).Choose();
-}
 
 void ChooseStage(const kernel::Kernel& kernel, int number, const drivers::Target& target,
                  bool grid_lanes, AxisBook* book) {

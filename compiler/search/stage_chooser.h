@@ -1,4 +1,5 @@
-// Schedules for the parts of a kernel, by what kind of loops they are.
+// The schedule of a stage: which axis the lanes of vectors stand along, which loops are tasks, and
+// the order of the rest.
 #ifndef KILN_COMPILER_SEARCH_STAGE_CHOOSER_H_
 #define KILN_COMPILER_SEARCH_STAGE_CHOOSER_H_
 
@@ -8,10 +9,8 @@
 
 namespace kiln::search {
 
-// The shared loops of a kernel of several stages. True if lanes stand along one of them.
-bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book);
-
-// One stage; of a kernel whose stages share no grid, with its tasks.
+// One stage; of a kernel whose stages share no grid, with its tasks. `grid_lanes`: lanes stand
+// along a loop of the grid already.
 void ChooseStage(const kernel::Kernel& kernel, int stage, const drivers::Target& target,
                  bool grid_lanes, AxisBook* book);
 
