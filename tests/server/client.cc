@@ -127,7 +127,7 @@ grpc::Status Client::Upload(const std::string& blob, const std::string& data, si
 
 grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::string* data) {
   grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
   v1::DownloadRequest request;
   request.set_session_id(session.session_id());
   request.set_handle(handle);
