@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -331,6 +332,53 @@ TEST_F(CodegenTest, ViewsAndMasks) {
     w.Stage({t});
     w.StoreIf(masked, t, w.Load(b, t), t < n / 2);
     ExpectAllMatch(w.kernel, 2e-4, StrCat("views of ", n));
+  }
+}
+
+// Odd schedules for an odd matmul: every combination of ragged ends, orders and bindings must
+// compute the same.
+TEST_F(CodegenTest, RaggedSchedules) {
+  const char* schedules[] = {
+      "split 0 7\nsplit 3 3\nbind 5 task\norder 0 5 6 4 1 2",
+      "split 0 7\nsplit 3 2\nbind 4 unroll\norder 0 5 6 1 4 2",
+      "split 1 16\nsplit 3 2\nbind 5 task\nbind 4 vector\norder 0 5 6 0 4 2",
+      "split 1 16\nsplit 3 2\nbind 4 vector\nsplit 0 4\nbind 8 unroll\norder 0 5 6 7 2 8 4",
+      "split 0 10\nbind 3 task\nsplit 4 4\nbind 6 unroll\norder 0 3 5 1 2 6",
+      "split 0 12\nbind 3 task\nsplit 4 4\nbind 6 unroll\nsplit 1 32\nbind 7 task\nsplit 8 "
+      "16\nbind 9 unroll\n"
+      "bind 10 vector\norder 0 3 7 5 2 6 9 10\nstage 0 1 -1 16 2 1",
+      "split 2 8\nsplit 4 2\nbind 6 unroll\npartial 6\norder 0 0 1 3 5 6",
+      "split 2 16\nbind 4 vector\norder 0 0 1 3 4",
+      "split 2 5\nsplit 1 16\nbind 6 vector\norder 0 3 5 0 4 6\nstage 0 1 3 16 2 1\nstage 0 0 5 16 "
+      "0 2",
+      "order 0 2 1 0",
+      "bind 0 unroll\norder 0 2 1 0",
+  };
+  for (const char* text : schedules) {
+    const auto schedule = schedule::Parse(text);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    for (const auto& s : {std::array<int64_t, 3>{23, 37, 29}, {24, 64, 32}, {5, 9, 3}, {1, 1, 1}}) {
+      for (int transposes = 0; transposes < 4; ++transposes) {
+        const kernel::Kernel kernel =
+            MatmulKernel(context_, s[0], s[1], s[2], transposes & 1, transposes & 2);
+        ExpectMatches(kernel, *schedule, HostTarget(), 2e-4, false,
+                      StrCat(s[0], " ", s[1], " ", s[2], " ", transposes));
+      }
+    }
+  }
+}
+
+TEST_F(CodegenTest, Transposes) {
+  const int64_t shapes[][2] = {{16, 16}, {64, 48}, {100, 300}, {333, 77}, {17, 1000}, {500, 3}};
+  for (const auto& s : shapes) {
+    for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt8, DType::kBool}) {
+      KernelWriter w(context_);
+      const int x = w.In(s[0] * s[1], dtype), y = w.Out(s[0] * s[1], dtype);
+      auto i = w.Range(s[1]), j = w.Range(s[0]);
+      w.Stage({i, j});
+      w.Store(y, i * s[0] + j, w.Load(x, j * s[1] + i));
+      ExpectAllMatch(w.kernel, 0, StrCat("transpose ", s[0], " ", s[1]));
+    }
   }
 }
 

@@ -93,18 +93,8 @@ const Node* Nest::OpenTask(int axis, State* state) {
   const int64_t extent = state->extents[axis].full;
   const Node* range = NewRange(extent);
   state->values[axis] = extent == 1 ? folder_.Int(0) : range;
-  const int parent = plan_.axes[axis].parent;
-  if (parent >= 0 && plan_.axes[parent].outer == axis) {
-    const int64_t whole = state->extents[parent].full;
-    const int64_t factor = plan_.axes[parent].factor;
-    Extent inner{factor, factor, nullptr};
-    if (whole < factor) inner = Extent{whole, whole, nullptr};
-    if (whole > factor && whole % factor != 0) {
-      inner.last = whole % factor;
-      inner.is_last = folder_.Equal(state->values[axis], folder_.Int(whole / factor));
-    }
-    Derive(plan_.axes[parent].inner, state, inner);
-  }
+  int inner;
+  DeriveInner(axis, state, &inner);
   return range;
 }
 
@@ -147,7 +137,50 @@ Binding Nest::BindingOf(int axis, const State& state) const {
   return state.rolled && binding == Binding::kUnroll ? Binding::kSerial : binding;
 }
 
+// Once all parts of an outer part are open, it is known how long its inner part is. True if that
+// depends on where we are.
+bool Nest::DeriveInner(int axis, State* state, int* inner) {
+  while (plan_.axes[axis].parent >= 0 && plan_.axes[plan_.axes[axis].parent].inner == axis) {
+    axis = plan_.axes[axis].parent;
+  }
+  const int parent = plan_.axes[axis].parent;
+  if (parent < 0) return false;
+  *inner = plan_.axes[parent].inner;
+  const int64_t whole = state->extents[parent].full;
+  const int64_t factor = plan_.axes[parent].factor;
+  Extent extent{factor, factor, nullptr};
+  if (whole < factor) extent = Extent{whole, whole, nullptr};
+  if (whole > factor && whole % factor != 0) {
+    extent.last = whole % factor;
+    extent.is_last = folder_.Equal(Value(axis, *state), folder_.Int(whole / factor));
+  }
+  Derive(*inner, state, extent);
+  return !extent.constant();
+}
+
 Body Nest::Open(int number, State state, const Inside& inside) {
+  const int parent = plan_.axes[number].parent;
+  if (parent < 0 || plan_.axes[parent].outer == number) {
+    return OpenAxis(number, std::move(state), inside);
+  }
+  // An inner part may be the last one of an outer part.
+  int above = parent;
+  while (plan_.axes[above].parent >= 0 && plan_.axes[plan_.axes[above].parent].inner == above) {
+    above = plan_.axes[above].parent;
+  }
+  if (plan_.axes[above].parent < 0) return OpenAxis(number, std::move(state), inside);
+  return OpenAxis(number, std::move(state), [&, number](State opened) {
+    int inner;
+    if (!DeriveInner(number, &opened, &inner) ||
+        BindingOf(Consumer(inner), opened) == Binding::kSerial) {
+      return inside(std::move(opened));
+    }
+    const Node* is_last = opened.extents[inner].is_last;
+    return Branched(inner, std::move(opened), is_last, inside);
+  });
+}
+
+Body Nest::OpenAxis(int number, State state, const Inside& inside) {
   const Axis& axis = plan_.axes[number];
   if (axis.parent >= 0 && plan_.axes[axis.parent].outer == number) {
     return OpenOuter(number, axis.parent, std::move(state), inside);

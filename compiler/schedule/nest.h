@@ -80,6 +80,8 @@ class Nest {
   Body OpenAt(int axis, const ir::Node* value, State state, const Inside& inside);
   Body Branched(int decided, State state, const ir::Node* condition,
                 const std::function<Body(State)>& rest);
+  bool DeriveInner(int axis, State* state, int* inner);
+  Body OpenAxis(int number, State state, const Inside& inside);
   Binding BindingOf(int axis, const State& state) const;
   int Consumer(int axis) const;
   void Derive(int axis, State* state, const Extent& extent) const;

@@ -96,8 +96,8 @@ class Planner {
 
   absl::Status Add(const Split& split) {
     if (!IsLeaf(split.axis)) return Bad(split.Print(), "no such axis");
-    if (IsRaggedOuter(split.axis)) {
-      return Bad(split.Print(), "split the inner part of an uneven split instead of the outer one");
+    if (IsOuterOfPart(split.axis)) {
+      return Bad(split.Print(), "the outer part of a part: split the inner one instead");
     }
     if (split.factor < 1) return Bad(split.Print(), "the factor must be at least 1");
     Axis outer;
@@ -116,12 +116,10 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // How long the inner part is depends on the outer one's value, which must then be one loop's.
-  bool IsRaggedOuter(int axis) const {
+  bool IsOuterOfPart(int axis) const {
     const int parent = plan_.axes[axis].parent;
-    if (parent < 0 || plan_.axes[parent].outer != axis) return false;
-    const Axis& whole = plan_.axes[parent];
-    return whole.parent >= 0 || whole.extent % whole.factor != 0;
+    return parent >= 0 && plan_.axes[parent].outer == axis && plan_.axes[parent].parent >= 0 &&
+           plan_.axes[parent].extent % plan_.axes[parent].factor != 0;
   }
 
   absl::Status Add(const Order& order) {

@@ -136,7 +136,7 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
   const Mistake mistakes[] = {
       {"split 9 4", "'split 9 4': no such axis"},
       {"split 0 0", "the factor must be at least 1"},
-      {"split 0 3\nsplit 3 2", "split the inner part"},
+      {"split 0 16\nsplit 4 3\nsplit 5 2", "split the inner one instead"},
       {"bind 2 task", "tasks cannot share a sum"},
       {"bind 0 vector", "no power of two"},
       {"fuse 0 1", "do not always stand together"},
