@@ -75,7 +75,20 @@ std::vector<const Node*> IndexMath::Unflatten(const Node* index, absl::Span<cons
 }
 
 const Node* IndexMath::Simplify(const Node* index, const Validity* where) {
-  auto operand = [&](int i) { return Simplify(index->operand(i), where); };
+  Simplified known;
+  return Simplify(index, where, known);
+}
+
+// An index made of data may share operands at every level, so each node is simplified once.
+const Node* IndexMath::Simplify(const Node* index, const Validity* where, Simplified& known) {
+  if (auto found = known.find(index); found != known.end()) return found->second;
+  const Node* simplified = SimplifyOnce(index, where, known);
+  known.emplace(index, simplified);
+  return simplified;
+}
+
+const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Simplified& known) {
+  auto operand = [&](int i) { return Simplify(index->operand(i), where, known); };
   auto constant = [](const Node* node) { return node->attr<ir::ConstValue>().AsInt(); };
   switch (index->op()) {
     case Op::kConst:

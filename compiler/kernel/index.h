@@ -102,6 +102,9 @@ class IndexMath {
   ir::Context& context() { return context_; }
 
  private:
+  using Simplified = absl::flat_hash_map<const ir::Node*, const ir::Node*>;
+  const ir::Node* Simplify(const ir::Node* index, const Validity* where, Simplified& known);
+  const ir::Node* SimplifyOnce(const ir::Node* index, const Validity* where, Simplified& known);
   Interval AtomBounds(const ir::Node* atom);
   Interval AtomBounds(const ir::Node* atom, const Validity& where);
   Interval SumBounds(const Sum& sum, const Validity* where);
@@ -115,6 +118,9 @@ class IndexMath {
   int64_t next_range_ = 0;
   absl::flat_hash_map<const ir::Node*, Sum> sums_;
   absl::flat_hash_map<const ir::Node*, Interval> atom_bounds_;
+  // Of the call of AtomBounds with a condition that is under way, if one is.
+  absl::flat_hash_map<const ir::Node*, Interval> conditional_bounds_;
+  int conditional_depth_ = 0;
 };
 
 // A total order of nodes by structure, the same in every context; ranges by id. Negative, zero or

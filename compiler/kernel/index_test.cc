@@ -51,6 +51,21 @@ TEST_F(IndexTest, PartsOfACommonFactorDivide) {
   EXPECT_EQ(Text(math_.Mod(index, 6)), "r0%2*3 + r1");
 }
 
+// Such indices are made of data; a walk along every path would not end.
+TEST_F(IndexTest, SharedOperandsAreVisitedOnce) {
+  const Node* doubled = math_.Range(4);
+  const Node* digits = doubled;
+  for (int64_t i = 0; i < 60; ++i) {
+    doubled = Binary(Op::kAdd, doubled, doubled);
+    digits = Binary(Op::kAdd, Binary(Op::kIDiv, digits, math_.Constant(5 + i)),
+                    Binary(Op::kIDiv, digits, math_.Constant(7 + i)));
+  }
+  EXPECT_EQ(Text(math_.Simplify(doubled)), "r0*1152921504606846976");
+  Validity where;
+  math_.Require(where, math_.Simplify(digits), 0, 2);
+  EXPECT_FALSE(where.never);
+}
+
 TEST_F(IndexTest, EqualSumsAreOneNode) {
   const Node* a = math_.Range(4);
   const Node* b = math_.Range(9);

@@ -85,14 +85,24 @@ Interval IndexMath::AtomBounds(const Node* atom) {
 }
 
 Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
+  if (auto known = conditional_bounds_.find(atom); known != conditional_bounds_.end()) {
+    return known->second;
+  }
   Interval bounds = AtomBounds(atom);
   if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
+    ++conditional_depth_;
     const Interval operand = SumBounds(ToSum(atom->operand(0)), &where);
+    --conditional_depth_;
     bounds = Intersect(bounds, DivideInterval(operand, Divisor(atom)));
   }
   for (const Bound& known : where.bounds) {
     const bool about_atom = known.sum.terms.size() == 1 && known.sum.terms[0].atom == atom;
     if (about_atom) bounds = Intersect(bounds, known.interval);
+  }
+  if (conditional_depth_ > 0) {
+    conditional_bounds_.emplace(atom, bounds);
+  } else {
+    conditional_bounds_.clear();
   }
   return bounds;
 }

@@ -1,5 +1,7 @@
 #include "compiler/kernel/text.h"
 
+#include <algorithm>
+
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/walk.h"
@@ -12,6 +14,8 @@ using ir::Node;
 using ir::Op;
 
 namespace {
+
+constexpr int kNeverInPlace = 256;
 
 class KernelPrinter {
  public:
@@ -76,28 +80,33 @@ class KernelPrinter {
     for (const Node* root : roots) ++uses_[root];
   }
 
-  // Index expressions read better in place; the text stays small since they are sums of few terms.
-  static bool StaysInPlace(const Node* node) {
-    if (node->operands().empty()) return true;
-    if (node->dtype() != ir::DType::kInt64) return false;
+  // How many nodes an index expression writes where it stands, up to kNeverInPlace: also that of
+  // any other expression. Its operands' sizes are known.
+  int WrittenSize(const Node* node) const {
+    if (node->operands().empty() || expressions_.HasName(node)) return 1;
+    if (node->dtype() != ir::DType::kInt64) return kNeverInPlace;
     switch (node->op()) {
       case Op::kAdd:
       case Op::kSub:
       case Op::kMul:
       case Op::kIDiv:
       case Op::kMod:
-        return StaysInPlace(node->operand(0)) && StaysInPlace(node->operand(1));
+        return std::min(kNeverInPlace,
+                        1 + sizes_.at(node->operand(0)) + sizes_.at(node->operand(1)));
       default:
-        return false;
+        return kNeverInPlace;
     }
   }
 
+  // Index expressions read better in place, as long as they are short.
   void Name(const Node* root) {
     for (const Node* node : ir::TopologicalOrder({&root, 1})) {
-      if (uses_[node] < 2 || expressions_.HasName(node) || StaysInPlace(node)) continue;
+      sizes_[node] = WrittenSize(node);
+      if (uses_[node] < 2 || expressions_.HasName(node) || sizes_[node] < kNeverInPlace) continue;
       const std::string name = absl::StrCat("v", next_value_++);
       absl::StrAppend(&text_, "  ", name, " = ", expressions_.Define(node), "\n");
       expressions_.SetName(node, name);
+      sizes_[node] = 1;
     }
   }
 
@@ -105,6 +114,7 @@ class KernelPrinter {
   std::string text_;
   ExpressionPrinter expressions_;
   absl::flat_hash_map<const Node*, int> uses_;
+  absl::flat_hash_map<const Node*, int> sizes_;
   int next_range_ = 0;
   int next_value_ = 0;
 };

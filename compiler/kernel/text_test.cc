@@ -28,6 +28,24 @@ TEST(KernelText, ReadsBack) {
   EXPECT_EQ(Print(*kernel), kRows);
 }
 
+TEST(KernelText, LongIndicesThatAreSharedGetNames) {
+  ir::Context context;
+  const ir::Node* r = context.Get(ir::Op::kRange, ir::DType::kInt64, {}, {}, ir::RangeAttr{0, 8});
+  const ir::Node* value = r;
+  for (int i = 0; i < 60; ++i) {
+    value = context.Get(ir::Op::kMul, ir::DType::kInt64, {}, {value, value});
+  }
+  Kernel kernel;
+  kernel.buffers = {{ir::DType::kInt64, 8, Memory::kGlobal, Access::kWrite}};
+  kernel.stages = {{{r}, {}, {{0, r, value, nullptr}}}};
+  const std::string text = Print(kernel);
+  EXPECT_LT(text.size(), 20000);
+  EXPECT_THAT(text, HasSubstr(" = v0*v0"));
+  const absl::StatusOr<Kernel> back = ParseKernel(text, context);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(Print(*back), text);
+}
+
 TEST(KernelText, DoesNotDependOnRangeIdsOrContext) {
   ir::Context context;
   for (int i = 0; i < 5; ++i)
