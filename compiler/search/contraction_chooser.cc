@@ -237,7 +237,11 @@ class Chooser {
     add_task(lane_outer);
 
     const int packed_at = outer_sums.empty() ? -1 : outer_sums.back();
-    for (int axis : outer_sums) order.push_back(axis);
+    const size_t outer_rows = outer_sums.empty() ? 0 : RowsOutside(way, row_task >= 0);
+    order.insert(order.end(), row_loops.begin(), row_loops.begin() + outer_rows);
+    order.insert(order.end(), outer_sums.begin(), outer_sums.end());
+    const std::vector<int> all_rows = row_loops;
+    row_loops.erase(row_loops.begin(), row_loops.begin() + outer_rows);
     order.insert(order.end(), row_loops.begin(), row_loops.end());
     UnrollSteps(way, &inner_sums);
     order.insert(order.end(), inner_sums.begin(), inner_sums.end());
@@ -255,7 +259,7 @@ class Chooser {
     panel.layout = StagedLayout(packed, book_, layout_sums, contraction_, -1);
     panel.layout.push_back({{1, way.lane_axis}});
     book_.Stage(panel);
-    if (way.stage_rows) StageRows(way, rows, packed_at, row_loops);
+    if (way.stage_rows) StageRows(way, rows, packed_at, all_rows, outer_rows);
   }
 
   void SplitSums(int64_t most, std::vector<int>* outer, std::vector<int>* inner) {
@@ -336,8 +340,23 @@ class Chooser {
     return task;
   }
 
+  // How many of the row loops stand outside the outer sums, so that the sums of all rows inside fit
+  // the cache.
+  size_t RowsOutside(const Way& way, bool first_is_cut) const {
+    const std::vector<int>& rows = contraction_.only[1 - way.packed];
+    const int64_t most =
+        target_.private_cache_bytes / 4 / (way.tile.vectors * lanes_ * element_bytes_);
+    int64_t inside = Product(rows) / (first_is_cut ? way.row_chunks : 1);
+    size_t outside = 0;
+    for (; outside + 1 < rows.size() && inside > most; ++outside) {
+      inside /= std::max<int64_t>(book_.extent(rows[outside]), 1);
+    }
+    return outside;
+  }
+
   // Rows that are not plain loads are computed into scratch, for as many points as the cache holds.
-  void StageRows(const Way& way, const Node* rows, int packed_at, const std::vector<int>& loops) {
+  void StageRows(const Way& way, const Node* rows, int packed_at, const std::vector<int>& loops,
+                 size_t outer_rows) {
     std::vector<int> axes = contraction_.batch;
     const std::vector<int>& row_axes = contraction_.only[1 - way.packed];
     axes.insert(axes.end(), row_axes.begin(), row_axes.end());
@@ -349,8 +368,8 @@ class Chooser {
     staged.layout = StagedLayout(rows, book_, axes, contraction_, -1);
     // In front of all row loops, or inside as many as it takes.
     staged.at = packed_at;
-    for (size_t open = 0; open <= loops.size(); ++open) {
-      if (open > 0) staged.at = loops[open - 1];
+    for (size_t open = outer_rows; open <= loops.size(); ++open) {
+      if (open > outer_rows) staged.at = loops[open - 1];
       const double bytes = StagedElements(way, staged.layout, open) * element_bytes_;
       if (bytes <= static_cast<double>(target_.private_cache_bytes) / 2) break;
     }

@@ -133,9 +133,10 @@ class Chooser {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const std::vector<int>& columns = contraction_.only[large];
     if (columns.empty()) return false;
-    const int64_t row_tile = std::min<int64_t>(Product(rows), 8);
+    const int64_t row_tile =
+        std::clamp<int64_t>(Product(rows), 1, std::max(target_.vector_registers / 4, 1));
     const int64_t column_tile =
-        std::min((target_.vector_registers - 1 - row_tile) / (row_tile + 1), int64_t{8});
+        std::clamp<int64_t>((target_.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
     AddTasks(columns, columns.back(), &order);
