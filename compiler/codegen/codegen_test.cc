@@ -64,21 +64,21 @@ std::vector<HostTensor> Globals(const kernel::Kernel& kernel, bool specials) {
   return globals;
 }
 
-// Runs tasks one by one, in reverse order, each with fresh scratch full of ones: they must not
-// depend on each other.
+// Runs tasks one by one, between pages that must not be touched, in reverse order, each with fresh
+// scratch full of ones: they must not depend on each other.
 absl::Status RunCompiled(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                          const drivers::Target& target, std::vector<HostTensor>* globals) {
   auto image = CompileKernel(kernel, schedule, target);
   if (!image.ok()) return image.status();
   const ExecutableCode code(*image);
-  std::vector<std::unique_ptr<AlignedMemory>> memory;
+  std::vector<std::unique_ptr<GuardedMemory>> memory;
   std::vector<void*> arguments;
   for (HostTensor& tensor : *globals) {
-    memory.push_back(std::make_unique<AlignedMemory>(tensor.bytes.size()));
+    memory.push_back(std::make_unique<GuardedMemory>(tensor.bytes.size()));
     std::memcpy(memory.back()->data(), tensor.bytes.data(), tensor.bytes.size());
     arguments.push_back(memory.back()->data());
   }
-  const AlignedMemory scratch(image->scratch_bytes);
+  const GuardedMemory scratch(image->scratch_bytes);
   const int64_t step = std::max<int64_t>(1, image->grid_size / 50);
   for (int64_t end = image->grid_size; end > 0; end -= std::min(end, step)) {
     std::memset(scratch.data(), 0xff, static_cast<size_t>(image->scratch_bytes));

@@ -52,6 +52,31 @@ class AlignedMemory {
   void* data_;
 };
 
+// Memory between two pages that must not be touched: reading or writing beyond it ends the process.
+// It begins at a multiple of 64, as a driver's does, so that up to 63 bytes behind it go unnoticed.
+class GuardedMemory {
+ public:
+  explicit GuardedMemory(int64_t bytes) {
+    const auto used = static_cast<size_t>((bytes + kPage - 1) / kPage * kPage);
+    mapped_ = used + 2 * kPage;
+    base_ = static_cast<char*>(
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base_, kPage, PROT_NONE);
+    mprotect(base_ + kPage + used, kPage, PROT_NONE);
+    data_ = base_ + kPage + (used - static_cast<size_t>((bytes + 63) / 64 * 64));
+  }
+  ~GuardedMemory() { munmap(base_, mapped_); }
+  GuardedMemory(const GuardedMemory&) = delete;
+  GuardedMemory& operator=(const GuardedMemory&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* base_;
+  char* data_;
+  size_t mapped_;
+};
+
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_EXECUTABLE_CODE_H_
