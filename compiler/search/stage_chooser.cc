@@ -23,6 +23,9 @@ constexpr int64_t kAccumulators = 8;
 // A block of so many steps is moved at once where one side of a copy is contiguous along one axis
 // and the other side along another, so that whole cache lines are used while they are near.
 constexpr int64_t kBlock = 32;
+// Operations for each point, at most, where such blocks are squares that are transposed in
+// registers.
+constexpr int64_t kSquareOperations = 12;
 // Rows that are added up at once where rows are summed.
 constexpr int64_t kRows = 8;
 // Columns, at least, that a task sums: pieces of rows long enough for the prefetchers.
@@ -215,6 +218,7 @@ class StageChooser {
     std::vector<int> steps;
     const int near = ContiguousElsewhere(others);
     if (near >= 0) others.erase(std::find(others.begin(), others.end(), near));
+    if (near >= 0 && CanTranspose(near)) return ChooseSquares(near, others);
     others = ShareSteps(others, &steps);
     int64_t tasks = Tasks();
     int rest = vector_;
@@ -236,6 +240,23 @@ class StageChooser {
       book_.Bind(axis, Binding::kUnroll);
       order_.push_back(axis);
     }
+  }
+
+  // Squares of lanes by lanes are transposed in registers: the code repeats for each of their rows.
+  bool CanTranspose(int near) const {
+    return reduce_.empty() && book_.extent(near) >= lanes_ && book_.extent(vector_) >= lanes_ &&
+           work_.outside_operations <= kSquareOperations;
+  }
+
+  // Along memory in the innermost loop of squares: rows of lines that the prefetchers follow.
+  void ChooseSquares(int near, const std::vector<int>& others) {
+    const int64_t tasks = AppendTasks(others, Tasks(), &book_, &order_);
+    const int rest = tasks > 1 ? AppendChunks(vector_, tasks, lanes_, &book_, &order_) : vector_;
+    const auto [outer, lane] = book_.Split(rest, lanes_);
+    const auto [squares, row] = book_.Split(near, lanes_);
+    book_.Bind(row, Binding::kUnroll);
+    book_.Bind(lane, Binding::kVector);
+    Append({outer, squares, row, lane});
   }
 
   // The axis along which an access is contiguous that is not so along the lanes; -1: none.
