@@ -66,8 +66,8 @@ class Program {
   // the kernels' sizes.
   double predicted_seconds() const { return predicted_.load(std::memory_order_relaxed); }
   // True for the first run, and then for every 64th at most ten times a second over all programs:
-  // these runs are timed kernel by kernel. A sampled run costs some 50 ns a kernel more, so that
-  // sampling stays far below 1%.
+  // these runs are timed kernel by kernel. The limit in time keeps the cost far below 1%; see
+  // metrics/README.md.
   bool TakeSample();
   // A run ended well. `command_seconds` is empty unless it was a sampled one.
   void Record(double seconds, const std::vector<double>& command_seconds)

@@ -27,14 +27,14 @@ TEST(Blob, UploadWriteRunDownload) {
   options.blob_limit_bytes = 32 << 20;
   TestDaemon daemon(options);
   Client client(daemon.address());
-  // Three chunks, the last one not full.
-  std::vector<float> values(600'000);
+  // Two chunks, the last one not full.
+  std::vector<float> values(300'000);
   std::iota(values.begin(), values.end(), 0.0f);
   const grpc::Status uploaded = client.Upload("data", Bytes(values));
   ASSERT_TRUE(uploaded.ok()) << uploaded.error_message();
   auto stream = client.Connect();
-  stream->Send(Define(1, AddGraph(600'000)));
-  stream->Send(WriteBlob(1, "data", 600'000));
+  stream->Send(Define(1, AddGraph(300'000)));
+  stream->Send(WriteBlob(1, "data", 300'000));
   const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
   std::string data;
   const grpc::Status downloaded = client.Download(2, run, &data);

@@ -1,9 +1,12 @@
-// One replay over loopback beside a bare gRPC echo of the same messages, and replays in flight.
-// Prints a table; asserts nothing, since a busy machine must not fail a build. `replay_bench tcp`
-// goes over the loopback port, else the Unix socket.
+// One replay beside a bare gRPC echo of the same messages, and replays in flight. Prints a table;
+// asserts nothing, since a busy machine must not fail a build.
+//
+// usage: replay_bench [unix | tcp | ADDRESS]: this process' own daemon with a fake device over that
+// kind of socket, or the kilnd that listens at ADDRESS, with its first device.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -45,8 +48,12 @@ double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint
   for (int i = 0; i < count; ++i) {
     const v1::ConnectRequest next = request(static_cast<uint64_t>(i));
     const int64_t start = absl::GetCurrentTimeNanos();
-    stream.Answer(stream.Send(next));
+    const v1::Result result = stream.Answer(stream.Send(next));
     times.push_back(static_cast<double>(absl::GetCurrentTimeNanos() - start) * 1e-3);
+    if (result.has_error()) {
+      std::fprintf(stderr, "a replay failed: %s\n", result.error().message().c_str());
+      std::exit(1);
+    }
   }
   std::nth_element(times.begin(), times.begin() + count / 2, times.end());
   return times[static_cast<size_t>(count / 2)];
@@ -63,10 +70,13 @@ double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   v1::ConnectResponse response;
   stream->Read(&response);
   std::atomic<uint64_t> acknowledged{first_sequence - 1};
+  std::atomic<uint64_t> succeeded{0};
   std::thread reader([&] {
     v1::ConnectResponse answer;
-    for (uint64_t i = 0; i < count && stream->Read(&answer); ++i)
+    for (uint64_t i = 0; i < count && stream->Read(&answer); ++i) {
       acknowledged = answer.result().sequence();
+      if (!answer.result().has_error()) ++succeeded;
+    }
   });
   const absl::Time start = absl::Now();
   for (uint64_t i = 0; i < count; ++i) {
@@ -78,22 +88,28 @@ double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   stream->WritesDone();
   reader.join();
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
-  stream->Finish();
+  const grpc::Status status = stream->Finish();
+  if (succeeded != count) {
+    std::fprintf(stderr, "%lu of %lu replays succeeded: %s\n", succeeded.load(), count,
+                 status.error_message().c_str());
+    std::exit(1);
+  }
   return static_cast<double>(count) / seconds;
 }
 
-void Measure(bool tcp) {
-  TestDaemon daemon;
+// `address`: of the daemon to measure; the echo listens on the same kind of socket.
+void Measure(const std::string& address, const std::string& folder) {
+  const bool tcp = address.rfind("unix:", 0) != 0;
   EchoService service;
   grpc::ServerBuilder builder;
   int port = 0;
-  const std::string socket = "unix:" + daemon.folder() + "/echo.sock";
+  const std::string socket = "unix:" + folder + "/echo.sock";
   builder.AddListeningPort(tcp ? "127.0.0.1:0" : socket, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(&service);
   auto echo = builder.BuildAndStart();
   const std::string echo_address = tcp ? "127.0.0.1:" + std::to_string(port) : socket;
 
-  Client client(tcp ? daemon.daemon().listening()[1] : daemon.address());
+  Client client(address);
   auto stream = client.Connect();
   v1::Graph accumulate = AccumulateGraph(1);
   accumulate.clear_outputs();
@@ -124,6 +140,10 @@ void Measure(bool tcp) {
 }  // namespace kiln::testing
 
 int main(int argc, char** argv) {
-  kiln::testing::Measure(argc > 1 && std::strcmp(argv[1], "tcp") == 0);
+  kiln::testing::TestDaemon daemon;
+  const std::string where = argc > 1 ? argv[1] : "unix";
+  const bool own = where == "unix" || where == "tcp";
+  const std::string address = where == "tcp" ? daemon.daemon().listening()[1] : daemon.address();
+  kiln::testing::Measure(own ? address : where, daemon.folder());
   return 0;
 }
