@@ -18,6 +18,9 @@ namespace {
 using ir::Node;
 using ir::Op;
 using NodeMap = absl::flat_hash_map<const Node*, const Node*>;
+// Each gradient of a gradient multiplies the nodes, so a few dozen requests could fill any memory.
+constexpr size_t kMaxNodes = 1 << 19;
+
 // y and upstream (null if there is none) of requests that share a walk.
 using Target = std::pair<const Node*, const Node*>;
 
@@ -33,7 +36,8 @@ std::string TypeOf(const Node* node) {
 // Walks a graph in topological order and keeps what each node has become.
 class Differentiator {
  public:
-  explicit Differentiator(const graph::Graph& graph) : graph_(graph), builder_(*graph.context) {}
+  explicit Differentiator(const graph::Graph& graph)
+      : graph_(graph), builder_(*graph.context), graph_size_(graph.context->size()) {}
 
   absl::StatusOr<graph::Graph> Run() {
     const std::vector<const Node*> order = ir::TopologicalOrder(Roots());
@@ -109,6 +113,11 @@ class Differentiator {
     const Node* seed =
         target.second != nullptr ? became_.at(target.second) : builder_.Const(y->dtype(), 1);
     const NodeMap adjoints = Adjoints(builder_, y, seed, wanted);
+    if (builder_.context().size() > kMaxNodes + graph_size_) {
+      return Error(first, "TOO_LARGE",
+                   StrCat("up to here the gradients take more than ", kMaxNodes,
+                          " nodes, the limit; nest fewer gradients of gradients"));
+    }
     for (const Node* request : requests_[target]) {
       const Node* x = request->operand(1);
       const auto rebuilt = became_.find(x);
@@ -145,6 +154,7 @@ class Differentiator {
 
   const graph::Graph& graph_;
   ops::Builder builder_;
+  const size_t graph_size_;
   absl::flat_hash_map<Target, std::vector<const Node*>> requests_;
   NodeMap became_;
 };

@@ -16,8 +16,8 @@ namespace kiln::autodiff {
 // their uses. Ask for gradients of inputs to tell equal values apart.
 //
 // INVALID_ARGUMENT, with the request's place in the user's program: x or y is not of a float dtype,
-// y is not a scalar and there is no upstream, upstream has not y's shape and dtype, or an adjoint
-// is larger than a shape may be.
+// y is not a scalar and there is no upstream, upstream has not y's shape and dtype, an adjoint
+// is larger than a shape may be, or gradients of gradients take more than 2^19 nodes.
 absl::StatusOr<graph::Graph> Differentiate(const graph::Graph& graph);
 
 }  // namespace kiln::autodiff

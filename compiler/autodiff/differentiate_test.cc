@@ -56,6 +56,17 @@ class DifferentiateTest : public testing::Test {
   ops::Builder b_{*context_};
 };
 
+TEST_F(DifferentiateTest, TooManyNestedRequestsAreRefused) {
+  const Node* x = Scalar();
+  const Node* y = b_.Mul(b_.Exp2(b_.Mul(b_.Sin(x), x)), x);
+  for (int i = 0; i < 60; ++i) y = Request(y, x);
+  graph_.outputs = {y};
+  const absl::Status error = Error();
+  EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument) << error;
+  EXPECT_EQ(graph::ErrorDetail(error, "reason"), "TOO_LARGE");
+  EXPECT_THAT(std::string(error.message()), HasSubstr("nest fewer"));
+}
+
 TEST_F(DifferentiateTest, SumsOverAllUses) {
   const Node* x = Scalar();
   const Node* y = b_.Add(b_.Mul(x, x), b_.Mul(x, 3.0));

@@ -9,9 +9,12 @@ namespace {
 
 constexpr size_t kLongest = 80;
 
+// Cuts between characters: the wire refuses halves of one.
 std::string Cut(std::string_view text) {
-  std::string escaped = absl::Utf8SafeCEscape(View(text.substr(0, kLongest)));
-  return text.size() > kLongest ? escaped + "..." : escaped;
+  if (text.size() <= kLongest) return absl::Utf8SafeCEscape(View(text));
+  size_t end = kLongest;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
+  return absl::Utf8SafeCEscape(View(text.substr(0, end))) + "...";
 }
 
 }  // namespace

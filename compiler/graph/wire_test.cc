@@ -109,6 +109,15 @@ TEST(WireTest, LimitsHold) {
       FromProto(proto, {{"rows", 5}}, {.max_nodes = 6, .max_elements = 15, .max_bytes = 60}).ok());
 }
 
+// A string that ends within a character is refused by whoever reads the answer.
+TEST(WireTest, LongNamesAreCutBetweenCharacters) {
+  v1::Graph proto = Proto("nodes { op: 'frobnicate' } outputs: 0");
+  proto.mutable_nodes(0)->set_source(std::string(79, 'a') + "\u00e9.py:31");
+  const absl::Status status = FromProto(proto, {}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(" + std::string(79, 'a') + "...)"));
+  EXPECT_EQ(ErrorDetail(status, "source"), std::string(79, 'a') + "...");
+}
+
 TEST(WireTest, BytesThatAreNoMessage) {
   absl::Status status = FromBytes("\xff\xff\xff", {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
