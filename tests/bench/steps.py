@@ -51,22 +51,33 @@ def step_program(daemon: Kilnd) -> dict:
     return max(json.loads(answer.stdout)["programs"], key=lambda program: program["kernels"])
 
 
+def torch_stepper(threads: int) -> Stepper:
+    """PyTorch under Debian's Python."""
+    return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), str(threads)], dict(os.environ))
+
+
+def step_times(daemon: Kilnd, rounds: int, steps: int) -> Row:
+    """Kiln and PyTorch in turn. PyTorch runs with one thread and with all: its best counts."""
+    threads = min(2, len(os.sched_getaffinity(0)))
+    with kiln_stepper(daemon) as ours, torch_stepper(1) as one, torch_stepper(threads) as several:
+        sides = (ours, one, several)
+        times = [[], [], []]
+        for side in sides:
+            side.steps(3)
+        for _ in range(rounds):
+            for side, seconds in zip(sides, times):
+                seconds += side.steps(steps)
+    kiln, *torch = (statistics.median(seconds) * 1e3 for seconds in times)
+    return Row("convnet step, batch 128, Adam", kiln, "ms", "PyTorch eager", min(torch))
+
+
 def convnet_rows(quick: bool) -> Iterator[Row]:
     """One daemon for the cold compile and the step's time, a second one on its cache for the warm compile."""
     rounds, steps = (1, 2) if quick else (7, 8)
-    threads = min(2, len(os.sched_getaffinity(0)))
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
-        with Kilnd(folder) as daemon, kiln_stepper(daemon) as ours, \
-                Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), str(threads)], dict(os.environ)) as theirs:
-            ours.steps(3)
-            theirs.steps(3)
-            ours_seconds, their_seconds = [], []
-            for _ in range(rounds):
-                ours_seconds += ours.steps(steps)
-                their_seconds += theirs.steps(steps)
+        with Kilnd(folder) as daemon:
+            yield step_times(daemon, rounds, steps)
             cold = step_program(daemon)
-        yield Row("convnet step, batch 128, Adam", statistics.median(ours_seconds) * 1e3, "ms", "PyTorch eager",
-                  statistics.median(their_seconds) * 1e3)
         yield Row("convnet step, kernels", cold["kernels"], "kernels")
         yield Row("convnet step, cold compile", cold["compile_seconds"], "s")
         with Kilnd(folder) as daemon, kiln_stepper(daemon) as ours:
