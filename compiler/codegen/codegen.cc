@@ -12,7 +12,6 @@
 #include "compiler/schedule/apply.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace kiln::codegen {
 namespace {
@@ -78,21 +77,6 @@ absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
   auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
   return PrintSource(*program);
-}
-
-absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel,
-                                     const schedule::Schedule& schedule,
-                                     const drivers::Target& target) {
-  absl::Status supported = CheckSupported(kernel, target);
-  if (!supported.ok()) return supported;
-  auto program = schedule::Apply(kernel, schedule);
-  if (!program.ok()) return program.status();
-  llvm::LLVMContext context;
-  auto module = EmitModule(context, *program, target, kSymbol);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  module->print(stream, nullptr);
-  return text;
 }
 
 }  // namespace kiln::codegen

@@ -29,11 +29,6 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
 absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
                                    const schedule::Schedule& schedule);
 
-// The LLVM IR of the kernel, for debugging.
-absl::StatusOr<std::string> LlvmText(const kernel::Kernel& kernel,
-                                     const schedule::Schedule& schedule,
-                                     const drivers::Target& target);
-
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_CODEGEN_H_
