@@ -131,12 +131,6 @@ class SourcePrinter {
     Line(line);
   }
 
-  void PrintOne(const schedule::Prefetch& prefetch) {
-    Define({prefetch.index});
-    Line(StrCat("prefetch(&", program_.buffers[prefetch.buffer].name, "[",
-                expressions_.Text(prefetch.index), "]);"));
-  }
-
   // What a store adds to the element that it replaces; null if it does something else.
   static const Node* Increment(const schedule::Store& store) {
     if (store.value->op() != Op::kAdd) return nullptr;

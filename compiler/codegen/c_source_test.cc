@@ -102,7 +102,7 @@ TEST(CSourceTest, LoopsAreAnnotated) {
 )");
 }
 
-TEST(CSourceTest, ConditionsBranchesAndPrefetches) {
+TEST(CSourceTest, ConditionsAndBranches) {
   Builder b;
   const Node* i = b.Range(40);
   const Node* valid = b.Binary(Op::kCmpLt, i, b.Int(39));
@@ -110,7 +110,7 @@ TEST(CSourceTest, ConditionsBranchesAndPrefetches) {
   schedule::Branch branch{.condition = valid, .then_body = {}, .else_body = {}};
   branch.then_body = {
       {schedule::Store{.buffer = 1, .index = i, .value = value, .streaming = true}}};
-  branch.else_body = {{schedule::Prefetch{.buffer = 1, .index = i}}};
+  branch.else_body = {{schedule::Store{.buffer = 1, .index = i, .value = b.Float(1)}}};
   schedule::Loop loop{.range = i, .extent = b.Binary(Op::kMin, b.Int(40), b.Int(7)), .body = {}};
   loop.body = {{std::move(branch)},
                {schedule::Store{.buffer = 1, .index = i, .value = b.Float(0), .valid = valid}}};
@@ -123,7 +123,7 @@ TEST(CSourceTest, ConditionsBranchesAndPrefetches) {
     if (i0 < 39) {
       out1[i0] = i0 < 39 ? in0[i0] : 0.0f;  // past the caches
     } else {
-      prefetch(&out1[i0]);
+      out1[i0] = 1.0f;
     }
     if (i0 < 39) out1[i0] = 0.0f;
   }

@@ -21,7 +21,6 @@ using llvm::Value;
 using schedule::Branch;
 using schedule::Loop;
 using schedule::LoopKind;
-using schedule::Prefetch;
 using schedule::Space;
 using schedule::Statement;
 using schedule::Store;
@@ -149,10 +148,6 @@ class LoopEmitter {
     }
     expressions_.EmitStore(store.buffer, Resolve(store.index), Resolve(store.value), valid,
                            store.streaming);
-  }
-
-  void EmitOne(const Prefetch& prefetch) {
-    expressions_.EmitPrefetch(prefetch.buffer, Resolve(prefetch.index));
   }
 
   void EmitOne(const Branch& branch) {

@@ -44,7 +44,6 @@ class ExpressionEmitter {
   // Writes memory or a register slot.
   void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
                  bool streaming);
-  void EmitPrefetch(int buffer, const ir::Node* index);
 
   // Register slots: [buffer][slot]; null: not set yet.
   using Slots = std::vector<std::vector<llvm::Value*>>;

@@ -364,12 +364,4 @@ void ExpressionEmitter::EmitSlotStore(int buffer, const Node* index, const Node*
   Touch(buffer);
 }
 
-void ExpressionEmitter::EmitPrefetch(int buffer, const Node* index) {
-  const Address address = AddressOf(buffer, index, nullptr);
-  // For writing, into all levels, data.
-  builder_.CreateIntrinsic(
-      builder_.getVoidTy(), llvm::Intrinsic::prefetch,
-      {address.scalar, builder_.getInt32(1), builder_.getInt32(3), builder_.getInt32(1)});
-}
-
 }  // namespace kiln::codegen

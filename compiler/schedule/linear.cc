@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/walk.h"
 
 namespace kiln::schedule {
@@ -95,24 +96,55 @@ void Collect(const Node* node, absl::flat_hash_set<const Node*>* seen, std::vect
   out->push_back(std::move(linear));
 }
 
-Interval BoundsOfAtom(const Node* node) {
-  if (node->op() == Op::kRange)
-    return {0, std::max<int64_t>(node->attr<ir::RangeAttr>().extent - 1, 0)};
-  if ((node->op() == Op::kMod || node->op() == Op::kIDiv) && IsInt64Const(node->operand(1))) {
-    const int64_t divisor = node->operand(1)->attr<ir::ConstValue>().AsInt();
-    if (divisor <= 0) return {};
-    const Interval inner = BoundsOf(node->operand(0));
-    if (inner.low < 0) return node->op() == Op::kMod ? Interval{0, divisor - 1} : Interval{};
-    if (node->op() == Op::kIDiv) return {inner.low / divisor, inner.high / divisor};
-    return {0, std::min(inner.high, divisor - 1)};
+// Bounds of nodes that share operands: each is asked once, since the paths to it can be as many as
+// the atoms in the universe.
+class Bounds {
+ public:
+  Interval Of(const Node* node) {
+    if (auto known = known_.find(node); known != known_.end()) return known->second;
+    const Interval bounds = OfSum(Linearise(node));
+    known_.emplace(node, bounds);
+    return bounds;
   }
-  if (node->op() == Op::kWhere) {
-    const Interval a = BoundsOf(node->operand(1));
-    const Interval b = BoundsOf(node->operand(2));
-    return {std::min(a.low, b.low), std::max(a.high, b.high)};
+
+ private:
+  Interval OfSum(const Linear& linear) {
+    Interval sum{linear.constant, linear.constant};
+    for (const auto& [atom, coefficient] : linear.terms) {
+      const Interval bounds = OfAtom(atom);
+      int64_t a, b;
+      // Where a sum could wrap nothing is known of it.
+      if (__builtin_mul_overflow(bounds.low, coefficient, &a) ||
+          __builtin_mul_overflow(bounds.high, coefficient, &b) ||
+          __builtin_add_overflow(sum.low, std::min(a, b), &sum.low) ||
+          __builtin_add_overflow(sum.high, std::max(a, b), &sum.high)) {
+        return {};
+      }
+    }
+    return sum;
   }
-  return {};
-}
+
+  Interval OfAtom(const Node* node) {
+    if (node->op() == Op::kRange)
+      return {0, std::max<int64_t>(node->attr<ir::RangeAttr>().extent - 1, 0)};
+    if ((node->op() == Op::kMod || node->op() == Op::kIDiv) && IsInt64Const(node->operand(1))) {
+      const int64_t divisor = node->operand(1)->attr<ir::ConstValue>().AsInt();
+      if (divisor <= 0) return {};
+      const Interval inner = Of(node->operand(0));
+      if (inner.low < 0) return node->op() == Op::kMod ? Interval{0, divisor - 1} : Interval{};
+      if (node->op() == Op::kIDiv) return {inner.low / divisor, inner.high / divisor};
+      return {0, std::min(inner.high, divisor - 1)};
+    }
+    if (node->op() == Op::kWhere) {
+      const Interval a = Of(node->operand(1));
+      const Interval b = Of(node->operand(2));
+      return {std::min(a.low, b.low), std::max(a.high, b.high)};
+    }
+    return {};
+  }
+
+  absl::flat_hash_map<const Node*, Interval> known_;
+};
 
 }  // namespace
 
@@ -162,21 +194,6 @@ bool DependsOn(const Node* root, const Node* range) {
   return false;
 }
 
-Interval BoundsOf(const Node* node) {
-  const Linear linear = Linearise(node);
-  Interval sum{linear.constant, linear.constant};
-  for (const auto& [atom, coefficient] : linear.terms) {
-    const Interval bounds = BoundsOfAtom(atom);
-    int64_t a, b;
-    // Where a sum could wrap nothing is known of it.
-    if (__builtin_mul_overflow(bounds.low, coefficient, &a) ||
-        __builtin_mul_overflow(bounds.high, coefficient, &b) ||
-        __builtin_add_overflow(sum.low, std::min(a, b), &sum.low) ||
-        __builtin_add_overflow(sum.high, std::max(a, b), &sum.high)) {
-      return {};
-    }
-  }
-  return sum;
-}
+Interval BoundsOf(const Node* node) { return Bounds().Of(node); }
 
 }  // namespace kiln::schedule

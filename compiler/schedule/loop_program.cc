@@ -121,11 +121,6 @@ class Printer {
     Line(depth, text);
   }
 
-  void PrintOne(const Prefetch& prefetch, int depth) {
-    Line(depth, StrCat("prefetch ", program_.buffers[prefetch.buffer].name, "[",
-                       Text(prefetch.index), "]"));
-  }
-
   static constexpr size_t kLongest = 200;
 
   const LoopProgram& program_;

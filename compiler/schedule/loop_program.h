@@ -71,14 +71,8 @@ struct Store {
   bool streaming = false;  // the written lines are not read again soon: may bypass the caches
 };
 
-// Asks for the cache line of buffer[index], to be written soon.
-struct Prefetch {
-  int buffer = 0;
-  const ir::Node* index = nullptr;
-};
-
 struct Statement {
-  std::variant<Loop, Branch, Store, Prefetch> node;
+  std::variant<Loop, Branch, Store> node;
 };
 
 // Independent tasks: one for each point of the grid, row-major, outermost range first.
