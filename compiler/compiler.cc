@@ -140,6 +140,4 @@ absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
   return codegen::Disassemble(image.code, image.entry, target);
 }
 
-std::string Version() { return absl::StrCat("kiln-compiler 2, ", codegen::LlvmVersion()); }
-
 }  // namespace kiln::compiler

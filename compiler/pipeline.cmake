@@ -1,6 +1,23 @@
 # The compiler as a whole: what the server, the tools and the tests link.
+
+# Everything that decides what code a kernel becomes names itself in the kernel cache's keys: a changed source is a new
+# compiler, so that no kernel of an older one is ever taken for its own.
+file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/search/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/search/*.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.h)
+list(FILTER KILN_KERNEL_SOURCES EXCLUDE REGEX "_test\\.cc$")
+set(KILN_FINGERPRINT ${CMAKE_CURRENT_BINARY_DIR}/fingerprint/compiler_fingerprint.h)
+add_custom_command(
+  OUTPUT ${KILN_FINGERPRINT}
+  COMMAND ${CMAKE_COMMAND} "-DFILES=${KILN_KERNEL_SOURCES}" -DOUTPUT=${KILN_FINGERPRINT} -P
+          ${PROJECT_SOURCE_DIR}/cmake/Fingerprint.cmake
+  DEPENDS ${KILN_KERNEL_SOURCES} ${PROJECT_SOURCE_DIR}/cmake/Fingerprint.cmake
+  VERBATIM)
+
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc pipeline.cc
+  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc pipeline.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_graph kiln_driver_interface absl::statusor
   PRIVATE kiln_autodiff kiln_partition kiln_kernel kiln_search kiln_schedule kiln_codegen
           kiln_codegen_x86 OpenSSL::Crypto Threads::Threads)
+target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

@@ -206,6 +206,17 @@ TEST_F(LinearTest, SharedSumsDoNotExplode) {
   EXPECT_LE(Linearise(sum).terms.size(), 600);
 }
 
+// Every level reads the one below it twice, so there are 2^60 paths to the range.
+TEST_F(LinearTest, BoundsOfSharedAtomsAskEachOnce) {
+  const ir::Node* x = folder_.Range(0, 100);
+  const auto mod = [&](const ir::Node* node, int64_t divisor) {
+    return context_.Get(ir::Op::kMod, ir::DType::kInt64, {}, {node, folder_.Int(divisor)});
+  };
+  for (int i = 0; i < 60; ++i) x = folder_.Add(mod(x, 7), mod(x, 5));
+  EXPECT_EQ(BoundsOf(x).low, 0);
+  EXPECT_EQ(BoundsOf(x).high, 10);
+}
+
 TEST_F(LinearTest, SumsThatCouldWrapHaveNoBounds) {
   const ir::Node* r = folder_.Range(0, 8);
   EXPECT_EQ(BoundsOf(folder_.Mul(r, INT64_MAX / 4)).low, INT64_MIN);
