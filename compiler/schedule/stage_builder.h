@@ -106,7 +106,7 @@ class StageBuilder {
     Extent extent;
     int64_t step = 0;         // in the source, from one iteration to the next, if it is known
     bool transposed = false;  // in squares of lanes by lanes
-    std::vector<StagedOperand::Dimension> zeroed;  // dimensions that the loop counts too
+    std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions that the loop counts too
   };
   std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
   std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,

@@ -116,7 +116,7 @@ std::vector<StageBuilder::PackLoop> StageBuilder::PackLoops(const StageOperand& 
   std::vector<PackLoop> loops;
   for (size_t i = 0; i + 1 < staged.dimensions.size(); ++i) {
     const StagedOperand::Dimension& dimension = staged.dimensions[i];
-    PackLoop loop{dimension, DimensionExtent(dimension, state), steps.empty() ? 0 : steps[i], {}};
+    PackLoop loop{dimension, DimensionExtent(dimension, state), steps.empty() ? 0 : steps[i]};
     if (!loops.empty() && loop.extent.constant() && loops.back().extent.constant() &&
         !steps.empty() && loops.back().step == loop.step * loop.extent.full &&
         loops.back().dimension.stride == loop.dimension.stride * loop.extent.full) {
