@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
+#include "server/errors/shortened.h"
 
 namespace kiln::buffers {
 namespace {
@@ -50,7 +51,7 @@ absl::Status BlobStore::CheckName(absl::string_view name) {
     return absl::OkStatus();
   }
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "blob name \"", absl::Utf8SafeCEscape(name.substr(0, 80)),
+                                "blob name \"", absl::Utf8SafeCEscape(errors::Shortened(name, 80)),
                                 "\" is neither \"sha256:\" and 64 lower-case hexadecimal digits "
                                 "nor a name of 1 to 256 bytes without a colon")),
                             "BAD_BLOB_NAME");

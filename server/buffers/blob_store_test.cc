@@ -33,6 +33,11 @@ TEST(BlobStore, VerifiedBlobIsSharedByTheUsersSessions) {
   EXPECT_EQ(store.bytes(), 0);
 }
 
+TEST(BlobStore, BadNamesAreQuotedInWholeCharacters) {
+  const std::string message(BlobStore::CheckName(":" + std::string(78, 'a') + "\u00e9").message());
+  EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "\" is neither"));
+}
+
 TEST(BlobStore, WrongDigestIsRefused) {
   BlobStore store(100);
   const absl::Status status = Put(store, 1, kAbc, "abd");

@@ -29,6 +29,12 @@ TEST(Bindings, NameExactlyTheVariablesWithinBounds) {
   EXPECT_EQ(SmallestBindings(variables), (Bindings{{"n", 1}, {"m", 2}}));
 }
 
+TEST(ShortName, IsTheFirstLineCutBetweenCharacters) {
+  EXPECT_EQ(ShortName("name\nsecond line"), "name");
+  EXPECT_EQ(ShortName(std::string(100, 'a')), std::string(80, 'a'));
+  EXPECT_EQ(ShortName(std::string(79, 'a') + "\u00e9"), std::string(79, 'a'));
+}
+
 // A graph of `count` floats: the input itself. The key may differ where the graph does not.
 class CopySource : public GraphSource {
  public:

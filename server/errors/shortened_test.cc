@@ -1,0 +1,26 @@
+#include "server/errors/shortened.h"
+
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace kiln::errors {
+namespace {
+
+TEST(Shortened, LeavesWhatFits) {
+  EXPECT_EQ(Shortened("", 3), "");
+  EXPECT_EQ(Shortened("abc", 3), "abc");
+  EXPECT_EQ(Shortened("a\u00e9", 3), "a\u00e9");
+}
+
+TEST(Shortened, CutsBetweenCharacters) {
+  EXPECT_EQ(Shortened("abcd", 3), "abc");
+  EXPECT_EQ(Shortened(std::string(199, 'a') + "\u00e9", 200), std::string(199, 'a'));
+  const std::string text = "\u20ac\U0001f600x";  // three bytes, four bytes, one
+  EXPECT_EQ(Shortened(text, 2), "");
+  for (size_t bytes = 3; bytes < 7; ++bytes) EXPECT_EQ(Shortened(text, bytes), "\u20ac") << bytes;
+  EXPECT_EQ(Shortened(text, 7), "\u20ac\U0001f600");
+}
+
+}  // namespace
+}  // namespace kiln::errors

@@ -1,0 +1,86 @@
+// Single services on a channel inside the process.
+#include "server/rpc/services.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "kiln/v1/session.grpc.pb.h"
+#include "server/testing/fake_compiler.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::rpc {
+namespace {
+
+class ServicesTest : public ::testing::Test {
+ protected:
+  ServicesTest() {
+    runtime::ProgramCache::Options programs;
+    programs.compile = kiln::testing::FakeCompile;
+    programs.metrics = &metrics_;
+    programs.now = [] { return absl::Now(); };
+    programs_ = std::make_unique<runtime::ProgramCache>(std::move(programs));
+    sessions::Registry::Options registry;
+    registry.new_id = sessions::RandomId;
+    registry.services = {
+        programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}};
+    registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
+    backend_.registry = registry_.get();
+    backend_.programs = programs_.get();
+    backend_.blobs = &blobs_;
+    backend_.metrics = &metrics_;
+    backend_.copies = &copies_;
+    backend_.devices = {&device_};
+    backend_.now = [] { return absl::Now(); };
+    services_.push_back(MakeSessionService(backend_));
+    services_.push_back(MakeDeviceService(backend_));
+    grpc::ServerBuilder builder;
+    for (const auto& service : services_) builder.RegisterService(service.get());
+    server_ = builder.BuildAndStart();
+    channel_ = server_->InProcessChannel({});
+  }
+  ~ServicesTest() override {
+    registry_->CloseAll(absl::OkStatus());
+    server_->Shutdown();
+    server_->Wait();
+  }
+
+  metrics::Metrics metrics_{"test"};
+  buffers::BlobStore blobs_{1000};
+  runtime::ThreadPool copies_{1};
+  runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
+                                 metrics_.ForDevice("cpu:0")};
+  std::unique_ptr<runtime::ProgramCache> programs_;
+  std::unique_ptr<sessions::Registry> registry_;
+  Backend backend_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(ServicesTest, ListingSurvivesLongNamesOfManyBytesEach) {
+  const auto stub = v1::SessionService::NewStub(channel_);
+  v1::OpenSessionRequest open;
+  open.mutable_client()->set_name(std::string(99, 'n') + "\u00e9");
+  open.mutable_client()->set_version(std::string(98, 'v') + "\u20ac");
+  open.mutable_client()->set_description(std::string(199, 'd') + "\u00e9");
+  v1::OpenSessionResponse opened;
+  grpc::ClientContext open_context;
+  ASSERT_TRUE(stub->OpenSession(&open_context, open, &opened).ok());
+  v1::ListSessionsResponse list;
+  grpc::ClientContext list_context;
+  const grpc::Status status = stub->ListSessions(&list_context, {}, &list);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(list.sessions_size(), 1);
+  EXPECT_EQ(list.sessions(0).client().name(), std::string(99, 'n'));
+  EXPECT_EQ(list.sessions(0).client().version(), std::string(98, 'v'));
+  EXPECT_EQ(list.sessions(0).client().description(), std::string(199, 'd'));
+}
+
+}  // namespace
+}  // namespace kiln::rpc
