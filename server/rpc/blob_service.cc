@@ -103,9 +103,11 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
   void OnCancel() override {
     // A write under way fails by itself; without one, nothing else would end the call.
-    absl::MutexLock lock(&mutex_);
-    if (writing_ || finished_) return;
-    finished_ = true;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (writing_ || finished_) return;
+      finished_ = true;
+    }
     Finish(grpc::Status::CANCELLED);
   }
   void OnDone() override { self_.reset(); }

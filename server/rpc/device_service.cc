@@ -76,13 +76,15 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
     response_.devices().empty() ? Wait() : StartWrite(&response_);
   }
   void Wait() {
-    absl::MutexLock lock(&mutex_);
-    if (!cancelled_) {
-      alarm_ = std::make_unique<grpc::Alarm>();
-      alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { Wake(); });
-      return;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!cancelled_) {
+        alarm_ = std::make_unique<grpc::Alarm>();
+        alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { Wake(); });
+        return;
+      }
     }
-    Finish(grpc::Status::CANCELLED);
+    End();
   }
   void Wake() {
     bool cancelled;
@@ -92,6 +94,7 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
     }
     cancelled ? End() : Look();
   }
+  // Without the lock: OnDone may delete this before Finish returns.
   void End() { Finish(grpc::Status::CANCELLED); }
 
   const Backend& backend_;

@@ -10,6 +10,7 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "kiln/v1/device.grpc.pb.h"
 #include "kiln/v1/session.grpc.pb.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -80,6 +81,25 @@ TEST_F(ServicesTest, ListingSurvivesLongNamesOfManyBytesEach) {
   EXPECT_EQ(list.sessions(0).client().name(), std::string(99, 'n'));
   EXPECT_EQ(list.sessions(0).client().version(), std::string(98, 'v'));
   EXPECT_EQ(list.sessions(0).client().description(), std::string(199, 'd'));
+}
+
+// The end of the call meets the watch while it waits, looks or writes: each time it must end once,
+// and touch nothing of itself afterwards (the sanitizers see it).
+TEST_F(ServicesTest, WatchesEndWheneverTheyAreCancelled) {
+  const auto stub = v1::DeviceService::NewStub(channel_);
+  v1::WatchDevicesRequest request;
+  request.set_min_interval_ms(100);
+  for (int i = 0; i < 100; ++i) {
+    grpc::ClientContext context;
+    const auto reader = stub->WatchDevices(&context, request);
+    v1::WatchDevicesResponse response;
+    if (i % 2 == 0) ASSERT_TRUE(reader->Read(&response));
+    if (i % 10 == 0) absl::SleepFor(absl::Milliseconds(100));
+    context.TryCancel();
+    while (reader->Read(&response)) {
+    }
+    EXPECT_EQ(reader->Finish().error_code(), grpc::CANCELLED);
+  }
 }
 
 }  // namespace
