@@ -47,9 +47,14 @@ class HandleTable {
 struct DefinedProgram {
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::string name;
-  // One for each binding of the variables that a run has used; without variables there is one, with
-  // no bindings.
-  std::map<runtime::Bindings, std::shared_ptr<runtime::ProgramFuture>> instances;
+  struct Instance {
+    std::shared_ptr<runtime::ProgramFuture> future;
+    uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future
+    uint64_t used = 0;          // the latest operation; the smallest goes first
+  };
+  // One for each binding of the variables that a run has used, within the session's limits; without
+  // variables there is one, with no bindings.
+  std::map<runtime::Bindings, Instance> instances;
 };
 
 }  // namespace kiln::sessions

@@ -44,8 +44,9 @@ Session::Snapshot Session::GetSnapshot() const {
 bool Session::Uses(const runtime::Program& program) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [id, defined] : programs_) {
-    for (const auto& [bindings, future] : defined.instances) {
-      if (future->resolved() && future->result().ok() && future->result()->get() == &program)
+    for (const auto& [bindings, instance] : defined.instances) {
+      const runtime::ProgramFuture& future = *instance.future;
+      if (future.resolved() && future.result().ok() && future.result()->get() == &program)
         return true;
     }
   }
@@ -153,7 +154,7 @@ void Session::Pump() {
 bool Session::TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wait_for) {
   absl::MutexLock lock(&mutex_);
   if (executing_ || closed_ || queue_.empty()) return false;
-  *wait_for = MustWaitFor(queue_.front().operation);
+  *wait_for = MustWaitFor(queue_.front());
   if (*wait_for) {
     // Somebody waits for it already.
     if (*wait_for == stalled_on_) return false;

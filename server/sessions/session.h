@@ -52,6 +52,7 @@ struct SessionLimits {
   int64_t queued_bytes = 64 << 20;       // of operations not executed; then the stream is not read
   int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
   int64_t unacknowledged_bytes = 256 << 20;
+  size_t bindings_per_program = 256;  // remembered; the least recently used go first
 };
 
 // Everybody who opens sessions under one name.
@@ -157,9 +158,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // What the front operation waited for is there.
   void Resume() ABSL_LOCKS_EXCLUDED(mutex_);
   // The program the operation must wait for; null if none.
-  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Operation& operation)
+  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Queued& queued)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<runtime::ProgramFuture> Instance(const RunProgram& run)
+  // The program with the run's bindings; null if there is none to wait for. A binding that has
+  // failed is compiled again, once for each run: memory may have become free.
+  std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyReaders() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -175,9 +178,11 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Define(const DefineProgram& operation,
                       std::shared_ptr<runtime::ProgramFuture>* future)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<runtime::Program>> FindProgram(const RunProgram& operation)
+  absl::StatusOr<std::shared_ptr<runtime::Program>> FindProgram(uint64_t sequence,
+                                                                const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<Plan> PlanRun(const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,
                    const std::vector<runtime::ValuePointer>& results)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -31,31 +31,42 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
       "UPDATED_TWICE", {{"handle", absl::StrCat(*twice)}});
 }
 
+void ForgetLeastRecent(DefinedProgram* program) {
+  program->instances.erase(
+      std::min_element(program->instances.begin(), program->instances.end(),
+                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+}
+
 }  // namespace
 
-std::shared_ptr<runtime::ProgramFuture> Session::Instance(const RunProgram& run) {
+std::shared_ptr<runtime::ProgramFuture> Session::Instance(uint64_t sequence,
+                                                          const RunProgram& run) {
   const auto found = programs_.find(run.program);
   if (found == programs_.end() || !found->second.source.ok()) return nullptr;
   DefinedProgram& program = found->second;
   const runtime::GraphSource& source = **program.source;
   const auto known = program.instances.find(run.bindings);
   if (known != program.instances.end()) {
-    const auto& future = known->second;
-    // A failure is not final: memory may have become free. Only a binding that has never worked is
-    // tried again.
-    if (!future->resolved() || future->result().ok() || source.variables().empty()) return future;
+    DefinedProgram::Instance& instance = known->second;
+    instance.used = sequence;
+    const bool failed = instance.future->resolved() && !instance.future->result().ok();
+    // Without variables the definition has failed, and the client knows.
+    if (!failed || source.variables().empty() || instance.compiled_for == sequence)
+      return instance.future;
+  } else {
+    if (!runtime::CheckBindings(source.variables(), run.bindings).ok()) return nullptr;
+    if (program.instances.size() >= services_.limits.bindings_per_program)
+      ForgetLeastRecent(&program);
   }
-  if (!runtime::CheckBindings(source.variables(), run.bindings).ok()) return nullptr;
-  if (known != program.instances.end()) return known->second;
   auto future = services_.programs->Get(*program.source, run.bindings, device_, program.name);
-  program.instances.emplace(run.bindings, future);
+  program.instances[run.bindings] = {future, sequence, sequence};
   return future;
 }
 
-std::shared_ptr<runtime::ProgramFuture> Session::MustWaitFor(const Operation& operation) {
-  const auto* run = std::get_if<RunProgram>(&operation);
+std::shared_ptr<runtime::ProgramFuture> Session::MustWaitFor(const Queued& queued) {
+  const auto* run = std::get_if<RunProgram>(&queued.operation);
   if (run == nullptr) return nullptr;
-  auto future = Instance(*run);
+  auto future = Instance(queued.sequence, *run);
   return future && !future->resolved() ? future : nullptr;
 }
 
@@ -86,7 +97,7 @@ absl::Status Session::Define(const DefineProgram& operation,
   if (!program.source.ok()) return program.source.status();
   if (!(*program.source)->variables().empty()) return absl::OkStatus();
   *future = services_.programs->Get(*program.source, {}, device_, program.name);
-  program.instances.emplace(runtime::Bindings{}, *future);
+  program.instances[{}].future = *future;
   return absl::OkStatus();
 }
 
@@ -116,7 +127,7 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
 }
 
 absl::StatusOr<std::shared_ptr<runtime::Program>> Session::FindProgram(
-    const RunProgram& operation) {
+    uint64_t sequence, const RunProgram& operation) {
   const auto defined = programs_.find(operation.program);
   if (defined == programs_.end()) {
     const bool released = used_programs_.Contains(operation.program);
@@ -129,11 +140,11 @@ absl::StatusOr<std::shared_ptr<runtime::Program>> Session::FindProgram(
   if (!source.ok()) return source.status();
   absl::Status bound = runtime::CheckBindings((*source)->variables(), operation.bindings);
   if (!bound.ok()) return bound;
-  return Instance(operation)->result();
+  return Instance(sequence, operation)->result();
 }
 
-absl::StatusOr<Session::Plan> Session::PlanRun(const RunProgram& operation) {
-  auto program = FindProgram(operation);
+absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgram& operation) {
+  auto program = FindProgram(sequence, operation);
   if (!program.ok()) return program.status();
   Plan plan{std::move(*program), {}};
   const runtime::Signature& signature = plan.program->signature();
@@ -166,7 +177,7 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   {
     absl::MutexLock lock(&mutex_);
     ++runs_;
-    plan = PlanRun(operation);
+    plan = PlanRun(sequence, operation);
   }
   if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
   auto run = runtime::Run::Create(

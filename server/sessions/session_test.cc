@@ -49,6 +49,20 @@ class AddSource : public runtime::GraphSource {
   const std::vector<runtime::Variable> none_;
 };
 
+// x + y over a dimension "n".
+class VariableAddSource : public runtime::GraphSource {
+ public:
+  const std::string& key() const override { return key_; }
+  const std::vector<runtime::Variable>& variables() const override { return variables_; }
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings) const override {
+    return AddSource(bindings.at("n"), false).Build({});
+  }
+
+ private:
+  const std::string key_ = "variable";
+  const std::vector<runtime::Variable> variables_ = {{"n", 1, 1000}};
+};
+
 class RecordingSink : public Sink {
  public:
   void PushAttached(uint64_t last_sequence) override { last_sequence_ = last_sequence; }
@@ -86,7 +100,13 @@ class SessionTest : public ::testing::Test {
 
   SessionTest() {
     runtime::ProgramCache::Options options;
-    options.compile = kiln::testing::FakeCompile;
+    options.compile =
+        [this](const auto& graph, const auto& target,
+               const auto& compile_options) -> absl::StatusOr<compiler::CompiledProgram> {
+      ++compiled_;
+      if (out_of_memory_) return absl::ResourceExhaustedError("no memory just now");
+      return kiln::testing::FakeCompile(graph, target, compile_options);
+    };
     options.metrics = &metrics_;
     options.now = [] { return absl::Now(); };
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
@@ -124,6 +144,8 @@ class SessionTest : public ::testing::Test {
   buffers::BlobStore blobs_{1000};
   runtime::ThreadPool copies_{1};
   std::atomic<absl::Time> now_{absl::UnixEpoch()};
+  std::atomic<int> compiled_{0};
+  std::atomic<bool> out_of_memory_{false};
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
                                  metrics_.ForDevice("cpu:0")};
@@ -269,6 +291,56 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     }
     if (open) registry_->Close(session->identity().id).IgnoreError();
   }
+}
+
+TEST_F(SessionTest, ABindingThatFailedIsCompiledOnceMoreForEachRun) {
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  uint64_t sequence = 0;
+  const auto call = [&](Operation operation) {
+    EXPECT_TRUE(session->Accept(sink.get(), ++sequence, 0, std::move(operation)).ok());
+    const auto answer = sink->Wait(sequence);
+    return answer ? answer->error : absl::DeadlineExceededError("no answer");
+  };
+  const auto run = [&] { return call(RunProgram{1, {1, 1}, {10 + sequence}, {{"n", 1}}, false}); };
+  ASSERT_TRUE(call(DefineProgram{1, std::make_shared<const VariableAddSource>(), "add"}).ok());
+  ASSERT_TRUE(call(WriteFloats(1, {1})).ok());
+  out_of_memory_ = true;
+  EXPECT_EQ(run().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(compiled_, 1);
+  EXPECT_EQ(run().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(compiled_, 2);
+  out_of_memory_ = false;
+  EXPECT_TRUE(run().ok());
+  EXPECT_TRUE(run().ok());
+  EXPECT_EQ(compiled_, 3);
+}
+
+TEST_F(SessionTest, FewBindingsAreRemembered) {
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session
+                  ->Accept(sink.get(), 1, 0,
+                           DefineProgram{1, std::make_shared<const VariableAddSource>(), "add"})
+                  .ok());
+  const int64_t limit = static_cast<int64_t>(SessionLimits().bindings_per_program);
+  uint64_t sequence = 1;
+  // Without such inputs the runs fail, but only once their programs are there.
+  const auto run = [&](int64_t n) {
+    const Operation operation = RunProgram{1, {7, 7}, {10 + sequence}, {{"n", n}}, false};
+    EXPECT_TRUE(session->Accept(sink.get(), ++sequence, 0, operation).ok());
+    EXPECT_NE(sink->Wait(sequence), nullptr);
+  };
+  for (int64_t n = 1; n <= limit; ++n) run(n);
+  run(1);
+  run(limit + 1);
+  std::vector<int64_t> forgotten;
+  for (const auto& program : programs_->List()) {
+    if (!session->Uses(*program)) forgotten.push_back(program->signature().inputs[0]->bytes() / 4);
+  }
+  EXPECT_THAT(forgotten, ::testing::ElementsAre(2));
 }
 
 TEST_F(SessionTest, BoundsStopTheReading) {
