@@ -36,6 +36,10 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
       {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
 }
 
+bool Names(const ProgramFuture& future, const Program& program) {
+  return future.resolved() && future.result().ok() && future.result()->get() == &program;
+}
+
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
   absl::Status status = CheckFits("the program's results", signature.result_bytes(), device);
   for (const TensorTypePointer& type : signature.inputs) {
@@ -176,20 +180,37 @@ void ProgramCache::EvictIdle() {
   if (static_cast<int>(by_source_.size()) <= options_.max_idle_programs) return;
   std::vector<std::pair<int64_t, std::map<Key, Entry>::iterator>> idle;
   for (auto entry = by_source_.begin(); entry != by_source_.end(); ++entry) {
-    const ProgramFuture& future = *entry->second.future;
-    // by_source_ and by_digest_ hold one reference each; anything more is a session's.
-    if (future.resolved() && entry->second.future.use_count() <= 2)
+    if (IsIdle(std::get<0>(entry->first), entry->second.future))
       idle.emplace_back(entry->second.used, entry);
   }
   std::sort(idle.begin(), idle.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t surplus = by_source_.size() - options_.max_idle_programs;
-  for (size_t i = 0; i < std::min(surplus, idle.size()); ++i) {
-    const auto& result = idle[i].second->second.future->result();
-    if (result.ok())
-      by_digest_.erase({std::get<0>(idle[i].second->first), (*result)->description().digest});
-    by_source_.erase(idle[i].second);
+  for (size_t i = 0; i < std::min(surplus, idle.size()); ++i) Forget(idle[i].second);
+}
+
+bool ProgramCache::IsIdle(const std::string& device,
+                          const std::shared_ptr<ProgramFuture>& future) const {
+  if (!future->resolved()) return false;
+  int own = 1;  // by_source_'s; of the sources that share a digest, by_digest_ names one
+  if (future->result().ok()) {
+    const auto named = by_digest_.find({device, (*future->result())->description().digest});
+    if (named != by_digest_.end() && named->second == future) ++own;
   }
+  return future.use_count() <= own;
+}
+
+void ProgramCache::Forget(std::map<Key, Entry>::iterator entry) {
+  const std::string device = std::get<0>(entry->first);
+  const std::shared_ptr<ProgramFuture> future = std::move(entry->second.future);
+  by_source_.erase(entry);
+  if (!future->result().ok()) return;
+  const Program& program = **future->result();
+  for (const auto& [key, other] : by_source_) {
+    if (Names(*other.future, program)) return;
+  }
+  const auto named = by_digest_.find({device, program.description().digest});
+  if (named != by_digest_.end() && Names(*named->second, program)) by_digest_.erase(named);
 }
 
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {

@@ -103,6 +103,11 @@ class ProgramCache {
   void Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EvictIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // True if nobody but this cache holds `future`.
+  bool IsIdle(const std::string& device, const std::shared_ptr<ProgramFuture>& future) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops a resolved source, and its program if no other source names it.
+  void Forget(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   std::atomic<bool> stopped_{false};

@@ -124,6 +124,26 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
   EXPECT_EQ(compiled_, 5);
 }
 
+TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
+  auto cache = Make(/*max_idle=*/2);
+  ASSERT_TRUE(Get(*cache, "idle", 1).ok());
+  auto held = cache->Get(std::make_shared<CopySource>("held", 1), {}, device_, "");
+  ASSERT_TRUE(Wait(held).ok());
+  const std::string digest = (*held->result())->description().digest;
+  for (int64_t count = 2; count <= 20; ++count)
+    ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
+  EXPECT_EQ(cache->Get(std::make_shared<CopySource>("held", 1), {}, device_, ""), held);
+  ASSERT_TRUE(cache->Find(digest).ok());
+  EXPECT_EQ(*cache->Find(digest), *held->result());
+  EXPECT_TRUE(Get(*cache, "idle", 1).ok());
+  EXPECT_EQ(compiled_, 20);
+  held.reset();
+  // A compiling thread may hold on to its last request for a while.
+  for (int64_t count = 21; count <= 200 && cache->Find(digest).ok(); ++count)
+    ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
+  EXPECT_EQ(cache->Find(digest).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(ProgramCacheTest, StoppedCacheCompilesNothing) {
   auto cache = Make();
   cache->StopCompiling();
