@@ -8,7 +8,8 @@
 namespace kiln::client {
 namespace {
 
-Surroundings Fake(std::map<std::string, std::string> variables, std::set<std::string> files) {
+Surroundings Fake(const std::map<std::string, std::string>& variables,
+                  const std::set<std::string>& files) {
   return {.environment = [variables](const std::string& name) -> std::optional<std::string> {
             auto found = variables.find(name);
             if (found == variables.end()) return std::nullopt;

@@ -159,6 +159,7 @@ TEST_F(ClientTest, ManyThreadsShareAClient) {
   auto client = Connect();
   auto program = client->Define(TwoInputs(), "pair");
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {

@@ -47,7 +47,7 @@ GraphBuilder::GraphBuilder() : proto_(std::make_unique<v1::Graph>()) {
 }
 GraphBuilder::~GraphBuilder() = default;
 
-void GraphBuilder::Fail(absl::Status status) { status_.Update(status); }
+void GraphBuilder::Fail(const absl::Status& status) { status_.Update(status); }
 
 bool GraphBuilder::Check(Value value, std::string_view where) {
   if (value.node >= 0 && value.node < proto_->nodes_size()) return true;

@@ -205,7 +205,7 @@ class GraphBuilder {
 
  private:
   bool Check(Value value, std::string_view where);
-  void Fail(absl::Status status);
+  void Fail(const absl::Status& status);
 
   std::unique_ptr<v1::Graph> proto_;
   absl::Status status_;
