@@ -115,13 +115,16 @@ TEST_F(ProgramCacheTest, IdleProgramsGoOldestFirst) {
   auto cache = Make(/*max_idle=*/2);
   auto held = cache->Get(std::make_shared<CopySource>("1", 1), {}, device_, "");
   ASSERT_TRUE(Wait(held).ok());
-  for (int64_t count = 2; count <= 5; ++count)
+  int64_t count = 2;
+  // A compiling thread may hold on to its last request for a while, so the sixth may be needed to
+  // push the others out.
+  for (; count <= 5 || (count <= 200 && cache->size() > 3); ++count)
     ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
   EXPECT_LE(cache->size(), 3);
-  EXPECT_EQ(compiled_, 5);
+  EXPECT_EQ(compiled_, count - 1);
   // The one that is still named is never thrown out.
   EXPECT_TRUE(Get(*cache, "1", 1).ok());
-  EXPECT_EQ(compiled_, 5);
+  EXPECT_EQ(compiled_, count - 1);
 }
 
 TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
