@@ -1,6 +1,7 @@
 #include "clients/cpp/blobs.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -35,13 +36,18 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   return FromGrpc(writer->Finish(), address_);
 }
 
-absl::Status Blobs::Delete(const std::string& blob) const {
-  grpc::ClientContext context;
-  v1::DeleteBlobsRequest request;
-  request.set_session_id(session_id_);
-  request.add_blobs(blob);
-  v1::DeleteBlobsResponse answer;
-  return FromGrpc(stub_.DeleteBlobs(&context, request, &answer), address_);
+void Blobs::Delete(const std::string& blob) const {
+  struct Call {
+    grpc::ClientContext context;
+    v1::DeleteBlobsRequest request;
+    v1::DeleteBlobsResponse answer;
+  };
+  auto call = std::make_shared<Call>();
+  call->request.set_session_id(session_id_);
+  call->request.add_blobs(blob);
+  // gRPC keeps the function, and with it the call, until the call has ended.
+  stub_.async()->DeleteBlobs(&call->context, &call->request, &call->answer,
+                             [call](const grpc::Status&) {});
 }
 
 absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequence) const {

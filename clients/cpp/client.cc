@@ -165,14 +165,10 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   const std::string blob = absl::StrCat("tensor-", handle);
   if (absl::Status status = core.blobs.Upload(blob, data); !status.ok()) return status;
   write->set_blob(blob);
-  Future<v1::Result>::Promise written;
-  core.stream.Send(std::move(request), [written](absl::StatusOr<v1::Result> result) {
-    written.Set(std::move(result));
-  });
   // The buffer has its own copy once it is written; until then the blob must stay.
-  if (absl::StatusOr<v1::Result> result = written.future().Get(); !result.ok())
-    return result.status();
-  if (absl::Status status = core.blobs.Delete(blob); !status.ok()) return status;
+  core.stream.Send(std::move(request), [&core, blob](const absl::StatusOr<v1::Result>& result) {
+    core.blobs.Delete(blob);
+  });
   return tensor;
 }
 
