@@ -12,7 +12,7 @@ class Attribute(NamedTuple):
 
 
 class Op(NamedTuple):
-    """One op, as `compiler/ops` describes it; rules are the names of `kiln/_rules.py`."""
+    """One op, as `compiler/ops` describes it; rules are the names of `kiln/_rules`."""
 
     name: str
     kind: str

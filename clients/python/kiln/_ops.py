@@ -4,7 +4,7 @@
 from kiln._op_def import Attribute as A
 from kiln._op_def import Op
 
-OP_SET_VERSION = 1
+OP_SET_VERSION = 2
 
 OPS = (
     Op("neg", "unary", ("x",), (), "same", "same", "numeric", -1, "integer",

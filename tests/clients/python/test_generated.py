@@ -37,7 +37,7 @@ def test_every_rule_and_class_in_the_table_is_known():
     for op in OPS:
         assert op.shape_rule in _rules.SHAPE_RULES
         assert op.dtype_rule in (
-            "attribute", "same", "second", "promote", "promote_float", *_rules._FIXED_DTYPES)
+            "attribute", "same", "second", "promote", "promote_float", *_rules.FIXED_DTYPES)
         assert _dtypes.members(op.operand_class) and _dtypes.members(op.special_class)
 
 

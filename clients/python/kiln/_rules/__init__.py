@@ -1,0 +1,77 @@
+"""Shape and dtype rules, one function each, by the names that the table of ops uses.
+
+The daemon has the same rules; tests/golden/shape_cases.json keeps the two equal. A shape rule is
+called with the operands' shapes and the complete attributes and raises InvalidArgument with the
+shapes that met and what would be right. A family of rules is a module with a table RULES.
+"""
+
+from typing import Any, Dict, Sequence
+
+from kiln._errors import InvalidArgument
+from kiln._op_def import Op
+from kiln._rules import basic, indexed, movement, products, windows
+from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
+from kiln._rules.shapes import (
+    Attributes,
+    Shape,
+    ShapeRule,
+    broadcast,
+    check_shape,
+    normalize_axes,
+    normalize_axis,
+)
+
+__all__ = [
+    "FIXED_DTYPES",
+    "SHAPE_RULES",
+    "Attributes",
+    "Shape",
+    "broadcast",
+    "check_operand_count",
+    "check_shape",
+    "complete_attributes",
+    "infer_dtype",
+    "infer_shape",
+    "normalize_axes",
+    "normalize_axis",
+]
+
+SHAPE_RULES: Dict[str, ShapeRule] = {
+    **basic.RULES,
+    **movement.RULES,
+    **indexed.RULES,
+    **products.RULES,
+    **windows.RULES,
+}
+
+
+def check_operand_count(op: Op, count: int) -> None:
+    """Raises unless `op` takes `count` operands."""
+    least = sum(1 for name in op.operands if not name.endswith("?"))
+    unlimited = any(name.endswith("*") for name in op.operands)
+    if count < least or (count > len(op.operands) and not unlimited):
+        most = "more" if unlimited else len(op.operands)
+        raise InvalidArgument(f'"{op.name}" has {count} operands; it takes {least} to {most}')
+
+
+def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+    """The result's shape; `attributes` are complete."""
+    return check_shape(SHAPE_RULES[op.shape_rule](op, shapes, attributes))
+
+
+def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
+    """`attributes` with the row's defaults; raises on unknown and missing ones."""
+    known = {attribute.name for attribute in op.attributes}
+    for name in attributes:
+        if name not in known:
+            raise InvalidArgument(
+                f'"{op.name}" has no attribute "{name}"; it takes '
+                f'{", ".join(sorted(known)) or "none"}')
+    result = {}
+    for attribute in op.attributes:
+        value = attributes.get(attribute.name, attribute.default)
+        if value is None:
+            raise InvalidArgument(
+                f'"{op.name}" needs the attribute "{attribute.name}" ({attribute.type})')
+        result[attribute.name] = value
+    return result

@@ -1,0 +1,51 @@
+"""The rules by which an op's dtype follows from its operands'."""
+
+from typing import Any, Sequence
+
+from kiln import _dtypes
+from kiln._dtypes import DType
+from kiln._errors import InvalidArgument
+from kiln._op_def import Op
+
+# Rules that always give the dtype of that name.
+FIXED_DTYPES = ("bool", "int64", "int32", "uint32", "float32")
+
+
+def _promote_all(op: Op, dtypes: Sequence[DType]) -> DType:
+    result = _dtypes.bool_
+    for i, dtype in enumerate(dtypes):
+        if i != op.special_operand:
+            result = _dtypes.promote(result, dtype)
+    return result
+
+
+def infer_dtype(op: Op, dtypes: Sequence[DType], declared: Any = None) -> DType:
+    """The result's dtype; `declared` is the wanted one where the op leaves it open."""
+    for i, dtype in enumerate(dtypes):
+        wanted = op.special_class if i == op.special_operand else op.operand_class
+        if dtype not in _dtypes.members(wanted):
+            raise InvalidArgument(
+                f'operand {i} of "{op.name}" has dtype {dtype.name}; it must be {wanted}')
+    result = _dtype_by_rule(op, dtypes, declared)
+    if declared is not None and declared is not result:
+        raise InvalidArgument(
+            f'"{op.name}" gives {result.name} here, not the declared {declared.name}')
+    return result
+
+
+def _dtype_by_rule(op: Op, dtypes: Sequence[DType], declared: Any) -> DType:
+    rule = op.dtype_rule
+    if rule == "attribute":
+        if declared is None:
+            raise InvalidArgument(f'"{op.name}" needs a dtype')
+        return declared
+    if rule == "same":
+        return dtypes[0]
+    if rule == "second":
+        return dtypes[1]
+    promoted = _promote_all(op, dtypes)
+    if rule == "promote":
+        return promoted
+    if rule == "promote_float":
+        return promoted if promoted.is_float else _dtypes.float32
+    return _dtypes.BY_NAME[rule]

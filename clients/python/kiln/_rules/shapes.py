@@ -1,0 +1,67 @@
+"""What every shape rule is written with: legal sizes, axes, broadcasting."""
+
+from typing import Any, Callable, List, Mapping, Sequence, Tuple
+
+from kiln._errors import InvalidArgument
+from kiln._op_def import Op
+
+Shape = Tuple[int, ...]
+Attributes = Mapping[str, Any]
+ShapeRule = Callable[[Op, Sequence[Shape], Attributes], Shape]
+
+MAX_RANK = 32
+MAX_ELEMENTS = 1 << 56
+
+
+def check_shape(shape: Shape) -> Shape:
+    """`shape`, if its sizes are legal."""
+    if len(shape) > MAX_RANK:
+        raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {MAX_RANK}")
+    elements = 1
+    for size in shape:
+        if size < 0:
+            raise InvalidArgument(f"the shape {shape} has a negative size")
+        elements *= max(size, 1)
+    if elements > MAX_ELEMENTS:
+        raise InvalidArgument(
+            f"the shape {shape} has too many elements; the most is {MAX_ELEMENTS}")
+    return shape
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """The axis in [0, rank) that `axis` in [-rank, rank) means."""
+    if not -rank <= axis < rank:
+        raise InvalidArgument(
+            f"axis {axis} of a tensor with {rank} dimensions; it must be in [{-rank}, {rank})")
+    return axis + rank if axis < 0 else axis
+
+
+def normalize_axes(axes: Sequence[int], rank: int) -> Tuple[int, ...]:
+    """Sorted, distinct axes; an empty list stands for all."""
+    if not axes:
+        return tuple(range(rank))
+    result = sorted(normalize_axis(axis, rank) for axis in axes)
+    for first, second in zip(result, result[1:]):
+        if first == second:
+            raise InvalidArgument(f"axis {first} is named twice")
+    return tuple(result)
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """NumPy's broadcasting."""
+    result: List[int] = []
+    for shape in shapes:
+        before = tuple(result)
+        if len(shape) > len(result):
+            result = [1] * (len(shape) - len(result)) + result
+        skipped = len(result) - len(shape)
+        for i, size in enumerate(shape):
+            mine = result[skipped + i]
+            if mine == size or size == 1:
+                continue
+            if mine != 1:
+                raise InvalidArgument(
+                    f"shapes {before} and {tuple(shape)} do not broadcast: from the last "
+                    "dimension on, sizes must be equal or 1")
+            result[skipped + i] = size
+    return tuple(result)
