@@ -1,6 +1,7 @@
 """Building blocks of neural networks, with PyTorch's names and default initialisation."""
 
 from kiln import functional
+from kiln.nn import init
 from kiln.nn.layers import (
     GELU,
     AvgPool2d,
@@ -30,5 +31,5 @@ __all__ = [
     "GELU", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Conv2d", "CrossEntropyLoss", "Dropout",
     "Embedding", "Flatten", "Identity", "LayerNorm", "LeakyReLU", "Linear", "MSELoss", "MaxPool2d",
     "Module", "ModuleList", "Parameter", "RMSNorm", "ReLU", "Sequential", "SiLU", "Sigmoid",
-    "Softmax", "Tanh", "functional",
+    "Softmax", "Tanh", "functional", "init",
 ]  # fmt: skip

@@ -1,0 +1,185 @@
+"""GPT: a decoder-only transformer (Radford et al., 2019), with GPT-2's parameter names.
+
+    from kiln.models import GPT, GPTConfig
+
+    model = GPT(GPTConfig(vocabulary=65, context=64, layers=4, heads=4, width=128))
+    logits = model(tokens)  # (N, T) integers to (N, T, 65)
+
+Published GPT-2 weights (a safetensors file) load with `model.load_pretrained(kiln.load(path))`.
+"""
+
+import dataclasses
+import math
+from typing import List, Mapping, Tuple
+
+from kiln import nn
+from kiln._errors import InvalidArgument
+from kiln.creation import arange, zeros
+from kiln.tensor import Tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class GPTConfig:
+    """Sizes of a GPT. The defaults are GPT-2 small's: 124 million parameters."""
+
+    vocabulary: int = 50257
+    context: int = 1024
+    layers: int = 12
+    heads: int = 12
+    width: int = 768
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.width % self.heads:
+            raise InvalidArgument(
+                f"a width of {self.width} does not divide into {self.heads} heads")
+
+
+Cache = List[Tuple[Tensor, Tensor]]
+"""For each layer its keys and values (N, heads, context, width / heads), zero where none is yet."""
+
+
+class Attention(nn.Module):
+    """Causal self-attention of several heads."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.c_attn = nn.Linear(config.width, 3 * config.width)
+        self.c_proj = nn.Linear(config.width, config.width)
+        self.resid_dropout = nn.Dropout(config.dropout)
+
+    def _split(self, x: Tensor) -> List[Tensor]:
+        """Queries, keys and values (N, heads, T, width / heads)."""
+        n, t, width = x.shape
+        parts = self.c_attn(x).reshape(n, t, 3, self.heads, width // self.heads)
+        return [parts[:, :, i].transpose(1, 2) for i in range(3)]
+
+    def _join(self, x: Tensor) -> Tensor:
+        n, heads, t, size = x.shape
+        return self.resid_dropout(self.c_proj(x.transpose(1, 2).reshape(n, t, heads * size)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, T, width) to the same shape."""
+        query, key, value = self._split(x)
+        return self._join(nn.functional.scaled_dot_product_attention(
+            query, key, value, is_causal=True))
+
+    def decode(self, x: Tensor, position: Tensor, cache: Tuple[Tensor, Tensor]) -> Tensor:
+        """One token (N, 1, width) at `position`; its key and value go into the cache."""
+        query, key, value = self._split(x)
+        places = arange(cache[0].shape[2])
+        here = (places == position).reshape(-1, 1)
+        keys = cache[0].assign(key.where(here, cache[0]))
+        values = cache[1].assign(value.where(here, cache[1]))
+        return self._join(nn.functional.scaled_dot_product_attention(
+            query, keys, values, (places <= position).reshape(1, -1)))
+
+
+class Block(nn.Module):
+    """Attention and a two-layer perceptron, each normalised before and added to its input."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.ln_1 = nn.LayerNorm(config.width)
+        self.attn = Attention(config)
+        self.ln_2 = nn.LayerNorm(config.width)
+        self.mlp = MLP(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, T, width) to the same shape."""
+        x = x + self.attn(self.ln_1(x))
+        return x + self.mlp(self.ln_2(x))
+
+    def decode(self, x: Tensor, position: Tensor, cache: Tuple[Tensor, Tensor]) -> Tensor:
+        """One token, see Attention.decode."""
+        x = x + self.attn.decode(self.ln_1(x), position, cache)
+        return x + self.mlp(self.ln_2(x))
+
+
+class MLP(nn.Module):
+    """Two linear layers with GELU (by tanh, as GPT-2's) between."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.c_fc = nn.Linear(config.width, 4 * config.width)
+        self.c_proj = nn.Linear(4 * config.width, config.width)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, width) to the same shape."""
+        return self.dropout(self.c_proj(nn.functional.gelu(self.c_fc(x), "tanh")))
+
+
+class GPT(nn.Module):
+    """Embeddings of tokens and positions, blocks, and logits by the tokens' embedding."""
+
+    def __init__(self, config: GPTConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.wte = nn.Embedding(config.vocabulary, config.width)
+        self.wpe = nn.Embedding(config.context, config.width)
+        self.drop = nn.Dropout(config.dropout)
+        self.h = nn.ModuleList([Block(config) for _ in range(config.layers)])
+        self.ln_f = nn.LayerNorm(config.width)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        for name, parameter in self.named_parameters():
+            if name.endswith("bias"):
+                nn.init.zeros_(parameter)
+            elif parameter.ndim == 2:
+                # What is added to the residual stream is smaller, the more layers add to it.
+                scale = math.sqrt(2 * self.config.layers) if "c_proj" in name else 1.0
+                nn.init.normal_(parameter, std=0.02 / scale)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Integers (N, T), T up to the context, to logits (N, T, vocabulary)."""
+        length = tokens.shape[1]
+        if length > self.config.context:
+            raise InvalidArgument(
+                f"{length} tokens do not fit into the model's context of {self.config.context}")
+        x = self.drop(self.wte(tokens) + self.wpe.weight[:length])
+        for block in self.h:
+            x = block(x)
+        return self._logits(x)
+
+    def _logits(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(self.ln_f(x), self.wte.weight)
+
+    def loss(self, tokens: Tensor, targets: Tensor) -> Tensor:
+        """The mean cross entropy of the next tokens, integers (N, T)."""
+        logits = self(tokens)
+        return nn.functional.cross_entropy(
+            logits.reshape(-1, self.config.vocabulary), targets.reshape(-1))
+
+    # Generating, token by token, with what earlier tokens left.
+
+    def new_cache(self, batch: int = 1) -> Cache:
+        """An empty cache for `batch` sequences."""
+        config = self.config
+        shape = (batch, config.heads, config.context, config.width // config.heads)
+        return [(zeros(shape), zeros(shape)) for _ in range(config.layers)]
+
+    def decode(self, token: Tensor, position: Tensor, cache: Cache) -> Tensor:
+        """Logits (N, vocabulary) after one more token each, integers (N,), at `position`.
+
+        `position` is an integer tensor of shape (), less than the context. The cache changes in
+        place. In a kiln.jit function one program serves all positions.
+        """
+        x = (self.wte(token) + self.wpe(position)).unsqueeze(1)
+        for block, layer in zip(self.h, cache):
+            x = block.decode(x, position, layer)
+        return self._logits(x).squeeze(1)
+
+    def load_pretrained(self, state: Mapping[str, Tensor]) -> None:
+        """Takes GPT-2's published weights: their linear layers are transposed there."""
+        mine = dict(self.named_parameters())
+        fitting = {}
+        for full_name, value in state.items():
+            name = full_name[len("transformer."):] if (
+                full_name.startswith("transformer.")) else full_name
+            if name in mine:
+                turned = value.ndim == 2 and name.split(".")[-2].startswith("c_")
+                fitting[name] = value.T if turned else value
+        self.load_state_dict(fitting)

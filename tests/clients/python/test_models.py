@@ -1,0 +1,39 @@
+"""kiln.models: sizes and names are those of the published weights. No daemon needed."""
+
+import pytest
+
+import kiln
+from kiln.models import GPT, GPTConfig, resnet18, resnet34, resnet50, resnet101
+
+
+@pytest.mark.parametrize(("make", "count"), [
+    (resnet18, 11_689_512), (resnet34, 21_797_672), (resnet50, 25_557_032),
+    (resnet101, 44_549_160),
+])  # fmt: skip
+def test_residual_networks_have_the_published_number_of_parameters(make, count):
+    model = make()
+    assert sum(parameter.numel() for parameter in model.parameters()) == count
+    assert model(kiln.zeros(2, 3, 64, 64)).shape == (2, 1000)
+    names = dict(model.named_parameters())
+    assert {"conv1.weight", "layer1.0.bn1.bias", "layer2.0.downsample.0.weight",
+            "layer4.1.conv2.weight", "fc.bias"} <= set(names)
+
+
+def test_small_images_keep_their_size_in_the_stem():
+    assert resnet18(10, small_images=True)(kiln.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_gpt_has_gpt2s_parameters():
+    model = GPT(GPTConfig())
+    assert sum(parameter.numel() for parameter in model.parameters()) == 124_439_808
+    names = dict(model.named_parameters())
+    assert {"wte.weight", "wpe.weight", "h.11.attn.c_attn.bias", "h.0.mlp.c_proj.weight",
+            "ln_f.weight"} <= set(names)
+
+
+def test_gpt_refuses_what_does_not_fit():
+    with pytest.raises(kiln.InvalidArgument, match="7 heads"):
+        GPTConfig(heads=7)
+    model = GPT(GPTConfig(vocabulary=8, context=4, layers=1, heads=1, width=4))
+    with pytest.raises(kiln.InvalidArgument, match="context of 4"):
+        model(kiln.zeros(1, 5, dtype="int64"))
