@@ -1,14 +1,15 @@
 """Elementwise methods and operators of Tensor."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Tuple
 
 from kiln import _dtypes
+from kiln._base import TensorBase
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Arithmetic:
+class Arithmetic(TensorBase):
     """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
@@ -111,36 +112,6 @@ class Arithmetic:
     def __rmatmul__(self, other: Any) -> "Tensor":
         return self._reflected("matmul", other)
 
-    # In place: the tensor itself changes, as PyTorch's.
-
-    def __iadd__(self, other: Any) -> "Tensor":
-        return self._in_place(self + other)
-
-    def __isub__(self, other: Any) -> "Tensor":
-        return self._in_place(self - other)
-
-    def __imul__(self, other: Any) -> "Tensor":
-        return self._in_place(self * other)
-
-    def __itruediv__(self, other: Any) -> "Tensor":
-        return self._in_place(self / other)
-
-    def add_(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """Adds in place."""
-        return self._in_place(self.add(other, alpha))
-
-    def sub_(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """Subtracts in place."""
-        return self._in_place(self.sub(other, alpha))
-
-    def mul_(self, other: Any) -> "Tensor":
-        """Multiplies in place."""
-        return self._in_place(self * other)
-
-    def div_(self, other: Any) -> "Tensor":
-        """Divides in place."""
-        return self._in_place(self / other)
-
     # Comparisons give bools.
 
     def eq(self, other: Any) -> "Tensor":
@@ -173,10 +144,10 @@ class Arithmetic:
     __ge__ = ge
 
     def __eq__(self, other: Any) -> Any:
-        return NotImplemented if other is None else self.eq(other)
+        return NotImplemented if _is_no_operand(other) else self.eq(other)
 
     def __ne__(self, other: Any) -> Any:
-        return NotImplemented if other is None else self.ne(other)
+        return NotImplemented if _is_no_operand(other) else self.ne(other)
 
     # Bits and truth.
 
@@ -210,6 +181,18 @@ class Arithmetic:
     __rand__ = __and__
     __ror__ = __or__
     __rxor__ = __xor__
+
+    def __rlshift__(self, other: Any) -> "Tensor":
+        return self._reflected("shl", other)
+
+    def __rrshift__(self, other: Any) -> "Tensor":
+        return self._reflected("shr", other)
+
+    def __divmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
+        return other // self, other % self
 
     def __invert__(self) -> "Tensor":
         return self._op("not")
@@ -337,16 +320,21 @@ class Arithmetic:
 
     def where(self, condition: Any, other: Any) -> "Tensor":
         """Self where `condition` is true, else `other`."""
-        from kiln.functional import where
+        from kiln.searching import where
 
         return where(condition, self, other)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
         """`value` where `mask` is true, else self."""
-        from kiln.functional import where
+        from kiln.searching import where
 
         return where(mask, value, self)
 
     def lerp(self, end: Any, weight: Any) -> "Tensor":
         """Self + weight * (end - self)."""
         return self + (end - self) * weight
+
+
+def _is_no_operand(other: Any) -> bool:
+    """Whether equality with it is a plain False, as with None."""
+    return other is None or isinstance(other, (str, bytes, dict, set, type))

@@ -3,9 +3,10 @@
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
 from kiln._errors import TraceError
-from kiln._node import TABLE, Node, format_source
+from kiln._node import TABLE, Node
 from kiln._ops import OP_SET_VERSION
 from kiln._proto.kiln.v1 import graph_pb2
+from kiln._source import format_source
 
 
 class Built:

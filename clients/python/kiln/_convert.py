@@ -18,6 +18,13 @@ def weak_dtype(number: Any, like: DType) -> DType:
     return like if like.is_float else _dtypes.float32
 
 
+def is_same_kind(source: DType, target: DType) -> bool:
+    """Whether a cast stays within bools, integers or floats, or goes to a kind that holds more."""
+    if source.is_float:
+        return target.is_float
+    return source is _dtypes.bool_ or target is not _dtypes.bool_
+
+
 def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     """An own, contiguous copy of `data` as it travels, and its dtype.
 

@@ -2,22 +2,38 @@
 
 from typing import Dict, Optional, Type
 
+from kiln._source import format_source, user_source
+
 
 class KilnError(Exception):
     """Base of all errors of Kiln.
 
     `reason` is a constant such as "SHAPE_MISMATCH" and `metadata` names what it is about
-    ("node", "source", …), both where the daemon gave them.
+    ("node", …), both where the daemon gave them. `source` is the line of the user's own program
+    that made it, such as "train.py:31"; for an error that the daemon finds later, the line that
+    built the node.
     """
 
     code = 2
+    # Whether the line that is running is the one to name. (Threads of this package run none.)
+    _names_line = False
 
     def __init__(
         self, message: str, reason: str = "", metadata: Optional[Dict[str, str]] = None
     ) -> None:
         super().__init__(message)
+        self.message = message
         self.reason = reason
         self.metadata = metadata or {}
+        if metadata is None and self._names_line:
+            self.source = format_source(user_source())
+        else:
+            self.source = self.metadata.get("source", "")
+
+    def __str__(self) -> str:
+        if not self.source or self.source in self.message:
+            return self.message
+        return f"{self.message} ({self.source})"
 
 
 class Cancelled(KilnError):
@@ -30,6 +46,11 @@ class InvalidArgument(KilnError, ValueError):
     """A wrong shape, dtype, axis or value."""
 
     code = 3
+    _names_line = True
+
+
+class InvalidIndex(InvalidArgument, IndexError):
+    """A key that cannot index the tensor: too many indices, a mask of another shape."""
 
 
 class DeadlineExceeded(KilnError, TimeoutError):
@@ -66,6 +87,7 @@ class FailedPrecondition(KilnError):
     """The system is not in the state that the operation needs."""
 
     code = 9
+    _names_line = True
 
 
 class Aborted(KilnError):
@@ -74,10 +96,11 @@ class Aborted(KilnError):
     code = 10
 
 
-class OutOfRange(KilnError):
-    """A value is outside of its valid range."""
+class OutOfRange(KilnError, IndexError):
+    """A value is outside of its valid range, for example an index."""
 
     code = 11
+    _names_line = True
 
 
 class Unimplemented(KilnError, NotImplementedError):
@@ -114,6 +137,7 @@ class TraceError(KilnError, RuntimeError):
     """A function given to `kiln.jit` does something that cannot be traced."""
 
     code = 9
+    _names_line = True
 
 
 BY_CODE: Dict[int, Type[KilnError]] = {
@@ -128,8 +152,5 @@ BY_CODE: Dict[int, Type[KilnError]] = {
 
 def make(code: int, message: str, reason: str = "",
          metadata: Optional[Dict[str, str]] = None) -> KilnError:
-    """The exception for a canonical code. The user's source line is added where it is not named."""
-    source = (metadata or {}).get("source", "")
-    if source and source not in message:
-        message = f"{message} (built at {source})"
-    return BY_CODE.get(code, KilnError)(message, reason, metadata)
+    """The exception for a canonical code, as the daemon gave it."""
+    return BY_CODE.get(code, KilnError)(message, reason, metadata or {})

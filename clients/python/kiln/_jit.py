@@ -22,6 +22,7 @@ from kiln import _build, _node, _realize, _watch
 from kiln._dtypes import uint32
 from kiln._errors import KilnError, TraceError
 from kiln._node import Node, make, mode
+from kiln._source import format_source
 from kiln.random import Generator
 from kiln.tensor import Tensor, wrap
 
@@ -153,7 +154,7 @@ class Trace:
                 f"{self.name} uses a tensor that was made inside another traced function (a "
                 "gradient that one left behind?) and exists only there; return it from there, or "
                 "call zero_grad() first")
-        made = f", made at {_node.format_source(node.source)}" if node.source else ""
+        made = f", made at {format_source(node.source)}" if node.source else ""
         raise TraceError(
             f"{self.name} uses a tensor of shape {node.shape}{made}, that kiln.jit cannot watch: "
             "it is not reached through an argument, the closure, a global or an attribute. Pass "

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
+from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._rules import normalize_axis
 
@@ -16,7 +17,7 @@ def sizes(args: Tuple[Any, ...]) -> Tuple[int, ...]:
     return tuple(int(size) for size in args)
 
 
-class Movement:
+class Movement(TensorBase):
     """Reshaping, reordering, cutting and joining."""
 
     __slots__ = ()
@@ -143,9 +144,9 @@ class Movement:
         padded = self._op("pad", padding=amounts)
         if value == 0:
             return padded
-        from kiln.functional import ones_like
+        from kiln.creation import ones_like
 
-        inside = ones_like(self, dtype="bool")._op("pad", padding=amounts)
+        inside = ones_like(self, "bool")._op("pad", padding=amounts)
         return padded.where(inside, value)
 
     def narrow(self, dim: int, start: int, length: int) -> "Tensor":
@@ -175,6 +176,17 @@ class Movement:
             result.append(self.narrow(dim, start, part))
             start += part
         return result
+
+    def unbind(self, dim: int = 0) -> Tuple["Tensor", ...]:
+        """The parts along a dimension, without it.
+
+        >>> [part.tolist() for part in kiln.tensor([[1, 2], [3, 4]]).unbind(1)]
+        [[1, 3], [2, 4]]
+        """
+        axis = normalize_axis(dim, self.ndim)
+        before, after = self.shape[:axis], self.shape[axis + 1 :]
+        return tuple(self.narrow(axis, i, 1).reshape(before + after)
+                     for i in range(self.shape[axis]))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
         """The places `index` along a dimension; a place outside reads zero."""

@@ -1,7 +1,5 @@
 """Nodes of the lazy graph: made in client memory, shapes and dtypes known at once, nothing sent."""
 
-import os
-import sys
 import threading
 import weakref
 from typing import Any, Dict, Optional, Tuple
@@ -14,12 +12,12 @@ from kiln._dtypes import DType
 from kiln._errors import InvalidArgument, KilnError
 from kiln._op_def import Op
 from kiln._ops import OPS
+from kiln._source import Source, user_source
 
 Shape = Tuple[int, ...]
 Attributes = Tuple[Tuple[str, Any], ...]
 
 TABLE: Dict[str, Op] = {op.name: op for op in OPS}
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class _Mode(threading.local):
@@ -43,13 +41,13 @@ class Node:
                  "shape", "source", "tracked")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
-                 attributes: Attributes, source: Any) -> None:
+                 attributes: Attributes, source: Optional[Source]) -> None:
         self.op = op
         self.dtype = dtype
         self.shape = shape
         self.operands = operands
         self.attributes = attributes
-        self.source = source  # (file, line) in the user's program
+        self.source = source  # in the user's program
         self.buffer: Optional[Buffer] = None
         self.host: Optional[np.ndarray] = None  # not uploaded yet
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
@@ -60,22 +58,6 @@ class Node:
     def is_value(self) -> bool:
         """Whether this is a value rather than an operation still to be run."""
         return self.op == "input" or self.buffer is not None
-
-
-def user_source() -> Any:
-    """Where the innermost frame outside of this package stands: (file, line)."""
-    frame = sys._getframe(2)
-    while frame is not None:
-        filename = frame.f_code.co_filename
-        if not filename.startswith(_PACKAGE):
-            return filename, frame.f_lineno
-        frame = frame.f_back
-    return None
-
-
-def format_source(source: Any) -> str:
-    """"train.py:31", or nothing."""
-    return f"{os.path.basename(source[0])}:{source[1]}" if source else ""
 
 
 _inferred: Dict[Any, Tuple[Shape, DType]] = {}
@@ -89,7 +71,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     found = _inferred.get(key)
     source = user_source()
     if found is None:
-        found = _infer(name, operands, attributes, dtype, source)
+        found = _infer(name, operands, attributes, dtype)
         if len(_inferred) >= _INFERRED_KEPT:
             _inferred.clear()
         _inferred[key] = found
@@ -103,7 +85,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
 
 
 def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
-           dtype: Optional[DType], source: Any) -> Tuple[Shape, DType]:
+           dtype: Optional[DType]) -> Tuple[Shape, DType]:
     op = TABLE.get(name)
     if op is None:
         raise InvalidArgument(f'no op "{name}"')
@@ -113,11 +95,7 @@ def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
         shape = _rules.infer_shape(op, [node.shape for node in operands], complete)
         return shape, _rules.infer_dtype(op, [node.dtype for node in operands], dtype)
     except KilnError as error:
-        where = format_source(source)
-        if where and not error.metadata:
-            raise type(error)(
-                f"{name}: {error} ({where})", metadata={"op": name, "source": where}) from None
-        raise
+        raise type(error)(f"{name}: {error.message}") from None
 
 
 def value(buffer: Buffer) -> Node:

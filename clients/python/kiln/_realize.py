@@ -8,7 +8,7 @@ import numpy as np
 from kiln import _build, _convert
 from kiln import _connection as connections
 from kiln._errors import FailedPrecondition, TraceError
-from kiln._node import Node, format_source, mode, user_source
+from kiln._node import Node, mode
 
 # Tensors that were assigned a lazy value. They are computed together with whatever is computed
 # next, so that state (running statistics, weights, moments) costs no program of its own and no
@@ -30,7 +30,7 @@ def _take_pending() -> List[Any]:
 
 def realize(tensors: Iterable[Any]) -> None:
     """Computes tensors, and what was assigned before, in one program."""
-    _refuse_in_trace()
+    refuse_in_trace()
     nodes = [tensor._node for tensor in [*tensors, *_take_pending()]]
     unique = list(dict.fromkeys(nodes))
     for node in unique:
@@ -83,7 +83,7 @@ def buffer_of(node: Node, connection: Any = None) -> Any:
 
 def read(node: Node, tensor: Any) -> np.ndarray:
     """The value of a tensor as an array."""
-    _refuse_in_trace()
+    refuse_in_trace()
     if node.host is not None:
         if node.dtype.numpy is None:
             return _convert.widen_bfloat16(node.host).reshape(node.shape)
@@ -102,17 +102,15 @@ def created(node: Node, data: Any) -> None:
     mode.trace.created(node)
     if isinstance(data, np.ndarray) and data.ndim > 0:
         raise TraceError(
-            f"a NumPy array is used inside a function that kiln.jit traces ({_here()}); later "
-            "calls would not see it change. Pass it as an argument, or make a tensor of it outside")
+            "a NumPy array is used inside a function that kiln.jit traces; later calls would not "
+            "see it change. Pass it as an argument, or make a tensor of it outside")
 
 
-def _refuse_in_trace() -> None:
+def refuse_in_trace(reader: str = "") -> None:
+    """Raises while kiln.jit traces: then there are no values. `reader` is what asked for one."""
     if mode.trace is not None:
+        by = f" by {reader}" if reader else ""
         raise TraceError(
-            f"a value is read inside a function that kiln.jit traces ({_here()}): there are only "
-            "shapes and dtypes while it is traced. Return the tensor and read it outside, or "
-            "choose with kiln.where")
-
-
-def _here() -> str:
-    return format_source(user_source()) or "no source"
+            f"a value is read inside a function that kiln.jit traces{by}: there are only shapes "
+            "and dtypes while it is traced. Return the tensor and read it outside, or choose with "
+            "kiln.where")

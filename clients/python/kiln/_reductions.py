@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 from kiln import _dtypes
+from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._rules import normalize_axis
 
@@ -19,7 +20,7 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
     return (int(dim),) if isinstance(dim, int) else tuple(int(d) for d in dim)
 
 
-class Reductions:
+class Reductions(TensorBase):
     """Reductions take `dim` (None: all, an int or several) and `keepdim`."""
 
     __slots__ = ()

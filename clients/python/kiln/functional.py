@@ -5,6 +5,7 @@ from typing import Any, Optional, Sequence, Tuple, Union
 from kiln._errors import InvalidArgument
 from kiln.creation import ones_like, zeros_like
 from kiln.random import rand
+from kiln.searching import where
 from kiln.tensor import Tensor, apply
 
 Pair = Union[int, Sequence[int]]
@@ -16,19 +17,6 @@ def pair(value: Pair) -> Tuple[int, int]:
         return value, value
     height, width = value
     return int(height), int(width)
-
-
-def where(condition: Any, a: Any, b: Any) -> Tensor:
-    """`a` where `condition` is true, `b` elsewhere."""
-    from kiln._node import make
-    from kiln.tensor import operand_node, wrap
-
-    chosen = condition if isinstance(condition, Tensor) else Tensor(condition)
-    like = next((part for part in (a, b) if isinstance(part, Tensor)), None)
-    if like is None:
-        like = Tensor(a if not isinstance(b, float) else float(a))
-    nodes = (chosen.bool()._node, operand_node(a, like._node), operand_node(b, like._node))
-    return wrap(make("where", nodes))
 
 
 # Layers.
@@ -222,59 +210,14 @@ def binary_cross_entropy_with_logits(logits: Tensor, target: Tensor) -> Tensor:
     return apply("binary_cross_entropy_with_logits", (logits, target))
 
 
-# Functions that are methods, too.
-
-
-def matmul(a: Tensor, b: Tensor) -> Tensor:
-    """The matrix product, as NumPy's."""
-    return apply("matmul", (a, b))
-
-
-def maximum(a: Any, b: Any) -> Tensor:
-    """The larger of two, elementwise."""
-    return apply("maximum", (a, b))
-
-
-def minimum(a: Any, b: Any) -> Tensor:
-    """The smaller of two, elementwise."""
-    return apply("minimum", (a, b))
-
-
-def exp(x: Tensor) -> Tensor:
-    """E to the x."""
-    return x.exp()
-
-
-def log(x: Tensor) -> Tensor:
-    """The natural logarithm."""
-    return x.log()
-
-
-def sqrt(x: Tensor) -> Tensor:
-    """The square root."""
-    return x.sqrt()
-
-
-def sin(x: Tensor) -> Tensor:
-    """The sine of radians."""
-    return x.sin()
-
-
-def cos(x: Tensor) -> Tensor:
-    """The cosine of radians."""
-    return x.cos()
-
-
 def pad(x: Tensor, padding: Sequence[int], value: Any = 0) -> Tensor:
     """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …"""
     return x.pad(padding, value)
 
 
 __all__ = [
-    "avg_pool2d", "batch_norm", "binary_cross_entropy_with_logits", "conv2d", "cos",
-    "cross_entropy", "dropout", "embedding", "exp", "gelu", "l1_loss", "layer_norm", "leaky_relu",
-    "linear", "log", "log_softmax", "matmul", "max_pool2d", "maximum", "minimum", "mse_loss",
-    "nll_loss", "one_hot", "ones_like", "pad", "relu", "rms_norm",
-    "scaled_dot_product_attention", "sigmoid", "silu", "sin", "softmax", "softplus", "sqrt",
-    "tanh", "where", "zeros_like",
+    "avg_pool2d", "batch_norm", "binary_cross_entropy_with_logits", "conv2d", "cross_entropy",
+    "dropout", "embedding", "gelu", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "max_pool2d", "mse_loss", "nll_loss", "one_hot", "pad", "relu", "rms_norm",
+    "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "softplus", "tanh",
 ]  # fmt: skip

@@ -112,12 +112,15 @@ def test_errors_are_what_python_calls_them():
     assert issubclass(kiln.Unavailable, ConnectionError)
 
 
-def test_item_assignment_and_masks_say_what_to_do():
-    x = kiln.zeros(3)
-    with pytest.raises(TypeError, match="where"):
-        x[0] = 1
-    with pytest.raises(kiln.InvalidArgument, match="where"):
-        x[x > 0]
+def test_a_chained_assignment_is_refused_instead_of_lost():
+    x = kiln.zeros(2, 3)
+    with pytest.raises(kiln.InvalidArgument, match=r"x\[0, 1\] = 5"):
+        x[0][1] = 5
+    row = x[0]
+    row[1] = 5
+    holder = [kiln.zeros(3)]
+    holder[0][1] = 5
+    assert ops_of(holder[0])[-1] == "where"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,221 @@
+"""What each part of Tensor builds on: its node, shape and dtype, and how results are made."""
+
+import builtins
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from kiln import _convert, _dtypes, _node
+from kiln._dtypes import DType
+from kiln._node import Node, make
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Shape = Tuple[int, ...]
+
+
+class Size(builtins.int):
+    """A number of elements that, called, gives the shape that has them."""
+
+    _shape: Shape
+
+    def __new__(cls, count: builtins.int, shape: Shape) -> "Size":
+        made = super().__new__(cls, count)
+        made._shape = shape
+        return made
+
+    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[dim]
+
+
+class TensorBase:
+    """A name for a node. `Tensor` derives from this by way of its parts, each a file."""
+
+    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad")
+
+    _node: Node
+    _grad: Optional["Tensor"]
+    _requires_grad: builtins.bool
+
+    # What it is.
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes, outermost dimension first."""
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type."""
+        return self._node.dtype
+
+    @property
+    def ndim(self) -> builtins.int:
+        """Number of dimensions."""
+        return len(self._node.shape)
+
+    def dim(self) -> builtins.int:
+        """Number of dimensions."""
+        return len(self._node.shape)
+
+    def numel(self) -> builtins.int:
+        """Number of elements."""
+        count = 1
+        for size in self._node.shape:
+            count *= size
+        return count
+
+    @property
+    def size(self) -> "Size":
+        """Number of elements, as the array API has it; called, the shape or one size of it, as
+        PyTorch has it.
+
+        >>> x = kiln.zeros(2, 3)
+        >>> x.size, x.size(), x.size(1)
+        (6, (2, 3), 3)
+        """
+        return Size(self.numel(), self._node.shape)
+
+    def element_size(self) -> builtins.int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> builtins.int:
+        """Bytes of the value."""
+        return self.numel() * self.dtype.itemsize
+
+    def is_floating_point(self) -> builtins.bool:
+        """Whether the dtype is a float."""
+        return self.dtype.is_float
+
+    # Making further tensors.
+
+    def _op(self, name: str, *operands: Any, **attributes: Any) -> "Tensor":
+        mine = self._node
+        if operands:
+            nodes: Tuple[Node, ...] = (
+                mine, *[operand_node(operand, mine) for operand in operands])
+        else:
+            nodes = (mine,)
+        return wrap(make(name, nodes, tuple(attributes.items())))
+
+    def _reflected(self, name: str, other: Any) -> "Tensor":
+        return wrap(make(name, (operand_node(other, self._node), self._node)))
+
+    # Dtypes.
+
+    def cast(self, dtype: Any) -> "Tensor":
+        """The same values in another dtype.
+
+        Integers wrap; a float becomes an integer without its fraction, the nearest end of the
+        range where it is outside, 0 where it is NaN; to bool: whether it is not 0.
+
+        >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
+        [1, -2]
+        """
+        wanted = _dtypes.as_dtype(dtype)
+        if wanted is self.dtype:
+            return self  # type: ignore[return-value]
+        return wrap(make("cast", (self._node,), (), wanted))
+
+    def bitcast(self, dtype: Any) -> "Tensor":
+        """The same bits as another dtype of the same size."""
+        return wrap(make("bitcast", (self._node,), (), _dtypes.as_dtype(dtype)))
+
+    def type(self, dtype: Any) -> "Tensor":
+        """The same values in another dtype, as cast."""
+        return self.cast(dtype)
+
+    def type_as(self, other: "Tensor") -> "Tensor":
+        """The same values in another tensor's dtype."""
+        return self.cast(other.dtype)
+
+    def float(self) -> "Tensor":
+        """As float32."""
+        return self.cast(_dtypes.float32)
+
+    def double(self) -> "Tensor":
+        """As float64."""
+        return self.cast(_dtypes.float64)
+
+    def half(self) -> "Tensor":
+        """As float16."""
+        return self.cast(_dtypes.float16)
+
+    def bfloat16(self) -> "Tensor":
+        """As bfloat16."""
+        return self.cast(_dtypes.bfloat16)
+
+    def int(self) -> "Tensor":
+        """As int32."""
+        return self.cast(_dtypes.int32)
+
+    def long(self) -> "Tensor":
+        """As int64."""
+        return self.cast(_dtypes.int64)
+
+    def bool(self) -> "Tensor":
+        """As bool: whether each element is not 0."""
+        return self.cast(_dtypes.bool_)
+
+    def contiguous(self) -> "Tensor":
+        """The same value, computed and stored before what uses it."""
+        return self._op("contiguous")
+
+    def clone(self) -> "Tensor":
+        """A copy, through which gradients flow."""
+        return self._op("contiguous")
+
+
+# The class that results have; tensor.py fills it in, since that class derives from this file's.
+_classes: Any = {}
+
+
+def results_are(tensor_class: Any) -> None:
+    """Names the class of results."""
+    _classes["tensor"] = tensor_class
+
+
+def wrap(node: Node) -> "Tensor":
+    """A tensor for a node."""
+    tensor_class = _classes["tensor"]
+    tensor: Tensor = tensor_class.__new__(tensor_class)
+    tensor._node = node
+    tensor._grad = None
+    tensor._requires_grad = False
+    return tensor
+
+
+def constant(array: np.ndarray) -> "Tensor":
+    """A tensor of an array that nobody else holds; in a traced function, a constant."""
+    node = _node.host_value(array, _dtypes.as_dtype(array.dtype))
+    if _node.mode.trace is not None:
+        _node.mode.trace.created(node)
+    return wrap(node)
+
+
+def operand_node(value: Any, like: Node) -> Node:
+    """`value` as a node; a Python number takes the dtype of `like` where that can hold it."""
+    if isinstance(value, TensorBase):
+        return value._node
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return _node.scalar(value, _convert.weak_dtype(value, like.dtype))
+    other: TensorBase = _classes["tensor"](value)
+    return other._node
+
+
+def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
+          **attributes: Any) -> "Tensor":
+    """The op `name` of operands of which at least one is a tensor."""
+    first = next((operand for operand in operands if isinstance(operand, TensorBase)), None)
+    if first is None:
+        made: TensorBase = _classes["tensor"](operands[0])
+        first, operands = made, [made, *operands[1:]]
+    like = first._node
+    nodes = tuple([operand_node(operand, like) for operand in operands])
+    return wrap(make(name, nodes, tuple(attributes.items()), dtype))

@@ -1,0 +1,73 @@
+"""Operators and methods that change the tensor itself, as PyTorch's do.
+
+What was built from a tensor before keeps the old value. Shape and dtype stay: a result that does
+not fit raises InvalidArgument, as does a leaf that requires a gradient outside of kiln.no_grad().
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from kiln._arithmetic import Arithmetic
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class InPlace(Arithmetic):
+    """`x += 1` and x.add_(1)."""
+
+    __slots__ = ()
+
+    def __iadd__(self, other: Any) -> "Tensor":
+        return self._in_place(self + other)
+
+    def __isub__(self, other: Any) -> "Tensor":
+        return self._in_place(self - other)
+
+    def __imul__(self, other: Any) -> "Tensor":
+        return self._in_place(self * other)
+
+    def __itruediv__(self, other: Any) -> "Tensor":
+        return self._in_place(self / other)
+
+    def __ifloordiv__(self, other: Any) -> "Tensor":
+        return self._in_place(self // other)
+
+    def __imod__(self, other: Any) -> "Tensor":
+        return self._in_place(self % other)
+
+    def __ipow__(self, other: Any) -> "Tensor":
+        return self._in_place(self ** other)
+
+    def __iand__(self, other: Any) -> "Tensor":
+        return self._in_place(self & other)
+
+    def __ior__(self, other: Any) -> "Tensor":
+        return self._in_place(self | other)
+
+    def __ixor__(self, other: Any) -> "Tensor":
+        return self._in_place(self ^ other)
+
+    def __ilshift__(self, other: Any) -> "Tensor":
+        return self._in_place(self << other)
+
+    def __irshift__(self, other: Any) -> "Tensor":
+        return self._in_place(self >> other)
+
+    def __imatmul__(self, other: Any) -> "Tensor":
+        return self._in_place(self @ other)
+
+    def add_(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """Adds in place."""
+        return self._in_place(self.add(other, alpha))
+
+    def sub_(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """Subtracts in place."""
+        return self._in_place(self.sub(other, alpha))
+
+    def mul_(self, other: Any) -> "Tensor":
+        """Multiplies in place."""
+        return self._in_place(self * other)
+
+    def div_(self, other: Any) -> "Tensor":
+        """Divides in place."""
+        return self._in_place(self / other)

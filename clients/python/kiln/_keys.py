@@ -1,0 +1,142 @@
+"""Reading a key: what `tensor[key]` names in each dimension.
+
+A key becomes a list of parts: a range or an int for one dimension, None for a new one, a tensor of
+integers for one dimension, a tensor of bools (a mask) for as many as it has.
+"""
+
+from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
+
+import numpy as np
+
+from kiln import _dtypes, _realize
+from kiln._base import constant
+from kiln._errors import InvalidIndex, OutOfRange
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Part = Union[None, int, range, "Tensor"]
+
+
+def parse(shape: Sequence[int], key: Any) -> List[Part]:
+    """The parts of a key into a tensor of this shape."""
+    given = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    given = _with_ellipsis(given, shape)
+    parts: List[Part] = []
+    axis = 0
+    for part in given:
+        if part is None:
+            parts.append(None)
+        elif isinstance(part, slice):
+            parts.append(_range(part, shape[axis]))
+            axis += 1
+        elif isinstance(part, int):
+            parts.append(_place(part, axis, shape))
+            axis += 1
+        else:
+            _check_mask(part, axis, shape)
+            parts.append(part)
+            axis += dimensions(part)
+    return parts
+
+
+def is_mask(part: Any) -> bool:
+    """Whether a part is a tensor of bools."""
+    return getattr(part, "dtype", None) is _dtypes.bool_
+
+
+def dimensions(part: Any) -> int:
+    """How many of the tensor's dimensions a part (or a slice) takes up."""
+    if part is None or part is Ellipsis:
+        return 0
+    return len(part.shape) if is_mask(part) else 1
+
+
+def _part(part: Any) -> Any:
+    """An int, a slice, None, an ellipsis or a tensor."""
+    from kiln.tensor import Tensor
+
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    if isinstance(part, (list, tuple)):
+        array = np.asarray(part)
+        if array.dtype.kind in "biuf":
+            # NumPy takes [] for floats.
+            part = constant(array if array.size else array.astype(np.int64))
+    if isinstance(part, (bool, np.bool_, np.ndarray)):
+        part = Tensor(part)
+    if not isinstance(part, Tensor):
+        try:
+            return part.__index__()
+        except AttributeError:
+            raise InvalidIndex(
+                f"{part!r:.80} is no index; an index is an integer, a slice, None, ... or a "
+                "tensor, array or list of integers or bools") from None
+    if part.dtype.is_float:
+        raise InvalidIndex(
+            f"an index of {part.dtype.name}; it must be of integers or bool. Cast it first")
+    return part
+
+
+def _with_ellipsis(parts: List[Any], shape: Sequence[int]) -> List[Any]:
+    """The parts with whole dimensions for the ellipsis, or at the end."""
+    used = sum(dimensions(part) for part in parts)
+    if used > len(shape):
+        raise InvalidIndex(f"{used} indices for a tensor of shape {tuple(shape)}")
+    rest = [slice(None)] * (len(shape) - used)
+    places = [i for i, part in enumerate(parts) if part is Ellipsis]
+    if len(places) > 1:
+        raise InvalidIndex("an index can have one ellipsis (...)")
+    if places:
+        return parts[: places[0]] + rest + parts[places[0] + 1 :]
+    return parts + rest
+
+
+def _range(part: slice, size: int) -> range:
+    try:
+        return range(*part.indices(size))
+    except ValueError:
+        raise InvalidIndex("a slice with a step of 0; a step is positive or negative") from None
+    except TypeError:
+        raise InvalidIndex(f"{part} is no slice of integers") from None
+
+
+def _place(place: int, axis: int, shape: Sequence[int]) -> int:
+    size = shape[axis]
+    if not -size <= place < size:
+        raise OutOfRange(
+            f"index {place} of dimension {axis} of shape {tuple(shape)}; it must be in "
+            f"[{-size}, {size})")
+    return place % size
+
+
+def _check_mask(part: "Tensor", axis: int, shape: Sequence[int]) -> None:
+    if not is_mask(part):
+        return
+    end = axis + part.ndim
+    if part.shape != tuple(shape[axis:end]):
+        raise InvalidIndex(
+            f"a mask of shape {part.shape} for dimensions {axis} to {end - 1} of shape "
+            f"{tuple(shape)}; it must have the shape {tuple(shape[axis:end])}")
+
+
+def without_masks(parts: Sequence[Part]) -> Tuple[List[Part], List[int]]:
+    """The parts with each mask as the places where it is true, one tensor for each dimension.
+
+    A mask without dimensions (True, False) selects along a new dimension of size 1. Second: the
+    positions in the result of those that do. Reads the masks' values.
+    """
+    result: List[Part] = []
+    new: List[int] = []
+    for part in parts:
+        if part is None or isinstance(part, (int, range)) or not is_mask(part):
+            result.append(part)
+            continue
+        _realize.refuse_in_trace("a mask, whose count is the result's size")
+        flags = part.numpy()
+        if part.ndim == 0:
+            new.append(len(result))
+            result.append(constant(np.zeros(int(flags), np.int64)))
+        else:
+            result.extend(constant(places) for places in np.nonzero(flags))
+    return result, new

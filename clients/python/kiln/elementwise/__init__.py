@@ -1,0 +1,18 @@
+"""Functions of each element, as the Python array API standard has them, and some more."""
+
+from kiln.elementwise import arithmetic, bits, comparison, exponential, rounding, trigonometry
+from kiln.elementwise.arithmetic import *  # noqa: F403
+from kiln.elementwise.bits import *  # noqa: F403
+from kiln.elementwise.comparison import *  # noqa: F403
+from kiln.elementwise.exponential import *  # noqa: F403
+from kiln.elementwise.rounding import *  # noqa: F403
+from kiln.elementwise.trigonometry import *  # noqa: F403
+
+__all__ = [
+    *arithmetic.__all__,
+    *bits.__all__,
+    *comparison.__all__,
+    *exponential.__all__,
+    *rounding.__all__,
+    *trigonometry.__all__,
+]
