@@ -17,7 +17,7 @@ class Arithmetic(TensorBase):
     # Arithmetic. Bools count as integers.
 
     def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
-        mine = self
+        mine = self._tensor
         if self.dtype is _dtypes.bool_:
             kind = getattr(other, "dtype", None)
             if not isinstance(kind, _dtypes.DType):
@@ -63,7 +63,7 @@ class Arithmetic(TensorBase):
             if exponent == 2:
                 return self.square()
             if exponent == 1:
-                return self
+                return self._tensor
             if exponent == 3:
                 return self * self.square()
         if isinstance(exponent, float) and exponent == 0.5:
@@ -107,7 +107,7 @@ class Arithmetic(TensorBase):
         return self._reflected("pow", other)
 
     def __matmul__(self, other: Any) -> "Tensor":
-        return self.matmul(other)
+        return self._tensor.matmul(other)
 
     def __rmatmul__(self, other: Any) -> "Tensor":
         return self._reflected("matmul", other)
@@ -206,7 +206,7 @@ class Arithmetic(TensorBase):
     __neg__ = neg
 
     def __pos__(self) -> "Tensor":
-        return self
+        return self._tensor
 
     def __abs__(self) -> "Tensor":
         return self.abs()
@@ -281,35 +281,35 @@ class Arithmetic(TensorBase):
 
     def trunc(self) -> "Tensor":
         """Without the fraction."""
-        return self._op("trunc") if self.dtype.is_float else self
+        return self._op("trunc") if self.dtype.is_float else self._tensor
 
     def floor(self) -> "Tensor":
         """Rounded down."""
-        return self._op("floor") if self.dtype.is_float else self
+        return self._op("floor") if self.dtype.is_float else self._tensor
 
     def ceil(self) -> "Tensor":
         """Rounded up."""
-        return self._op("ceil") if self.dtype.is_float else self
+        return self._op("ceil") if self.dtype.is_float else self._tensor
 
     def round(self) -> "Tensor":
         """Rounded to the nearest integer, ties to even."""
-        return self._op("round") if self.dtype.is_float else self
+        return self._op("round") if self.dtype.is_float else self._tensor
 
     def isnan(self) -> "Tensor":
         """Whether it is not a number."""
-        return self._op("isnan")
+        return self._op("isnan") if self.dtype.is_float else self._op("cmpne", self)
 
     def isinf(self) -> "Tensor":
         """Whether it is infinite."""
-        return self._op("isinf")
+        return self._op("isinf") if self.dtype.is_float else self._op("cmpne", self)
 
     def isfinite(self) -> "Tensor":
         """Whether it is a number and not infinite."""
-        return self._op("isfinite")
+        return self._op("isfinite") if self.dtype.is_float else self._op("cmpeq", self)
 
     def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
         """Held between `min` and `max`; either may be None."""
-        result = self
+        result = self._tensor
         if min is not None:
             result = result.maximum(min)
         if max is not None:
@@ -322,17 +322,17 @@ class Arithmetic(TensorBase):
         """Self where `condition` is true, else `other`."""
         from kiln.searching import where
 
-        return where(condition, self, other)
+        return where(condition, self._tensor, other)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
         """`value` where `mask` is true, else self."""
         from kiln.searching import where
 
-        return where(mask, value, self)
+        return where(mask, value, self._tensor)
 
     def lerp(self, end: Any, weight: Any) -> "Tensor":
         """Self + weight * (end - self)."""
-        return self + (end - self) * weight
+        return self.add((end - self._tensor) * weight)
 
 
 def _is_no_operand(other: Any) -> bool:

@@ -41,7 +41,8 @@ def _values(value: Any, dtype: DType) -> "Tensor":
         raise InvalidArgument(
             f"cannot assign {value.dtype.name} to elements of a tensor of {dtype.name}; cast it "
             f"with .cast(kiln.{dtype.name}) first")
-    return value.cast(dtype)
+    cast: Tensor = value.cast(dtype)
+    return cast
 
 
 def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":
@@ -87,7 +88,7 @@ def _where(tensor: "Tensor", parts: Sequence[Part], at: int, values: "Tensor") -
     # Ranges beside the mask are a selection of their own, in which the mask decides.
     ranges: List[Part] = []
     for part in parts:
-        ranges += [range(size) for size in part.shape] if is_mask(part) else [part]
+        ranges += [range(size) for size in mask.shape] if is_mask(part) else [part]
     selection = Selection(tensor.shape, ranges)
     source = selection.source(tensor)
     before = dimensions_of(parts[:at])

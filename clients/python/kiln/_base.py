@@ -93,6 +93,11 @@ class TensorBase:
 
     # Making further tensors.
 
+    @property
+    def _tensor(self) -> "Tensor":
+        """This, as what it is."""
+        return self  # type: ignore[return-value]
+
     def _op(self, name: str, *operands: Any, **attributes: Any) -> "Tensor":
         mine = self._node
         if operands:
@@ -118,7 +123,7 @@ class TensorBase:
         """
         wanted = _dtypes.as_dtype(dtype)
         if wanted is self.dtype:
-            return self  # type: ignore[return-value]
+            return self._tensor
         return wrap(make("cast", (self._node,), (), wanted))
 
     def bitcast(self, dtype: Any) -> "Tensor":
@@ -191,6 +196,7 @@ def wrap(node: Node) -> "Tensor":
 
 def constant(array: np.ndarray) -> "Tensor":
     """A tensor of an array that nobody else holds; in a traced function, a constant."""
+    array = np.asarray(array, order="C")
     node = _node.host_value(array, _dtypes.as_dtype(array.dtype))
     if _node.mode.trace is not None:
         _node.mode.trace.created(node)

@@ -98,10 +98,10 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
             number[node] = input_of_buffer[key]
             continue
         operands = [number[operand] for operand in node.operands]
-        key = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node))
-        index = equal.get(key)
+        whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node))
+        index = equal.get(whole)
         if index is None:
-            index = equal[key] = _add_node(graph, node, operands, sources)
+            index = equal[whole] = _add_node(graph, node, operands, sources)
         number[node] = index
     graph.outputs.extend(number[node] for node in roots)
     for old, new in updates:

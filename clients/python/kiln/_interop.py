@@ -20,6 +20,10 @@ class Interop(TensorBase):
 
     __slots__ = ()
 
+    if TYPE_CHECKING:
+
+        def numpy(self) -> "np.ndarray[Any, Any]": ...
+
     def __array_namespace__(self, *, api_version: Optional[str] = None) -> Any:
         """The namespace that follows the Python array API standard: `kiln` itself."""
         import kiln
@@ -49,14 +53,16 @@ class Interop(TensorBase):
             raise InvalidArgument(
                 f"this session's tensors live on {self.device}, not on {device!r}; choose a "
                 "device with kiln.connect(device=…)")
-        return self  # type: ignore[return-value]
+        return self._tensor
 
     def __array__(self, dtype: Any = None,
                   copy: Optional[builtins.bool] = None) -> "np.ndarray[Any, Any]":
         if copy is False:
             raise ValueError("a tensor's values come from the daemon, always as a copy")
         array = self.numpy()
-        return array if dtype is None else array.astype(dtype, copy=False)
+        if dtype is not None:
+            array = array.astype(dtype, copy=False)
+        return array
 
     def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
                    dl_device: Optional[Tuple[int, int]] = None,

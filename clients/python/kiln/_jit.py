@@ -193,14 +193,14 @@ class Trace:
         program = self.programs.get(connection)
         if program is None:
             program = self.programs[connection] = connection.define(self.graph, self.name)
-        results = connection.run(
+        results: List[Any] = connection.run(
             program, buffers, self.outputs, bool(self.updated or self.draws))
         for generator, draws in self.draws.items():
             generator.draws += draws.count
             generator.device_draws = generator.draws
         return results
 
-    def _input(self, kind: str, what: Any, tensors: Sequence[Tensor]) -> Node:
+    def _input(self, kind: str, what: Any, tensors: Sequence[Tensor]) -> Any:
         if kind == "tensor":
             return tensors[what]._node
         if kind == "constant":
@@ -220,7 +220,7 @@ def _place(tensor: Tensor) -> Node:
 
 
 def _python_randomness() -> Any:
-    state = np.random.get_state()
+    state: Any = np.random.get_state()
     return getstate(), state[1].tobytes(), state[2:]
 
 
@@ -235,7 +235,7 @@ def _references(tensor: Tensor) -> Tuple[int, int]:
 
 def _exclusive_references() -> Tuple[int, int]:
     tensor = wrap(Node("input", uint32, (), (), (), None))
-    tensor._node.buffer = types.SimpleNamespace()
+    tensor._node.buffer = types.SimpleNamespace()  # type: ignore[assignment]
     return _references(tensor)
 
 
@@ -253,6 +253,7 @@ def _give_own_buffer(tensor: Tensor) -> None:
     """Leaves the buffer to whoever else reads it and gives the tensor a copy."""
     copy = wrap(make("contiguous", (tensor._node,)))
     _realize.realize([copy])
+    assert copy._node.buffer is not None
     tensor._node = _node.value(copy._node.buffer)
     tensor._mark_leaf()
 
@@ -385,12 +386,14 @@ class Jit:
 
 
 def _first_difference(before: _watch.Survey, after: _watch.Survey) -> Optional[str]:
+    assert before.paths is not None and after.paths is not None
     for i, (old, new) in enumerate(zip(before.guard, after.guard)):
         if old != new:
             return after.paths[i]
     if len(before.guard) != len(after.guard):
         longer = before if len(before.guard) > len(after.guard) else after
-        return longer.paths[min(len(before.guard), len(after.guard))]
+        paths = longer.paths or []
+        return paths[min(len(before.guard), len(after.guard))]
     for old, new, path in zip(before.tensors, after.tensors, after.tensor_paths):
         if old is not new:
             return path

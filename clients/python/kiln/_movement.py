@@ -34,7 +34,7 @@ class Movement(TensorBase):
                     f"cannot reshape {self.shape} ({self.numel()} elements) to {wanted}: "
                     f"{self.numel()} is no multiple of {known}")
             wanted = tuple(self.numel() // known if size == -1 else size for size in wanted)
-        return self if wanted == self.shape else self._op("reshape", shape=wanted)
+        return self._tensor if wanted == self.shape else self._op("reshape", shape=wanted)
 
     view = reshape
 
@@ -60,7 +60,7 @@ class Movement(TensorBase):
             return self.reshape(tuple(size for size in self.shape if size != 1))
         axis = normalize_axis(dim, self.ndim)
         if self.shape[axis] != 1:
-            return self
+            return self._tensor
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
     def unsqueeze(self, dim: int) -> "Tensor":
@@ -71,7 +71,7 @@ class Movement(TensorBase):
     def permute(self, *dims: Any) -> "Tensor":
         """Dimensions in another order: the result's dimension i is dims[i]."""
         axes = tuple(normalize_axis(axis, self.ndim) for axis in sizes(dims))
-        return self if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
+        return self._tensor if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
 
     def transpose(self, dim0: int, dim1: int) -> "Tensor":
         """Two dimensions exchanged."""
@@ -102,7 +102,7 @@ class Movement(TensorBase):
                         f"{self.shape} has no dimension")
                 wanted[i] = self.shape[i - skipped]
         target = tuple(wanted)
-        return self if target == self.shape else self._op("expand", shape=target)
+        return self._tensor if target == self.shape else self._op("expand", shape=target)
 
     broadcast_to = expand
 
@@ -128,7 +128,7 @@ class Movement(TensorBase):
     def flip(self, *dims: Any) -> "Tensor":
         """Reversed along dimensions."""
         axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(dims)))
-        return self._op("flip", axes=axes) if axes else self
+        return self._op("flip", axes=axes) if axes else self._tensor
 
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
         """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …"""
@@ -140,13 +140,13 @@ class Movement(TensorBase):
         pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
         amounts = tuple(amount for pair in pairs for amount in pair)
         if not any(amounts):
-            return self
+            return self._tensor
         padded = self._op("pad", padding=amounts)
         if value == 0:
             return padded
         from kiln.creation import ones_like
 
-        inside = ones_like(self, "bool")._op("pad", padding=amounts)
+        inside = ones_like(self._tensor, "bool")._op("pad", padding=amounts)
         return padded.where(inside, value)
 
     def narrow(self, dim: int, start: int, length: int) -> "Tensor":
@@ -196,7 +196,7 @@ class Movement(TensorBase):
         """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on."""
         from kiln._indexing import gather_along
 
-        return gather_along(self, dim, index)
+        return gather_along(self._tensor, dim, index)
 
     def one_hot(self, classes: int) -> "Tensor":
         """1 at the place that each integer names, 0 elsewhere, along a new last dimension."""

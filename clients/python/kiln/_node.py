@@ -51,7 +51,7 @@ class Node:
         self.buffer: Optional[Buffer] = None
         self.host: Optional[np.ndarray] = None  # not uploaded yet
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
-        self.leaf: Optional[weakref.ref] = None
+        self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
 
     @property

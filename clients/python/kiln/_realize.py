@@ -69,10 +69,10 @@ def buffer_of(node: Node, connection: Any = None) -> Any:
     if node.buffer is None:
         if node.host is None:
             _build.require_no_placeholders([node])
-        array = node.host
+        assert node.host is not None
         connection = connection or connections.default_connection()
-        data = memoryview(array.reshape(-1).view(np.uint8))
-        node.buffer = connection.upload(data, node.dtype, node.shape)
+        data: Any = node.host.reshape(-1).view(np.uint8)
+        node.buffer = connection.upload(memoryview(data), node.dtype, node.shape)
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
         raise FailedPrecondition(
@@ -91,6 +91,7 @@ def read(node: Node, tensor: Any) -> np.ndarray:
     if node.buffer is None:
         realize([tensor])
         node = tensor._node
+    assert node.buffer is not None
     data = node.buffer.connection.download(node.buffer)
     return _convert.from_bytes(data, node.dtype, node.shape)
 

@@ -28,13 +28,18 @@ class Reductions(TensorBase):
     def _reduce(self, name: str, dim: Axes, keepdim: bool) -> "Tensor":
         return self._op(name, axes=axes_of(dim), keepdims=bool(keepdim))
 
-    def _summable(self) -> "Tensor":
-        return self.cast(_dtypes.int64) if self.dtype is _dtypes.bool_ else self
+    def _summable(self, dtype: Any = None) -> "Tensor":
+        """In the dtype its sum has: `dtype`, else of bools and integers 64 bits."""
+        if dtype is not None:
+            return self.cast(dtype)
+        if self.dtype.is_float:
+            return self._tensor
+        return self.cast(_dtypes.int64 if self.dtype.is_signed or self.dtype is _dtypes.bool_
+                         else _dtypes.uint64)
 
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
-        """The sum. Bools are counted."""
-        source = self if dtype is None else self.cast(dtype)
-        return source._summable()._reduce("sum", dim, keepdim)
+        """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide."""
+        return self._summable(dtype)._reduce("sum", dim, keepdim)
 
     def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The product."""
@@ -66,7 +71,7 @@ class Reductions(TensorBase):
 
     def norm(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The Euclidean norm."""
-        return self.square().sum(dim, keepdim).sqrt()
+        return self._tensor.square().sum(dim, keepdim).sqrt()
 
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """Whether any is true."""
@@ -83,11 +88,12 @@ class Reductions(TensorBase):
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
         """The place of the smallest element, the first of equals."""
         # Negation keeps order; of integers, inverting does, even for the lowest and for unsigned.
-        return (-self if self.dtype.is_float else ~self)._place("argmax", dim, keepdim)
+        turned = self._op("neg" if self.dtype.is_float else "not")
+        return turned._place("argmax", dim, keepdim)
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
         if dim is None:
-            return self.flatten()._op(name, axes=(0,), keepdims=False)
+            return self._tensor.flatten()._op(name, axes=(0,), keepdims=False)
         return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))
 
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":

@@ -1,6 +1,6 @@
 """Callables for the RPCs of a service, made from its protobuf descriptor."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 
@@ -15,6 +15,10 @@ except ImportError:  # protobuf before 4.22
 
 class Stub:
     """Attributes are the RPCs of `service`, for example Stub(channel, "kiln.v1.SessionService")."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def __init__(self, channel: Any, service: str) -> None:
         descriptor = descriptor_pool.Default().FindServiceByName(service)

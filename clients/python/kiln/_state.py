@@ -44,7 +44,7 @@ class State(TensorBase):
         >>> x[1, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 3].tolist()
         ([5, 4, 3], [[0, 2], [3, 5]], [4, 5])
         """
-        return index(self, key)  # type: ignore[arg-type]
+        return index(self._tensor, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """tensor[key] = value for every key that reads, with NumPy's broadcasting.
@@ -68,7 +68,7 @@ class State(TensorBase):
                 "an assignment to an element of a temporary tensor, which nobody would see: "
                 "indexing gives new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
                 "of x[0][1] = 5")
-        self._in_place(assigned(self, key, value))  # type: ignore[arg-type]
+        self._in_place(assigned(self._tensor, key, value))
 
     # Assignment.
 
@@ -99,7 +99,7 @@ class State(TensorBase):
         self._node = node
         self._mark_leaf()
         _realize.assigned(self)
-        return self  # type: ignore[return-value]
+        return self._tensor
 
     copy_ = assign
 
@@ -122,7 +122,7 @@ class State(TensorBase):
         if not self._requires_grad and result._node.tracked:
             self._node = result._node
             _realize.assigned(self)
-            return self  # type: ignore[return-value]
+            return self._tensor
         return self.assign(result)
 
     # Gradients.
@@ -158,17 +158,17 @@ class State(TensorBase):
             raise InvalidArgument(
                 f"only floats have gradients; this tensor is {self.dtype.name}")
         if wanted == self._requires_grad:
-            return self  # type: ignore[return-value]
+            return self._tensor
         if not self.is_leaf:
             raise InvalidArgument("this tensor is a result; detach() it first")
         self._node = _node.alias(self._node)
         self._requires_grad = wanted
         self._mark_leaf()
-        return self  # type: ignore[return-value]
+        return self._tensor
 
     def _mark_leaf(self) -> None:
         if self._requires_grad:
-            self._node.leaf = weakref.ref(self)
+            self._node.leaf = weakref.ref(self._tensor)
             self._node.tracked = True
 
     def detach(self) -> "Tensor":
@@ -188,7 +188,7 @@ class State(TensorBase):
         """
         from kiln.autograd import backward
 
-        backward(self, gradient)  # type: ignore[arg-type]
+        backward(self._tensor, gradient)
 
 
 def _is_statement(frame: types.FrameType) -> bool:

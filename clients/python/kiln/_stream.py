@@ -100,7 +100,8 @@ class Stream:
         # in a thread that holds the lock; so nothing there may lock.
         self._dead: Deque[int] = deque()
         self._dead_programs: Deque[int] = deque()
-        self._outgoing: Optional[queue.SimpleQueue] = None  # of the live call; None while detached
+        # Of the live call; None while detached.
+        self._outgoing: Optional[queue.SimpleQueue[Any]] = None
         self._call: Any = None
         self._failure: Optional[KilnError] = None
         self._closed = False
@@ -185,7 +186,7 @@ class Stream:
 
     # On gRPC's sending thread.
 
-    def _requests(self, outgoing: "queue.SimpleQueue") -> Iterator[Any]:
+    def _requests(self, outgoing: "queue.SimpleQueue[Any]") -> Iterator[Any]:
         yield session_pb2.ConnectRequest(attach=session_pb2.Attach(session_id=self._session_id))
         while True:
             try:
@@ -227,7 +228,7 @@ class Stream:
             delay = min(2 * delay, 1.0)
 
     def _read_until_lost(self) -> Any:
-        outgoing: queue.SimpleQueue = queue.SimpleQueue()
+        outgoing: queue.SimpleQueue[Any] = queue.SimpleQueue()
         call = self._connect(self._requests(outgoing))
         self._call = call
         try:
@@ -244,7 +245,7 @@ class Stream:
         outgoing.put(None)
         return error
 
-    def _resume(self, outgoing: "queue.SimpleQueue", last_sequence: int) -> None:
+    def _resume(self, outgoing: "queue.SimpleQueue[Any]", last_sequence: int) -> None:
         with self._lock:
             for sequence, pending in self._pending.items():
                 if sequence > last_sequence:
@@ -275,7 +276,7 @@ class Stream:
                 operation.callback(None, error)
 
 
-class _Ended(grpc.RpcError):
+class _Ended(grpc.RpcError):  # type: ignore[misc]
     """The daemon ended the stream without an error, as it does when it stops."""
 
     def code(self) -> Any:

@@ -28,7 +28,7 @@ class Values(TensorBase):
     def realize(self) -> "Tensor":
         """Computes the value and leaves it on the device. Does not wait for it."""
         _realize.realize([self])
-        return self  # type: ignore[return-value]
+        return self._tensor
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """The value as a NumPy array of its own (bfloat16 and float8 as float32). Waits for it.
@@ -40,7 +40,7 @@ class Values(TensorBase):
         """
         return _realize.read(self._node, self)
 
-    def item(self) -> Number:
+    def item(self) -> Any:
         """The only element, as a Python number. Raises InvalidArgument if there are more or none.
 
         >>> kiln.tensor([[2.5]]).item()

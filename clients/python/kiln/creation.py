@@ -232,8 +232,7 @@ def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any 
     """
     check_device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
-    diagonal = iota(shape, 0) + k == iota(shape, 1)
-    return diagonal.cast(dtype or _dtypes.float32)
+    return (iota(shape, 0) + k).eq(iota(shape, 1)).cast(dtype or _dtypes.float32)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> Tuple[Tensor, ...]:

@@ -1,6 +1,6 @@
 """Questions about dtypes, as the Python array API standard asks them."""
 
-from typing import Any, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
 from kiln import _convert, _dtypes
 from kiln._dtypes import DType, promote
@@ -74,7 +74,7 @@ def iinfo(type: TensorOrDType, /) -> IntegerInfo:
     return IntegerInfo(bits, 2**bits - 1, 0, dtype)
 
 
-_KINDS = {
+_KINDS: Dict[str, Callable[[DType], bool]] = {
     "bool": lambda dtype: dtype is _dtypes.bool_,
     "signed integer": lambda dtype: dtype.is_signed,
     "unsigned integer": lambda dtype: dtype.is_integer and not dtype.is_signed,

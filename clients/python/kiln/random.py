@@ -47,7 +47,8 @@ class Generator:
         """The key of the next draw."""
         trace = mode.trace
         if trace is not None:
-            return trace.random_key(self)
+            key: Tensor = trace.random_key(self)
+            return key
         with self._lock:
             self.draws += 1
             return Tensor(np.array([self.word(), (self.draws - 1) % _WORD], np.uint32))

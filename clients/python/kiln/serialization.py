@@ -39,7 +39,9 @@ def save(tensors: Mapping[str, Any], path: Any) -> None:
             if path.endswith(".safetensors"):
                 _write_safetensors(file, tensors)
             else:
-                np.savez(file, **{name: np.asarray(value) for name, value in tensors.items()})
+                arrays: Dict[str, Any] = {
+                    name: np.asarray(value) for name, value in tensors.items()}
+                np.savez(file, **arrays)
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):

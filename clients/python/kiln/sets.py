@@ -84,7 +84,7 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
     """
     elements = tensor_of(x1) if isinstance(x1, Tensor) else Tensor(
         x1, _convert.weak_dtype(x1, x2.dtype) if isinstance(x2, Tensor) else None)
-    found = (elements.unsqueeze(-1) == tensor_of(x2).flatten()).any(-1)
+    found = elements.unsqueeze(-1).eq(tensor_of(x2).flatten()).any(-1)
     return found.logical_not() if invert else found
 
 

@@ -5,7 +5,6 @@
 
 from typing import Any, Optional, Sequence, Union
 
-from kiln import _dtypes
 from kiln._errors import InvalidArgument
 from kiln._operands import tensor_of
 from kiln.manipulation import axes_tuple, concat
@@ -24,16 +23,6 @@ def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Te
     return x._op(name, axes=axes, keepdims=bool(keepdims), **more)
 
 
-def summable(x: Tensor, dtype: Any = None) -> Tensor:
-    """x in the dtype its sum has: `dtype`, else of bools and integers 64 bits."""
-    if dtype is not None:
-        return x.cast(dtype)
-    if x.dtype.is_float:
-        return x
-    return x.cast(_dtypes.int64 if x.dtype.is_signed or x.dtype is _dtypes.bool_
-                  else _dtypes.uint64)
-
-
 def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
 
@@ -42,7 +31,7 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     >>> kiln.sum(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [4, 6]
     """
-    return reduced("sum", summable(tensor_of(x), dtype), axis, keepdims)
+    return reduced("sum", tensor_of(x)._summable(dtype), axis, keepdims)
 
 
 def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
@@ -51,7 +40,7 @@ def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool =
     >>> kiln.prod(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
     [3, 8]
     """
-    return reduced("prod", summable(tensor_of(x), dtype), axis, keepdims)
+    return reduced("prod", tensor_of(x)._summable(dtype), axis, keepdims)
 
 
 def _require_elements(name: str, x: Tensor, axis: Axis) -> None:
@@ -120,7 +109,7 @@ def cumulative_sum(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = Non
     >>> kiln.cumulative_sum(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
     [0, 1, 3, 6]
     """
-    source = summable(tensor_of(x), dtype)
+    source = tensor_of(x)._summable(dtype)
     place = _only_axis("cumulative_sum", source, axis)
     result = source.cumsum(place)
     return with_initial(result, 0, place) if include_initial else result

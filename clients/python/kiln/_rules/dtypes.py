@@ -38,7 +38,8 @@ def _dtype_by_rule(op: Op, dtypes: Sequence[DType], declared: Any) -> DType:
     if rule == "attribute":
         if declared is None:
             raise InvalidArgument(f'"{op.name}" needs a dtype')
-        return declared
+        wanted: DType = declared
+        return wanted
     if rule == "same":
         return dtypes[0]
     if rule == "second":

@@ -79,7 +79,7 @@ def isnan(x: Operand, /) -> Tensor:
     >>> print(kiln.isnan(kiln.tensor([1.0, kiln.nan])))
     tensor([False,  True], dtype=bool)
     """
-    return unary("isnan", x)
+    return tensor_of(x).isnan()
 
 
 def isinf(x: Operand, /) -> Tensor:
@@ -90,7 +90,7 @@ def isinf(x: Operand, /) -> Tensor:
     >>> print(kiln.isinf(kiln.tensor([1.0, kiln.inf])))
     tensor([False,  True], dtype=bool)
     """
-    return unary("isinf", x)
+    return tensor_of(x).isinf()
 
 
 def isfinite(x: Operand, /) -> Tensor:
@@ -101,7 +101,7 @@ def isfinite(x: Operand, /) -> Tensor:
     >>> print(kiln.isfinite(kiln.tensor([1.0, kiln.inf])))
     tensor([ True, False], dtype=bool)
     """
-    return unary("isfinite", x)
+    return tensor_of(x).isfinite()
 
 
 def logical_and(x1: Operand, x2: Operand, /) -> Tensor:

@@ -1,6 +1,8 @@
 """Rounding to whole numbers."""
 
-from kiln._operands import Operand, rounded
+from typing import Optional
+
+from kiln._operands import Operand, rounded, tensor_of
 from kiln.tensor import Tensor
 
 
@@ -48,6 +50,17 @@ def trunc(x: Operand, /) -> Tensor:
     return rounded("trunc", x)
 
 
+def clip(x: Tensor, /, min: Optional[Operand] = None, max: Optional[Operand] = None) -> Tensor:
+    """x held between two bounds, each a number, a tensor that broadcasts, or None for no bound.
+
+    Numeric; x and tensors promote. NaN where any is. The gradient is 1 within and on the bounds.
+
+    >>> print(kiln.clip(kiln.tensor([-1.0, 0.5, 2.0]), 0, 1))
+    tensor([0. , 0.5, 1. ], dtype=float32)
+    """
+    return tensor_of(x).clamp(min, max)
+
+
 __all__ = [
-    "ceil", "floor", "round", "trunc",
+    "ceil", "clip", "floor", "round", "trunc",
 ]  # fmt: skip
