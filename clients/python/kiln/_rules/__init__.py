@@ -5,7 +5,7 @@ called with the operands' shapes and the complete attributes and raises InvalidA
 shapes that met and what would be right. A family of rules is a module with a table RULES.
 """
 
-from typing import Any, Dict, Sequence
+from typing import Any, Dict, Sequence, Tuple
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
@@ -73,5 +73,21 @@ def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
         if value is None:
             raise InvalidArgument(
                 f'"{op.name}" needs the attribute "{attribute.name}" ({attribute.type})')
+        if isinstance(value, _NEVER[attribute.type]):
+            raise InvalidArgument(
+                f'the attribute "{attribute.name}" of "{op.name}" is {value!r:.80}; it must be '
+                f"{_MEANING[attribute.type]}")
         result[attribute.name] = value
     return result
+
+
+# What no attribute of a type is. (Not what it is: an integer may be NumPy's.)
+_NEVER: Dict[str, Tuple[type, ...]] = {
+    "int": (str, float, tuple, list), "float": (str, tuple, list), "bool": (str, tuple, list),
+    "string": (bool, int, float, tuple, list), "ints": (str, int, float),
+    "shape": (str, int, float), "number": (str, tuple, list),
+}  # fmt: skip
+_MEANING = {
+    "int": "an integer", "float": "a number", "bool": "True or False", "string": "a string",
+    "ints": "integers", "shape": "a shape", "number": "a number",
+}  # fmt: skip

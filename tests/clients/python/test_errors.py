@@ -1,0 +1,143 @@
+"""Every mistake names what was wrong, what would be right, and the line of the user's program."""
+
+import inspect
+import pathlib
+import pickle
+import traceback
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import nn
+
+# Each mistake stands on a line of its own, which the message must name.
+MISTAKES = {
+    "two shapes": (lambda: kiln.zeros(2, 3)
+                   + kiln.zeros(4), ["(2, 3)", "(4,)", "broadcast"]),
+    "two dtypes": (lambda: kiln.zeros(2, dtype="uint64")
+                   + kiln.zeros(2, dtype="int8"), ["uint64", "int8", "cast"]),
+    "a dtype": (lambda:
+                kiln.zeros(2) & 1, ["float32", "integer"]),
+    "a dtype's name": (lambda:
+                       kiln.zeros(2, dtype="float"), ["float", "float32"]),
+    "a number": (lambda:
+                 kiln.zeros(2, dtype="uint8") + 300, ["300", "uint8"]),
+    "an axis": (lambda:
+                kiln.zeros(2, 3).sum(2), ["axis 2", "[-2, 2)"]),
+    "an axis twice": (lambda:
+                      kiln.sum(kiln.zeros(2, 3), axis=(0, -2)), ["axis 0", "twice"]),
+    "an axis of a function": (lambda:
+                              kiln.concat([kiln.zeros(2)], axis=1), ["axis 1"]),
+    "a shape": (lambda:
+                kiln.zeros(2, 3).reshape(4, -1), ["(2, 3)", "multiple of 4"]),
+    "a product": (lambda:
+                  kiln.zeros(2, 3) @ kiln.zeros(2, 3), ["matmul", "(2, 3)"]),
+    "an index": (lambda:
+                 kiln.zeros(2, 3)[0, 3], ["index 3", "dimension 1", "[-3, 3)"]),
+    "an index array": (lambda:
+                       kiln.zeros(2, 3)[[0, 5]], ["index 5", "[-2, 2)"]),
+    "a layer": (lambda:
+                nn.Linear(3, 4)(kiln.zeros(2, 5)), ["(2, 5)", "(4, 3)"]),
+    "in place": (lambda:
+                 kiln.zeros(2).add_(kiln.zeros(3, 2)), ["(3, 2)", "(2,)"]),
+    "a gradient": (lambda:
+                   kiln.zeros(2, dtype="int32").requires_grad_(), ["int32", "floats"]),
+    "no scalar": (lambda:
+                  kiln.zeros(2, requires_grad=True).backward(), ["(2,)", "scalar"]),
+    "an attribute": (lambda:
+                     kiln.zeros(2).softmax("x"), ["softmax"]),
+    "a name": (lambda:
+               kiln.isdtype(kiln.bool, "float"), ["'float'", "real floating"]),
+    "too large": (lambda:
+                  kiln.zeros(1 << 40, 1 << 40), ["too many elements"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_names_its_line(name):
+    act, words = MISTAKES[name]
+    with pytest.raises((kiln.KilnError, TypeError)) as caught:
+        act()
+    lines, first = inspect.getsourcelines(act)
+    message = str(caught.value)
+    for word in words:
+        assert word in message
+    own = {f"test_errors.py:{number}" for number in range(first, first + len(lines))}
+    assert caught.value.source in own and caught.value.source in message
+
+
+def test_the_line_is_the_users_and_not_the_librarys():
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(5, 2))
+    with pytest.raises(kiln.InvalidArgument) as caught:
+        model(kiln.zeros(1, 3))
+    here = traceback.extract_tb(caught.value.__traceback__)[0]
+    assert caught.value.source == f"{pathlib.Path(here.filename).name}:{here.lineno}"
+
+
+def test_an_error_that_the_daemon_finds_names_the_line_that_built_the_node(connection):
+    y = kiln.gelu(kiln.ones(3), approximate="quick")
+    line = inspect.currentframe().f_lineno - 1
+    later = y * 2
+    for tensor in (y, later):
+        with pytest.raises(kiln.InvalidArgument) as caught:
+            tensor.numpy()
+        assert caught.value.source == f"test_errors.py:{line}"
+        assert caught.value.source in str(caught.value) and '"quick"' in str(caught.value)
+    np.testing.assert_array_equal((kiln.ones(2) + 1).numpy(), 2)
+
+
+def test_so_does_one_in_a_traced_function(connection):
+    @kiln.jit
+    def step(x):
+        y = x * 2
+        return kiln.gelu(y, approximate="quick")
+
+    with pytest.raises(kiln.InvalidArgument, match="quick") as caught:
+        step(kiln.ones(3)).numpy()
+    first = inspect.getsourcelines(step._function)[1]
+    assert caught.value.source == f"test_errors.py:{first + 3}"
+
+
+def branch(x):
+    if x.sum() > 0:
+        return x
+    return -x
+
+
+def loop(x):
+    while x.max() < 10:
+        x = x * 2
+    return x
+
+
+def count(x):
+    return sum(x for _ in range(x.sum().int()))
+
+
+def place(x):
+    return [1, 2, 3][x.argmax()]
+
+
+def number(x):
+    return x * float(x[0])
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "reader"),
+    [(branch, 1, "bool()"), (loop, 1, "bool()"), (count, 1, "index"), (place, 1, "index"),
+     (number, 1, "float()")],
+)  # fmt: skip
+def test_a_branch_on_values_within_jit(stand_in, function, line, reader):
+    with pytest.raises(kiln.TraceError) as caught:
+        kiln.jit(function)(kiln.ones(3))
+    assert caught.value.source == f"test_errors.py:{inspect.getsourcelines(function)[1] + line}"
+    for word in (reader, "kiln.where", caught.value.source):
+        assert word in str(caught.value)
+
+
+def test_errors_travel_between_processes():
+    with pytest.raises(kiln.OutOfRange) as caught:
+        kiln.zeros(2)[7]
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert type(copied) is kiln.OutOfRange and str(copied) == str(caught.value)
