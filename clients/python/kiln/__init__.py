@@ -13,7 +13,7 @@ dtypes and the fft extension; methods of tensors have PyTorch's names.
 
 from math import e, inf, nan, pi
 
-from kiln import autograd, functional, linalg, nn, optim, random
+from kiln import autograd, functional, linalg, nn, ops, optim, random
 from kiln._connection import Connection, connect, default_connection
 from kiln._dtypes import (
     DType,
@@ -154,6 +154,7 @@ __all__ = [
     "nn",
     "no_grad",
     "normal",
+    "ops",
     "optim",
     "pi",
     "rand",

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import inspect
 import pkgutil
 
 import numpy as np
@@ -21,3 +22,24 @@ def test_examples(connection, name):
     for test in doctest.DocTestFinder().find(module, name, globs={"kiln": kiln, "np": np}):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
+
+
+@pytest.mark.parametrize("name", dir(kiln.ops))
+def test_the_example_of_an_op(name):
+    function = getattr(kiln.ops, name)
+    assert ">>> kiln.ops." in function.__doc__, f"{name} needs a row in kiln/_op_samples.py"
+    report = []
+    test = doctest.DocTestParser().get_doctest(
+        function.__doc__, {"kiln": kiln}, name, __file__, None)
+    runner = doctest.DocTestRunner()
+    runner.run(test, out=report.append)
+    assert not runner.failures and runner.tries, "".join(report)
+
+
+def test_a_function_of_an_op_says_what_it_takes():
+    assert str(inspect.signature(kiln.ops.layer_norm)).startswith(
+        "(x: kiln.tensor.Tensor, weight: Optional[kiln.tensor.Tensor] = None, bias:")
+    with pytest.raises(AttributeError, match="no op 'softmacks'"):
+        kiln.ops.softmacks  # noqa: B018
+    with pytest.raises(kiln.InvalidArgument, match='no attribute "axes"'):
+        kiln.ops.softmax(kiln.ones(3), axes=0)

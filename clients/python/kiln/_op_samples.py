@@ -1,0 +1,83 @@
+"""Operands with which each op's documentation shows it: shapes by shape rule or by op."""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from kiln import _rules
+from kiln._errors import InvalidArgument
+from kiln._op_def import Op
+
+Shape = Tuple[int, ...]
+
+_MATRIX: Shape = (2, 3)
+
+# The operands' shapes, the last one for all further ones, and the attributes without a default.
+_BY_RULE: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
+    "attribute": ([_MATRIX], {"shape": (2, 3)}),
+    "same": ([_MATRIX], {}),
+    "broadcast": ([_MATRIX, (3,)], {}),
+    "reduce": ([_MATRIX], {"axes": (1,)}),
+    "scalar": ([_MATRIX], {}),
+    "reshape": ([_MATRIX], {"shape": (3, 2)}),
+    "permute": ([_MATRIX], {"axes": (1, 0)}),
+    "expand": ([(1, 3)], {"shape": (2, 3)}),
+    "pad": ([_MATRIX], {"padding": (0, 0, 1, 2)}),
+    "shrink": ([_MATRIX], {"bounds": (0, 2, 1, 3)}),
+    "flip": ([_MATRIX], {}),
+    "window": ([(2, 5)], {"axis": 1, "size": 3}),
+    "unwindow": ([(2, 3, 3)], {"axis": 1, "length": 5}),
+    "gather": ([_MATRIX, (4,)], {}),
+    "scatter": ([_MATRIX, (4,), (4, 3)], {}),
+    "one_hot": ([_MATRIX], {"classes": 4}),
+    "concat": ([_MATRIX], {}),
+    "matmul": ([_MATRIX, (3, 4)], {}),
+    "linear": ([_MATRIX, (4, 3), (4,)], {}),
+    "attention": ([(2, 5, 4), (2, 6, 4), (2, 6, 3), (5, 6)], {}),
+    "conv2d": ([(1, 4, 8, 8), (6, 4, 3, 3), (6,)], {}),
+    "pool2d": ([(1, 4, 8, 8)], {"kernel": (2, 2)}),
+}
+_BY_OP: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
+    "batch_norm": ([_MATRIX, (3,)], {}),
+    "cross_entropy": ([_MATRIX, (2,)], {}),
+    "nll_loss": ([_MATRIX, (2,)], {}),
+    "random_bits": ([(2,)], {"shape": (2, 3)}),
+    "random_uniform": ([(2,)], {"shape": (2, 3)}),
+    "random_normal": ([(2,)], {"shape": (2, 3)}),
+}
+_DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool"}
+
+
+class Sample(NamedTuple):
+    """A call's arguments as text, and the shape of what it gives."""
+
+    text: str
+    shape: Shape
+
+
+def sample_of(op: Op) -> Optional[Sample]:
+    """Arguments for an op; None if there is no sample for its rule."""
+    shapes, known = _BY_OP.get(op.name) or _BY_RULE.get(op.shape_rule, ([], {}))
+    if not shapes:
+        return None
+    least = [name for name in op.operands if not name.endswith("?")]
+    count = 2 if any(name.endswith("*") for name in least) and len(least) == 1 else len(least)
+    given = [shapes[min(i, len(shapes) - 1)] for i in range(count)]
+    attributes = {attribute.name: known[attribute.name] for attribute in op.attributes
+                  if attribute.name in known}  # fmt: skip
+    try:
+        complete = _rules.complete_attributes(op, attributes)
+        result = _rules.infer_shape(op, given, complete)
+    except InvalidArgument:
+        return None
+    parts = [_operand(op, i, shape) for i, shape in enumerate(given)]
+    parts += [f"{name}={value!r}" for name, value in attributes.items()]
+    if op.dtype_rule == "attribute":
+        parts.append("dtype=kiln.int32")
+    return Sample(", ".join(parts), result)
+
+
+def _operand(op: Op, number: int, shape: Shape) -> str:
+    wanted = op.special_class if number == op.special_operand else op.operand_class
+    if wanted == "integer" and op.name.startswith("random"):
+        return f"kiln.ones({shape}, dtype=kiln.uint32)"
+    dtype = _DTYPE_OF_CLASS.get(wanted)
+    return f"kiln.ones({shape})" if dtype is None else f"kiln.ones({shape}, dtype=kiln.{dtype})"
