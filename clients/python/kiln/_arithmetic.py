@@ -1,15 +1,15 @@
-"""Elementwise methods and operators of Tensor."""
+"""Elementwise arithmetic and functions of Tensor."""
 
 from typing import TYPE_CHECKING, Any, Tuple
 
 from kiln import _dtypes
-from kiln._base import TensorBase
+from kiln._comparison import Comparison
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Arithmetic(TensorBase):
+class Arithmetic(Comparison):
     """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
@@ -112,90 +112,11 @@ class Arithmetic(TensorBase):
     def __rmatmul__(self, other: Any) -> "Tensor":
         return self._reflected("matmul", other)
 
-    # Comparisons give bools.
-
-    def eq(self, other: Any) -> "Tensor":
-        """Self == other."""
-        return self._op("cmpeq", other)
-
-    def ne(self, other: Any) -> "Tensor":
-        """Self != other."""
-        return self._op("cmpne", other)
-
-    def lt(self, other: Any) -> "Tensor":
-        """Self < other."""
-        return self._op("cmplt", other)
-
-    def gt(self, other: Any) -> "Tensor":
-        """Self > other."""
-        return self._op("greater", other)
-
-    def le(self, other: Any) -> "Tensor":
-        """Self <= other; false where either is NaN."""
-        return self._op("less_equal", other)
-
-    def ge(self, other: Any) -> "Tensor":
-        """Self >= other; false where either is NaN."""
-        return self._op("greater_equal", other)
-
-    __lt__ = lt
-    __gt__ = gt
-    __le__ = le
-    __ge__ = ge
-
-    def __eq__(self, other: Any) -> Any:
-        return NotImplemented if _is_no_operand(other) else self.eq(other)
-
-    def __ne__(self, other: Any) -> Any:
-        return NotImplemented if _is_no_operand(other) else self.ne(other)
-
-    # Bits and truth.
-
-    def logical_and(self, other: Any) -> "Tensor":
-        """Whether both are true."""
-        return self._op("logical_and", other)
-
-    def logical_or(self, other: Any) -> "Tensor":
-        """Whether either is true."""
-        return self._op("logical_or", other)
-
-    def logical_not(self) -> "Tensor":
-        """Whether it is false."""
-        return self._op("logical_not")
-
-    def __and__(self, other: Any) -> "Tensor":
-        return self._op("and", other)
-
-    def __or__(self, other: Any) -> "Tensor":
-        return self._op("or", other)
-
-    def __xor__(self, other: Any) -> "Tensor":
-        return self._op("xor", other)
-
-    def __lshift__(self, other: Any) -> "Tensor":
-        return self._op("shl", other)
-
-    def __rshift__(self, other: Any) -> "Tensor":
-        return self._op("shr", other)
-
-    __rand__ = __and__
-    __ror__ = __or__
-    __rxor__ = __xor__
-
-    def __rlshift__(self, other: Any) -> "Tensor":
-        return self._reflected("shl", other)
-
-    def __rrshift__(self, other: Any) -> "Tensor":
-        return self._reflected("shr", other)
-
     def __divmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
         return self // other, self % other
 
     def __rdivmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
         return other // self, other % self
-
-    def __invert__(self) -> "Tensor":
-        return self._op("not")
 
     # One operand.
 
@@ -333,8 +254,3 @@ class Arithmetic(TensorBase):
     def lerp(self, end: Any, weight: Any) -> "Tensor":
         """Self + weight * (end - self)."""
         return self.add((end - self._tensor) * weight)
-
-
-def _is_no_operand(other: Any) -> bool:
-    """Whether equality with it is a plain False, as with None."""
-    return other is None or isinstance(other, (str, bytes, dict, set, type))

@@ -4,12 +4,24 @@ What was built from a tensor before keeps the old value. Shape and dtype stay: a
 not fit raises InvalidArgument, as does a leaf that requires a gradient outside of kiln.no_grad().
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 from kiln._base import TensorBase
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
+
+
+def _changing(name: str) -> Callable[..., Any]:
+    """The method that puts the result of the method `name` in its own tensor's place."""
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._in_place(getattr(self, name)(*args, **kwargs))
+
+    method.__name__ = name + "_"
+    method.__qualname__ = f"Tensor.{name}_"
+    method.__doc__ = f"As {name}(), but changes the tensor itself."
+    return method
 
 
 class InPlace(TensorBase):
@@ -60,18 +72,58 @@ class InPlace(TensorBase):
     def __imatmul__(self, other: Any) -> "Tensor":
         return self._in_place(self._tensor._tensor @ other)
 
-    def add_(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """Adds in place."""
-        return self._in_place(self._tensor.add(other, alpha))
-
-    def sub_(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """Subtracts in place."""
-        return self._in_place(self._tensor.sub(other, alpha))
-
-    def mul_(self, other: Any) -> "Tensor":
-        """Multiplies in place."""
-        return self._in_place(self._tensor._tensor * other)
-
-    def div_(self, other: Any) -> "Tensor":
-        """Divides in place."""
-        return self._in_place(self._tensor._tensor / other)
+    abs_ = _changing("abs")
+    absolute_ = _changing("absolute")
+    add_ = _changing("add")
+    addcdiv_ = _changing("addcdiv")
+    addcmul_ = _changing("addcmul")
+    addmm_ = _changing("addmm")
+    bitwise_and_ = _changing("bitwise_and")
+    bitwise_left_shift_ = _changing("bitwise_left_shift")
+    bitwise_not_ = _changing("bitwise_not")
+    bitwise_or_ = _changing("bitwise_or")
+    bitwise_right_shift_ = _changing("bitwise_right_shift")
+    bitwise_xor_ = _changing("bitwise_xor")
+    ceil_ = _changing("ceil")
+    clamp_ = _changing("clamp")
+    clamp_max_ = _changing("clamp_max")
+    clamp_min_ = _changing("clamp_min")
+    clip_ = _changing("clip")
+    cos_ = _changing("cos")
+    cumsum_ = _changing("cumsum")
+    div_ = _changing("div")
+    divide_ = _changing("divide")
+    erf_ = _changing("erf")
+    exp_ = _changing("exp")
+    exp2_ = _changing("exp2")
+    fix_ = _changing("fix")
+    floor_ = _changing("floor")
+    floor_divide_ = _changing("floor_divide")
+    frac_ = _changing("frac")
+    lerp_ = _changing("lerp")
+    log_ = _changing("log")
+    log2_ = _changing("log2")
+    masked_fill_ = _changing("masked_fill")
+    mul_ = _changing("mul")
+    multiply_ = _changing("multiply")
+    neg_ = _changing("neg")
+    negative_ = _changing("negative")
+    pow_ = _changing("pow")
+    reciprocal_ = _changing("reciprocal")
+    relu_ = _changing("relu")
+    remainder_ = _changing("remainder")
+    round_ = _changing("round")
+    rsqrt_ = _changing("rsqrt")
+    sigmoid_ = _changing("sigmoid")
+    sign_ = _changing("sign")
+    sin_ = _changing("sin")
+    sqrt_ = _changing("sqrt")
+    square_ = _changing("square")
+    sub_ = _changing("sub")
+    subtract_ = _changing("subtract")
+    tan_ = _changing("tan")
+    tanh_ = _changing("tanh")
+    tril_ = _changing("tril")
+    triu_ = _changing("triu")
+    true_divide_ = _changing("true_divide")
+    trunc_ = _changing("trunc")

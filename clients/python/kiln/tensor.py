@@ -3,18 +3,16 @@
 from typing import Any, List
 
 from kiln import _base, _convert, _dtypes, _node, _realize
-from kiln._arithmetic import Arithmetic
 from kiln._base import apply, operand_node, wrap
 from kiln._errors import TraceError
 from kiln._in_place import InPlace
 from kiln._interop import Interop
-from kiln._movement import Movement
-from kiln._reductions import Reductions
+from kiln._names import Names
 from kiln._state import State
 from kiln._values import Number, Values
 
 
-class Tensor(InPlace, Arithmetic, Reductions, Movement, State, Values, Interop):
+class Tensor(InPlace, Names, State, Values, Interop):
     """An n-dimensional array that lives on the daemon's device.
 
     `data` is a number, nested lists or a NumPy array, which is copied; Python floats are float32
