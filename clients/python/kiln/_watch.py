@@ -7,6 +7,7 @@ function would build the same graph; the tensors collected then are its inputs.
 """
 
 import collections
+import dis
 import enum
 import functools
 import sys
@@ -281,10 +282,12 @@ def is_library(module: str) -> bool:
 class _Code:
     """What a piece of code can reach by name: its closure's cells and its module's globals."""
 
-    __slots__ = ("cells", "globals", "names")
+    __slots__ = ("cells", "globals", "names", "roots")
 
     def __init__(self, function: Any) -> None:
         self.globals = function.__globals__
+        # What the code looks up as a global or imports, and every name it uses of modules.
+        self.roots = tuple(sorted(_root_names(function.__code__)))
         self.names = tuple(sorted(_names(function.__code__)))
         self.cells = tuple(zip(function.__code__.co_freevars, function.__closure__ or ()))
 
@@ -298,7 +301,7 @@ class _Code:
                 continue
             survey.add(value, survey._join(path, f" closure {name}"))
         known = self.globals
-        for name in self.names:
+        for name in self.roots:
             if name in known:
                 value = known[name]
             elif name in sys.modules and not is_library(name):  # imported inside the function
@@ -359,6 +362,15 @@ def _slots(kind: type) -> Tuple[str, ...]:
 
 
 _slot_names: "weakref.WeakKeyDictionary[type, Tuple[str, ...]]" = weakref.WeakKeyDictionary()
+
+
+def _root_names(code: Any) -> Set[str]:
+    result = {instruction.argval for instruction in dis.get_instructions(code)
+              if instruction.opname.endswith(("_GLOBAL", "_NAME"))}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            result |= _root_names(constant)
+    return result
 
 
 def _names(code: Any) -> Set[str]:

@@ -242,8 +242,8 @@ def test_a_training_step_is_one_run(stand_in):
     assert step.traces == 1
     assert (len(stand_in.graphs), len(stand_in.uploads)) == (graphs, uploads)
     assert len(stand_in.runs) == runs + 4
-    # Weights, both moments, the count, running statistics, the generator's key.
-    assert len(stand_in.graphs[-1][1].updates) == 6 * 3 + 1 + 2 + 1
+    # Weights, both moments, the count, running statistics and their count, the generator's key.
+    assert len(stand_in.graphs[-1][1].updates) == 6 * 3 + 1 + 3 + 1
     optimizer.lr = 5e-4
     step(x, y)
     assert step.traces == 1 and len(stand_in.uploads) == uploads + 1
@@ -527,3 +527,21 @@ def test_an_exception_inside_passes_and_leaves_no_trace(stand_in):
         f(kiln.ones(2))
     assert state._node.buffer is not None
     (state + 1).numpy()
+
+
+def zeros():  # a global of the name of an attribute that a traced function uses
+    return untouched
+
+
+untouched = [1]
+
+
+def test_an_attributes_name_is_not_a_global(stand_in):
+    @kiln.jit
+    def run(x):
+        return x + kiln.zeros(2)
+
+    run(kiln.ones(2))
+    untouched.append(2)
+    run(kiln.ones(2))
+    assert run.traces == 1
