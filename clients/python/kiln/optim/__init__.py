@@ -1,0 +1,18 @@
+"""Optimizers, learning rates over time, and averages of parameters, by PyTorch's names.
+
+Their state and the learning rates are tensors on the device. So a step inside kiln.jit needs no
+message of its own, and a learning rate that changes does not trace anything again.
+"""
+
+from kiln.optim import lr_scheduler
+from kiln.optim.accumulation import GradientAccumulation
+from kiln.optim.adaptive import LAMB, Adagrad, Adam, AdamW, RMSprop
+from kiln.optim.averaging import EMA
+from kiln.optim.muon import Muon
+from kiln.optim.optimizer import Optimizer, ParameterGroup
+from kiln.optim.sgd import SGD
+
+__all__ = [
+    "EMA", "LAMB", "SGD", "Adagrad", "Adam", "AdamW", "GradientAccumulation", "Muon", "Optimizer",
+    "ParameterGroup", "RMSprop", "lr_scheduler",
+]  # fmt: skip

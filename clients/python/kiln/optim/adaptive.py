@@ -1,0 +1,186 @@
+"""Optimizers that scale each element's step by the gradients it has seen."""
+
+from typing import Any, Dict, Mapping, Tuple
+
+from kiln._errors import InvalidArgument
+from kiln.creation import full_like, zeros_like
+from kiln.optim.optimizer import Optimizer, Params
+from kiln.tensor import Tensor
+
+
+def _check_betas(options: Mapping[str, Any]) -> None:
+    betas = tuple(options["betas"])
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise InvalidArgument(f"betas {betas}; there must be two, each in [0, 1)")
+
+
+def _moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
+    first, second = options["betas"]
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    mean.assign(mean * first + gradient * (1 - first))
+    square.assign(square * second + gradient * gradient * (1 - second))
+
+
+def _correction(beta: float, count: Tensor) -> Tensor:
+    """What a moving average from 0 is divided by: 1 - beta^count.
+
+    In float64, since the difference would leave float32 five digits.
+    """
+    return 1.0 - beta ** count.double()
+
+
+class Adam(Optimizer):
+    """Adam. (Kingma and Ba, 2015; amsgrad: Reddi et al., 2018.)
+
+        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
+    """
+
+    _decoupled = False
+
+    def __init__(self, params: Params, lr: float = 1e-3,
+                 betas: Tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, amsgrad: bool = False) -> None:
+        super().__init__(params, {
+            "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad})
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Betas are in [0, 1)."""
+        _check_betas(options)
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """Moving averages of the gradient and of its square."""
+        moments = ("exp_avg", "exp_avg_sq")
+        return (*moments, "max_exp_avg_sq") if options["amsgrad"] else moments
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """One parameter."""
+        first, second = options["betas"]
+        decay = options["weight_decay"]
+        value: Tensor = parameter
+        if decay and self._decoupled:
+            value = value * (1.0 - lr * decay).cast(parameter.dtype)
+        elif decay:
+            gradient = gradient + value * decay
+        _moments(gradient, state, options)
+        square = state["exp_avg_sq"]
+        if options["amsgrad"]:
+            square = state["max_exp_avg_sq"].assign(state["max_exp_avg_sq"].maximum(square))
+        size = (lr / _correction(first, count)).cast(parameter.dtype)
+        scale = _correction(second, count).sqrt().cast(parameter.dtype)
+        parameter.assign(
+            value - state["exp_avg"] * size / (square.sqrt() / scale + options["eps"]))
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay. (Loshchilov and Hutter, 2019.)"""
+
+    _decoupled = True
+
+    def __init__(self, params: Params, lr: float = 1e-3,
+                 betas: Tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2, amsgrad: bool = False) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
+
+
+class LAMB(Optimizer):
+    """Adam's direction, as long as the parameter's norm, for large batches. (You et al., 2020.)
+
+    The ratio of norms is 1 where either norm is 0.
+    """
+
+    def __init__(self, params: Params, lr: float = 1e-3,
+                 betas: Tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,
+                 weight_decay: float = 0.0) -> None:
+        super().__init__(params, {
+            "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Betas are in [0, 1)."""
+        _check_betas(options)
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """Moving averages of the gradient and of its square."""
+        return ("exp_avg", "exp_avg_sq")
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """One parameter."""
+        first, second = options["betas"]
+        _moments(gradient, state, options)
+        mean = state["exp_avg"] / _correction(first, count).cast(parameter.dtype)
+        square = state["exp_avg_sq"] / _correction(second, count).cast(parameter.dtype)
+        direction = mean / (square.sqrt() + options["eps"])
+        if options["weight_decay"]:
+            direction = direction + parameter * options["weight_decay"]
+        length, wanted = (direction.square().sum().sqrt(), parameter.square().sum().sqrt())
+        usable = (length > 0).logical_and(wanted > 0)
+        ratio = (wanted / length.where(usable, 1.0)).where(usable, 1.0)
+        parameter.assign(parameter - direction * (ratio * lr.cast(parameter.dtype)))
+
+
+class RMSprop(Optimizer):
+    """Gradients over the root of their mean square. (Tieleman and Hinton, 2012.)"""
+
+    def __init__(self, params: Params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0.0, momentum: float = 0.0,
+                 centered: bool = False) -> None:
+        super().__init__(params, {
+            "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay,
+            "momentum": momentum, "centered": centered})
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """The mean square, the mean where it is centered, the velocity."""
+        return ("square_avg", *["grad_avg"] * bool(options["centered"]),
+                *["momentum_buffer"] * bool(options["momentum"]))
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """One parameter."""
+        alpha = options["alpha"]
+        if options["weight_decay"]:
+            gradient = gradient + parameter * options["weight_decay"]
+        square = state["square_avg"]
+        square.assign(square * alpha + gradient * gradient * (1 - alpha))
+        spread: Tensor = square
+        if options["centered"]:
+            mean = state["grad_avg"]
+            mean.assign(mean * alpha + gradient * (1 - alpha))
+            spread = square - mean.square()
+        step = gradient / (spread.sqrt() + options["eps"])
+        if options["momentum"]:
+            velocity = state["momentum_buffer"]
+            step = velocity.assign(velocity * options["momentum"] + step)
+        parameter.assign(parameter - step * lr.cast(parameter.dtype))
+
+
+class Adagrad(Optimizer):
+    """Gradients over the root of the sum of their squares. (Duchi et al., 2011.)"""
+
+    def __init__(self, params: Params, lr: float = 1e-2, lr_decay: float = 0.0,
+                 weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,
+                 eps: float = 1e-10) -> None:
+        super().__init__(params, {
+            "lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "eps": eps})
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """The sum of squares."""
+        return ("sum",)
+
+    def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
+        """A number."""
+        value = options["initial_accumulator_value"]
+        return full_like(parameter, value) if value else zeros_like(parameter)
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """One parameter."""
+        if options["weight_decay"]:
+            gradient = gradient + parameter * options["weight_decay"]
+        total = state["sum"]
+        total.assign(total + gradient * gradient)
+        size = lr / ((count - 1.0) * options["lr_decay"] + 1.0)
+        parameter.assign(
+            parameter - gradient * size.cast(parameter.dtype) / (total.sqrt() + options["eps"]))

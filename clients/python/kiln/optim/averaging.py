@@ -1,0 +1,81 @@
+"""Averages of parameters over the steps."""
+
+import contextlib
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+
+import numpy as np
+
+from kiln import _realize
+from kiln._errors import InvalidArgument, NotFound
+from kiln._node import mode
+from kiln.autograd import no_grad
+from kiln.tensor import Tensor
+
+
+class EMA:
+    """Exponential moving averages of parameters, which often test better than the last values.
+
+    (Polyak and Juditsky, 1992; Tarvainen and Valpola, 2017.) Average n is
+    decay * average + (1 - decay) * parameter, with decay at most (1 + n) / (10 + n), so that the
+    first values are forgotten soon.
+
+        ema = kiln.optim.EMA(model.parameters(), decay=0.999)
+        …
+        optimizer.step()
+        ema.update()  # inside the same kiln.jit function
+        …
+        with ema.applied():
+            evaluate(model)
+    """
+
+    _kiln_watched: Tuple[str, ...] = ("params", "averages", "_count", "decay")
+
+    def __init__(self, params: Iterable[Tensor], decay: float = 0.999) -> None:
+        if not 0 <= decay < 1:
+            raise InvalidArgument(f"a decay of {decay}; it must be in [0, 1)")
+        self.params: List[Tensor] = list(params)
+        self.averages: List[Tensor] = [parameter.detach() for parameter in self.params]
+        self.decay = decay
+        self._count = Tensor(np.float32(0))
+
+    def update(self) -> None:
+        """Moves the averages towards the parameters as they are now."""
+        with no_grad():
+            self._count.assign(self._count + 1)
+            decay = ((self._count + 1.0) / (self._count + 10.0)).minimum(self.decay)
+            for parameter, average in zip(self.params, self.averages):
+                share = (1.0 - decay).cast(average.dtype)
+                average.assign(average + (parameter - average) * share)
+        if mode.trace is None:
+            _realize.realize(self.averages)
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Inside, the parameters are the averages; afterwards what they were."""
+        before = [parameter.detach() for parameter in self.params]
+        self.copy_to(self.params)
+        try:
+            yield
+        finally:
+            for parameter, value in zip(self.params, before):
+                parameter.assign(value)
+
+    def copy_to(self, params: Iterable[Tensor]) -> None:
+        """Gives parameters, in the order of this one's, the averages."""
+        for parameter, average in zip(params, self.averages):
+            parameter.assign(average.detach())
+
+    def state_dict(self) -> Dict[str, Any]:
+        """The averages, flat, so that kiln.save takes it."""
+        return {"count": self._count.detach(),
+                **{f"average.{i}": average.detach() for i, average in enumerate(self.averages)}}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state_dict()."""
+        mine = {"count": self._count,
+                **{f"average.{i}": average for i, average in enumerate(self.averages)}}
+        if set(mine) != set(state):
+            raise NotFound("the state was saved for other parameters")
+        for name, tensor in mine.items():
+            value = state[name]
+            tensor.assign(value.detach() if isinstance(value, Tensor) else Tensor(value))

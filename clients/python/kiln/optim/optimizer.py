@@ -1,0 +1,230 @@
+"""What all optimizers share: groups of parameters, state, the step."""
+
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+from kiln import _realize
+from kiln._errors import InvalidArgument, NotFound, TraceError
+from kiln._node import mode
+from kiln.autograd import _recent_outputs, no_grad
+from kiln.creation import zeros_like
+from kiln.tensor import Tensor
+
+Params = Iterable[Union[Tensor, Mapping[str, Any]]]
+
+
+class ParameterGroup:
+    """Parameters with options of their own, used like a dict.
+
+    `group["lr"] = 1e-4` changes the learning rate and traces nothing again; another option is part
+    of a kiln.jit function's key, so changing it traces once more.
+    """
+
+    _kiln_watched: Tuple[str, ...] = ("params", "_lr", "options")
+
+    def __init__(self, params: List[Tensor], options: Dict[str, Any]) -> None:
+        self.params = params
+        self.options = {name: value for name, value in options.items() if name != "lr"}
+        self.initial_lr: Optional[float] = None  # what a scheduler starts from
+        self.lr = options["lr"]
+
+    @property
+    def lr(self) -> Any:
+        """The learning rate. Inside kiln.jit, the tensor that holds it."""
+        return self._lr if mode.trace is not None else self._lr_number
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        if mode.trace is not None:
+            raise TraceError("the learning rate is set inside kiln.jit; set it between the calls")
+        value = float(value)
+        if not value >= 0:
+            raise InvalidArgument(f"a learning rate of {value}; it must be 0 or more")
+        self._lr_number = value
+        self._lr = Tensor(np.float32(value))
+
+    def __getitem__(self, name: str) -> Any:
+        if name in ("params", "lr"):
+            return getattr(self, name)
+        return self.options[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name == "lr":
+            self.lr = value
+        elif name in self.options:
+            self.options[name] = value
+        else:
+            raise NotFound(f"no option {name!r}; there are lr, {', '.join(self.options)}")
+
+    def __contains__(self, name: object) -> bool:
+        return name in ("params", "lr") or name in self.options
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("params", "lr", *self.options))
+
+    def keys(self) -> List[str]:
+        """The options' names, and "params"."""
+        return list(self)
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={self[name]!r}" for name in self if name != "params")
+        return f"ParameterGroup({len(self.params)} parameters, {options})"
+
+
+class Optimizer:
+    """Base of the optimizers.
+
+    A subclass names its state by `slots` and computes one parameter by `update`.
+
+    Args:
+      params: tensors that require a gradient, or dicts {"params": tensors, "lr": …} whose options
+        hold for those tensors alone.
+      defaults: the options of all others; "lr" is one of them.
+    """
+
+    _kiln_watched: Tuple[str, ...] = ("param_groups", "_state", "_count")
+
+    def __init__(self, params: Params, defaults: Dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.param_groups: List[ParameterGroup] = []
+        self._state: List[Dict[str, Tensor]] = []  # by parameter, in the order of the groups
+        self._count = Tensor(np.float32(0))
+        given = list(params)
+        if not given:
+            raise InvalidArgument("an optimizer without parameters")
+        groups: List[Any] = given if isinstance(given[0], Mapping) else [{"params": given}]
+        for group in groups:
+            self.add_param_group(group)
+
+    @property
+    def params(self) -> List[Tensor]:
+        """All parameters."""
+        return [parameter for group in self.param_groups for parameter in group.params]
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Adds {"params": tensors, "lr": …}; options that are missing are the defaults."""
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise InvalidArgument('a group of parameters is a dict with "params"')
+        tensors = group["params"]
+        tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        options = {**self.defaults, **{n: v for n, v in group.items() if n != "params"}}
+        unknown = sorted(set(options) - set(self.defaults))
+        if unknown:
+            raise InvalidArgument(
+                f"{type(self).__name__} has no option {', '.join(unknown)}; there are "
+                f"{', '.join(self.defaults)}")
+        self.check(options)
+        known = {id(parameter) for parameter in self.params}
+        for parameter in tensors:
+            if not isinstance(parameter, Tensor) or not parameter.requires_grad:
+                raise InvalidArgument(
+                    f"an optimizer of {parameter!r:.60}; its parameters must be tensors that "
+                    "require a gradient")
+            if id(parameter) in known:
+                raise InvalidArgument(
+                    f"a parameter of shape {parameter.shape} stands in two groups")
+            known.add(id(parameter))
+        made = ParameterGroup(tensors, options)
+        self.param_groups.append(made)
+        self._state += [
+            {slot: self.initial(slot, parameter, made.options) for slot in self.slots(made.options)}
+            for parameter in tensors]
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raises InvalidArgument for options that make no sense."""
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """The names of a parameter's state."""
+        return ()
+
+    def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
+        """What a slot starts with: zeros like the parameter."""
+        return zeros_like(parameter)
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """Assigns one parameter and its state.
+
+        `lr` and `count` (the number of steps with this one) are float32 scalars on the device.
+        """
+        raise NotImplementedError
+
+    @property
+    def lr(self) -> Any:
+        """The first group's learning rate; setting it sets all groups'."""
+        return self.param_groups[0].lr
+
+    @lr.setter
+    def lr(self, value: float) -> None:
+        for group in self.param_groups:
+            group.lr = value
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forgets all gradients."""
+        for parameter in self.params:
+            parameter.grad = None
+
+    def step(self, only_if: Optional[Tensor] = None) -> None:
+        """Changes the parameters by their gradients; parameters without one stay.
+
+        With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
+        parameters nor state. Outside of kiln.jit this also computes, in one program with the tensor
+        that backward() was called on.
+        """
+        with no_grad():
+            changing = self._changing() if only_if is not None else []
+            before = [tensor.detach() for tensor in changing]
+            self._count.assign(self._count + 1)
+            states = iter(self._state)
+            for group in self.param_groups:
+                for parameter, state in zip(group.params, states):
+                    if parameter.grad is not None:
+                        self.update(parameter, parameter.grad.detach(), state, group._lr,
+                                    self._count, group.options)
+            for tensor, old in zip(changing, before):
+                tensor.assign(tensor.where(only_if, old))
+        if mode.trace is None:
+            _realize.realize([*self.params, *_recent_outputs.take()])
+
+    def _changing(self) -> List[Tensor]:
+        tensors = [self._count]
+        for parameter, state in zip(self.params, self._state):
+            if parameter.grad is not None:
+                tensors += [parameter, *state.values()]
+        return tensors
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Learning rates and state, flat, so that kiln.save takes it."""
+        result: Dict[str, Any] = {"step": self._count.detach()}
+        for i, group in enumerate(self.param_groups):
+            result[f"param_groups.{i}.lr"] = np.float64(group._lr_number)
+        for i, state in enumerate(self._state):
+            result.update({f"state.{i}.{slot}": tensor.detach() for slot, tensor in state.items()})
+        return result
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state_dict(). Raises NotFound where it is another optimizer's."""
+        mine = {f"state.{i}.{slot}": tensor for i, slots in enumerate(self._state)
+                for slot, tensor in slots.items()}
+        mine["step"] = self._count
+        rates = [f"param_groups.{i}.lr" for i in range(len(self.param_groups))]
+        missing = [name for name in [*mine, *rates] if name not in state]
+        unexpected = [name for name in state if name not in mine and name not in rates]
+        if missing or unexpected:
+            raise NotFound(
+                f"the state does not fit {type(self).__name__}; was it saved by another optimizer, "
+                f"or for other parameters? Missing {missing[:4]}, unexpected {unexpected[:4]}")
+        for name, tensor in mine.items():
+            value = state[name]
+            value = value.detach() if isinstance(value, Tensor) else Tensor(value)
+            if value.shape != tensor.shape:
+                raise InvalidArgument(
+                    f"{name} has shape {tensor.shape}, the state's has {value.shape}")
+            tensor.assign(value.cast(tensor.dtype))
+        for group, name in zip(self.param_groups, rates):
+            group.lr = float(np.asarray(state[name]))
+
+    def __repr__(self) -> str:
+        groups = "\n".join(f"  {group!r}" for group in self.param_groups)
+        return f"{type(self).__name__}(\n{groups}\n)"

@@ -1,0 +1,45 @@
+"""Stochastic gradient descent."""
+
+from typing import Any, Dict, Mapping, Tuple
+
+from kiln._errors import InvalidArgument
+from kiln.optim.optimizer import Optimizer, Params
+from kiln.tensor import Tensor
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent. (Momentum: Sutskever et al., 2013.)
+
+        optimizer = kiln.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    """
+
+    def __init__(self, params: Params, lr: float = 1e-3, momentum: float = 0.0,
+                 dampening: float = 0.0, weight_decay: float = 0.0,
+                 nesterov: bool = False) -> None:
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": nesterov})
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Nesterov's needs a momentum."""
+        if options["nesterov"] and (options["momentum"] <= 0 or options["dampening"] != 0):
+            raise InvalidArgument("nesterov needs a momentum above 0 and no dampening")
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """The velocity."""
+        return ("momentum_buffer",) if options["momentum"] else ()
+
+    def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
+               count: Tensor, options: Mapping[str, Any]) -> None:
+        """One parameter."""
+        if options["weight_decay"]:
+            gradient = gradient + parameter * options["weight_decay"]
+        if options["momentum"]:
+            velocity = state["momentum_buffer"]
+            added = gradient
+            if options["dampening"]:  # the first gradient counts in full
+                added = gradient * (1 - options["dampening"] * (count > 1).cast(gradient.dtype))
+            velocity.assign(velocity * options["momentum"] + added)
+            gradient = gradient + velocity * options["momentum"] if options["nesterov"] else (
+                velocity)
+        parameter.assign(parameter - gradient * lr.cast(parameter.dtype))
