@@ -56,6 +56,7 @@ from kiln._errors import (
 from kiln._info import __array_namespace_info__
 from kiln._jit import Jit, jit
 from kiln._version import __version__
+from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
 from kiln.functional import *  # noqa: F403
 from kiln.functional import __all__ as _neural
@@ -107,6 +108,7 @@ __all__ = [
     "DeadlineExceeded",
     "FailedPrecondition",
     "Generator",
+    "GradScaler",
     "Internal",
     "InvalidArgument",
     "InvalidIndex",
@@ -124,6 +126,7 @@ __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
     "__version__",
+    "autocast",
     "autograd",
     "bernoulli",
     "bfloat16",

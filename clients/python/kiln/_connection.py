@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import grpc
 
@@ -19,7 +19,7 @@ from kiln._address import candidates, is_local
 from kiln._dtypes import DType
 from kiln._errors import KilnError
 from kiln._ops import OP_SET_VERSION
-from kiln._proto.kiln.v1 import blob_pb2, device_pb2, session_pb2
+from kiln._proto.kiln.v1 import blob_pb2, device_pb2, program_pb2, session_pb2
 from kiln._rpc import Stub
 from kiln._stream import Stream, Waiter
 from kiln._version import __version__
@@ -87,6 +87,20 @@ class Program:
             self.digest = result.digest
 
 
+class ProgramInfo(NamedTuple):
+    """What the daemon made of a graph."""
+
+    digest: str
+    name: str
+    device: str
+    kernels: int  # in its queue
+    distinct_kernels: int
+    kernels_from_cache: int
+    compile_seconds: float
+    runs: int
+    arena_bytes: int  # of intermediate results
+
+
 class Connection:
     """A session with a daemon. Thread-safe. `kiln.connect` makes one."""
 
@@ -99,6 +113,7 @@ class Connection:
         self._sessions = Stub(self._channel, "kiln.v1.SessionService")
         self._blobs = Stub(self._channel, "kiln.v1.BlobService")
         self._devices = Stub(self._channel, "kiln.v1.DeviceService")
+        self._program_service = Stub(self._channel, "kiln.v1.ProgramService")
         self._handles = itertools.count(1)
         self._lock = threading.Lock()
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
@@ -251,6 +266,13 @@ class Connection:
                 raise errors[0]
 
     # Inside.
+
+    def programs(self) -> List[ProgramInfo]:
+        """All programs that the daemon holds, other sessions' too."""
+        listed = self._call(
+            self._program_service.ListPrograms, program_pb2.ListProgramsRequest()).programs
+        return [ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
+                for program in listed]
 
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:

@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 import numpy as np
 
 from kiln import _build, _node, _realize, _watch
+from kiln._connection import ProgramInfo
 from kiln._dtypes import uint32
 from kiln._errors import KilnError, TraceError
 from kiln._node import Node, make, mode
@@ -332,7 +333,7 @@ class Jit:
             if kwargs:
                 kwargs = _with_tensors(kwargs)
             survey = _watch.survey(self._roots(args, kwargs))
-            key = (mode.gradients, *survey.guard)
+            key = (mode.gradients, mode.autocast, *survey.guard)
             trace = self._traces.get(key)
             if trace is None:
                 trace = self._trace(key, args, kwargs)
@@ -343,6 +344,13 @@ class Jit:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    def programs(self) -> List[ProgramInfo]:
+        """What the daemon made of the traces that have run: kernels, seconds of compiling, …"""
+        known = {(connection, program.digest) for trace in self._traces.values()
+                 for connection, program in trace.programs.items()}
+        return [info for connection in {connection for connection, _ in known}
+                for info in connection.programs() if (connection, info.digest) in known]
 
     def clear(self) -> None:
         """Forgets all traces."""
@@ -375,7 +383,7 @@ class Jit:
         # does not see; so the same trace serves.
         if any(gradient is not None for _, gradient in trace.grad_effects):
             survey = _watch.survey(self._roots(args, kwargs))
-            self._traces[(mode.gradients, *survey.guard)] = trace
+            self._traces[(mode.gradients, mode.autocast, *survey.guard)] = trace
 
     def _warn(self, facts: _watch.Survey) -> None:
         place = _first_difference(self._last_facts, facts) if self._last_facts else None

@@ -25,6 +25,7 @@ class _Mode(threading.local):
 
     gradients = True  # False within kiln.no_grad()
     trace: Any = None  # the kiln.jit trace in progress
+    autocast: Any = None  # which operands are cast within kiln.autocast()
 
 
 mode = _Mode()
@@ -67,6 +68,8 @@ _INFERRED_KEPT = 1 << 16
 def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
          dtype: Optional[DType] = None) -> Node:
     """A node of an op in the table; what the rules object to raises with the user's line."""
+    if mode.autocast is not None:
+        operands = mode.autocast.operands(name, operands)
     key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
     found = _inferred.get(key)
     source = user_source()

@@ -1,8 +1,22 @@
 """Module: a function with parameters and state."""
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Tuple,
+)
 
+from kiln import _dtypes, _realize
 from kiln._errors import InvalidArgument, NotFound
+from kiln._node import alias
+from kiln.autograd import no_grad
 from kiln.tensor import Tensor
 
 
@@ -17,11 +31,38 @@ class Parameter(Tensor):
         if requires_grad:
             self.requires_grad_()
 
+    def __deepcopy__(self, memo: Any) -> "Parameter":
+        copied = memo[id(self)] = Parameter(self, self._requires_grad)
+        return copied
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self.numpy(), self.dtype.name, self._requires_grad)
+
+
+def _rebuild(array: Any, dtype: str, requires_grad: bool) -> Parameter:
+    return Parameter(Tensor(array, dtype), requires_grad)
+
+
+class Incompatible(NamedTuple):
+    """What `load_state_dict` did not find, and what it had no use for."""
+
+    missing_keys: List[str]
+    unexpected_keys: List[str]
+
 
 class Module:
     """Base of layers and models: attributes that are Parameters, tensors or modules are its state.
 
-    Subclasses define forward(). Lists, tuples and dicts of modules are found, too.
+    Subclasses define forward(). Lists, tuples and dicts of modules are found, too. Parameters are
+    what training changes; other tensors (running statistics) are buffers.
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(4, 2)
+
+            def forward(self, x):
+                return self.layer(x).relu()
     """
 
     def __init__(self) -> None:
@@ -53,65 +94,107 @@ class Module:
     def _walk(self, prefix: str) -> Iterator[Tuple[str, "Module"]]:
         yield prefix, self
         for name, child in self.named_children():
-            yield from child._walk(f"{prefix}.{name}" if prefix else name)
+            yield from child._walk(_joined(prefix, name))
 
     def modules(self) -> Iterator["Module"]:
         """This module and all under it, each once."""
         return (module for _, module in self.named_modules())
 
-    def _named_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        for prefix, module in self.named_modules():
-            for name, value in vars(module).items():
-                if isinstance(value, Tensor):
-                    yield (f"{prefix}.{name}" if prefix else name), value
+    def get_submodule(self, target: str) -> "Module":
+        """The module of a name such as "layer1.0.conv1"."""
+        found = dict(self._walk("")).get(target)
+        if found is None:
+            raise NotFound(f"{type(self).__name__} has no module {target!r}")
+        return found
 
-    def named_parameters(self) -> Iterator[Tuple[str, Parameter]]:
+    def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
+        """The tensors of this module alone: Parameters and buffers by their attribute's name."""
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                yield name, value
+
+    def _named_tensors(self, prefix: str = "",
+                       recurse: bool = True) -> Iterator[Tuple[str, Tensor]]:
+        for path, module in self._walk(prefix) if recurse else ((prefix, self),):
+            for name, value in module.own_tensors():
+                yield _joined(path, name), value
+
+    def named_parameters(self, prefix: str = "",
+                         recurse: bool = True) -> Iterator[Tuple[str, Parameter]]:
+        """All Parameters, each once; without `recurse` those of this module alone."""
+        return _unique((name, value) for name, value in self._named_tensors(prefix, recurse)
+                       if isinstance(value, Parameter))
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All Parameters, each once."""
-        return _unique(
-            (name, value) for name, value in self._named_tensors() if isinstance(value, Parameter))
+        return (value for _, value in self.named_parameters("", recurse))
 
-    def parameters(self) -> Iterator[Parameter]:
-        """All Parameters, each once."""
-        return (value for _, value in self.named_parameters())
-
-    def named_buffers(self) -> Iterator[Tuple[str, Tensor]]:
+    def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Tuple[str, Tensor]]:
         """All tensors that are state but no Parameters, such as running statistics."""
-        return _unique(
-            (name, value) for name, value in self._named_tensors()
-            if not isinstance(value, Parameter))
+        return _unique((name, value) for name, value in self._named_tensors(prefix, recurse)
+                       if not isinstance(value, Parameter))
 
-    def buffers(self) -> Iterator[Tensor]:
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """All tensors that are state but no Parameters."""
-        return (value for _, value in self.named_buffers())
+        return (value for _, value in self.named_buffers("", recurse))
 
-    def register_buffer(self, name: str, tensor: Tensor) -> None:
-        """Sets a tensor attribute; plain assignment does the same."""
+    # Making.
+
+    def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
+        """Sets a tensor attribute, as plain assignment does.
+
+        One that is not persistent is no part of state_dict().
+        """
         setattr(self, name, tensor)
+        if not persistent:
+            vars(self).setdefault("_transient", set()).add(name)
+
+    def register_parameter(self, name: str, parameter: Optional[Parameter]) -> None:
+        """Sets a Parameter attribute, as plain assignment does."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: Optional["Module"]) -> None:
+        """Sets a module attribute, as plain assignment does."""
+        setattr(self, name, module)
 
     # State.
 
-    def state_dict(self) -> Dict[str, Tensor]:
-        """All Parameters and buffers by name."""
-        return {name: value.detach() for name, value in self._named_tensors()}
+    def state_dict(self, prefix: str = "") -> Dict[str, Tensor]:
+        """All Parameters and persistent buffers by name; a shared one by each of its names."""
+        return {name: value.detach() for name, value in self._state(prefix)}
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> None:
-        """Gives Parameters and buffers the values of `state` (tensors or arrays)."""
-        mine = dict(self._named_tensors())
-        missing = sorted(set(mine) - set(state))
-        unexpected = sorted(set(state) - set(mine))
+    def _state(self, prefix: str = "") -> Iterator[Tuple[str, Tensor]]:
+        for path, module in self._walk(prefix):
+            transient = vars(module).get("_transient", ())
+            for name, value in module.own_tensors():
+                if name not in transient:
+                    yield _joined(path, name), value
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Incompatible:
+        """Gives Parameters and buffers the values of `state` (tensors or arrays).
+
+        Values are cast to the dtypes that are here. Raises NotFound when names are missing or left
+        over (unless `strict` is False) and InvalidArgument when shapes differ; then nothing has
+        changed. Returns the names that were missing and left over.
+        """
+        mine = dict(self._state())
+        missing = [name for name in mine if name not in state]
+        unexpected = [name for name in state if name not in mine]
         if strict and (missing or unexpected):
             raise NotFound(
                 f"the state does not fit {type(self).__name__}: missing {missing}, unexpected "
                 f"{unexpected}; strict=False loads what fits")
-        for name, tensor in mine.items():
-            if name not in state:
-                continue
-            value = state[name]
-            value = value.detach() if isinstance(value, Tensor) else Tensor(value)
-            if value.shape != tensor.shape:
-                raise InvalidArgument(
-                    f"{name} has shape {tensor.shape}, the state's has {value.shape}")
-            tensor.assign(value.cast(tensor.dtype))
+        found = {name: state[name] for name in mine if name in state}
+        values = {name: value.detach() if isinstance(value, Tensor) else Tensor(value)
+                  for name, value in found.items()}
+        wrong = [f"{name} has shape {mine[name].shape}, the state's has {value.shape}"
+                 for name, value in values.items() if value.shape != mine[name].shape]
+        if wrong:
+            raise InvalidArgument(
+                f"the state does not fit {type(self).__name__}: " + "; ".join(wrong))
+        for name, value in values.items():
+            mine[name].assign(value.cast(mine[name].dtype))
+        return Incompatible(missing, unexpected)
 
     # Modes.
 
@@ -137,10 +220,40 @@ class Module:
             parameter.grad = None
 
     def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module."""
-        for module in self.modules():
-            function(module)
+        """Calls a function with each module, with a module after those under it."""
+        for _, child in _unique(self.named_children()):
+            child.apply(function)
+        function(self)
         return self
+
+    def to(self, dtype: Any) -> "Module":
+        """Casts Parameters and buffers of floats to a dtype, in place; gradients are forgotten.
+
+        An optimizer is made afterwards, since its state has the dtype of its parameters.
+        """
+        wanted = _dtypes.as_dtype(dtype)
+        if not wanted.is_float:
+            raise InvalidArgument(f"a module in {wanted.name}; it needs a float dtype")
+        for tensor in {id(tensor): tensor for _, tensor in self._named_tensors()}.values():
+            if tensor.dtype.is_float and tensor.dtype is not wanted:
+                _recast(tensor, wanted)
+        return self
+
+    def float(self) -> "Module":
+        """In float32."""
+        return self.to(_dtypes.float32)
+
+    def double(self) -> "Module":
+        """In float64."""
+        return self.to(_dtypes.float64)
+
+    def half(self) -> "Module":
+        """In float16."""
+        return self.to(_dtypes.float16)
+
+    def bfloat16(self) -> "Module":
+        """In bfloat16."""
+        return self.to(_dtypes.bfloat16)
 
     def extra_repr(self) -> str:
         """What stands in the brackets of repr()."""
@@ -152,6 +265,18 @@ class Module:
             return f"{type(self).__name__}({self.extra_repr()})"
         lines = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in children]
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def _joined(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+def _recast(tensor: Tensor, dtype: _dtypes.DType) -> None:
+    with no_grad():
+        tensor._node = alias(tensor.cast(dtype)._node)
+    tensor._grad = None
+    tensor._mark_leaf()
+    _realize.assigned(tensor)
 
 
 def _modules_in(name: str, value: Any) -> Iterator[Tuple[str, Module]]:
@@ -171,60 +296,3 @@ def _unique(pairs: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[str, Any]]:
         if id(value) not in seen:
             seen.add(id(value))
             yield name, value
-
-
-class Sequential(Module):
-    """Modules (or functions of a tensor) one after another."""
-
-    def __init__(self, *layers: Any) -> None:
-        super().__init__()
-        self._layers: List[Any] = list(layers)
-
-    def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The layers, by number."""
-        return ((str(i), layer) for i, layer in enumerate(self._layers) if (
-            isinstance(layer, Module)))
-
-    def forward(self, x: Any) -> Any:
-        """The last layer's result."""
-        for layer in self._layers:
-            x = layer(x)
-        return x
-
-    def __len__(self) -> int:
-        return len(self._layers)
-
-    def __getitem__(self, index: Any) -> Any:
-        part = self._layers[index]
-        return Sequential(*part) if isinstance(index, slice) else part
-
-    def append(self, layer: Any) -> "Sequential":
-        """Adds a layer at the end."""
-        self._layers.append(layer)
-        return self
-
-
-class ModuleList(Module):
-    """A list of modules."""
-
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        self._items: List[Module] = list(modules)
-
-    def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The modules, by number."""
-        return ((str(i), item) for i, item in enumerate(self._items))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, index: int) -> Module:
-        return self._items[index]
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._items)
-
-    def append(self, module: Module) -> "ModuleList":
-        """Adds a module at the end."""
-        self._items.append(module)
-        return self

@@ -1,0 +1,220 @@
+"""Mixed precision: the heavy products in half precision, what needs the range in float32.
+
+(Micikevicius et al., 2018.) Parameters stay float32; inside `autocast` matrix products,
+convolutions and attention cast their float32 operands to the half type, while norms, softmax, sums
+and losses cast half operands to float32. All other operations take what they get, by the rules of
+promotion. With float16, whose small gradients vanish, a GradScaler multiplies the loss.
+
+    scaler = kiln.GradScaler()
+
+    @kiln.jit
+    def step(x, y):
+        optimizer.zero_grad()
+        with kiln.autocast(kiln.float16):
+            loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+"""
+
+import functools
+from types import TracebackType
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
+
+import numpy as np
+
+from kiln import _dtypes
+from kiln._errors import InvalidArgument, NotFound
+from kiln._node import Node, make, mode
+from kiln.autograd import no_grad
+from kiln.optim.optimizer import Optimizer
+from kiln.tensor import Tensor
+
+# Ops whose float operands become the half type: their work grows faster than their data.
+HALF_OPS = frozenset((
+    "matmul", "linear", "bilinear", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
+))  # fmt: skip
+# Ops whose half operands become float32: range or many addends would lose what matters.
+FLOAT32_OPS = frozenset((
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "reciprocal", "rsqrt", "sqrt",
+    "tan", "sinh", "cosh", "acos", "asin", "erf", "erfinv", "softplus", "sum", "prod", "mean",
+    "var", "std", "logsumexp", "norm", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod",
+    "logcumsumexp", "softmax", "log_softmax", "softmin", "layer_norm", "batch_norm", "group_norm",
+    "instance_norm", "rms_norm", "local_response_norm", "normalize", "cosine_similarity",
+    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "hinge_embedding_loss",
+    "cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss", "gaussian_nll_loss",
+    "poisson_nll_loss",
+))  # fmt: skip
+
+
+class _Policy:
+    """What `_node.make` asks while autocast holds; one object for each dtype."""
+
+    __slots__ = ("dtype",)
+
+    def __init__(self, dtype: _dtypes.DType) -> None:
+        self.dtype = dtype
+
+    def operands(self, name: str, operands: Tuple[Node, ...]) -> Tuple[Node, ...]:
+        """An op's operands, cast as it wants them."""
+        if name in HALF_OPS:
+            return self._cast(operands, (_dtypes.float32,), self.dtype)
+        if name in FLOAT32_OPS:
+            return self._cast(operands, _HALVES, _dtypes.float32)
+        return operands
+
+    def _cast(self, operands: Tuple[Node, ...], given: Tuple[_dtypes.DType, ...],
+              wanted: _dtypes.DType) -> Tuple[Node, ...]:
+        return tuple([make("cast", (node,), (), wanted) if node.dtype in given else node
+                      for node in operands])
+
+
+_HALVES = (_dtypes.float16, _dtypes.bfloat16)
+_POLICIES = {dtype: _Policy(dtype) for dtype in _HALVES}
+
+
+class autocast:  # noqa: N801
+    """Inside, heavy operations compute in `dtype`: float16 or bfloat16. Also a decorator.
+
+        with kiln.autocast(kiln.bfloat16):
+            logits = model(x)
+
+    backward() stands outside; gradients have the dtypes of their parameters. `enabled=False`
+    switches an outer autocast off.
+    """
+
+    def __init__(self, dtype: Any = _dtypes.bfloat16, enabled: bool = True) -> None:
+        kind = _dtypes.as_dtype(dtype)
+        if kind not in _POLICIES:
+            raise InvalidArgument(f"autocast to {kind.name}; it casts to float16 or bfloat16")
+        self.dtype = kind
+        self.enabled = enabled
+        self._before: List[Any] = []
+
+    def __enter__(self) -> "autocast":
+        self._before.append(mode.autocast)
+        mode.autocast = _POLICIES[self.dtype] if self.enabled else None
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        mode.autocast = self._before.pop()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, under autocast whenever it is called."""
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with autocast(self.dtype, self.enabled):
+                return function(*args, **kwargs)
+
+        return wrapped
+
+
+def is_autocast_enabled() -> bool:
+    """Whether autocast holds here."""
+    return mode.autocast is not None
+
+
+class GradScaler:
+    """Scales the loss so that float16's gradients do not vanish, and finds the scale by itself.
+
+    When a gradient is infinite or NaN the optimizer's step changes nothing and the scale shrinks;
+    after `growth_interval` steps without that it grows. All of it is on the device: nothing is read
+    back, so it works inside kiln.jit.
+    """
+
+    _kiln_watched: Tuple[str, ...] = (
+        "_scale", "_good_steps", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+
+    def __init__(self, init_scale: float = 65536.0, growth_factor: float = 2.0,
+                 backoff_factor: float = 0.5, growth_interval: int = 2000,
+                 enabled: bool = True) -> None:
+        if not (growth_factor > 1 and 0 < backoff_factor < 1 and init_scale > 0):
+            raise InvalidArgument(
+                f"a GradScaler from {init_scale} by {growth_factor} and {backoff_factor}; it grows "
+                "by more than 1 and shrinks by less")
+        self.growth_factor = growth_factor
+        self.backoff_factor = backoff_factor
+        self.growth_interval = growth_interval
+        self.enabled = enabled
+        self._scale = Tensor(np.float32(init_scale))
+        self._good_steps = Tensor(np.int32(0))
+        # What this step's unscale_ found, by optimizer; of the trace or the eager step in progress.
+        self._finite: Dict[int, Tensor] = {}
+        self._trace: Any = None
+
+    def scale(self, loss: Tensor) -> Tensor:
+        """The loss times the scale, for backward()."""
+        return loss.float() * self._scale if self.enabled else loss
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divides an optimizer's gradients by the scale, so that they may be clipped before step().
+
+        Raises InvalidArgument at the second call for one step.
+        """
+        if not self.enabled:
+            return
+        found = self._found()
+        if id(optimizer) in found:
+            raise InvalidArgument(
+                "unscale_() is called twice for an optimizer; update() comes first")
+        with no_grad():
+            share = 1.0 / self._scale
+            finite = Tensor(True)
+            for parameter in optimizer.params:
+                if parameter.grad is not None:
+                    gradient = parameter.grad.float() * share
+                    finite = finite.logical_and(gradient.isfinite().all())
+                    parameter.grad = gradient.cast(parameter.grad.dtype)
+        found[id(optimizer)] = finite
+
+    def step(self, optimizer: Optimizer) -> None:
+        """The optimizer's step by the unscaled gradients; nothing changes if one is not finite."""
+        if not self.enabled:
+            optimizer.step()
+            return
+        if id(optimizer) not in self._found():
+            self.unscale_(optimizer)
+        optimizer.step(only_if=self._found()[id(optimizer)])
+
+    def update(self) -> None:
+        """Adapts the scale, after all optimizers' steps."""
+        found = list(self._found().values())
+        self._finite = {}
+        if not self.enabled or not found:
+            return
+        with no_grad():
+            finite = functools.reduce(Tensor.logical_and, found)
+            steps = self._good_steps + 1
+            grows = steps >= self.growth_interval
+            grown = (self._scale * self.growth_factor).where(grows, self._scale)
+            self._good_steps.assign(steps.masked_fill(grows.logical_or(~finite), 0))
+            self._scale.assign(grown.where(finite, self._scale * self.backoff_factor))
+
+    def _found(self) -> Dict[int, Tensor]:
+        if self._trace is not mode.trace:
+            self._trace, self._finite = mode.trace, {}
+        return self._finite
+
+    def get_scale(self) -> float:
+        """The scale. Reads it."""
+        return float(self._scale.item()) if self.enabled else 1.0
+
+    def state_dict(self) -> Dict[str, Tensor]:
+        """The scale and how long it has been good, flat, so that kiln.save takes it."""
+        return {"scale": self._scale.detach(), "good_steps": self._good_steps.detach()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state_dict()."""
+        for name, tensor in (("scale", self._scale), ("good_steps", self._good_steps)):
+            if name not in state:
+                raise NotFound(f"the state has no {name}; it is no GradScaler's")
+            value = state[name]
+            tensor.assign(value.detach() if isinstance(value, Tensor) else Tensor(value))
+
+
+__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]

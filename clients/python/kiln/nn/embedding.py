@@ -1,0 +1,56 @@
+"""Tables of vectors."""
+
+from typing import Optional
+
+from kiln import functional
+from kiln._errors import InvalidArgument
+from kiln.creation import arange
+from kiln.nn.module import Module, Parameter
+from kiln.random import randn
+from kiln.tensor import Tensor
+
+
+class Embedding(Module):
+    """A table of vectors, read at integers; an integer outside reads zeros.
+
+    The row `padding_idx` starts as zeros and no gradient changes it.
+
+        table = nn.Embedding(10, 3)
+        vectors = table(kiln.tensor([[1, 2], [4, 9]]))  # (2, 2, 3)
+    """
+
+    def __init__(self, num_embeddings: int, embedding_dim: int,
+                 padding_idx: Optional[int] = None) -> None:
+        super().__init__()
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise InvalidArgument(
+                f"a padding_idx of {padding_idx} in a table of {num_embeddings} rows")
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = None if padding_idx is None else padding_idx % num_embeddings
+        values = randn(num_embeddings, embedding_dim)
+        if self.padding_idx is not None:
+            row = arange(num_embeddings).reshape(-1, 1) == self.padding_idx
+            values = values.masked_fill(row, 0.0)
+        self.weight = Parameter(values.contiguous())
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
+                        padding_idx: Optional[int] = None) -> "Embedding":
+        """A table with these rows (num_embeddings, embedding_dim), not trained unless asked."""
+        table = cls(*embeddings.shape, padding_idx)
+        table.weight = Parameter(embeddings, not freeze)
+        return table
+
+    def forward(self, index: Tensor) -> Tensor:
+        """Any shape to the same shape and a last dimension of embedding_dim."""
+        vectors = functional.embedding(index, self.weight)
+        if self.padding_idx is None:
+            return vectors
+        padding = (index == self.padding_idx).unsqueeze(-1)
+        return vectors.detach().where(padding, vectors)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

@@ -1,0 +1,95 @@
+"""Linear layers and changes of shape."""
+
+import math
+from typing import Any, Optional, Sequence, Tuple
+
+from kiln import functional
+from kiln.nn.module import Module, Parameter
+from kiln.random import uniform
+from kiln.tensor import Tensor
+
+
+def uniform_parameter(shape: Tuple[int, ...], fan_in: int) -> Parameter:
+    """U(-1 / sqrt(fan_in), 1 / sqrt(fan_in)): PyTorch's default for weights and biases."""
+    bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+    return Parameter(uniform(shape, low=-bound, high=bound).contiguous())
+
+
+class Identity(Module):
+    """Returns its argument."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Any) -> Any:
+        """The argument."""
+        return x
+
+
+class Linear(Module):
+    """x @ weight.T + bias, with weight (out_features, in_features)."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.in_features = in_features
+        self.out_features = out_features
+        self.weight = uniform_parameter((out_features, in_features), in_features)
+        self.bias = uniform_parameter((out_features,), in_features) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, in_features) to (…, out_features)."""
+        return functional.linear(x, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """x1 weight[k] x2 + bias[k] for each k, with weight (out, in1, in2)."""
+
+    def __init__(self, in1_features: int, in2_features: int, out_features: int,
+                 bias: bool = True) -> None:
+        super().__init__()
+        self.weight = uniform_parameter((out_features, in1_features, in2_features), in1_features)
+        self.bias: Optional[Parameter] = (
+            uniform_parameter((out_features,), in1_features) if bias else None)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """(…, in1) and (…, in2) to (…, out)."""
+        out, within, _ = self.weight.shape
+        # As one product with a matrix: rows are pairs (k, i), summed over i afterwards.
+        right = functional.linear(input2, self.weight.reshape(out * within, -1))
+        result = (right.reshape(*input2.shape[:-1], out, within) * input1.unsqueeze(-2)).sum(-1)
+        return result if self.bias is None else result + self.bias
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        out, in1, in2 = self.weight.shape
+        return f"{in1}, {in2}, {out}, bias={self.bias is not None}"
+
+
+class Flatten(Module):
+    """Dimensions start_dim to end_dim as one."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Flattened."""
+        return x.flatten(self.start_dim, self.end_dim)
+
+
+class Unflatten(Module):
+    """One dimension as several."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        self.dim = dim
+        self.unflattened_size = tuple(unflattened_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Split."""
+        return x.unflatten(self.dim, self.unflattened_size)

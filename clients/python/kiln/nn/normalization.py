@@ -1,0 +1,232 @@
+"""Normalisation layers."""
+
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from kiln import _dtypes, functional
+from kiln._errors import InvalidArgument
+from kiln.autograd import no_grad
+from kiln.creation import ones, zeros
+from kiln.nn.module import Module, Parameter
+from kiln.tensor import Tensor
+
+
+class _ChannelNorm(Module):
+    """What batch and instance norm share: a scale and shift per channel, running statistics."""
+
+    _ranks: Tuple[int, ...] = ()
+    _counts = True  # whether num_batches_tracked moves
+
+    def __init__(self, num_features: int, eps: float, momentum: Optional[float], affine: bool,
+                 track_running_stats: bool) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.weight = Parameter(ones(num_features)) if affine else None
+        self.bias = Parameter(zeros(num_features)) if affine else None
+        self.running_mean = zeros(num_features) if track_running_stats else None
+        self.running_var = ones(num_features) if track_running_stats else None
+        self.num_batches_tracked = (
+            zeros((), dtype=_dtypes.int64) if track_running_stats else None)
+
+    def _check(self, x: Tensor) -> None:
+        if x.ndim not in self._ranks or x.shape[1] != self.num_features:
+            raise InvalidArgument(
+                f"{type(self).__name__}({self.num_features}) of a tensor of shape {x.shape}; it "
+                f"needs {' or '.join(map(str, self._ranks))} dimensions, the second of size "
+                f"{self.num_features}")
+
+    def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """Moves the running statistics towards a batch's (var without correction)."""
+        unbiased = count / max(count - 1, 1)
+        with no_grad():
+            if self._counts:
+                self.num_batches_tracked.assign(self.num_batches_tracked + 1)
+            share: Any = self.momentum
+            if share is None:  # the mean over all batches
+                share = 1.0 / self.num_batches_tracked.cast(self.running_mean.dtype)
+            for running, batch in ((self.running_mean, mean), (self.running_var, var * unbiased)):
+                running.assign(
+                    running * (1 - share) + batch.cast(running.dtype) * share)
+
+    def reset_running_stats(self) -> None:
+        """Forgets what was tracked."""
+        if self.running_mean is not None:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+
+
+class _BatchNorm(_ChannelNorm):
+    """Normalises each channel (dimension 1) over the batch; keeps running statistics for eval().
+
+    (Ioffe and Szegedy, 2015.) A momentum of None takes the mean over all batches.
+    """
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: Optional[float] = 0.1,
+                 affine: bool = True, track_running_stats: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape, normalised."""
+        self._check(x)
+        if not self.training and self.running_mean is not None:
+            return self._normalize(x, self.running_mean, self.running_var)
+        axes = (0, *range(2, x.ndim))
+        mean, var = x.mean(axes), x.var(axes, correction=0)
+        if self.training and self.running_mean is not None:
+            self._track(mean, var, x.numel() // x.shape[1])
+        return self._normalize(x, mean, var)
+
+    def _normalize(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+        return functional.batch_norm(x, mean, var, self.weight, self.bias, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L)."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W)."""
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W)."""
+
+    _ranks = (5,)
+
+
+class _InstanceNorm(_ChannelNorm):
+    """Normalises each channel of each element of the batch. (Ulyanov et al., 2016.)
+
+    Without affine and track_running_stats it has no parameters and always uses the element's own
+    statistics. num_batches_tracked stays 0, as PyTorch's.
+    """
+
+    _counts = False
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1,
+                 affine: bool = False, track_running_stats: bool = False) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape, normalised; the batch's dimension may be missing."""
+        if x.ndim == self._ranks[0] - 1:
+            return self.forward(x.unsqueeze(0)).squeeze(0)
+        self._check(x)
+        if not self.training and self.running_mean is not None:
+            return functional.batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
+        axes = tuple(range(2, x.ndim))
+        if self.training and self.running_mean is not None:
+            count = x.numel() // (x.shape[0] * x.shape[1])
+            self._track(x.mean(axes).mean(0), x.var(axes, correction=0).mean(0), count)
+        normal = functional.layer_norm(x, x.shape[2:], eps=self.eps)
+        return _scale(normal, self.weight, self.bias)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of (N, C, L)."""
+
+    _ranks = (3,)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of (N, C, H, W)."""
+
+    _ranks = (4,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of (N, C, D, H, W)."""
+
+    _ranks = (5,)
+
+
+def _scale(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
+    shape = (-1, *[1] * (x.ndim - 2))
+    if weight is not None:
+        x = x * weight.reshape(shape)
+    return x if bias is None else x + bias.reshape(shape)
+
+
+class GroupNorm(Module):
+    """Normalises groups of channels of each element of the batch. (Wu and He, 2018.)"""
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5,
+                 affine: bool = True) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise InvalidArgument(f"{num_channels} channels do not divide into {num_groups} groups")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.weight = Parameter(ones(num_channels)) if affine else None
+        self.bias = Parameter(zeros(num_channels)) if affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, …) to the same shape."""
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise InvalidArgument(
+                f"GroupNorm of a tensor of shape {x.shape}; its second dimension must be "
+                f"{self.num_channels}")
+        groups = x.reshape(x.shape[0], self.num_groups, -1)
+        normal = functional.layer_norm(groups, groups.shape[2:], eps=self.eps)
+        return _scale(normal.reshape(x.shape), self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
+
+
+class LayerNorm(Module):
+    """Normalises each element of the batch over its last dimensions. (Ba et al., 2016.)"""
+
+    def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-5,
+                 elementwise_affine: bool = True, bias: bool = True) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else (
+            tuple(normalized_shape))
+        self.normalized_shape = shape
+        self.eps = eps
+        self.weight = Parameter(ones(shape)) if elementwise_affine else None
+        self.bias = Parameter(zeros(shape)) if elementwise_affine and bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape, normalised."""
+        return functional.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class RMSNorm(Module):
+    """Divides by the root of the mean square over the last dimension. (Zhang, Sennrich, 2019.)"""
+
+    def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-6,
+                 elementwise_affine: bool = True) -> None:
+        super().__init__()
+        shape = (normalized_shape,) if isinstance(normalized_shape, int) else (
+            tuple(normalized_shape))
+        if len(shape) != 1:
+            raise InvalidArgument(f"RMSNorm over {shape}; it normalises the last dimension")
+        self.normalized_shape = shape
+        self.eps = eps
+        self.weight = Parameter(ones(shape)) if elementwise_affine else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape, normalised."""
+        return functional.rms_norm(x, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.normalized_shape}, eps={self.eps}"

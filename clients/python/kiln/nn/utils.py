@@ -1,0 +1,77 @@
+"""What is done to gradients and parameters between backward() and step()."""
+
+import functools
+import math
+from typing import Iterable, List, Union
+
+from kiln._errors import InvalidArgument
+from kiln.autograd import no_grad
+from kiln.creation import zeros
+from kiln.manipulation import cat
+from kiln.tensor import Tensor
+
+Tensors = Union[Tensor, Iterable[Tensor]]
+
+
+def _with_gradients(parameters: Tensors) -> List[Tensor]:
+    given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    return [parameter for parameter in given if parameter.grad is not None]
+
+
+def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
+    """The norm of all elements together."""
+    if norm_type == math.inf:
+        return functools.reduce(Tensor.maximum, [tensor.abs().max() for tensor in tensors])
+    if norm_type == 2:
+        return functools.reduce(Tensor.add, [tensor.square().sum() for tensor in tensors]).sqrt()
+    powers = [(tensor.abs() ** norm_type).sum() for tensor in tensors]
+    return functools.reduce(Tensor.add, powers) ** (1.0 / norm_type)
+
+
+def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0) -> Tensor:
+    """Scales all gradients so that their norm, taken over all together, is at most max_norm.
+
+    Returns the norm before, a float32 scalar; nothing is read, so it works inside kiln.jit.
+    norm_type may be math.inf. (Pascanu et al., 2013.)
+
+        loss.backward()
+        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+    """
+    if not norm_type > 0:
+        raise InvalidArgument(f"a norm of type {norm_type}; it must be above 0")
+    found = _with_gradients(parameters)
+    with no_grad():
+        if not found:
+            return zeros(())
+        total = _norm([parameter.grad.float() for parameter in found], norm_type)
+        share = (max_norm / (total + 1e-6)).minimum(1.0)
+        for parameter in found:
+            parameter.grad = parameter.grad * share.cast(parameter.grad.dtype)
+    return total
+
+
+def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
+    """Holds each element of the gradients between -clip_value and clip_value."""
+    with no_grad():
+        for parameter in _with_gradients(parameters):
+            parameter.grad = parameter.grad.clamp(-clip_value, clip_value)
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of the parameters, one after another."""
+    return cat([parameter.reshape(-1) for parameter in parameters])
+
+
+def vector_to_parameters(vector: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Gives parameters their parts of a vector."""
+    place = 0
+    for parameter in parameters:
+        part = vector.narrow(0, place, parameter.numel()).reshape(parameter.shape)
+        parameter.assign(part.detach())
+        place += parameter.numel()
+    if place != vector.numel():
+        raise InvalidArgument(f"a vector of {vector.numel()} for {place} elements")
+
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
