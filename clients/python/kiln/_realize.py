@@ -86,7 +86,7 @@ def read(node: Node, tensor: Any) -> np.ndarray:
     refuse_in_trace()
     if node.host is not None:
         if node.dtype.numpy is None:
-            return _convert.widen_bfloat16(node.host).reshape(node.shape)
+            return _convert.from_bytes(node.host.tobytes(), node.dtype, node.shape)
         return node.host.copy()
     if node.buffer is None:
         realize([tensor])
@@ -94,6 +94,17 @@ def read(node: Node, tensor: Any) -> np.ndarray:
     assert node.buffer is not None
     data = node.buffer.connection.download(node.buffer)
     return _convert.from_bytes(data, node.dtype, node.shape)
+
+
+def read_bytes(tensor: Any) -> Any:
+    """The bytes of a tensor's value as they travel: row-major, little-endian, in its own dtype."""
+    refuse_in_trace()
+    if tensor._node.host is None and tensor._node.buffer is None:
+        realize([tensor])
+    node = tensor._node
+    if node.host is not None:
+        return memoryview(node.host.reshape(-1).view(np.uint8))
+    return node.buffer.connection.download(node.buffer)
 
 
 def created(node: Node, data: Any) -> None:

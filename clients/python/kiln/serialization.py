@@ -1,109 +1,135 @@
-"""Saving and loading tensors: NumPy's .npz, or the safetensors format.
+"""Saving and loading: tensors and nested checkpoints as safetensors, or tensors as NumPy's .npz.
 
-A safetensors file is the header's length (8 bytes, little-endian), a JSON header that gives dtype,
-shape and place of each tensor, and the tensors' bytes.
-(https://github.com/huggingface/safetensors#format)
+    kiln.save(model.state_dict(), "model.safetensors")
+    model.load_state_dict(kiln.load("model.safetensors"))
+
+    kiln.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3},
+              "checkpoint.safetensors")
+    epoch = kiln.load("checkpoint.safetensors")["epoch"]
 """
 
 import json
 import os
-import struct
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
 import numpy as np
 
-from kiln import _dtypes
-from kiln._convert import to_array
+from kiln import _safetensors
 from kiln._errors import DataLoss, InvalidArgument
 from kiln.tensor import Tensor
 
-_NAMES = {
-    "BOOL": _dtypes.bool_, "I8": _dtypes.int8, "I16": _dtypes.int16, "I32": _dtypes.int32,
-    "I64": _dtypes.int64, "U8": _dtypes.uint8, "U16": _dtypes.uint16, "U32": _dtypes.uint32,
-    "U64": _dtypes.uint64, "F16": _dtypes.float16, "BF16": _dtypes.bfloat16,
-    "F32": _dtypes.float32, "F64": _dtypes.float64,
-}  # fmt: skip
-_NAME_OF = {dtype: name for name, dtype in _NAMES.items()}
-_LARGEST_HEADER = 100 << 20
+_STRUCTURE = "kiln.structure"
+_VALUES = (bool, int, float, str, type(None))
 
 
-def save(tensors: Mapping[str, Any], path: Any) -> None:
+def save(values: Mapping[str, Any], path: Any,
+         metadata: Optional[Mapping[str, str]] = None) -> None:
     """Writes named tensors. The name's end chooses the format: .safetensors, else .npz.
 
-    The file appears whole or not at all.
+    A safetensors file takes every dtype, metadata (strings by name), and nested dicts and lists
+    with tensors, arrays, numbers, strings and None in them: then the tensors' names are their
+    paths ("model.0.weight"), so that other readers find them, too. An .npz file takes tensors
+    alone; bfloat16 is float32 there. The file appears whole or not at all, and one tensor at a time
+    is in this process's memory.
     """
     path = os.fspath(path)
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as file:
             if path.endswith(".safetensors"):
-                _write_safetensors(file, tensors)
+                tensors, found = _flattened(values)
+                _safetensors.write(file, tensors, {**found, **(metadata or {})})
             else:
-                arrays: Dict[str, Any] = {
-                    name: np.asarray(value) for name, value in tensors.items()}
-                np.savez(file, **arrays)
+                np.savez(file, **{name: _array(name, value) for name, value in values.items()})
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):
             os.unlink(temporary)
 
 
-def load(path: Any) -> Dict[str, Tensor]:
-    """The tensors of a file that `save` (or another writer of the formats) wrote."""
+def load(path: Any) -> Dict[str, Any]:
+    """What `save` (or another writer of the formats) wrote: tensors by name, or the nested values.
+
+    The tensors of a safetensors file are read when they are first used; until then the file must
+    not be written over in place (`save` never does that).
+    """
     path = os.fspath(path)
     if path.endswith(".safetensors"):
-        return _read_safetensors(path)
+        tensors, metadata = _safetensors.read(path)
+        if _STRUCTURE not in metadata:
+            return tensors
+        try:
+            return _restored(json.loads(metadata[_STRUCTURE]), tensors)
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataLoss(f"{path}: its structure is damaged: {error}") from None
     with np.load(path, allow_pickle=False) as arrays:
         return {name: Tensor(arrays[name]) for name in arrays.files}
 
 
-def _write_safetensors(file: Any, tensors: Mapping[str, Any]) -> None:
-    header: Dict[str, Any] = {}
-    blocks = []
-    offset = 0
-    for name, value in tensors.items():
-        array, dtype = to_array(np.asarray(value), getattr(value, "dtype", None))
-        data = array.tobytes()
-        header[name] = {"dtype": _NAME_OF[dtype], "shape": list(array.shape),
-                        "data_offsets": [offset, offset + len(data)]}
-        blocks.append(data)
-        offset += len(data)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    file.write(struct.pack("<Q", len(text)) + text)
-    for data in blocks:
-        file.write(data)
+def load_metadata(path: Any) -> Dict[str, str]:
+    """The metadata of a safetensors file."""
+    found = _safetensors.read(os.fspath(path))[1]
+    return {name: value for name, value in found.items() if name != _STRUCTURE}
 
 
-def _read_safetensors(path: str) -> Dict[str, Tensor]:
-    with open(path, "rb") as file:
-        start = file.read(8)
-        size = struct.unpack("<Q", start)[0] if len(start) == 8 else 0
-        if not 0 < size <= _LARGEST_HEADER:
-            raise DataLoss(f"{path} is no safetensors file: its header would have {size} bytes")
-        try:
-            header = json.loads(file.read(size))
-        except ValueError as error:
-            raise DataLoss(f"{path} is no safetensors file: {error}") from None
-        data = file.read()
-    return {
-        name: _tensor(path, name, entry, data)
-        for name, entry in header.items() if name != "__metadata__"
-    }
+def _array(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, (Mapping, str, type(None))):
+        raise InvalidArgument(
+            f"{name} is {type(value).__name__}; an .npz file holds tensors alone. Save it as "
+            ".safetensors")
+    return np.asarray(value)
 
 
-def _tensor(path: str, name: str, entry: Mapping[str, Any], data: bytes) -> Tensor:
-    dtype = _NAMES.get(entry["dtype"])
-    if dtype is None:
-        raise InvalidArgument(f"{path}: {name} is {entry['dtype']}; there is no such dtype here")
-    begin, end = entry["data_offsets"]
-    shape = tuple(entry["shape"])
-    if not 0 <= begin <= end <= len(data) or end - begin != (
-        int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    ):
-        raise DataLoss(f"{path}: {name} of shape {shape} has bytes {begin} to {end} of {len(data)}")
-    numpy = dtype.numpy if dtype.numpy is not None else np.dtype(np.uint16)
-    array = np.frombuffer(data[begin:end], numpy).reshape(shape)
-    if dtype is _dtypes.bfloat16:
-        array = (array.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return Tensor(array, dtype)
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, (Tensor, np.ndarray, np.generic))
+
+
+def _flattened(values: Mapping[str, Any]) -> Any:
+    """Tensors by their path, and the metadata that restores the rest."""
+    if all(_is_tensor(value) for value in values.values()):
+        return values, {}
+    tensors: Dict[str, Any] = {}
+    structure = _described(values, "", tensors)
+    return tensors, {_STRUCTURE: json.dumps(structure, separators=(",", ":"))}
+
+
+def _described(value: Any, path: str, tensors: Dict[str, Any]) -> Any:
+    """JSON for a value: one-entry dicts say what it is, and tensors stand there by their name."""
+    if _is_tensor(value):
+        name = path
+        while name in tensors:  # {"a": {"b": x}, "a.b": y}
+            name += "'"
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, (str, int)) or isinstance(key, bool):
+                raise InvalidArgument(
+                    f"the key {key!r} cannot be saved; it must be a string or an int")
+        return {"dict": [[key, _described(item, f"{path}.{key}" if path else str(key), tensors)]
+                         for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_described(item, f"{path}.{i}", tensors) for i, item in enumerate(value)]}
+    if isinstance(value, _VALUES):
+        return {"value": value}
+    raise InvalidArgument(
+        f"{path} is {type(value).__name__}; dicts, lists, tensors, arrays, numbers, strings and "
+        "None can be saved")
+
+
+def _restored(described: Any, tensors: Mapping[str, Tensor]) -> Any:
+    ((kind, content),) = described.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _restored(item, tensors) for key, item in content}
+    if kind in ("list", "tuple"):
+        items = [_restored(item, tensors) for item in content]
+        return items if kind == "list" else tuple(items)
+    if kind == "value":
+        return content
+    raise ValueError(f"it has a {kind}")
+
+
+__all__ = ["load", "load_metadata", "save"]
