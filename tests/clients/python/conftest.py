@@ -1,11 +1,15 @@
-"""A session with the run's kilnd for the end-to-end tests, and a stand-in for the others."""
+"""A session with the run's kilnd for the end-to-end tests, a stand-in for the others, PyTorch."""
 
+import json
 import os
 import pathlib
+import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+TORCH_PYTHON = "/usr/bin/python3"  # which Debian's python3-torch is for
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 try:
@@ -34,3 +38,23 @@ def stand_in(monkeypatch):
     monkeypatch.setattr(_connection, "_default", connection)
     monkeypatch.setattr(_connection, "_default_pid", os.getpid())
     return connection
+
+
+@pytest.fixture(scope="session")
+def ask_torch(tmp_path_factory):
+    """Gives torch_oracle.py cases of a kind and returns its results by name."""
+    probe = subprocess.run([TORCH_PYTHON, "-c", "import torch"], capture_output=True)
+
+    def ask(kind, cases):
+        if probe.returncode != 0:
+            pytest.skip("PyTorch is the reference, and python3-torch is not installed")
+        folder = tmp_path_factory.mktemp("torch")
+        (folder / "cases.json").write_text(json.dumps(cases))
+        done = subprocess.run(
+            [TORCH_PYTHON, str(HERE / "torch_oracle.py"), kind, "cases.json", "results.npz"],
+            cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        with np.load(folder / "results.npz") as results:
+            return dict(results)
+
+    return ask

@@ -1,0 +1,151 @@
+"""Modules against PyTorch's: names of the state, results, gradients, buffers afterwards."""
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln import nn
+from torch_oracle import flat, inputs_of, weights_of
+
+N = "normal"
+
+
+def case(make, *inputs, call=None, evaluate=False, name=None):
+    arguments = ", ".join(f"x{i}" for i in range(len(inputs)))
+    call = call or f"m({arguments})"
+    title = name or (make + ("" if call == f"m({arguments})" else f" {call}") + (
+        " eval" if evaluate else ""))
+    return {"name": title.replace("nn.", "").replace("/", ":"), "make": make, "call": call,
+            "inputs": inputs, "eval": evaluate}
+
+
+CASES = [
+    # Linear.
+    case("nn.Linear(5, 3)", (N, (4, 5))),
+    case("nn.Linear(5, 3, bias=False)", (N, (2, 4, 5))),
+    case("nn.Bilinear(3, 4, 5)", (N, (2, 6, 3)), (N, (2, 6, 4))),
+    case("nn.Bilinear(3, 4, 5, bias=False)", (N, (6, 3)), (N, (6, 4))),
+    case("nn.Flatten(1, 2)", (N, (2, 3, 4, 5))),
+    case("nn.Unflatten(1, (2, 3))", (N, (2, 6, 4))),
+    case("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))", (N, (5, 3))),
+    case("nn.Embedding(7, 3)", ("below:7", (2, 5))),
+    case("nn.Embedding(7, 3, padding_idx=2)", ("below:7", (4, 5))),
+    # Convolutions.
+    case("nn.Conv2d(4, 6, 3, stride=2, padding=1)", (N, (2, 4, 7, 8))),
+    case("nn.Conv2d(4, 6, (3, 2), dilation=2, groups=2)", (N, (2, 4, 8, 7))),
+    case("nn.MaxPool2d(3, 2, 1)", (N, (2, 3, 8, 7))),
+    case("nn.AvgPool2d(2)", (N, (2, 3, 6, 8))),
+    # Normalisation.
+    case("nn.BatchNorm1d(4)", (N, (6, 4))),
+    case("nn.BatchNorm1d(4)", (N, (6, 4, 5)), name="BatchNorm1d of three dimensions"),
+    case("nn.BatchNorm2d(4, momentum=0.3)", (N, (3, 4, 5, 6))),
+    case("nn.BatchNorm2d(4, momentum=None)", (N, (3, 4, 5, 6)), call="(m(x0), m(2 * x0))"),
+    case("nn.BatchNorm2d(4)", (N, (3, 4, 5, 6)), evaluate=True),
+    case("nn.BatchNorm2d(4, affine=False)", (N, (3, 4, 5, 6))),
+    case("nn.BatchNorm2d(4, track_running_stats=False)", (N, (3, 4, 5, 6)), evaluate=True),
+    case("nn.BatchNorm3d(2)", (N, (3, 2, 3, 4, 2))),
+    case("nn.InstanceNorm1d(4)", (N, (3, 4, 6))),
+    case("nn.InstanceNorm2d(4, affine=True, track_running_stats=True)", (N, (3, 4, 5, 6))),
+    case("nn.InstanceNorm2d(4, track_running_stats=True)", (N, (3, 4, 5, 6)), evaluate=True),
+    case("nn.InstanceNorm3d(2)", (N, (2, 2, 3, 4, 2))),
+    case("nn.GroupNorm(2, 6)", (N, (3, 6, 5))),
+    case("nn.GroupNorm(3, 6, affine=False)", (N, (3, 6, 4, 5))),
+    case("nn.LayerNorm(6)", (N, (3, 5, 6))),
+    case("nn.LayerNorm((5, 6), eps=1e-3)", (N, (3, 5, 6))),
+    case("nn.LayerNorm(6, elementwise_affine=False)", (N, (3, 6))),
+    # Recurrent.
+    case("nn.RNN(3, 4)", (N, (5, 2, 3))),
+    case("nn.RNN(3, 4, num_layers=2, nonlinearity='relu', bidirectional=True)", (N, (5, 2, 3))),
+    case("nn.LSTM(3, 4)", (N, (5, 2, 3))),
+    case("nn.LSTM(3, 4, num_layers=2, bidirectional=True, batch_first=True)", (N, (2, 5, 3))),
+    case("nn.LSTM(3, 4, bias=False)", (N, (5, 3)), (N, (1, 4)), (N, (1, 4)),
+         call="m(x0, (x1, x2))"),
+    case("nn.LSTM(3, 5, num_layers=2, proj_size=2)", (N, (4, 2, 3)), (N, (2, 2, 2)),
+         (N, (2, 2, 5)), call="m(x0, (x1, x2))"),
+    case("nn.GRU(3, 4)", (N, (5, 2, 3)), (N, (1, 2, 4))),
+    case("nn.GRU(3, 4, num_layers=2, bidirectional=True)", (N, (5, 2, 3))),
+    case("nn.RNNCell(3, 4)", (N, (2, 3)), (N, (2, 4))),
+    case("nn.LSTMCell(3, 4)", (N, (2, 3))),
+    case("nn.LSTMCell(3, 4, bias=False)", (N, (3,)), (N, (4,)), (N, (4,)), call="m(x0, (x1, x2))"),
+    case("nn.GRUCell(3, 4)", (N, (2, 3)), (N, (2, 4))),
+    # Attention.
+    case("nn.MultiheadAttention(8, 2)", (N, (5, 3, 8)), (N, (4, 3, 8)), (N, (4, 3, 8))),
+    case("nn.MultiheadAttention(8, 2, batch_first=True)", (N, (3, 5, 8)),
+         call="m(x0, x0, x0, average_attn_weights=False)"),
+    case("nn.MultiheadAttention(8, 2, batch_first=True)", (N, (3, 5, 8)),
+         call="m(x0, x0, x0, need_weights=False)"),
+    case("nn.MultiheadAttention(8, 2, bias=False)", (N, (5, 8)), (N, (4, 8)), (N, (4, 8))),
+    case("nn.MultiheadAttention(8, 4, kdim=5, vdim=6)", (N, (5, 3, 8)), (N, (4, 3, 5)),
+         (N, (4, 3, 6))),
+    case("nn.MultiheadAttention(8, 2, add_bias_kv=True, add_zero_attn=True)", (N, (5, 3, 8)),
+         (N, (4, 3, 8)), (N, (4, 3, 8)), ("true:0.3", (3, 4)), ("true:0.3", (5, 4)),
+         call="m(x0, x1, x2, key_padding_mask=x3, attn_mask=x4)"),
+    case("nn.MultiheadAttention(8, 2)", (N, (5, 3, 8)), (N, (4, 3, 8)), (N, (4, 3, 8)),
+         (N, (5, 4)), call="m(x0, x1, x2, attn_mask=x3)"),
+    case("nn.MultiheadAttention(8, 2)", (N, (5, 3, 8)), (N, (6, 5, 5)),
+         call="m(x0, x0, x0, attn_mask=x1)"),
+    case("nn.TransformerEncoderLayer(8, 2, 16, dropout=0)", (N, (5, 3, 8))),
+    case("nn.TransformerEncoderLayer(8, 2, 16, 0, 'gelu', batch_first=True, norm_first=True)",
+         (N, (3, 5, 8)), ("true:0.2", (5, 5)), call="m(x0, x1)"),
+    case("nn.TransformerDecoderLayer(8, 2, 16, dropout=0)", (N, (5, 3, 8)), (N, (4, 3, 8)),
+         call="m(x0, x1, tgt_mask=nn.Transformer.generate_square_subsequent_mask(5))"),
+    case("nn.TransformerDecoderLayer(8, 2, 16, dropout=0, norm_first=True)", (N, (5, 3, 8)),
+         (N, (4, 3, 8))),
+    case("nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0), 2, nn.LayerNorm(8))",
+         (N, (5, 3, 8))),
+    case("nn.Transformer(8, 2, 1, 2, 16, dropout=0, batch_first=True)", (N, (3, 5, 8)),
+         (N, (3, 4, 8))),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def expected(ask_torch):
+    return ask_torch("modules", CASES)
+
+
+def test_names_of_cases_differ():
+    names = [one["name"] for one in CASES]
+    assert len(set(names)) == len(names)
+
+
+def part(expected, case, kind):
+    prefix = f"{case['name']}/{kind}/"
+    return {name[len(prefix) :]: array for name, array in expected.items()
+            if name.startswith(prefix)}
+
+
+def assert_close(ours, theirs, what):
+    assert ours.shape == theirs.shape, what
+    scale = np.abs(theirs[np.isfinite(theirs)]).max() if theirs.size else 1.0
+    np.testing.assert_allclose(
+        ours, theirs, rtol=1e-5, atol=1e-5 * max(float(scale), 1.0), err_msg=what)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_module(connection, expected, case):
+    module = eval(case["make"], {"nn": nn})
+    if case["eval"]:
+        module.eval()
+    module.load_state_dict(part(expected, case, "state"))
+    inputs = [kiln.tensor(array) for array in inputs_of(case)]
+    inputs = [x.requires_grad_() if x.is_floating_point() else x for x in inputs]
+    names = {f"x{i}": x for i, x in enumerate(inputs)}
+    outputs = flat(eval(case["call"], {"m": module, "nn": nn, **names}), kiln.Tensor)
+    weights = weights_of([output.shape for output in outputs])
+    losses = [(output * kiln.tensor(weight)).sum()
+              for output, weight in zip(outputs, weights) if output.requires_grad]
+    if losses:
+        sum(losses[1:], losses[0]).backward()
+    found = {f"output/{i}": output for i, output in enumerate(outputs)}
+    found.update({f"input_gradient/{i}": x.grad for i, x in enumerate(inputs)
+                  if x.grad is not None})
+    found.update({f"gradient/{name}": parameter.grad
+                  for name, parameter in module.named_parameters() if parameter.grad is not None})
+    found.update({f"buffer/{name}": buffer for name, buffer in module.named_buffers()})
+    kiln.realize(*found.values())
+    wanted = {f"{kind}/{name}": array
+              for kind in ("output", "input_gradient", "gradient", "buffer")
+              for name, array in part(expected, case, kind).items()}
+    assert set(found) == set(wanted)
+    for name, array in wanted.items():
+        assert_close(found[name].numpy(), array, name)
