@@ -1,5 +1,6 @@
-"""kiln.models: sizes and names are those of the published weights. No daemon needed."""
+"""kiln.models: sizes and names are those of the published weights; generating with a cache."""
 
+import numpy as np
 import pytest
 
 import kiln
@@ -37,3 +38,39 @@ def test_gpt_refuses_what_does_not_fit():
     model = GPT(GPTConfig(vocabulary=8, context=4, layers=1, heads=1, width=4))
     with pytest.raises(kiln.InvalidArgument, match="context of 4"):
         model(kiln.zeros(1, 5, dtype="int64"))
+
+
+SMALL = GPTConfig(vocabulary=11, context=9, layers=2, heads=2, width=8)
+
+
+def test_decoding_with_a_cache_is_one_program_and_gives_what_the_whole_text_gives(connection):
+    kiln.manual_seed(0)
+    model = GPT(SMALL).eval()
+    cache = model.new_cache(batch=3)
+    tokens = np.random.default_rng(0).integers(0, 11, (3, 9))
+    expected = model(kiln.tensor(tokens)).numpy()
+
+    @kiln.jit
+    def decode(token, position):
+        return model.decode(token, position, cache)
+
+    for position in range(9):
+        found = decode(kiln.tensor(tokens[:, position]), kiln.tensor(position))
+        np.testing.assert_allclose(found.numpy(), expected[:, position], rtol=1e-4, atol=1e-5)
+    assert decode.traces == 1 and len(decode.programs()) == 1
+
+
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+def test_published_weights_are_taken_with_their_linear_layers_transposed(connection, prefix):
+    model, other = GPT(SMALL), GPT(SMALL)
+    published = {}
+    for name, value in model.state_dict().items():
+        turned = value.ndim == 2 and ".c_" in name
+        published[prefix + name] = kiln.tensor(value.numpy().T if turned else value.numpy())
+    published[f"{prefix}h.0.attn.bias"] = kiln.ones(1, 1, 9, 9)  # their causal mask
+    other.load_pretrained(published)
+    tokens = kiln.tensor([[1, 2, 3]])
+    np.testing.assert_array_equal(other(tokens).numpy(), model(tokens).numpy())
+    del published[f"{prefix}h.1.ln_1.weight"]
+    with pytest.raises(kiln.NotFound, match=r"h\.1\.ln_1\.weight"):
+        other.load_pretrained(published)

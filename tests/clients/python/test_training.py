@@ -190,6 +190,29 @@ def test_the_mnist_example_reads_its_files_and_learns(kilnd, tmp_path):
     assert result["loss_first"] > 1.5 and result["loss_last"] < result["loss_first"]
 
 
+def test_the_shakespeare_example_learns_and_writes(kilnd, tmp_path):
+    words = np.random.default_rng(0).choice(["to", "be", "or", "not", "that"], 3000)
+    (tmp_path / "text").write_text(" ".join(words))
+    result = json.loads(run_example(
+        kilnd, tmp_path, "shakespeare.py", "--data", "text", "--layers", "2", "--heads", "2",
+        "--width", "32", "--context", "16", "--batch", "16", "--dropout", "0.1", "--steps", "60",
+        "--lr", "1e-2", "--sample", "40", "--prompt", "to be", "--save", "model.safetensors",
+        "--json"))
+    assert result["loss_last"] < 0.8 * result["loss_first"]
+    assert result["validation_loss"] < 0.8 * result["loss_first"]
+    assert result["traces"] == result["decode_traces"] == 1
+    assert len(result["text"]) == 40
+    assert len(kiln.load(tmp_path / "model.safetensors")) == 28
+
+
+def test_the_resnet_example_learns(kilnd, tmp_path):
+    result = json.loads(run_example(
+        kilnd, tmp_path, "resnet.py", "--size", "8", "--batch", "8", "--classes", "4", "--steps",
+        "12", "--json"))
+    assert result["loss_last"] < result["loss_first"] and result["traces"] == 1
+    assert result["parameters"] == 11_170_884 and result["kernels"] >= result["distinct_kernels"]
+
+
 def test_the_mnist_example_says_what_to_do_without_a_network(tmp_path):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "mnist.py")], capture_output=True, text=True, timeout=120,
