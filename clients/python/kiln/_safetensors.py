@@ -83,7 +83,7 @@ def read(path: str) -> Tuple[Dict[str, Tensor], Dict[str, str]]:
 
 
 def _mapped(data: mmap.mmap, start: int, entry: Entry) -> Tensor:
-    kind = entry.dtype.numpy or _BITS[entry.dtype.itemsize]
+    kind: Any = entry.dtype.numpy or _BITS[entry.dtype.itemsize]
     array = np.frombuffer(data, kind, math.prod(entry.shape), start + entry.begin)
     return wrap(_node.host_value(array.reshape(entry.shape), entry.dtype))
 

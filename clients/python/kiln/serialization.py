@@ -40,7 +40,9 @@ def save(values: Mapping[str, Any], path: Any,
                 tensors, found = _flattened(values)
                 _safetensors.write(file, tensors, {**found, **(metadata or {})})
             else:
-                np.savez(file, **{name: _array(name, value) for name, value in values.items()})
+                arrays: Dict[str, Any] = {
+                    name: _array(name, value) for name, value in values.items()}
+                np.savez(file, **arrays)
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):
@@ -59,7 +61,8 @@ def load(path: Any) -> Dict[str, Any]:
         if _STRUCTURE not in metadata:
             return tensors
         try:
-            return _restored(json.loads(metadata[_STRUCTURE]), tensors)
+            restored: Dict[str, Any] = _restored(json.loads(metadata[_STRUCTURE]), tensors)
+            return restored
         except (ValueError, KeyError, TypeError) as error:
             raise DataLoss(f"{path}: its structure is damaged: {error}") from None
     with np.load(path, allow_pickle=False) as arrays:

@@ -10,7 +10,7 @@ Published GPT-2 weights (a safetensors file) load with `model.load_pretrained(ki
 
 import dataclasses
 import math
-from typing import List, Mapping, Tuple
+from typing import Iterator, List, Mapping, Tuple
 
 from kiln import nn
 from kiln._errors import InvalidArgument
@@ -140,9 +140,12 @@ class GPT(nn.Module):
             raise InvalidArgument(
                 f"{length} tokens do not fit into the model's context of {self.config.context}")
         x = self.drop(self.wte(tokens) + self.wpe.weight[:length])
-        for block in self.h:
+        for block in self._blocks():
             x = block(x)
         return self._logits(x)
+
+    def _blocks(self) -> Iterator[Block]:
+        return (block for block in self.h if isinstance(block, Block))
 
     def _logits(self, x: Tensor) -> Tensor:
         return nn.functional.linear(self.ln_f(x), self.wte.weight)
@@ -168,7 +171,7 @@ class GPT(nn.Module):
         place. In a kiln.jit function one program serves all positions.
         """
         x = (self.wte(token) + self.wpe(position)).unsqueeze(1)
-        for block, layer in zip(self.h, cache):
+        for block, layer in zip(self._blocks(), cache):
             x = block.decode(x, position, layer)
         return self._logits(x).squeeze(1)
 

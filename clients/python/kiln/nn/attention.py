@@ -1,7 +1,7 @@
 """Multi-head attention, with PyTorch's parameters and masks."""
 
 import math
-from typing import Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 from kiln import _dtypes, functional
 from kiln._errors import InvalidArgument
@@ -86,9 +86,9 @@ class MultiheadAttention(Module):
     def _project(self, query: Tensor, key: Tensor, value: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """(N, heads, …, E / heads) each; keys and values with what the module adds to them."""
         size = self.embed_dim
-        bias = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(size)
+        bias: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(size)
         if self.in_proj_weight is None:
-            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+            weights: List[Tensor] = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         elif query is key and key is value:
             joined = functional.linear(query, self.in_proj_weight, self.in_proj_bias)
             return self._with_extras(*joined.split(size, -1))
@@ -100,14 +100,15 @@ class MultiheadAttention(Module):
 
     def _with_extras(self, q: Tensor, k: Tensor, v: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         batch = q.shape[0]
-        if self.bias_k is not None:
+        if self.bias_k is not None and self.bias_v is not None:
             k = cat([k, self.bias_k.expand(batch, 1, self.embed_dim)], 1)
             v = cat([v, self.bias_v.expand(batch, 1, self.embed_dim)], 1)
         if self.add_zero_attn:
             nothing = zeros((batch, 1, self.embed_dim), dtype=k.dtype)
             k, v = cat([k, nothing], 1), cat([v, nothing], 1)
         heads = (self.num_heads, self.embed_dim // self.num_heads)
-        return tuple(x.reshape(*x.shape[:2], *heads).transpose(1, 2) for x in (q, k, v))
+        q, k, v = (x.reshape(*x.shape[:2], *heads).transpose(1, 2) for x in (q, k, v))
+        return q, k, v
 
     def _mask(self, attn_mask: Optional[Tensor], padding: Optional[Tensor], q: Tensor, k: Tensor,
               is_causal: bool) -> Optional[Tensor]:

@@ -38,7 +38,8 @@ class Embedding(Module):
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
                         padding_idx: Optional[int] = None) -> "Embedding":
         """A table with these rows (num_embeddings, embedding_dim), not trained unless asked."""
-        table = cls(*embeddings.shape, padding_idx)
+        rows, columns = embeddings.shape
+        table = cls(rows, columns, padding_idx)
         table.weight = Parameter(embeddings, not freeze)
         return table
 

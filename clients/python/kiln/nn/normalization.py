@@ -24,9 +24,10 @@ class _ChannelNorm(Module):
         self.momentum = momentum
         self.weight = Parameter(ones(num_features)) if affine else None
         self.bias = Parameter(zeros(num_features)) if affine else None
-        self.running_mean = zeros(num_features) if track_running_stats else None
-        self.running_var = ones(num_features) if track_running_stats else None
-        self.num_batches_tracked = (
+        # None where nothing is tracked.
+        self.running_mean: Any = zeros(num_features) if track_running_stats else None
+        self.running_var: Any = ones(num_features) if track_running_stats else None
+        self.num_batches_tracked: Any = (
             zeros((), dtype=_dtypes.int64) if track_running_stats else None)
 
     def _check(self, x: Tensor) -> None:

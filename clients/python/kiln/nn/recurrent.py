@@ -4,7 +4,7 @@ A sequence is unrolled: each of its steps is a part of the graph, whose equal ke
 """
 
 import math
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from kiln import functional
 from kiln._errors import InvalidArgument
@@ -115,7 +115,8 @@ class LSTMCell(_Cell):
     def forward(self, input: Tensor, hx: Optional[Tuple[Tensor, Tensor]] = None) -> (
             Tuple[Tensor, Tensor]):
         """(N, input_size) or (input_size,), and (h, c), to the next (h, c)."""
-        return self._next(input, hx)
+        state, memory = self._next(input, hx)
+        return state, memory
 
 
 class _Recurrent(Module):
@@ -148,9 +149,10 @@ class _Recurrent(Module):
         out = self.proj_size or self.hidden_size
         within = self.input_size if layer == 0 else out * (2 if self.bidirectional else 1)
         rows = _CELLS[self._kind][1] * self.hidden_size
-        shapes = {"weight_ih": (rows, within), "weight_hh": (rows, out)}
+        shapes: Dict[str, Tuple[int, ...]] = {
+            "weight_ih": (rows, within), "weight_hh": (rows, out)}
         if self.bias:
-            shapes.update(bias_ih=(rows,), bias_hh=(rows,))
+            shapes.update({"bias_ih": (rows,), "bias_hh": (rows,)})
         if self.proj_size:
             shapes["weight_hr"] = (self.proj_size, self.hidden_size)
         for name, shape in shapes.items():
@@ -201,8 +203,8 @@ class _Recurrent(Module):
         return state
 
     def _direction(self, x: Tensor, state: State, suffix: str) -> Tuple[Tensor, State]:
-        weights = {name: getattr(self, name + suffix, None)
-                   for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")}
+        names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        weights: Dict[str, Any] = {name: getattr(self, name + suffix, None) for name in names}
         compute = _CELLS[self._kind][0]
         # All steps' inputs at once: one large product instead of many small ones.
         gates = functional.linear(x, weights["weight_ih"], weights["bias_ih"])

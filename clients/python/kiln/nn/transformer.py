@@ -25,7 +25,7 @@ def _activation(activation: Activation) -> Callable[[Tensor], Tensor]:
     if activation not in ("relu", "gelu"):
         raise InvalidArgument(
             f'activation {activation!r}; it is "relu", "gelu" or a function of a tensor')
-    return getattr(functional, activation)
+    return {"relu": functional.relu, "gelu": functional.gelu}[activation]
 
 
 class TransformerEncoderLayer(Module):

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Iterable, List, Union
+from typing import Iterable, List, Tuple, Union
 
 from kiln._errors import InvalidArgument
 from kiln.autograd import no_grad
@@ -13,9 +13,10 @@ from kiln.tensor import Tensor
 Tensors = Union[Tensor, Iterable[Tensor]]
 
 
-def _with_gradients(parameters: Tensors) -> List[Tensor]:
+def _with_gradients(parameters: Tensors) -> List[Tuple[Tensor, Tensor]]:
+    """The parameters that have a gradient, and those."""
     given = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [parameter for parameter in given if parameter.grad is not None]
+    return [(parameter, parameter.grad) for parameter in given if parameter.grad is not None]
 
 
 def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
@@ -44,18 +45,18 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
     with no_grad():
         if not found:
             return zeros(())
-        total = _norm([parameter.grad.float() for parameter in found], norm_type)
+        total = _norm([gradient.float() for _, gradient in found], norm_type)
         share = (max_norm / (total + 1e-6)).minimum(1.0)
-        for parameter in found:
-            parameter.grad = parameter.grad * share.cast(parameter.grad.dtype)
+        for parameter, gradient in found:
+            parameter.grad = gradient * share.cast(gradient.dtype)
     return total
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
     """Holds each element of the gradients between -clip_value and clip_value."""
     with no_grad():
-        for parameter in _with_gradients(parameters):
-            parameter.grad = parameter.grad.clamp(-clip_value, clip_value)
+        for parameter, gradient in _with_gradients(parameters):
+            parameter.grad = gradient.clamp(-clip_value, clip_value)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

@@ -131,7 +131,7 @@ class ExponentialLR(LRScheduler):
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
         """A power."""
-        return base_lr * self.gamma**epoch
+        return float(base_lr * self.gamma**epoch)
 
 
 class ConstantLR(LRScheduler):
@@ -175,7 +175,8 @@ class PolynomialLR(LRScheduler):
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
         """A power."""
-        return base_lr * (1 - min(epoch, self.total_iters) / self.total_iters) ** self.power
+        left = 1 - min(epoch, self.total_iters) / self.total_iters
+        return float(base_lr * left**self.power)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -264,7 +265,7 @@ class OneCycleLR(LRScheduler):
         share = (epoch - begin) / (end - begin)
         if not self.linear:
             share = (1 - math.cos(math.pi * share)) / 2
-        return self.max_lrs[group] * (low + (high - low) * share)
+        return float(self.max_lrs[group] * (low + (high - low) * share))
 
 
 class SequentialLR(LRScheduler):
