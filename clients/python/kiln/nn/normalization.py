@@ -84,7 +84,7 @@ class _BatchNorm(_ChannelNorm):
         return self._normalize(x, mean, var)
 
     def _normalize(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
-        return functional.batch_norm(x, mean, var, self.weight, self.bias, self.eps)
+        return functional.batch_norm(x, mean, var, self.weight, self.bias, eps=self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -125,7 +125,7 @@ class _InstanceNorm(_ChannelNorm):
         self._check(x)
         if not self.training and self.running_mean is not None:
             return functional.batch_norm(
-                x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
+                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         axes = tuple(range(2, x.ndim))
         if self.training and self.running_mean is not None:
             count = x.numel() // (x.shape[0] * x.shape[1])
@@ -226,7 +226,7 @@ class RMSNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape, normalised."""
-        return functional.rms_norm(x, self.weight, self.eps)
+        return functional.rms_norm(x, self.weight, eps=self.eps)
 
     def extra_repr(self) -> str:
         """Sizes."""
