@@ -216,6 +216,10 @@ class Arithmetic(Comparison):
         """Rounded to the nearest integer, ties to even."""
         return self._op("round") if self.dtype.is_float else self._tensor
 
+    def __round__(self, digits: int = 0) -> "Tensor":
+        scale = 10.0**digits
+        return self.round() if digits == 0 else self.mul(scale).round().div(scale)
+
     def isnan(self) -> "Tensor":
         """Whether it is not a number."""
         return self._op("isnan") if self.dtype.is_float else self._op("cmpne", self)

@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
+from kiln._dtypes import uint64
 from kiln._errors import TraceError
 from kiln._node import TABLE, Node
 from kiln._ops import OP_SET_VERSION
@@ -131,6 +132,8 @@ def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, st
     if node.attributes:
         types = {attribute.name: attribute.type for attribute in TABLE[node.op].attributes}
         for name, value in node.attributes:
+            if name == "value" and node.dtype is uint64 and value >= 1 << 63:
+                value -= 1 << 64  # the int64 of the same bits
             _set_attribute(wire.attributes[name], types[name], value)
     return len(graph.nodes) - 1
 

@@ -5,6 +5,7 @@ from typing import Any, Tuple
 import numpy as np
 
 from kiln import _dtypes
+from kiln import _short_floats as short_floats
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument
 
@@ -31,7 +32,15 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     Without a dtype, Python floats are float32 and Python ints int64; NumPy arrays keep theirs.
     Types that NumPy lacks travel as unsigned integers with the same bits.
     """
-    array = np.asarray(data)
+    try:
+        array = np.asarray(data)
+    except ValueError as error:  # lists of unequal length
+        raise InvalidArgument(f"no tensor of {data!r:.80}: {error}") from None
+    foreign = short_floats.BY_FOREIGN_NAME.get(array.dtype.name)
+    if foreign is not None:
+        if dtype is None or _dtypes.as_dtype(dtype) is foreign:
+            return array.copy(order="C").view(short_floats.carrier(foreign)), foreign
+        array = array.astype(np.float32)
     if dtype is None:
         own = isinstance(data, (np.ndarray, np.generic))
         wanted = _dtypes.float32 if array.dtype == np.float64 and not own else (
@@ -41,9 +50,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
     else:
         wanted = _dtypes.as_dtype(dtype)
     if wanted.numpy is None:
-        if wanted is not _dtypes.bfloat16:
-            raise InvalidArgument(f"make a float32 tensor and cast it to {wanted.name}")
-        return _to_bfloat16(array), wanted
+        return short_floats.narrow(array, wanted), wanted
     return np.array(array, dtype=wanted.numpy, order="C", copy=True), wanted
 
 
@@ -51,19 +58,6 @@ def from_bytes(data: bytes, dtype: DType, shape: Tuple[int, ...]) -> np.ndarray:
     """The array in these bytes; writable."""
     if dtype.numpy is not None:
         return np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
-    if dtype is _dtypes.bfloat16:
-        return widen_bfloat16(np.frombuffer(data, np.uint16)).reshape(shape)
-    raise InvalidArgument(f"cast {dtype.name} to float32 before reading it")
-
-
-def _to_bfloat16(array: np.ndarray) -> np.ndarray:
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
-    # Round to nearest, ties to even.
-    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
-    result = (rounded >> np.uint32(16)).astype(np.uint16)
-    return np.where(np.isnan(array), np.uint16(0x7FC0), result).reshape(array.shape)
-
-
-def widen_bfloat16(bits: np.ndarray) -> np.ndarray:
-    """bfloat16's bits as float32."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    bits = np.frombuffer(data, short_floats.carrier(dtype))
+    wide: np.ndarray = short_floats.widen(bits, dtype).reshape(shape)
+    return wide

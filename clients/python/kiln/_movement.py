@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
+from kiln._keywords import numpy_names
 from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Movement(TensorBase):
         axis = normalize_axis(dim, self.ndim)
         return self.reshape(*self.shape[:axis], *shape, *self.shape[axis + 1 :])
 
+    @numpy_names
     def squeeze(self, dim: Optional[int] = None) -> "Tensor":
         """Without dimensions of size 1, or without that one."""
         if dim is None:
@@ -63,6 +65,7 @@ class Movement(TensorBase):
             return self._tensor
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
+    @numpy_names
     def unsqueeze(self, dim: int) -> "Tensor":
         """With a dimension of size 1 at `dim`."""
         axis = normalize_axis(dim, self.ndim + 1)
@@ -157,11 +160,13 @@ class Movement(TensorBase):
             bounds += [start, start + length] if i == axis else [0, size]
         return self._op("shrink", bounds=tuple(bounds))
 
+    @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
         """Up to `chunks` parts along a dimension, the last one smaller."""
         size = self.shape[normalize_axis(dim, self.ndim)]
         return self.split(max(1, -(-size // chunks)), dim)
 
+    @numpy_names
     def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
         """Parts of `size` (the last one smaller), or of the given sizes, along a dimension."""
         total = self.shape[normalize_axis(dim, self.ndim)]
@@ -177,6 +182,7 @@ class Movement(TensorBase):
             start += part
         return result
 
+    @numpy_names
     def unbind(self, dim: int = 0) -> Tuple["Tensor", ...]:
         """The parts along a dimension, without it.
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 from kiln import _dtypes
 from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
+from kiln._keywords import numpy_names
 from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
 
 
 class Reductions(TensorBase):
-    """Reductions take `dim` (None: all, an int or several) and `keepdim`."""
+    """Reductions take `dim` (None: all, an int or several) and `keepdim`, or axis and keepdims."""
 
     __slots__ = ()
 
@@ -37,18 +38,22 @@ class Reductions(TensorBase):
         return self.cast(_dtypes.int64 if self.dtype.is_signed or self.dtype is _dtypes.bool_
                          else _dtypes.uint64)
 
+    @numpy_names
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
         """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide."""
         return self._summable(dtype)._reduce("sum", dim, keepdim)
 
+    @numpy_names
     def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The product."""
         return self._summable()._reduce("prod", dim, keepdim)
 
+    @numpy_names
     def max(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The largest element (values alone; argmax gives the place)."""
         return self._reduce("max", dim, keepdim)
 
+    @numpy_names
     def min(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The smallest element."""
         return self._reduce("min", dim, keepdim)
@@ -56,35 +61,43 @@ class Reductions(TensorBase):
     amax = max
     amin = min
 
+    @numpy_names
     def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The mean; of integers, as float32."""
         return self._reduce("mean", dim, keepdim)
 
+    @numpy_names
     def var(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
         """The variance, divided by N - correction."""
         return self._op(
             "var", axes=axes_of(dim), keepdims=bool(keepdim), correction=float(correction))
 
+    @numpy_names
     def std(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
         """The standard deviation."""
         return self.var(dim, keepdim, correction).sqrt()
 
+    @numpy_names
     def norm(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """The Euclidean norm."""
         return self._tensor.square().sum(dim, keepdim).sqrt()
 
+    @numpy_names
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """Whether any is true."""
         return self._reduce("any", dim, keepdim)
 
+    @numpy_names
     def all(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """Whether all are true."""
         return self._reduce("all", dim, keepdim)
 
+    @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
         """The place of the largest element, the first of equals; without `dim`, when flat."""
         return self._place("argmax", dim, keepdim)
 
+    @numpy_names
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
         """The place of the smallest element, the first of equals."""
         # Negation keeps order; of integers, inverting does, even for the lowest and for unsigned.
@@ -96,18 +109,22 @@ class Reductions(TensorBase):
             return self._tensor.flatten()._op(name, axes=(0,), keepdims=False)
         return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))
 
+    @numpy_names
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """log(sum(exp(self))), without overflow."""
         return self._reduce("logsumexp", dim, keepdim)
 
+    @numpy_names
     def softmax(self, dim: int = -1) -> "Tensor":
         """exp(self), scaled so that it sums to 1 along `dim`."""
         return self._op("softmax", axis=dim)
 
+    @numpy_names
     def log_softmax(self, dim: int = -1) -> "Tensor":
         """The logarithm of softmax."""
         return self._op("log_softmax", axis=dim)
 
+    @numpy_names
     def cumsum(self, dim: int) -> "Tensor":
         """Sums up to each place along `dim`."""
         source = self._summable()

@@ -6,6 +6,7 @@ import numpy as np
 
 from kiln import _rules
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import tensor_of
 from kiln._rules import normalize_axis
 from kiln.tensor import Tensor, apply
@@ -46,6 +47,7 @@ def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
     return tuple(array.expand(shape) for array in arrays)
 
 
+@torch_names
 def concat(arrays: Sequence[Tensor], /, axis: Optional[int] = 0) -> Tensor:
     """Tensors one after another along an axis, or, axis None, flattened. Their dtypes promote.
 
@@ -69,8 +71,9 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     return concat(tensors, dim)
 
 
-def stack(arrays: Sequence[Tensor], /, axis: int = 0, *, dim: Optional[int] = None) -> Tensor:
-    """Tensors of one shape along a new axis (`dim` is PyTorch's name for it).
+@torch_names
+def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
+    """Tensors of one shape along a new axis.
 
     >>> kiln.stack([kiln.tensor([1, 2]), kiln.tensor([3, 4])], axis=1).tolist()
     [[1, 3], [2, 4]]
@@ -78,7 +81,7 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0, *, dim: Optional[int] = No
     parts = [tensor_of(part) for part in arrays]
     if not parts:
         raise InvalidArgument("stack of no tensors")
-    place = normalize_axis(axis if dim is None else dim, parts[0].ndim + 1)
+    place = normalize_axis(axis, parts[0].ndim + 1)
     for part in parts[1:]:
         if part.shape != parts[0].shape:
             raise InvalidArgument(
@@ -86,7 +89,8 @@ def stack(arrays: Sequence[Tensor], /, axis: int = 0, *, dim: Optional[int] = No
     return concat([part.unsqueeze(place) for part in parts], place)
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> Tuple[Tensor, ...]:
+@torch_names
+def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
     """The parts along an axis, without it.
 
     >>> [part.tolist() for part in kiln.unstack(kiln.tensor([[1, 2], [3, 4]]))]
@@ -113,6 +117,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> List[Tensor]:
     return x.chunk(chunks, dim)
 
 
+@torch_names
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     """x with a new axis of size 1.
 
@@ -122,6 +127,7 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
     return x.unsqueeze(axis)
 
 
+@torch_names
 def squeeze(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     """x without axes of size 1: these (others raise InvalidArgument), or all.
 
@@ -185,6 +191,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
     return x.transpose(axis1, axis2)
 
 
+@torch_names
 def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     """x reversed along axes, or along all.
 
@@ -194,6 +201,7 @@ def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     return x.flip(*(range(x.ndim) if axis is None else axes_tuple(axis)))
 
 
+@torch_names
 def roll(x: Tensor, /, shift: Axes, *, axis: Optional[Axes] = None) -> Tensor:
     """Elements moved along axes, those that leave at the end coming in at the beginning.
 
@@ -220,6 +228,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Optional[Axes] = None) -> Tensor:
     return x
 
 
+@torch_names
 def repeat(x: Tensor, repeats: Union[int, Tensor], /, *, axis: Optional[int] = None) -> Tensor:
     """Each element so many times, along an axis or, without one, flattened.
 

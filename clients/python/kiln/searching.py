@@ -7,6 +7,7 @@ import numpy as np
 from kiln import _dtypes, _realize
 from kiln._base import constant, operand_node
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._node import make
 from kiln._operands import Operand, tensor_of
 from kiln._rules import normalize_axis
@@ -14,7 +15,8 @@ from kiln.statistical import Axis, reduced
 from kiln.tensor import Tensor, wrap
 
 
-def argmax(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
     """The place of the largest element as int64, the first of equals; without axis, when flat.
 
     >>> kiln.argmax(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
@@ -23,7 +25,8 @@ def argmax(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) 
     return _extreme("argmax", x, axis, keepdims)
 
 
-def argmin(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def argmin(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
     """The place of the smallest element as int64, the first of equals; without axis, when flat.
 
     >>> kiln.argmin(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
@@ -40,7 +43,8 @@ def _extreme(name: str, x: Tensor, axis: Optional[int], keepdims: bool) -> Tenso
     return found.reshape([1] * x.ndim) if axis is None and keepdims else found
 
 
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """How many elements are not 0, as int64.
 
     >>> kiln.count_nonzero(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
@@ -77,6 +81,7 @@ def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
     return wrap(make("where", nodes))
 
 
+@torch_names
 def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
     """Entries of x at integer places along an axis, which only a vector need not name.
 
@@ -92,6 +97,7 @@ def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
     return x[(*[slice(None)] * place, indices)]
 
 
+@torch_names
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """Entries of x at places along an axis, of each of the other axes' places its own.
 

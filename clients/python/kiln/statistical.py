@@ -6,6 +6,7 @@
 from typing import Any, Optional, Sequence, Union
 
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import tensor_of
 from kiln.manipulation import axes_tuple, concat
 from kiln.tensor import Tensor
@@ -23,7 +24,8 @@ def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Te
     return x._op(name, axes=axes, keepdims=bool(keepdims), **more)
 
 
-def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
 
     float16 and bfloat16 add up in float32; integers wrap.
@@ -34,7 +36,8 @@ def sum(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = 
     return reduced("sum", tensor_of(x)._summable(dtype), axis, keepdims)
 
 
-def prod(x: Tensor, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
     """The product, in the dtype that sum has.
 
     >>> kiln.prod(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
@@ -50,7 +53,8 @@ def _require_elements(name: str, x: Tensor, axis: Axis) -> None:
             f"{name} over no elements of a tensor of shape {x.shape}; that is undefined")
 
 
-def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The largest element; NaN if any is. Numeric; InvalidArgument where there is none.
 
     >>> kiln.max(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
@@ -60,7 +64,8 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return reduced("max", tensor_of(x), axis, keepdims)
 
 
-def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest element; NaN if any is. Numeric; InvalidArgument where there is none.
 
     >>> kiln.min(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
@@ -70,7 +75,8 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return reduced("min", tensor_of(x), axis, keepdims)
 
 
-def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The mean; NaN of nothing. Floats keep their dtype; integers and bools become float32.
 
     >>> kiln.mean(kiln.tensor([1.0, 2.0, 6.0])).item()
@@ -79,7 +85,8 @@ def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return reduced("mean", tensor_of(x), axis, keepdims)
 
 
-def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
+@torch_names
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
         keepdims: bool = False) -> Tensor:
     """The variance: squared distances from the mean, summed and divided by their count less
     `correction`, which is 0 here and 1 in Tensor.var, as it is in PyTorch.
@@ -90,7 +97,8 @@ def var(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
     return reduced("var", tensor_of(x), axis, keepdims, correction=float(correction))
 
 
-def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
+@torch_names
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
         keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var.
 
@@ -100,7 +108,8 @@ def std(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
     return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
 
 
-def cumulative_sum(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
+@torch_names
+def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
     """Sums up to each place along an axis, which only a vector need not name.
 

@@ -30,7 +30,7 @@ class Tensor(InPlace, Names, State, Values, Interop):
 
     __slots__ = ()
     # NumPy arrays leave arithmetic with a Tensor to the Tensor.
-    __array_ufunc__ = None
+    __array_priority__ = 1000
 
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         self._grad = None

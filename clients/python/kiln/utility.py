@@ -3,6 +3,7 @@
 from typing import Optional
 
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import tensor_of
 from kiln._rules import normalize_axis
 from kiln.manipulation import concat
@@ -10,7 +11,8 @@ from kiln.statistical import Axis, reduced
 from kiln.tensor import Tensor
 
 
-def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether no element is 0; true of nothing. Any dtype; gives bool.
 
     >>> kiln.all(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
@@ -19,7 +21,8 @@ def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return reduced("all", tensor_of(x), axis, keepdims)
 
 
-def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+@torch_names
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """Whether any element is not 0; false of nothing. Any dtype; gives bool.
 
     >>> kiln.any(kiln.tensor([[0, 0], [3, 2]]), axis=1).tolist()
@@ -28,6 +31,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     return reduced("any", tensor_of(x), axis, keepdims)
 
 
+@torch_names
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] = None,
          append: Optional[Tensor] = None) -> Tensor:
     """Each element less the one before it along an axis, n times; of bools, whether they differ.

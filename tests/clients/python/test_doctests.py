@@ -14,12 +14,19 @@ MODULES = sorted(
     name for _, name, _ in pkgutil.walk_packages(kiln.__path__, "kiln.") if "_proto" not in name)
 
 
+class Finder(doctest.DocTestFinder):
+    """Finds decorated functions, too."""
+
+    def _from_module(self, module, object):
+        return getattr(object, "__module__", None) == module.__name__
+
+
 @pytest.mark.parametrize("name", ["kiln", *MODULES])
 def test_examples(connection, name):
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report = []
-    for test in doctest.DocTestFinder().find(module, name, globs={"kiln": kiln, "np": np}):
+    for test in Finder().find(module, name, globs={"kiln": kiln, "np": np}):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
 

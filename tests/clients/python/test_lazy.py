@@ -1,5 +1,6 @@
 """Laziness, shapes, dtypes, graphs and errors: all that needs no daemon."""
 
+import operator
 import pathlib
 import time
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln import _build
+from kiln import _build, _short_floats
 
 
 def graph_of(*tensors):
@@ -180,6 +181,25 @@ def test_bfloat16_rounds_to_even():
         kiln.tensor(values, "bfloat16").numpy(), [1.0, 1.0, 1.015625, 3.140625])
 
 
+@pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
+def test_float8_rounds_to_the_nearest_and_ties_to_even(name):
+    dtype = getattr(kiln, name)
+    numbers = _short_floats.widen(np.arange(256, dtype=np.uint8), dtype)
+    finite = np.unique(numbers[np.isfinite(numbers)]).astype(np.float64)
+    assert finite[-1] == kiln.finfo(dtype).max and len(finite) == (253 if "4m3" in name else 247)
+    np.testing.assert_array_equal(kiln.tensor(numbers, dtype).numpy(), numbers)
+    x = np.random.default_rng(0).normal(size=2000) * np.repeat(10.0 ** np.arange(-5, 3), 250)
+    nearest = finite[np.abs(finite - x[:, None]).argmin(1)]
+    np.testing.assert_array_equal(kiln.tensor(x, dtype).numpy(), nearest.astype(np.float32))
+    even = _short_floats.widen(np.arange(2, 40, 2, dtype=np.uint8), dtype).astype(np.float64)
+    for side in (-1, 1):
+        ties = (even + finite[np.searchsorted(finite, even) + side]) / 2
+        np.testing.assert_array_equal(kiln.tensor(ties, dtype).numpy(), even)
+    beyond = kiln.tensor([1e9, -1e9, np.nan], dtype).numpy()
+    wanted = [np.nan] * 3 if "4m3" in name else [np.inf, -np.inf, np.nan]
+    np.testing.assert_array_equal(beyond, wanted)
+
+
 def test_repr_shows_values_or_says_lazy():
     x = kiln.tensor([1.0, 2.5])
     assert repr(x) == "tensor([1. , 2.5], dtype=float32)"
@@ -205,8 +225,18 @@ def test_shape_attributes():
 
 
 def test_numpy_leaves_arithmetic_to_the_tensor():
-    result = np.ones(3, np.float32) + kiln.zeros(3)
-    assert isinstance(result, kiln.Tensor)
+    for array in (np.ones(3, np.float32), np.float32(2)):
+        for act in (operator.add, operator.sub, operator.pow, operator.lt, operator.eq):
+            assert isinstance(act(array, kiln.zeros(3)), kiln.Tensor)
+    assert isinstance(np.ones((2, 3)) @ kiln.zeros(3), kiln.Tensor)
+    assert isinstance(np.sin(kiln.tensor([1.0])), np.ndarray)
+
+
+def test_integers_that_only_uint64_holds(stand_in):
+    x = kiln.full((2,), 2**64 - 1, "uint64")
+    assert graph_of(x).nodes[0].attributes["value"].i == -1
+    with pytest.raises(kiln.InvalidArgument, match="no uint64"):
+        kiln.full((2,), 2**64, "uint64")
 
 
 def test_building_ten_thousand_nodes_is_quick():
