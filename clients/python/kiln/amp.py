@@ -79,8 +79,11 @@ _POLICIES = {dtype: _Policy(dtype) for dtype in _HALVES}
 class autocast:  # noqa: N801
     """Inside, heavy operations compute in `dtype`: float16 or bfloat16. Also a decorator.
 
-        with kiln.autocast(kiln.bfloat16):
-            logits = model(x)
+    >>> x = kiln.ones(2, 3)
+    >>> with kiln.autocast(kiln.bfloat16):
+    ...     y = x @ x.T
+    >>> y.dtype
+    kiln.bfloat16
 
     backward() stands outside; gradients have the dtypes of their parameters. `enabled=False`
     switches an outer autocast off.

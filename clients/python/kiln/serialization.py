@@ -1,11 +1,14 @@
 """Saving and loading: tensors and nested checkpoints as safetensors, or tensors as NumPy's .npz.
 
-    kiln.save(model.state_dict(), "model.safetensors")
-    model.load_state_dict(kiln.load("model.safetensors"))
-
-    kiln.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3},
-              "checkpoint.safetensors")
-    epoch = kiln.load("checkpoint.safetensors")["epoch"]
+>>> import os, tempfile
+>>> path = os.path.join(tempfile.mkdtemp(), "checkpoint.safetensors")
+>>> model = kiln.nn.Linear(3, 2)
+>>> kiln.save({"model": model.state_dict(), "epoch": 3}, path)
+>>> loaded = kiln.load(path)
+>>> loaded["epoch"]
+3
+>>> model.load_state_dict(loaded["model"])
+Incompatible(missing_keys=[], unexpected_keys=[])
 """
 
 import json

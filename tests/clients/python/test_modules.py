@@ -1,5 +1,8 @@
 """Modules and their state: no daemon needed."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -70,3 +73,70 @@ def test_optimizers_refuse_what_they_cannot_train():
         kiln.optim.SGD([kiln.zeros(2)])
     with pytest.raises(kiln.InvalidArgument):
         kiln.optim.SGD([kiln.zeros(2, requires_grad=True)], lr=-1)
+
+
+def test_containers_name_their_parts_as_pytorchs():
+    model = nn.ModuleDict({
+        "stem": nn.Sequential({"layer": nn.Linear(2, 3)}),
+        "blocks": nn.ModuleList([nn.Linear(3, 3)]),
+        "scales": nn.ParameterList([kiln.ones(3), nn.Parameter([2.0])]),
+        "named": nn.ParameterDict({"shift": kiln.zeros(3)}),
+    })
+    assert list(model.state_dict()) == [
+        "stem.layer.weight", "stem.layer.bias", "blocks.0.weight", "blocks.0.bias", "scales.0",
+        "scales.1", "named.shift"]
+    assert all(parameter.requires_grad for parameter in model.parameters())
+    assert model.get_submodule("stem.layer") is model["stem"][0]
+    with pytest.raises(kiln.NotFound, match=r"stem\.other"):
+        model.get_submodule("stem.other")
+
+
+def test_a_shared_module_stands_in_the_state_by_both_names():
+    layer = nn.Linear(2, 2, bias=False)
+    assert list(nn.Sequential(layer, layer).state_dict()) == ["0.weight", "1.weight"]
+
+
+def test_buffers_that_are_not_persistent_are_no_state():
+    module = nn.Module()
+    module.register_buffer("kept", kiln.ones(2))
+    module.register_buffer("made", kiln.ones(2), persistent=False)
+    assert list(module.state_dict()) == ["kept"] and len(list(module.buffers())) == 2
+    module.load_state_dict({"kept": kiln.zeros(2)})
+
+
+def test_apply_comes_to_children_first():
+    seen = []
+    nn.Sequential(nn.Linear(1, 1), nn.ReLU()).apply(lambda module: seen.append(type(module)))
+    assert seen == [nn.Linear, nn.ReLU, nn.Sequential]
+
+
+def test_a_module_changes_its_dtype():
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    weight = model[0].weight
+    assert model.half() is model
+    assert model[0].weight is weight and weight.dtype is kiln.float16 and weight.requires_grad
+    assert model[1].running_mean.dtype is kiln.float16
+    assert model[1].num_batches_tracked.dtype is kiln.int64
+    assert model(kiln.zeros(3, 2, dtype=kiln.float16)).dtype is kiln.float16
+    model.float().load_state_dict(model.state_dict())
+    with pytest.raises(kiln.InvalidArgument, match="int32"):
+        model.to(kiln.int32)
+
+
+def test_copies_have_parameters_of_their_own():
+    layer = nn.Linear(2, 2)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(nn.Embedding.from_pretrained(
+            kiln.tensor([[1.0, 2.0]]), freeze=False)))):
+        assert isinstance(other.weight, nn.Parameter) and other.weight.requires_grad
+        assert other.weight is not layer.weight
+        other.weight.assign(0)
+
+
+def test_what_does_not_load_changes_nothing():
+    layer = nn.Linear(1, 1)
+    layer.weight.assign(kiln.tensor([[5.0]]))
+    with pytest.raises(kiln.InvalidArgument, match="bias"):
+        layer.load_state_dict({"weight": kiln.zeros(1, 1), "bias": kiln.zeros(7)})
+    np.testing.assert_array_equal(layer.weight.numpy(), 5)
+    result = layer.load_state_dict({"weight": kiln.zeros(1, 1), "other": 1}, strict=False)
+    assert result == (["bias"], ["other"])

@@ -1,10 +1,5 @@
 """GPT: a decoder-only transformer (Radford et al., 2019), with GPT-2's parameter names.
 
-    from kiln.models import GPT, GPTConfig
-
-    model = GPT(GPTConfig(vocabulary=65, context=64, layers=4, heads=4, width=128))
-    logits = model(tokens)  # (N, T) integers to (N, T, 65)
-
 Published GPT-2 weights (a safetensors file) load with `model.load_pretrained(kiln.load(path))`.
 """
 

@@ -1,10 +1,5 @@
 """Residual networks (He et al., 2016), with torchvision's parameter names.
 
-    from kiln.models import resnet50
-
-    model = resnet50()
-    logits = model(kiln.zeros(8, 3, 224, 224))  # (8, 1000)
-
 The stride of a bottleneck is in its 3 x 3 convolution ("ResNet v1.5"), as torchvision has it.
 """
 

@@ -19,9 +19,11 @@ class MultiheadAttention(Module):
     (Vaswani et al., 2017.) Parameters are PyTorch's: in_proj_weight (3 E, E) or, where keys and
     values have other sizes, q_, k_ and v_proj_weight; in_proj_bias; out_proj.
 
-        attention = nn.MultiheadAttention(16, 4, batch_first=True)
-        x = kiln.zeros(2, 5, 16)
-        y, weights = attention(x, x, x)  # (2, 5, 16), (2, 5, 5)
+    >>> attention = kiln.nn.MultiheadAttention(16, 4, batch_first=True)
+    >>> x = kiln.zeros(2, 5, 16)
+    >>> y, weights = attention(x, x, x)
+    >>> y.shape, weights.shape
+    ((2, 5, 16), (2, 5, 5))
     """
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,

@@ -10,7 +10,12 @@ from kiln.tensor import Tensor
 class Sequential(Module):
     """Modules (or functions of a tensor) one after another; a dict names them.
 
-        nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> kiln.nn.Sequential(kiln.nn.Linear(4, 8), kiln.nn.ReLU(), kiln.nn.Linear(8, 2))
+    Sequential(
+      (0): Linear(4, 8, bias=True)
+      (1): ReLU()
+      (2): Linear(8, 2, bias=True)
+    )
     """
 
     def __init__(self, *layers: Any) -> None:

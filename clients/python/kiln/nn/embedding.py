@@ -15,8 +15,8 @@ class Embedding(Module):
 
     The row `padding_idx` starts as zeros and no gradient changes it.
 
-        table = nn.Embedding(10, 3)
-        vectors = table(kiln.tensor([[1, 2], [4, 9]]))  # (2, 2, 3)
+    >>> kiln.nn.Embedding(10, 3)(kiln.tensor([[1, 2], [4, 9]])).shape
+    (2, 2, 3)
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int,

@@ -1,8 +1,11 @@
 """Initial values for parameters, by PyTorch's names. Each function fills a tensor and returns it.
 
-    layer = nn.Linear(64, 10)
-    nn.init.xavier_uniform_(layer.weight)
-    nn.init.zeros_(layer.bias)
+>>> layer = kiln.nn.Linear(64, 10)
+>>> bound = kiln.nn.init.xavier_uniform_(layer.weight).abs().max().item()
+>>> 0.25 < bound < 0.285
+True
+>>> kiln.nn.init.zeros_(layer.bias).tolist()[:2]
+[0.0, 0.0]
 
 The numbers come from the default generator, so `kiln.manual_seed` repeats them. They are
 drawn on the device, when the tensor is first used.

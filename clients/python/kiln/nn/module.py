@@ -56,13 +56,17 @@ class Module:
     Subclasses define forward(). Lists, tuples and dicts of modules are found, too. Parameters are
     what training changes; other tensors (running statistics) are buffers.
 
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layer = nn.Linear(4, 2)
-
-            def forward(self, x):
-                return self.layer(x).relu()
+    >>> class Net(kiln.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.layer = kiln.nn.Linear(4, 2)
+    ...     def forward(self, x):
+    ...         return self.layer(x).relu()
+    >>> net = Net()
+    >>> net(kiln.ones(3, 4)).shape
+    (3, 2)
+    >>> [name for name, _ in net.named_parameters()]
+    ['layer.weight', 'layer.bias']
     """
 
     def __init__(self) -> None:

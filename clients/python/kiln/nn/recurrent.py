@@ -264,8 +264,10 @@ class GRU(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory, layer upon layer (Hochreiter and Schmidhuber, 1997).
 
-        lstm = nn.LSTM(8, 16, num_layers=2, batch_first=True)
-        output, (h, c) = lstm(kiln.zeros(4, 10, 8))  # (4, 10, 16), (2, 4, 16), (2, 4, 16)
+    >>> lstm = kiln.nn.LSTM(8, 16, num_layers=2, batch_first=True)
+    >>> output, (h, c) = lstm(kiln.zeros(4, 10, 8))
+    >>> output.shape, h.shape, c.shape
+    ((4, 10, 16), (2, 4, 16), (2, 4, 16))
     """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,

@@ -33,8 +33,9 @@ class TransformerEncoderLayer(Module):
 
     norm_first normalises before them instead of after.
 
-        layer = nn.TransformerEncoderLayer(16, 4, dim_feedforward=32, batch_first=True)
-        y = layer(kiln.zeros(2, 5, 16))  # the same shape
+    >>> layer = kiln.nn.TransformerEncoderLayer(16, 4, dim_feedforward=32, batch_first=True)
+    >>> layer(kiln.zeros(2, 5, 16)).shape
+    (2, 5, 16)
     """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048,
@@ -163,8 +164,9 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """Encoder and decoder, as in the paper.
 
-        model = nn.Transformer(16, 4, 2, 2, 32, batch_first=True)
-        y = model(kiln.zeros(2, 7, 16), kiln.zeros(2, 5, 16))  # (2, 5, 16)
+    >>> model = kiln.nn.Transformer(16, 4, 2, 2, 32, batch_first=True)
+    >>> model(kiln.zeros(2, 7, 16), kiln.zeros(2, 5, 16)).shape
+    (2, 5, 16)
     """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,

@@ -35,9 +35,12 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
     Returns the norm before, a float32 scalar; nothing is read, so it works inside kiln.jit.
     norm_type may be math.inf. (Pascanu et al., 2013.)
 
-        loss.backward()
-        norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+    >>> weight = kiln.nn.Parameter([3.0, 4.0])
+    >>> (weight.square().sum() / 2).backward()
+    >>> kiln.nn.utils.clip_grad_norm_([weight], 1.0).item()
+    5.0
+    >>> [round(x, 3) for x in weight.grad.tolist()]
+    [0.6, 0.8]
     """
     if not norm_type > 0:
         raise InvalidArgument(f"a norm of type {norm_type}; it must be above 0")

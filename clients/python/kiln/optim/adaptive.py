@@ -32,7 +32,12 @@ def _correction(beta: float, count: Tensor) -> Tensor:
 class Adam(Optimizer):
     """Adam. (Kingma and Ba, 2015; amsgrad: Reddi et al., 2018.)
 
-        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
+    >>> weight = kiln.nn.Parameter([1.0, 2.0])
+    >>> optimizer = kiln.optim.Adam([weight], lr=0.25)
+    >>> (weight * 3).sum().backward()
+    >>> optimizer.step()  # a first step is lr long
+    >>> weight.tolist()
+    [0.75, 1.75]
     """
 
     _decoupled = False

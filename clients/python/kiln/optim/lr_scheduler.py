@@ -3,10 +3,15 @@
 A scheduler's step() stands beside the call of the jitted step, not in it: it sets the groups'
 learning rates, which are tensors that the next call reads.
 
-    scheduler = lr_scheduler.OneCycleLR(optimizer, max_lr=1e-2, total_steps=1000)
-    for x, y in batches:
-        step(x, y)
-        scheduler.step()
+>>> optimizer = kiln.optim.SGD([kiln.nn.Parameter([1.0])], lr=0.8)
+>>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+>>> for _ in range(4):
+...     print(optimizer.lr)  # optimizer.step() stands here
+...     scheduler.step()
+0.8
+0.8
+0.4
+0.4
 """
 
 import bisect

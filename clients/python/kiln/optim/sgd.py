@@ -10,7 +10,12 @@ from kiln.tensor import Tensor
 class SGD(Optimizer):
     """Stochastic gradient descent. (Momentum: Sutskever et al., 2013.)
 
-        optimizer = kiln.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    >>> weight = kiln.nn.Parameter([1.0, 2.0])
+    >>> optimizer = kiln.optim.SGD([weight], lr=0.5)
+    >>> weight.sum().backward()
+    >>> optimizer.step()
+    >>> weight.tolist()
+    [0.5, 1.5]
     """
 
     def __init__(self, params: Params, lr: float = 1e-3, momentum: float = 0.0,
