@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
     """What `tensor` is after tensor[key] = value."""
-    parts = parse(tensor.shape, key)
+    parts, apart = parse(tensor.shape, key)
     values = _values(value, tensor.dtype)
     if any(is_mask(part) for part in parts):
         whole = _through_mask(tensor, parts, values)
         if whole is not None:
             return whole
         parts, new = without_masks(parts)
-        return _assigned_at(tensor, Selection(tensor.shape, parts, new), values)
-    return _assigned_at(tensor, Selection(tensor.shape, parts), values)
+        return _assigned_at(tensor, Selection(tensor.shape, parts, new, apart), values)
+    return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values)
 
 
 def _values(value: Any, dtype: DType) -> "Tensor":

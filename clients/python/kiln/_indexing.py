@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def index(tensor: "Tensor", key: Any) -> "Tensor":
     """tensor[key]. See Tensor.__getitem__."""
-    parts = parse(tensor.shape, key)
+    parts, apart = parse(tensor.shape, key)
     new: List[int] = []
     if any(is_mask(part) for part in parts):
         parts, new = without_masks(parts)
-    return read(tensor, Selection(tensor.shape, parts, new))
+    return read(tensor, Selection(tensor.shape, parts, new, apart))
 
 
 def read(tensor: "Tensor", selection: Selection) -> "Tensor":

@@ -4,7 +4,7 @@ A key becomes a list of parts: a range or an int for one dimension, None for a n
 integers for one dimension, a tensor of bools (a mask) for as many as it has.
 """
 
-from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 Part = Union[None, int, range, "Tensor"]
 
 
-def parse(shape: Sequence[int], key: Any) -> List[Part]:
-    """The parts of a key into a tensor of this shape."""
-    given = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
-    given = _with_ellipsis(given, shape)
+class Key(NamedTuple):
+    """What a key names."""
+
+    parts: List[Part]
+    # Whether an ellipsis stands between ints and index tensors, and takes up no dimension: as in
+    # NumPy it keeps them apart all the same.
+    apart: bool
+
+
+def parse(shape: Sequence[int], key: Any) -> Key:
+    """Reads a key into a tensor of this shape."""
+    written = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    given = _with_ellipsis(written, shape)
     parts: List[Part] = []
     axis = 0
     for part in given:
@@ -37,7 +46,16 @@ def parse(shape: Sequence[int], key: Any) -> List[Part]:
             _check_mask(part, axis, shape)
             parts.append(part)
             axis += dimensions(part)
-    return parts
+    return Key(parts, _keeps_apart(written))
+
+
+def _keeps_apart(written: List[Any]) -> bool:
+    places = [i for i, part in enumerate(written) if part is Ellipsis]
+    if not places:
+        return False
+    advanced = [part is not None and part is not Ellipsis and not isinstance(part, slice)
+                for part in written]
+    return any(advanced[: places[0]]) and any(advanced[places[0] :])
 
 
 def is_mask(part: Any) -> bool:

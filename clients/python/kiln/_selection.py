@@ -97,8 +97,12 @@ class Selection:
     brought together (in front, where NumPy does so) and read at one combined place.
     """
 
-    def __init__(self, shape: Shape, parts: Sequence[Part], new: Sequence[int] = ()) -> None:
-        """`new`: positions of index tensors that select along a new dimension of size 1."""
+    def __init__(self, shape: Shape, parts: Sequence[Part], new: Sequence[int] = (),
+                 apart: bool = False) -> None:
+        """`new`: positions of index tensors that select along a new dimension of size 1.
+
+        `apart`: whether something that is no part stands between them.
+        """
         dims = [part for i, part in enumerate(parts) if part is not None and i not in new]
         self.cut = Cut(shape, dims)
         self.cut_shape: Shape = tuple(
@@ -116,7 +120,7 @@ class Selection:
             kept.append(size)
         self.kept_shape: Shape = tuple(kept)
         self.indices = [part for _, part in indexed]
-        self._arrange([axis for axis, _ in indexed], _is_together(parts))
+        self._arrange([axis for axis, _ in indexed], _is_together(parts) and not apart)
 
     def _arrange(self, axes: List[int], together: bool) -> None:
         rank = len(self.kept_shape)

@@ -20,6 +20,7 @@ KEYS = [
     np.s_[[2, 1], 0], np.s_[[2, 1], ..., 0], np.s_[[0, 1], None, [2, 3]], np.s_[None, [0, 1], 2],
     np.s_[[0, 1], [1, 2], ..., [3, 4]], np.s_[0, [1, 2], 1:4:2], np.s_[ROWS.astype(np.int8)],
     np.s_[np.array(1)], np.s_[np.array(1), :, np.array([0, 2])], np.s_[[0], ..., [1], [2]],
+    np.s_[:, [1, 2], ..., 3], np.s_[:, 0, ..., [3, 4]], np.s_[[[1], [0]], ..., :, 2],
     np.s_[np.array([1, 2], np.uint8), :, np.array([0, 4], np.uint64)],
     FLAGS, FLAGS[:, :, 0], np.s_[FLAGS[:, 0, 0]], np.s_[:, FLAGS[0, :, 0]],
     np.s_[..., FLAGS[0, 0]], np.s_[:, FLAGS[0]], np.s_[1:, FLAGS[0]], np.s_[0, FLAGS[0]],
