@@ -213,6 +213,46 @@ def test_the_resnet_example_learns(kilnd, tmp_path):
     assert result["parameters"] == 11_170_884 and result["kernels"] >= result["distinct_kernels"]
 
 
+def write_tokenizer(folder):
+    """Bytes, and a few merges; in the files' own spelling, where a space is Ġ (U+0120)."""
+    merges = [("t", "h"), ("th", "e"), ("Ġ", "the"), ("Ġ", "a")]
+    shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    tokens = [chr(byte) for byte in shown] + [chr(256 + i) for i in range(256 - len(shown))]
+    tokens += ["".join(pair) for pair in merges]
+    (folder / "vocab.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
+    lines = ["#version: 0.2", *(" ".join(pair) for pair in merges)]
+    (folder / "merges.txt").write_text("\n".join(lines))
+    return tokens
+
+
+def test_byte_pairs_are_merged_in_their_order(tmp_path, monkeypatch):
+    tokens = write_tokenizer(tmp_path)
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    from byte_pairs import BytePairs
+
+    pairs = BytePairs(tmp_path)
+    assert [tokens[i] for i in pairs.encode("the other a")] == [
+        "the", "Ġ", "o", "the", "r", "Ġa"]
+    for text in ("the  other a.\n\tthe", "naïve 数 it's 42_x"):
+        assert pairs.decode(pairs.encode(text)) == text
+
+
+def test_the_gpt2_example_learns_loads_and_writes(kilnd, tmp_path):
+    from kiln.models import GPT, GPTConfig
+
+    vocabulary = len(write_tokenizer(tmp_path))
+    model = GPT(GPTConfig(vocabulary, 16, 1, 2, 16))
+    kiln.connect(kilnd.address)
+    kiln.save({name: value.T if ".c_" in name and value.ndim == 2 else value
+               for name, value in model.state_dict().items()}, tmp_path / "model.safetensors")
+    result = json.loads(run_example(
+        kilnd, tmp_path, "gpt2.py", "--weights", ".", "--vocabulary", str(vocabulary),
+        "--context", "16", "--layers", "1", "--heads", "2", "--width", "16", "--length", "16",
+        "--lr", "1e-2", "--steps", "30", "--prompt", "the other", "--sample", "12", "--json"))
+    assert result["loss_last"] < 0.9 * result["loss_first"]
+    assert result["text"].startswith("the other") and len(result["text"]) > len("the other")
+
+
 def test_the_mnist_example_says_what_to_do_without_a_network(tmp_path):
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "mnist.py")], capture_output=True, text=True, timeout=120,
