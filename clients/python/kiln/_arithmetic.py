@@ -63,7 +63,7 @@ class Arithmetic(Comparison):
             if exponent == 2:
                 return self.square()
             if exponent == 1:
-                return self._tensor
+                return self._alias()
             if exponent == 3:
                 return self * self.square()
         if isinstance(exponent, float) and exponent == 0.5:
@@ -202,19 +202,19 @@ class Arithmetic(Comparison):
 
     def trunc(self) -> "Tensor":
         """Without the fraction."""
-        return self._op("trunc") if self.dtype.is_float else self._tensor
+        return self._op("trunc") if self.dtype.is_float else self._alias()
 
     def floor(self) -> "Tensor":
         """Rounded down."""
-        return self._op("floor") if self.dtype.is_float else self._tensor
+        return self._op("floor") if self.dtype.is_float else self._alias()
 
     def ceil(self) -> "Tensor":
         """Rounded up."""
-        return self._op("ceil") if self.dtype.is_float else self._tensor
+        return self._op("ceil") if self.dtype.is_float else self._alias()
 
     def round(self) -> "Tensor":
         """Rounded to the nearest integer, ties to even."""
-        return self._op("round") if self.dtype.is_float else self._tensor
+        return self._op("round") if self.dtype.is_float else self._alias()
 
     def __round__(self, digits: int = 0) -> "Tensor":
         scale = 10.0**digits

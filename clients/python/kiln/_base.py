@@ -33,11 +33,13 @@ class Size(builtins.int):
 class TensorBase:
     """A name for a node. `Tensor` derives from this by way of its parts, each a file."""
 
-    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad")
+    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "_selected")
 
     _node: Node
     _grad: Optional["Tensor"]
     _requires_grad: builtins.bool
+    # Whether it is what an index gave, in whose place a change would not be seen.
+    _selected: builtins.bool
 
     # What it is.
 
@@ -97,6 +99,10 @@ class TensorBase:
     def _tensor(self) -> "Tensor":
         """This, as what it is."""
         return self  # type: ignore[return-value]
+
+    def _alias(self) -> "Tensor":
+        """Another tensor of the same value; a change of one does not change the other."""
+        return wrap(self._node)
 
     def _op(self, name: str, *operands: Any, **attributes: Any) -> "Tensor":
         mine = self._node
@@ -191,6 +197,7 @@ def wrap(node: Node) -> "Tensor":
     tensor._node = node
     tensor._grad = None
     tensor._requires_grad = False
+    tensor._selected = False
     return tensor
 
 

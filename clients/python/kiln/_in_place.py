@@ -7,6 +7,7 @@ not fit raises InvalidArgument, as does a leaf that requires a gradient outside 
 from typing import TYPE_CHECKING, Any, Callable
 
 from kiln._base import TensorBase
+from kiln._temporaries import seen
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -21,7 +22,7 @@ def _changing(name: str) -> Callable[..., Any]:
     method.__name__ = name + "_"
     method.__qualname__ = f"Tensor.{name}_"
     method.__doc__ = f"As {name}(), but changes the tensor itself."
-    return method
+    return seen(method)
 
 
 class InPlace(TensorBase):

@@ -35,7 +35,7 @@ class Movement(TensorBase):
                     f"cannot reshape {self.shape} ({self.numel()} elements) to {wanted}: "
                     f"{self.numel()} is no multiple of {known}")
             wanted = tuple(self.numel() // known if size == -1 else size for size in wanted)
-        return self._tensor if wanted == self.shape else self._op("reshape", shape=wanted)
+        return self._alias() if wanted == self.shape else self._op("reshape", shape=wanted)
 
     view = reshape
 
@@ -62,7 +62,7 @@ class Movement(TensorBase):
             return self.reshape(tuple(size for size in self.shape if size != 1))
         axis = normalize_axis(dim, self.ndim)
         if self.shape[axis] != 1:
-            return self._tensor
+            return self._alias()
         return self.reshape(self.shape[:axis] + self.shape[axis + 1 :])
 
     @numpy_names
@@ -74,7 +74,7 @@ class Movement(TensorBase):
     def permute(self, *dims: Any) -> "Tensor":
         """Dimensions in another order: the result's dimension i is dims[i]."""
         axes = tuple(normalize_axis(axis, self.ndim) for axis in sizes(dims))
-        return self._tensor if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
+        return self._alias() if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
 
     def transpose(self, dim0: int, dim1: int) -> "Tensor":
         """Two dimensions exchanged."""
@@ -105,7 +105,7 @@ class Movement(TensorBase):
                         f"{self.shape} has no dimension")
                 wanted[i] = self.shape[i - skipped]
         target = tuple(wanted)
-        return self._tensor if target == self.shape else self._op("expand", shape=target)
+        return self._alias() if target == self.shape else self._op("expand", shape=target)
 
     broadcast_to = expand
 
@@ -131,7 +131,7 @@ class Movement(TensorBase):
     def flip(self, *dims: Any) -> "Tensor":
         """Reversed along dimensions."""
         axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(dims)))
-        return self._op("flip", axes=axes) if axes else self._tensor
+        return self._op("flip", axes=axes) if axes else self._alias()
 
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
         """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …"""
@@ -143,7 +143,7 @@ class Movement(TensorBase):
         pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
         amounts = tuple(amount for pair in pairs for amount in pair)
         if not any(amounts):
-            return self._tensor
+            return self._alias()
         padded = self._op("pad", padding=amounts)
         if value == 0:
             return padded

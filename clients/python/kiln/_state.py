@@ -1,20 +1,20 @@
 """A tensor's state: what it is assigned, and its gradient."""
 
 import builtins
-import opcode
 import sys
-import types
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
 from kiln import _node, _realize
+from kiln import _temporaries as temporaries
 from kiln._assignment import assigned
 from kiln._base import TensorBase, wrap
 from kiln._errors import InvalidArgument
 from kiln._indexing import index
 from kiln._node import make, mode
+from kiln._temporaries import seen
 
 if TYPE_CHECKING:
     from kiln.tensor import Number, Tensor
@@ -44,7 +44,9 @@ class State(TensorBase):
         >>> x[1, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 3].tolist()
         ([5, 4, 3], [[0, 2], [3, 5]], [4, 5])
         """
-        return index(self._tensor, key)
+        result = index(self._tensor, key)
+        result._selected = True
+        return result
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """tensor[key] = value for every key that reads, with NumPy's broadcasting.
@@ -63,7 +65,9 @@ class State(TensorBase):
         >>> x.tolist()
         [[-1.0, 5.0, -1.0], [-1.0, 5.0, -1.0]]
         """
-        if sys.getrefcount(self) <= _TEMPORARY and _is_statement(sys._getframe(1)):
+        if sys.getrefcount(self) <= temporaries.IN_STATEMENT and temporaries.is_statement(
+            sys._getframe(1)
+        ):
             raise InvalidArgument(
                 "an assignment to an element of a temporary tensor, which nobody would see: "
                 "indexing gives new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
@@ -101,12 +105,17 @@ class State(TensorBase):
         _realize.assigned(self)
         return self._tensor
 
-    copy_ = assign
+    @seen
+    def copy_(self, value: Any) -> "Tensor":
+        """As assign."""
+        return self.assign(value)
 
+    @seen
     def zero_(self) -> "Tensor":
         """Fills with zeros."""
         return self.assign(0)
 
+    @seen
     def fill_(self, value: "Number") -> "Tensor":
         """Fills with a number."""
         return self.assign(value)
@@ -189,32 +198,3 @@ class State(TensorBase):
         from kiln.autograd import backward
 
         backward(self._tensor, gradient)
-
-
-def _is_statement(frame: types.FrameType) -> bool:
-    """Whether the frame stands at `a[b] = c`, not at a call of __setitem__."""
-    return frame.f_code.co_code[frame.f_lasti] == _STORE
-
-
-_STORE = opcode.opmap["STORE_SUBSCR"]
-
-
-class _Probe:
-    """Counts the references that __setitem__ sees."""
-
-    seen = 0
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        _Probe.seen = sys.getrefcount(self)
-
-
-def _references_of_a_temporary() -> int:
-    """How many references a temporary has in __setitem__; 0 where a named object has no more."""
-    _Probe()[0] = 0
-    temporary = _Probe.seen
-    named = _Probe()
-    named[0] = 0
-    return temporary if temporary < _Probe.seen else 0
-
-
-_TEMPORARY = _references_of_a_temporary()

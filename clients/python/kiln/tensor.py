@@ -35,6 +35,7 @@ class Tensor(InPlace, Names, State, Values, Interop):
     def __init__(self, data: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         self._grad = None
         self._requires_grad = False
+        self._selected = False
         if isinstance(data, Tensor):
             wanted = data.dtype if dtype is None else _dtypes.as_dtype(dtype)
             self._node = data.detach().cast(wanted)._node

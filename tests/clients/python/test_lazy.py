@@ -117,11 +117,28 @@ def test_a_chained_assignment_is_refused_instead_of_lost():
     x = kiln.zeros(2, 3)
     with pytest.raises(kiln.InvalidArgument, match=r"x\[0, 1\] = 5"):
         x[0][1] = 5
+    for change in (lambda: x[0].zero_(), lambda: x[0].add_(1), lambda: x[:, 1].copy_(x[:, 0])):
+        with pytest.raises(kiln.InvalidArgument, match=r"temporary.*x\[0\] = 5"):
+            change()
     row = x[0]
     row[1] = 5
+    row.zero_().add_(1)
+    (x + 1).zero_()
+    x.reshape(6)[0:3].clone().add_(1)
     holder = [kiln.zeros(3)]
     holder[0][1] = 5
     assert ops_of(holder[0])[-1] == "where"
+
+
+def test_a_change_of_a_result_does_not_change_what_it_was_made_from():
+    for act in (lambda x: x[:], lambda x: x[...], lambda x: x.reshape(2, 3), lambda x: x.flip(),
+                lambda x: x.permute(0, 1), lambda x: x.expand(2, 3), lambda x: x.squeeze(),
+                lambda x: x.trunc(), lambda x: x**1):  # fmt: skip
+        x = kiln.zeros(2, 3, dtype="int64")
+        before = x._node
+        y = act(x)
+        y += 1
+        assert x._node is before and y is not x
 
 
 @pytest.mark.parametrize(
