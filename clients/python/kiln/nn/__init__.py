@@ -3,8 +3,7 @@
 A state_dict has PyTorch's names and shapes, so that its checkpoints load.
 """
 
-from kiln import functional
-from kiln.nn import init, utils
+from kiln.nn import functional, init, utils
 from kiln.nn.activation import (
     GELU,
     LeakyReLU,

@@ -69,6 +69,8 @@ class Module:
     ['layer.weight', 'layer.bias']
     """
 
+    training = True
+
     def __init__(self) -> None:
         self.training = True
 
