@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from kiln import _convert
 from kiln._base import TensorBase
 
 if TYPE_CHECKING:
@@ -15,29 +16,41 @@ class Comparison(TensorBase):
 
     # Comparisons give bools.
 
+    def _compared(self, name: str, other: Any) -> "Tensor":
+        if isinstance(other, int) and self.dtype.is_integer and not isinstance(other, bool):
+            low, high = _convert.integer_range(self.dtype)
+            if not low <= other <= high:  # the answer is the same for all elements
+                from kiln.creation import full
+
+                return full(self.shape, _ANSWERS[name][other > high])
+        return self._op(name, other)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool(self.eq(value).any())
+
     def eq(self, other: Any) -> "Tensor":
         """Self == other."""
-        return self._op("cmpeq", other)
+        return self._compared("cmpeq", other)
 
     def ne(self, other: Any) -> "Tensor":
         """Self != other."""
-        return self._op("cmpne", other)
+        return self._compared("cmpne", other)
 
     def lt(self, other: Any) -> "Tensor":
         """Self < other."""
-        return self._op("cmplt", other)
+        return self._compared("cmplt", other)
 
     def gt(self, other: Any) -> "Tensor":
         """Self > other."""
-        return self._op("greater", other)
+        return self._compared("greater", other)
 
     def le(self, other: Any) -> "Tensor":
         """Self <= other; false where either is NaN."""
-        return self._op("less_equal", other)
+        return self._compared("less_equal", other)
 
     def ge(self, other: Any) -> "Tensor":
         """Self >= other; false where either is NaN."""
-        return self._op("greater_equal", other)
+        return self._compared("greater_equal", other)
 
     __lt__ = lt
     __gt__ = gt
@@ -91,6 +104,13 @@ class Comparison(TensorBase):
 
     def __invert__(self) -> "Tensor":
         return self._op("not")
+
+
+# Of comparisons with an integer below, and above, all that the dtype has.
+_ANSWERS = {
+    "cmpeq": (False, False), "cmpne": (True, True), "cmplt": (False, True),
+    "less_equal": (False, True), "greater": (True, False), "greater_equal": (True, False),
+}  # fmt: skip
 
 
 def _is_no_operand(other: Any) -> bool:

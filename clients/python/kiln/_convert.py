@@ -19,6 +19,12 @@ def weak_dtype(number: Any, like: DType) -> DType:
     return like if like.is_float else _dtypes.float32
 
 
+def integer_range(dtype: DType) -> Tuple[int, int]:
+    """The lowest and the highest number of an integer dtype."""
+    bits = 8 * dtype.itemsize
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+
+
 def is_same_kind(source: DType, target: DType) -> bool:
     """Whether a cast stays within bools, integers or floats, or goes to a kind that holds more."""
     if source.is_float:

@@ -1,5 +1,6 @@
 """Methods of Tensor that move elements without arithmetic."""
 
+import operator
 from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple, Union
 
 from kiln._base import TensorBase
@@ -15,7 +16,15 @@ def sizes(args: Tuple[Any, ...]) -> Tuple[int, ...]:
     """A shape given as one sequence or as several numbers."""
     if len(args) == 1 and isinstance(args[0], (tuple, list)):
         args = tuple(args[0])
-    return tuple(int(size) for size in args)
+    return tuple(whole(size, "size") for size in args)
+
+
+def whole(value: Any, what: str) -> int:
+    """An integer, which a float is not, even without a fraction."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{value!r:.80} is no {what}; it must be an integer") from None
 
 
 class Movement(TensorBase):

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from kiln import _dtypes, _rules
+from kiln import _convert, _dtypes, _rules
 from kiln._connection import Buffer
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument, KilnError
@@ -140,7 +140,7 @@ def _typed(number: Any, dtype: DType) -> Any:
         return bool(number)
     if dtype.is_float:
         return float(number)
-    low, high = (np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max)
+    low, high = _convert.integer_range(dtype)
     if isinstance(number, float) or not low <= number <= high:
         raise InvalidArgument(f"{number!r} is no {dtype.name}")
     return int(number)

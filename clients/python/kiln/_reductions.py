@@ -6,6 +6,7 @@ from kiln import _dtypes
 from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._keywords import numpy_names
+from kiln._movement import whole
 from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
     """The table's form of a `dim` argument: an empty tuple stands for all."""
     if dim is None:
         return ()
-    return (int(dim),) if isinstance(dim, int) else tuple(int(d) for d in dim)
+    axes = dim if isinstance(dim, (tuple, list)) else (dim,)
+    return tuple(whole(axis, "dimension") for axis in axes)
 
 
 class Reductions(TensorBase):

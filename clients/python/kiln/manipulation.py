@@ -7,6 +7,7 @@ import numpy as np
 from kiln import _rules
 from kiln._errors import InvalidArgument
 from kiln._keywords import torch_names
+from kiln._movement import whole
 from kiln._operands import tensor_of
 from kiln._rules import normalize_axis
 from kiln.tensor import Tensor, apply
@@ -16,7 +17,8 @@ Axes = Union[int, Sequence[int]]
 
 def axes_tuple(axis: Axes) -> Tuple[int, ...]:
     """One axis or several, as a tuple."""
-    return (int(axis),) if isinstance(axis, (int, np.integer)) else tuple(int(a) for a in axis)
+    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
+    return tuple(whole(place, "axis") for place in axes)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Tuple[int, ...]:

@@ -49,6 +49,10 @@ MISTAKES = {
                      kiln.zeros(2).softmax("x"), ["softmax"]),
     "a name": (lambda:
                kiln.isdtype(kiln.bool, "float"), ["'float'", "real floating"]),
+    "a size": (lambda:
+               kiln.zeros(2.0, 3), ["2.0", "no size", "integer"]),
+    "a fraction of an axis": (lambda:
+                              kiln.zeros(2, 3).sum(1.0), ["1.0", "no dimension"]),
     "too large": (lambda:
                   kiln.zeros(1 << 40, 1 << 40), ["too many elements"]),
 }  # fmt: skip

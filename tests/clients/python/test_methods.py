@@ -118,6 +118,14 @@ def test_whole_tensors_are_compared(connection):
     assert not nan.allclose(nan) and nan.allclose(nan, equal_nan=True)
 
 
+def test_comparisons_with_integers_that_the_dtype_lacks(connection):
+    x = kiln.tensor([0, 255], "uint8")
+    for other, wanted in ((-1, "ne gt ge"), (256, "ne lt le"), (1 << 70, "ne lt le")):
+        for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+            assert getattr(x, name)(other).tolist() == [name in wanted.split()] * 2
+    assert 255 in x and 7 not in x and 300 not in x
+
+
 def test_equality_with_what_is_no_operand_is_false():
     x = kiln.zeros(2)
     for other in (None, "a", {}, int):
