@@ -131,6 +131,12 @@ class SourcePrinter {
     Line(line);
   }
 
+  void PrintOne(const schedule::Fetch& fetch) {
+    Define({fetch.index});
+    Line(StrCat("prefetch(&", program_.buffers[fetch.buffer].name, "[",
+                expressions_.Text(fetch.index), "]);"));
+  }
+
   // What a store adds to the element that it replaces; null if it does something else.
   static const Node* Increment(const schedule::Store& store) {
     if (store.value->op() != Op::kAdd) return nullptr;

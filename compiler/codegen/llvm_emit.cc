@@ -6,6 +6,7 @@
 
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
+#include "compiler/codegen/math.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/fold.h"
 #include "llvm/IR/Function.h"
@@ -148,6 +149,10 @@ class LoopEmitter {
     }
     expressions_.EmitStore(store.buffer, Resolve(store.index), Resolve(store.value), valid,
                            store.streaming);
+  }
+
+  void EmitOne(const schedule::Fetch& fetch) {
+    expressions_.EmitFetch(fetch.buffer, Resolve(fetch.index));
   }
 
   void EmitOne(const Branch& branch) {
@@ -358,6 +363,7 @@ std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
   function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
   const bool has_fma = target.features.find("+fma") != std::string::npos ||
                        target.features.find("+avx512f") != std::string::npos;
+  if (target.features.find("+avx512vl") != std::string::npos) AllowScale(*function);
   LoopEmitter(builder, program, has_fma, function).EmitFunction();
   return module;
 }

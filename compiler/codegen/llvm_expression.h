@@ -42,6 +42,7 @@ class ExpressionEmitter {
   void EmitSquare(const std::vector<const ir::Node*>& rows);
 
   // Writes memory or a register slot.
+  void EmitFetch(int buffer, const ir::Node* index);
   void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
                  bool streaming);
 

@@ -301,6 +301,15 @@ void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* val
   Touch(buffer);
 }
 
+// Into the nearest cache; address arithmetic is not "inbounds", so that any index will do.
+void ExpressionEmitter::EmitFetch(int buffer, const Node* index) {
+  constexpr int kRead = 0, kLocality = 3, kData = 1;
+  llvm::Value* pointer = AddressOf(buffer, index, nullptr).scalar;
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(kRead), builder_.getInt32(kLocality), builder_.getInt32(kData)});
+}
+
 void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value, Value* valid) {
   const llvm::Align align = ElementAlign(program_.buffers[buffer].dtype);
   if (valid == nullptr) {

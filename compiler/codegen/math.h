@@ -16,11 +16,17 @@
 #define KILN_COMPILER_CODEGEN_MATH_H_
 
 namespace llvm {
+class Function;
 class IRBuilderBase;
 class Value;
 }  // namespace llvm
 
 namespace kiln::codegen {
+
+// Tells the functions below that `function` may use AVX-512's VSCALEF (with AVX512VL): exponentials
+// then take fewer instructions for the same numbers.
+void AllowScale(llvm::Function& function);
+bool HasScale(const llvm::Function& function);
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x);
 // e^x, which exp2(x * log2(e)) is not for large |x|: that product's rounding error grows with |x|.

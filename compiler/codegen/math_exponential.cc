@@ -2,11 +2,14 @@
 // polynomial.
 #include "compiler/codegen/math_exponential.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "compiler/codegen/math.h"
 #include "compiler/codegen/math_lanes.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 namespace kiln::codegen {
 namespace {
@@ -36,14 +39,49 @@ std::array<double, kTerms> Series(long double ratio, int first) {
 
 constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
 
-// value * 2^n in two steps, of which only the second rounds, so that n may reach beyond the normal
-// range.
-Value* Scale(const Lanes& l, Value* value, Value* n) {
+// AVX-512's instruction for value * 2^n at this type; 0 if there is none.
+llvm::Intrinsic::ID ScaleInstruction(const Lanes& l) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(l.type());
+  if (vector == nullptr || !HasScale(*l.b.GetInsertBlock()->getParent())) return 0;
+  switch (vector->getPrimitiveSizeInBits()) {
+    case 512:
+      return l.IsDouble() ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
+                          : llvm::Intrinsic::x86_avx512_mask_scalef_ps_512;
+    case 256:
+      return l.IsDouble() ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_256
+                          : llvm::Intrinsic::x86_avx512_mask_scalef_ps_256;
+    default:
+      return 0;
+  }
+}
+
+Value* EmitScaleInstruction(const Lanes& l, llvm::Intrinsic::ID instruction, Value* value,
+                            Value* n) {
+  constexpr int kCurrentRounding = 4;
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(l.type())->getNumElements();
+  llvm::IntegerType* mask = l.b.getIntNTy(std::max(lanes, 8U));
+  std::vector<Value*> arguments = {value, n, value, llvm::Constant::getAllOnesValue(mask)};
+  if (l.type()->getPrimitiveSizeInBits() == 512)
+    arguments.push_back(l.b.getInt32(kCurrentRounding));
+  return l.b.CreateIntrinsic(instruction, {}, arguments);
+}
+
+// value * 2^n, rounded once, where `sum` is n + l.RoundingConstant(): in two steps, of which only
+// the second rounds, so that n may reach beyond the normal range.
+Value* Scale(const Lanes& l, Value* value, Value* sum) {
+  if (const llvm::Intrinsic::ID instruction = ScaleInstruction(l); instruction != 0)
+    return EmitScaleInstruction(l, instruction, value, l.RoundedFloat(sum));
+  Value* n = l.RoundedInteger(sum);
   Value* half = l.b.CreateAShr(n, l.I(1));
   return l.Mul(l.Mul(value, l.PowerOfTwo(half)), l.PowerOfTwo(l.b.CreateSub(n, half)));
 }
 
+constexpr llvm::StringRef kScaleAttribute = "kiln-scale";
+
 }  // namespace
+
+void AllowScale(llvm::Function& function) { function.addFnAttr(kScaleAttribute); }
+bool HasScale(const llvm::Function& function) { return function.hasFnAttribute(kScaleAttribute); }
 
 // 1 + f log(2) is summed without error, so that only the rest of the series rounds.
 Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
@@ -54,7 +92,7 @@ Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
   Value* square = l.Mul(f.high, f.high);
   Value* tail = l.Fma(square, l.Polynomial(f.high, Series<12>(kLog2, 2)), linear.low);
   DoubleDouble lead = l.FastTwoSum(l.F(1), linear.high);
-  return Scale(l, l.Add(lead.high, l.Add(lead.low, tail)), l.RoundedInteger(sum));
+  return Scale(l, l.Add(lead.high, l.Add(lead.low, tail)), sum);
 }
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
@@ -64,7 +102,7 @@ llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Value* sum = l.Add(bounded, l.F(l.RoundingConstant()));
   Value* f = l.Sub(bounded, l.RoundedFloat(sum));
   Value* p = l.IsDouble() ? l.Polynomial(f, Series<13>(kLog2, 1)) : l.Polynomial(f, kExp2Float);
-  return Scale(l, l.Fma(f, p, l.F(1)), l.RoundedInteger(sum));
+  return Scale(l, l.Fma(f, p, l.F(1)), sum);
 }
 
 llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
@@ -78,7 +116,7 @@ llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Value* r = l.Fma(l.Neg(n), low, l.Fma(l.Neg(n), high, bounded));
   Value* p = l.IsDouble() ? l.Polynomial(r, Series<12>(1, 2)) : l.Polynomial(r, kExpFloat);
   Value* power = l.Add(l.Fma(l.Mul(r, r), p, r), l.F(1));
-  return Scale(l, power, l.RoundedInteger(sum));
+  return Scale(l, power, sum);
 }
 
 }  // namespace kiln::codegen

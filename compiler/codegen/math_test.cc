@@ -46,6 +46,7 @@ class Compiled {
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer}, false),
         llvm::Function::ExternalLinkage, "f", module);
+    if (__builtin_cpu_supports("avx512vl")) AllowScale(*function);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
     // Fast-math flags of the caller's must not matter.
     llvm::FastMathFlags fast;

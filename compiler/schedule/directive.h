@@ -9,13 +9,14 @@
 #include "compiler/schedule/fuse.h"
 #include "compiler/schedule/order.h"
 #include "compiler/schedule/partial.h"
+#include "compiler/schedule/prefetch.h"
 #include "compiler/schedule/split.h"
 #include "compiler/schedule/stage_operand.h"
 #include "compiler/schedule/stream.h"
 
 namespace kiln::schedule {
 
-using Directive = std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream>;
+using Directive = std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch>;
 
 }  // namespace kiln::schedule
 

@@ -121,6 +121,11 @@ class Printer {
     Line(depth, text);
   }
 
+  void PrintOne(const Fetch& fetch, int depth) {
+    Line(depth,
+         StrCat("prefetch ", program_.buffers[fetch.buffer].name, "[", Text(fetch.index), "]"));
+  }
+
   static constexpr size_t kLongest = 200;
 
   const LoopProgram& program_;

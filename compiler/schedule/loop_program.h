@@ -71,8 +71,15 @@ struct Store {
   bool streaming = false;  // the written lines are not read again soon: may bypass the caches
 };
 
+// Brings the element's cache line near. The index may lie outside of the buffer; then nothing
+// happens.
+struct Fetch {
+  int buffer = 0;
+  const ir::Node* index = nullptr;
+};
+
 struct Statement {
-  std::variant<Loop, Branch, Store> node;
+  std::variant<Loop, Branch, Store, Fetch> node;
 };
 
 // Independent tasks: one for each point of the grid, row-major, outermost range first.

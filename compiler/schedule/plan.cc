@@ -176,6 +176,21 @@ class Planner {
     return absl::OkStatus();
   }
 
+  absl::Status Add(const Prefetch& prefetch) {
+    if (!IsStage(prefetch.stage)) return Bad(prefetch.Print(), "no such stage");
+    if (prefetch.buffer < 0 || prefetch.buffer >= static_cast<int>(kernel_.buffers.size()) ||
+        kernel_.buffers[prefetch.buffer].memory != kernel::Memory::kGlobal) {
+      return Bad(prefetch.Print(), "no such buffer in memory");
+    }
+    if (prefetch.axis < 0 || prefetch.axis >= static_cast<int>(plan_.axes.size()) ||
+        plan_.axes[prefetch.axis].range == nullptr) {
+      return Bad(prefetch.Print(), "the axis is no range of the kernel");
+    }
+    plan_.stages[prefetch.stage].prefetches.push_back(
+        {prefetch.buffer, plan_.axes[prefetch.axis].range, prefetch.steps});
+    return absl::OkStatus();
+  }
+
   // Fills in missing orders and checks all.
   absl::Status Finish() {
     for (Axis& axis : plan_.axes) {

@@ -32,9 +32,17 @@ struct Axis {
   bool leaf() const { return !split() && fused_into < 0; }
 };
 
+// A Prefetch directive: of a buffer, where a range of the kernel has gone some steps further.
+struct PrefetchPlan {
+  int buffer = 0;
+  const ir::Node* range = nullptr;
+  int64_t steps = 1;
+};
+
 struct StagePlan {
   std::vector<int> order;  // leaf axes, outermost first
   std::vector<StageOperand> staged;
+  std::vector<PrefetchPlan> prefetches;
   bool stream = false;
 };
 

@@ -28,12 +28,13 @@ constexpr char kEveryDirective[] =
     "bind 3 serial\n"
     "partial 2\n"
     "stage 0 1 -1 16 2 1*3+-1*5 7\n"
-    "stream 0\n";
+    "stream 0\n"
+    "prefetch 0 1 2 16\n";
 
 TEST(ScheduleText, EveryDirectiveReadsBack) {
   auto schedule = Parse(kEveryDirective);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(schedule->directives.size(), 11);
+  EXPECT_EQ(schedule->directives.size(), 12);
   EXPECT_EQ(Print(*schedule), kEveryDirective);
 }
 
@@ -52,6 +53,7 @@ TEST(ScheduleText, MistakesAreNamed) {
   const Mistake mistakes[] = {
       {"split 1 8\nturn 3", "line 2 'turn 3': there is no directive 'turn'"},
       {"split 1", "takes 2 numbers"},
+      {"prefetch 1", "takes 4 numbers"},
       {"split 1 x", "'x' is not a number"},
       {"bind 1 sideways", "'sideways' is not serial, task, unroll or vector"},
       {"bind 1", "bind takes an axis and a binding"},

@@ -280,6 +280,7 @@ Body StageBuilder::Update(const State& state, const Environment& environment) {
     store.valid = LaneMasks(state, /*reduce_only=*/true);
     body.push_back(Statement{store});
   }
+  Append(&body, Fetches(state));
   return body;
 }
 
@@ -339,7 +340,42 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
     store.streaming = stage_plan_.stream;
     body.push_back(Statement{store});
   }
+  if (reduces_.empty()) Append(&body, Fetches(state));
   return body;
+}
+
+// At the first lane's elements: lanes along memory share a line.
+Body StageBuilder::Fetches(State state) {
+  if (const int vector = OpenVectorAxis(state); vector >= 0) {
+    state.values[vector] = folder_.Int(0);
+  }
+  Body body;
+  for (const PrefetchPlan& ahead : stage_plan_.prefetches) {
+    absl::flat_hash_set<const Node*> done;
+    for (const Node* from : IndicesOf(ahead.buffer)) {
+      Folder::Map memo = RangeValues(state);
+      memo[ahead.range] = folder_.Add(memo[ahead.range], folder_.Int(ahead.steps));
+      const Node* index = Place(from, state, &memo);
+      if (done.insert(index).second) body.push_back(Statement{Fetch{ahead.buffer, index}});
+    }
+  }
+  return body;
+}
+
+// Where the stage reads the buffer; without indices that are themselves read from memory.
+std::vector<const Node*> StageBuilder::IndicesOf(int buffer) const {
+  std::vector<const Node*> roots;
+  for (const kernel::Store& store : stage_.stores) roots.push_back(store.value);
+  std::vector<const Node*> indices;
+  for (const Node* node : ir::TopologicalOrder(roots)) {
+    if (node->op() != Op::kLoad || node->attr<ir::IntAttr>().value != buffer) continue;
+    const std::vector<const Node*> parts = ir::TopologicalOrder({&node->operands()[0], 1});
+    if (std::none_of(parts.begin(), parts.end(),
+                     [](const Node* part) { return part->op() == Op::kLoad; })) {
+      indices.push_back(node->operand(0));
+    }
+  }
+  return indices;
 }
 
 Folder::Map StageBuilder::RangeValues(const State& state) {

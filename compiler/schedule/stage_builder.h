@@ -88,6 +88,8 @@ class StageBuilder {
   Body Copy(const State& state, const Accumulators& from, const Accumulators& to);
   Body Update(const State& state, const Environment& environment);
   Body StoreResults(const State& state, const Environment& environment);
+  Body Fetches(State state);
+  std::vector<const ir::Node*> IndicesOf(int buffer) const;
   const ir::Node* Total(size_t which, const State& state, const Accumulators& from);
   const ir::Node* SumOverPartial(size_t which, State state, const Accumulators& from,
                                  absl::Span<const int> partial);

@@ -58,6 +58,8 @@ void AxisBook::Stage(schedule::StageOperand directive) {
 
 void AxisBook::Stream(int stage) { schedule_.directives.push_back(schedule::Stream{stage}); }
 
+void AxisBook::Prefetch(schedule::Prefetch directive) { schedule_.directives.push_back(directive); }
+
 std::vector<int> AxisBook::FuseAll(const std::vector<int>& axes) {
   std::vector<int> fused;
   for (int axis : axes) {

@@ -40,6 +40,7 @@ class AxisBook {
   void Order(int stage, std::vector<int> axes);
   void Stage(schedule::StageOperand directive);
   void Stream(int stage);
+  void Prefetch(schedule::Prefetch directive);
 
   // Fuses neighbours of `axes` wherever they are contiguous in the whole kernel.
   std::vector<int> FuseAll(const std::vector<int>& axes);

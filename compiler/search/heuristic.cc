@@ -4,6 +4,7 @@
 
 #include "compiler/schedule/plan.h"
 #include "compiler/search/grid_chooser.h"
+#include "compiler/search/prefetch_chooser.h"
 #include "compiler/search/stage_chooser.h"
 
 namespace kiln::search {
@@ -16,6 +17,7 @@ schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& t
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
     ChooseStage(kernel, static_cast<int>(i), target, grid_lanes, &book);
   }
+  if (shared && !grid_lanes) ChoosePrefetches(kernel, target, &book);
   return schedule;
 }
 

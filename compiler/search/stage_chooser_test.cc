@@ -8,6 +8,7 @@
 #include <string_view>
 #include <variant>
 
+#include "compiler/schedule/apply.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/search/heuristic.h"
 #include "compiler/search/task_split.h"
@@ -86,6 +87,35 @@ TEST(StageChooserTest, LargeOutputsStream) {
   EXPECT_TRUE(chosen.Streams());
   EXPECT_GE(chosen.Tasks(), 8);
   EXPECT_LE(chosen.Tasks(), 64);
+}
+
+TEST(StageChooserTest, TheLastReaderOfARowFetchesTheNext) {
+  Chosen chosen;
+  Choose(
+      "buffer b0 float32[16777216] read\nbuffer b1 float32[16777216] write\n"
+      "buffer b2 float32[1] local\ngrid r0:16384\n"
+      "stage reduce r1:1024\n  b2[0] = sum(b0[r0*1024 + r1])\n"
+      "stage r2:1024\n  b1[r0*1024 + r2] = b0[r0*1024 + r2] - b2[0]\n",
+      &chosen);
+  EXPECT_TRUE(chosen.plan.stages[0].prefetches.empty());
+  ASSERT_EQ(chosen.plan.stages[1].prefetches.size(), 1);
+  const schedule::PrefetchPlan& ahead = chosen.plan.stages[1].prefetches[0];
+  EXPECT_EQ(ahead.buffer, 0);
+  EXPECT_EQ(ahead.range, chosen.kernel.grid[0]);
+  auto program = schedule::Apply(chosen.kernel, chosen.schedule);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_THAT(schedule::Print(*program), testing::HasSubstr("prefetch in0["));
+}
+
+TEST(StageChooserTest, RowsInTheCacheAreNotFetchedAhead) {
+  Chosen chosen;
+  Choose(
+      "buffer b0 float32[65536] read\nbuffer b1 float32[65536] write\n"
+      "buffer b2 float32[1] local\ngrid r0:64\n"
+      "stage reduce r1:1024\n  b2[0] = sum(b0[r0*1024 + r1])\n"
+      "stage r2:1024\n  b1[r0*1024 + r2] = b0[r0*1024 + r2] - b2[0]\n",
+      &chosen);
+  EXPECT_TRUE(chosen.plan.stages[1].prefetches.empty());
 }
 
 TEST(StageChooserTest, RowsAreSummedInLanesOfColumns) {

@@ -35,7 +35,8 @@ class Counter {
         Visit(node->operand(0), true);
         return;
       case Op::kLoad:
-        work_.accesses.push_back({node->operand(0), false, inside});
+        work_.accesses.push_back(
+            {node->operand(0), static_cast<int>(node->attr<ir::IntAttr>().value), false, inside});
         work_.widest = std::max(work_.widest, ir::SizeOf(node->dtype()));
         if (node->operands().size() > 1) Visit(node->operand(1), inside);
         return;
@@ -76,7 +77,7 @@ StageWork WorkOf(const kernel::Stage& stage) {
   StageWork work;
   Counter counter(&work);
   for (const kernel::Store& store : stage.stores) {
-    work.accesses.push_back({store.index, true, false});
+    work.accesses.push_back({store.index, store.buffer, true, false});
     work.widest = std::max(work.widest, ir::SizeOf(store.value->dtype()));
     counter.Visit(store.value, false);
   }

@@ -14,6 +14,7 @@ namespace kiln::search {
 struct StageWork {
   struct Access {
     const ir::Node* index = nullptr;
+    int buffer = 0;
     bool store = false;
     bool inside = false;
   };

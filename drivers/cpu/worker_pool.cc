@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,9 +28,21 @@ bool Spin(const Done& done) {
   return done();
 }
 
+std::vector<int> AllowedCores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  }
+  return cores;
+}
+
 }  // namespace
 
-WorkerPool::WorkerPool(const std::string& name, int threads) {
+WorkerPool::WorkerPool(const std::string& name, int threads) : cores_(AllowedCores()) {
+  if (threads == 1 || static_cast<int>(cores_.size()) != threads) cores_.clear();
   for (int i = 0; i < threads; ++i) scratch_.push_back(ReserveMemory(kScratchBytes));
   for (int i = 1; i < threads; ++i) {
     workers_.emplace_back([this, i] { Work(i); });
@@ -45,7 +58,20 @@ WorkerPool::~WorkerPool() {
   for (void* scratch : scratch_) UnmapMemory(scratch, kScratchBytes);
 }
 
+// Where the system forbids it the thread stays free, which is slower at worst.
+void WorkerPool::BindToCore(int thread) const {
+  if (cores_.empty()) return;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(cores_[thread], &own);
+  pthread_setaffinity_np(pthread_self(), sizeof(own), &own);
+}
+
 void WorkerPool::Run(const Job& job) {
+  if (caller_ != std::this_thread::get_id()) {
+    caller_ = std::this_thread::get_id();
+    BindToCore(0);
+  }
   const uint64_t count = (job.tasks + job.chunk - 1) / job.chunk;
   const uint64_t number = (state_.load(std::memory_order_relaxed) >> 32) + 1;
   job_ = job;
@@ -83,6 +109,7 @@ void WorkerPool::WaitForChunks(int count) {
 }
 
 void WorkerPool::Work(int worker) {
+  BindToCore(worker);
   while (true) {
     // Read before looking for work: a job that comes later changes it.
     const int epoch = epoch_.load(std::memory_order_acquire);

@@ -20,8 +20,12 @@ struct Job {
 };
 
 // The caller of Run and threads - 1 workers. Workers spin for some tens of microseconds after a
-// job, since the next one of a list comes soon, then sleep until a job wakes them; nothing is
-// pinned, so other processes get their share.
+// job, since the next one of a list comes soon, then sleep until a job wakes them.
+//
+// A pool of as many threads as the process may use cores binds each thread, the caller too, to a
+// core of its own: else the kernel wakes a worker on its caller's core and leaves both there for
+// many jobs while another core idles. Other processes still get their share: a thread whose core is
+// busy takes fewer chunks.
 class WorkerPool {
  public:
   static constexpr int64_t kMaxChunks = 65535;
@@ -44,11 +48,15 @@ class WorkerPool {
 
  private:
   void Work(int worker);
+  // Binds the calling thread to the core of this number, if there is one for each thread.
+  void BindToCore(int thread) const;
   // Takes the next chunk of the current job, if there is one, and runs it.
   bool RunChunk(void* scratch);
   bool SpinForWork(int epoch) const;
   void WaitForChunks(int count);
 
+  std::vector<int> cores_;      // by thread; empty if the threads are not bound
+  std::thread::id caller_;      // that was bound
   std::vector<void*> scratch_;  // by thread; the caller's first
   std::vector<std::thread> workers_;
 

@@ -2,7 +2,7 @@
 //
 //   bench_compute matmul M N K THREADS    fp32, against OpenBLAS
 //   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
-//   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against memcpy
+//   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
 //   bench_compute replay THREADS          100 small kernels in one list
 // BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
 #include <cstdio>
@@ -139,7 +139,7 @@ absl::Status Stream(int threads) {
                                 (*program)->kernels() == 1 ? " kernel" : " kernels"),
            .unit = "GB/s",
            .value = 2e-9 * static_cast<double>(bytes) / pair->seconds,
-           .peer = "memcpy",
+           .peer = "copy",
            .peer_value = 2e-9 * static_cast<double>(bytes) / pair->peer_seconds});
   }
   return absl::OkStatus();

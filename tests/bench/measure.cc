@@ -51,7 +51,7 @@ absl::StatusOr<Pair> Interleave(const Work& work, const Work& peer, const Effort
   std::vector<std::vector<double>> seconds(2);
   for (int round = 0; round < effort.rounds; ++round) {
     for (size_t side = 0; side < sides.size(); ++side) {
-      absl::SleepFor(absl::Milliseconds(30));
+      absl::SleepFor(absl::Milliseconds(80));
       if (auto warm = Time(*sides[side], std::max(1, times[side] / 4)); !warm.ok())
         return warm.status();
       absl::StatusOr<double> one = Time(*sides[side], times[side]);

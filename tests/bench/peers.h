@@ -3,6 +3,7 @@
 #define KILN_TESTS_BENCH_PEERS_H_
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,16 +27,28 @@ class OpenBlas {
   void* library_ = nullptr;
 };
 
-// Copies a block with as many threads as asked for, each its part with memcpy.
+// Copies a block with as many threads as asked for, each its part: with memcpy or with stores past
+// the caches, whichever turns out faster here (the C library decides by the size of the caches,
+// which a virtual machine may misreport).
 class ParallelCopy {
  public:
-  ParallelCopy(int64_t bytes, int threads);
+  ParallelCopy(int64_t bytes, int threads);  // bytes: a multiple of 64 * threads
   absl::Status Run(int times);
 
  private:
+  using Copy = void (*)(char* to, const char* from, size_t bytes);
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  using Memory = std::unique_ptr<char, Free>;
+  static Memory Allocate(int64_t bytes);
+  void RunWith(Copy copy, int times);
+
   const int threads_;
-  std::vector<char> from_;
-  std::vector<char> to_;
+  const size_t bytes_;
+  const Memory from_;
+  const Memory to_;
+  Copy copy_;
 };
 
 }  // namespace kiln::bench

@@ -1,0 +1,50 @@
+#include "compiler/search/prefetch_chooser.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "compiler/schedule/linear.h"
+#include "compiler/search/stage_cost.h"
+
+namespace kiln::search {
+namespace {
+
+// Rows shorter than this come with their neighbours' lines.
+constexpr int64_t kLeastRowBytes = 256;
+
+// How far apart the buffer's rows are for neighbouring points of the grid's innermost range, in
+// elements; 0: this stage does not read the buffer by rows.
+int64_t RowStep(const kernel::Stage& stage, int buffer, const ir::Node* row) {
+  int64_t step = 0;
+  for (const StageWork::Access& access : WorkOf(stage).accesses) {
+    if (access.store || access.buffer != buffer) continue;
+    step = std::max(step, std::abs(schedule::Linearise(access.index).Coefficient(row)));
+  }
+  return step;
+}
+
+}  // namespace
+
+void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book) {
+  if (kernel.grid.empty()) return;
+  const ir::Node* row = kernel.grid.back();
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const kernel::Buffer& buffer = kernel.buffers[i];
+    const int bytes = ir::SizeOf(buffer.dtype);
+    if (buffer.memory != kernel::Memory::kGlobal || buffer.access != kernel::Access::kRead ||
+        buffer.elements * bytes <= target.private_cache_bytes) {
+      continue;
+    }
+    int readers = 0;
+    int last = -1;
+    for (size_t stage = 0; stage < kernel.stages.size(); ++stage) {
+      const int64_t step = RowStep(kernel.stages[stage], static_cast<int>(i), row) * bytes;
+      if (step < kLeastRowBytes || step > target.private_cache_bytes / 4) continue;
+      ++readers;
+      last = static_cast<int>(stage);
+    }
+    if (readers > 1) book->Prefetch({last, static_cast<int>(i), book->grid().back(), 1});
+  }
+}
+
+}  // namespace kiln::search
