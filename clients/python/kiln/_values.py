@@ -1,7 +1,7 @@
 """Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
 
 import builtins
-from typing import TYPE_CHECKING, Any, Iterator, Tuple, Union
+from typing import TYPE_CHECKING, Any, Iterator, Union
 
 import numpy as np
 
@@ -84,11 +84,7 @@ class Values(TensorBase):
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
             raise TypeError("a tensor without dimensions cannot be iterated")
-        return iter(self.unbind())
-
-    if TYPE_CHECKING:
-
-        def unbind(self, dim: builtins.int = 0) -> "Tuple[Tensor, ...]": ...
+        return (self._tensor[i] for i in range(self.shape[0]))
 
     # Text.
 

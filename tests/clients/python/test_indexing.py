@@ -256,6 +256,19 @@ def test_a_mask_within_jit_is_an_error_that_says_where(stand_in):
         positive(kiln.ones(3))
 
 
+def test_one_program_serves_a_loop_over_places(stand_in):
+    x, other = kiln.zeros(20, 8).realize(), kiln.zeros(20, 8).realize()
+    before = len(stand_in.graphs)
+    for i in range(5):
+        (x[i] + 1).realize()
+        (x[4 * i : 4 * i + 4] * 2).realize()
+        other[i, 2].realize()
+    for row in x:
+        (row - 1).realize()
+    graphs = {graph.SerializeToString(deterministic=True) for _, graph in stand_in.graphs[before:]}
+    assert len(graphs) == 4
+
+
 def test_python_sees_a_sequence(connection):
     x = kiln.tensor(CUBE)
     assert len(x) == 3 and [part.shape for part in x] == [(4, 5)] * 3
