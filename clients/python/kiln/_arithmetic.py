@@ -1,15 +1,15 @@
-"""Elementwise arithmetic and functions of Tensor."""
+"""Elementwise arithmetic and its operators."""
 
 from typing import TYPE_CHECKING, Any, Tuple
 
 from kiln import _dtypes
-from kiln._comparison import Comparison
+from kiln._unary import Unary
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Arithmetic(Comparison):
+class Arithmetic(Unary):
     """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
@@ -30,31 +30,55 @@ class Arithmetic(Comparison):
         return mine._reflected(name, other) if reflected else mine._op(name, other)
 
     def add(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self + alpha * other."""
+        """self + alpha * other.
+
+        >>> kiln.tensor([1.0, 4.0]).add(2, alpha=10).tolist()
+        [21.0, 24.0]
+        """
         if alpha != 1:
             other = other * alpha
         return self._numeric("add", other)
 
     def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
-        """self - alpha * other."""
+        """self - alpha * other.
+
+        >>> kiln.tensor([1.0, 4.0]).sub(kiln.tensor([1.0, 1.0])).tolist()
+        [0.0, 3.0]
+        """
         if alpha != 1:
             other = other * alpha
         return self._numeric("sub", other)
 
     def mul(self, other: Any) -> "Tensor":
-        """Self * other."""
+        """Self * other.
+
+        >>> kiln.tensor([1.0, 4.0]).mul(2).tolist()
+        [2.0, 8.0]
+        """
         return self._numeric("mul", other)
 
     def div(self, other: Any) -> "Tensor":
-        """Self / other; integers become float32."""
+        """Self / other; integers become float32.
+
+        >>> kiln.tensor([1, 3]).div(2).tolist()
+        [0.5, 1.5]
+        """
         return self._op("div", other)
 
     def floor_divide(self, other: Any) -> "Tensor":
-        """The quotient rounded down, as Python's //."""
+        """The quotient rounded down, as Python's //.
+
+        >>> kiln.tensor([7, -7]).floor_divide(2).tolist()
+        [3, -4]
+        """
         return self._numeric("floor_divide", other)
 
     def remainder(self, other: Any) -> "Tensor":
-        """The remainder with the divisor's sign, as Python's %."""
+        """The remainder with the divisor's sign, as Python's %.
+
+        >>> kiln.tensor([7, -7]).remainder(3).tolist()
+        [1, 2]
+        """
         return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
@@ -71,11 +95,19 @@ class Arithmetic(Comparison):
         return self._op("pow", exponent)
 
     def maximum(self, other: Any) -> "Tensor":
-        """The larger of two, elementwise."""
+        """The larger of two, elementwise.
+
+        >>> kiln.tensor([1.0, 4.0]).maximum(2).tolist()
+        [2.0, 4.0]
+        """
         return self._op("maximum", other)
 
     def minimum(self, other: Any) -> "Tensor":
-        """The smaller of two, elementwise."""
+        """The smaller of two, elementwise.
+
+        >>> kiln.tensor([1.0, 4.0]).minimum(2).tolist()
+        [1.0, 2.0]
+        """
         return self._op("minimum", other)
 
     __add__ = add
@@ -117,144 +149,3 @@ class Arithmetic(Comparison):
 
     def __rdivmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
         return other // self, other % self
-
-    # One operand.
-
-    def neg(self) -> "Tensor":
-        """-self."""
-        return self._op("neg")
-
-    __neg__ = neg
-
-    def __pos__(self) -> "Tensor":
-        return self._tensor
-
-    def __abs__(self) -> "Tensor":
-        return self.abs()
-
-    def reciprocal(self) -> "Tensor":
-        """1 / self."""
-        return self._op("reciprocal")
-
-    def sqrt(self) -> "Tensor":
-        """The square root."""
-        return self._op("sqrt")
-
-    def rsqrt(self) -> "Tensor":
-        """1 / sqrt(self)."""
-        return self._op("rsqrt")
-
-    def square(self) -> "Tensor":
-        """Self * self."""
-        return self._op("square")
-
-    def exp(self) -> "Tensor":
-        """E to the power of self."""
-        return self._op("exp")
-
-    def exp2(self) -> "Tensor":
-        """2 to the power of self."""
-        return self._op("exp2")
-
-    def log(self) -> "Tensor":
-        """The natural logarithm."""
-        return self._op("log")
-
-    def log2(self) -> "Tensor":
-        """The binary logarithm."""
-        return self._op("log2")
-
-    def sin(self) -> "Tensor":
-        """The sine of radians."""
-        return self._op("sin")
-
-    def cos(self) -> "Tensor":
-        """The cosine of radians."""
-        return self._op("cos")
-
-    def tan(self) -> "Tensor":
-        """The tangent of radians."""
-        return self._op("tan")
-
-    def tanh(self) -> "Tensor":
-        """The hyperbolic tangent."""
-        return self._op("tanh")
-
-    def sigmoid(self) -> "Tensor":
-        """1 / (1 + exp(-self))."""
-        return self._op("sigmoid")
-
-    def erf(self) -> "Tensor":
-        """The error function."""
-        return self._op("erf")
-
-    def relu(self) -> "Tensor":
-        """max(self, 0)."""
-        return self._op("relu")
-
-    def abs(self) -> "Tensor":
-        """The absolute value."""
-        return self._op("abs")
-
-    def sign(self) -> "Tensor":
-        """-1, 0 or 1."""
-        return self._op("sign")
-
-    def trunc(self) -> "Tensor":
-        """Without the fraction."""
-        return self._op("trunc") if self.dtype.is_float else self._alias()
-
-    def floor(self) -> "Tensor":
-        """Rounded down."""
-        return self._op("floor") if self.dtype.is_float else self._alias()
-
-    def ceil(self) -> "Tensor":
-        """Rounded up."""
-        return self._op("ceil") if self.dtype.is_float else self._alias()
-
-    def round(self) -> "Tensor":
-        """Rounded to the nearest integer, ties to even."""
-        return self._op("round") if self.dtype.is_float else self._alias()
-
-    def __round__(self, digits: int = 0) -> "Tensor":
-        scale = 10.0**digits
-        return self.round() if digits == 0 else self.mul(scale).round().div(scale)
-
-    def isnan(self) -> "Tensor":
-        """Whether it is not a number."""
-        return self._op("isnan") if self.dtype.is_float else self._op("cmpne", self)
-
-    def isinf(self) -> "Tensor":
-        """Whether it is infinite."""
-        return self._op("isinf") if self.dtype.is_float else self._op("cmpne", self)
-
-    def isfinite(self) -> "Tensor":
-        """Whether it is a number and not infinite."""
-        return self._op("isfinite") if self.dtype.is_float else self._op("cmpeq", self)
-
-    def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
-        """Held between `min` and `max`; either may be None."""
-        result = self._tensor
-        if min is not None:
-            result = result.maximum(min)
-        if max is not None:
-            result = result.minimum(max)
-        return result
-
-    clip = clamp
-
-    def where(self, condition: Any, other: Any) -> "Tensor":
-        """Self where `condition` is true, else `other`."""
-        from kiln.searching import where
-
-        return where(condition, self._tensor, other)
-
-    def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
-        """`value` where `mask` is true, else self."""
-        from kiln.searching import where
-
-        return where(mask, value, self._tensor)
-
-    def lerp(self, end: Any, weight: Any) -> "Tensor":
-        """Self + weight * (end - self)."""
-        return self.add((end - self._tensor) * weight)

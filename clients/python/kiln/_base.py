@@ -133,15 +133,27 @@ class TensorBase:
         return wrap(make("cast", (self._node,), (), wanted))
 
     def bitcast(self, dtype: Any) -> "Tensor":
-        """The same bits as another dtype of the same size."""
+        """The same bits as another dtype of the same size.
+
+        >>> hex(kiln.tensor(1.0).bitcast(kiln.int32).item())
+        '0x3f800000'
+        """
         return wrap(make("bitcast", (self._node,), (), _dtypes.as_dtype(dtype)))
 
     def type(self, dtype: Any) -> "Tensor":
-        """The same values in another dtype, as cast."""
+        """The same values in another dtype, as cast.
+
+        >>> kiln.tensor([1.0, 4.0]).type("int8").tolist()
+        [1, 4]
+        """
         return self.cast(dtype)
 
     def type_as(self, other: "Tensor") -> "Tensor":
-        """The same values in another tensor's dtype."""
+        """The same values in another tensor's dtype.
+
+        >>> kiln.tensor([1.0, 4.0]).type_as(kiln.tensor([[1, 2], [3, 4]])).dtype
+        kiln.int64
+        """
         return self.cast(other.dtype)
 
     def float(self) -> "Tensor":
@@ -173,11 +185,19 @@ class TensorBase:
         return self.cast(_dtypes.bool_)
 
     def contiguous(self) -> "Tensor":
-        """The same value, computed and stored before what uses it."""
+        """The same value, computed and stored before what uses it.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+        [[1, 3], [2, 4]]
+        """
         return self._op("contiguous")
 
     def clone(self) -> "Tensor":
-        """A copy, through which gradients flow."""
+        """A copy, through which gradients flow.
+
+        >>> kiln.tensor([1.0, 4.0]).clone().tolist()
+        [1.0, 4.0]
+        """
         return self._op("contiguous")
 
 

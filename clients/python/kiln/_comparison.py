@@ -29,27 +29,51 @@ class Comparison(TensorBase):
         return bool(self.eq(value).any())
 
     def eq(self, other: Any) -> "Tensor":
-        """Self == other."""
+        """Self == other.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).eq(2).tolist()
+        [[False, True], [False, False]]
+        """
         return self._compared("cmpeq", other)
 
     def ne(self, other: Any) -> "Tensor":
-        """Self != other."""
+        """Self != other.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).ne(2).tolist()
+        [[True, False], [True, True]]
+        """
         return self._compared("cmpne", other)
 
     def lt(self, other: Any) -> "Tensor":
-        """Self < other."""
+        """Self < other.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).lt(2).tolist()
+        [[True, False], [False, False]]
+        """
         return self._compared("cmplt", other)
 
     def gt(self, other: Any) -> "Tensor":
-        """Self > other."""
+        """Self > other.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).gt(2).tolist()
+        [[False, False], [True, True]]
+        """
         return self._compared("greater", other)
 
     def le(self, other: Any) -> "Tensor":
-        """Self <= other; false where either is NaN."""
+        """Self <= other; false where either is NaN.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).le(2).tolist()
+        [[True, True], [False, False]]
+        """
         return self._compared("less_equal", other)
 
     def ge(self, other: Any) -> "Tensor":
-        """Self >= other; false where either is NaN."""
+        """Self >= other; false where either is NaN.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).ge(2).tolist()
+        [[False, True], [True, True]]
+        """
         return self._compared("greater_equal", other)
 
     __lt__ = lt
@@ -66,15 +90,27 @@ class Comparison(TensorBase):
     # Bits and truth.
 
     def logical_and(self, other: Any) -> "Tensor":
-        """Whether both are true."""
+        """Whether both are true.
+
+        >>> kiln.tensor([True, False]).logical_and(True).tolist()
+        [True, False]
+        """
         return self._op("logical_and", other)
 
     def logical_or(self, other: Any) -> "Tensor":
-        """Whether either is true."""
+        """Whether either is true.
+
+        >>> kiln.tensor([True, False]).logical_or(True).tolist()
+        [True, True]
+        """
         return self._op("logical_or", other)
 
     def logical_not(self) -> "Tensor":
-        """Whether it is false."""
+        """Whether it is false.
+
+        >>> kiln.tensor([True, False]).logical_not().tolist()
+        [False, True]
+        """
         return self._op("logical_not")
 
     def __and__(self, other: Any) -> "Tensor":

@@ -425,5 +425,11 @@ def jit(function: Callable[..., Any]) -> Jit:
     clocks and other things outside of Python's objects, read while tracing; attributes found by
     name at run time in modules (getattr on a module, globals()); changes inside of a large NumPy
     array.
+
+    >>> @kiln.jit
+    ... def scaled(x, factor):
+    ...     return x * factor
+    >>> scaled(kiln.ones(2), 3).tolist(), scaled(kiln.ones(2) + 1, 3).tolist(), scaled.traces
+    ([3.0, 3.0], [6.0, 6.0], 1)
     """
     return Jit(function)

@@ -107,17 +107,29 @@ class State(TensorBase):
 
     @seen
     def copy_(self, value: Any) -> "Tensor":
-        """As assign."""
+        """As assign.
+
+        >>> kiln.zeros(2).copy_(kiln.tensor([1.0, 4.0])).tolist()
+        [1.0, 4.0]
+        """
         return self.assign(value)
 
     @seen
     def zero_(self) -> "Tensor":
-        """Fills with zeros."""
+        """Fills with zeros.
+
+        >>> kiln.ones(2).zero_().tolist()
+        [0.0, 0.0]
+        """
         return self.assign(0)
 
     @seen
     def fill_(self, value: "Number") -> "Tensor":
-        """Fills with a number."""
+        """Fills with a number.
+
+        >>> kiln.ones(2).fill_(3).tolist()
+        [3.0, 3.0]
+        """
         return self.assign(value)
 
     def _in_place(self, result: "Tensor") -> "Tensor":
@@ -162,7 +174,11 @@ class State(TensorBase):
         self._grad = gradient
 
     def requires_grad_(self, wanted: builtins.bool = True) -> "Tensor":
-        """Makes this a tensor that backward() finds a gradient for. Floats only."""
+        """Makes this a tensor that backward() finds a gradient for. Floats only.
+
+        >>> kiln.zeros(2).requires_grad_().requires_grad
+        True
+        """
         if wanted and not self.dtype.is_float:
             raise InvalidArgument(
                 f"only floats have gradients; this tensor is {self.dtype.name}")
@@ -181,7 +197,11 @@ class State(TensorBase):
             self._node.tracked = True
 
     def detach(self) -> "Tensor":
-        """The same value; no gradient flows through it."""
+        """The same value; no gradient flows through it.
+
+        >>> kiln.zeros(2, requires_grad=True).detach().requires_grad
+        False
+        """
         node = self._node
         if node.op == "input" and not node.tracked:
             return wrap(node)

@@ -26,7 +26,11 @@ class Values(TensorBase):
         return self._node.is_value
 
     def realize(self) -> "Tensor":
-        """Computes the value and leaves it on the device. Does not wait for it."""
+        """Computes the value and leaves it on the device. Does not wait for it.
+
+        >>> (kiln.tensor([1.0, 4.0]) + 1).realize().tolist()
+        [2.0, 5.0]
+        """
         _realize.realize([self])
         return self._tensor
 
@@ -56,7 +60,11 @@ class Values(TensorBase):
         return self.numpy().reshape(()).item()
 
     def tolist(self) -> Any:
-        """The value as nested lists of Python numbers."""
+        """The value as nested lists of Python numbers.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
         return self.numpy().tolist()
 
     def __bool__(self) -> builtins.bool:

@@ -35,17 +35,35 @@ class _GradientMode:
 
 
 def no_grad() -> _GradientMode:
-    """Inside, results do not remember how they came about: no gradient flows through them."""
+    """Inside, results do not remember how they came about: no gradient flows through them.
+
+    A context manager and a decorator.
+
+    >>> x = kiln.ones(2, requires_grad=True)
+    >>> with kiln.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
     return _GradientMode(False)
 
 
 def enable_grad() -> _GradientMode:
-    """Inside, gradients flow, whatever no_grad() says outside."""
+    """Inside, gradients flow, whatever no_grad() says outside.
+
+    >>> with kiln.no_grad(), kiln.enable_grad():
+    ...     kiln.is_grad_enabled()
+    True
+    """
     return _GradientMode(True)
 
 
 def is_grad_enabled() -> bool:
-    """Whether gradients flow here."""
+    """Whether gradients flow here.
+
+    >>> kiln.is_grad_enabled()
+    True
+    """
     return mode.gradients
 
 
@@ -119,7 +137,12 @@ _recent_outputs = _Recent()
 
 def gradients(output: Tensor, inputs: Sequence[Tensor],
               upstream: Optional[Tensor] = None) -> List[Tensor]:
-    """d output / d input for each of the inputs, as PyTorch's autograd.grad."""
+    """d output / d input for each of the inputs, as PyTorch's autograd.grad.
+
+    >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
+    >>> [slope.tolist() for slope in kiln.autograd.gradients((x * x).sum(), [x])]
+    [[2.0, 4.0]]
+    """
     _check_output(output, upstream)
     return [wrap(_request(output._node, tensor._node, upstream)) for tensor in inputs]
 
@@ -128,7 +151,15 @@ Argnums = Union[int, Sequence[int]]
 
 
 def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns (value, gradient) of a scalar function."""
+    """A function that returns (value, gradient) of a scalar function.
+
+    `argnums` are the positions of the arguments that vary, floats; gradients have their shapes.
+    Raises InvalidArgument if the function gives no scalar.
+
+    >>> value, slope = kiln.value_and_grad(lambda x: (x * x).sum())(kiln.tensor([1.0, 2.0]))
+    >>> value.item(), slope.tolist()
+    (5.0, [2.0, 4.0])
+    """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
     @functools.wraps(function)
@@ -165,7 +196,12 @@ def _variable(argument: Any, repeated: int) -> Tensor:
 
 
 def grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the gradient of a scalar function; may be nested."""
+    """A function that returns the gradient of a scalar function; may be nested.
+
+    >>> slope = kiln.grad(lambda x: x**3)
+    >>> slope(kiln.tensor(2.0)).item(), kiln.grad(slope)(kiln.tensor(2.0)).item()
+    (12.0, 12.0)
+    """
     with_value = value_and_grad(function, argnums)
 
     @functools.wraps(function)
