@@ -35,6 +35,8 @@ BOUNDS = [
     ("convnet step, warm compile", "", None, 0.7),
     ("convnet step, kernels", "", None, 60),
     ("convnet step", "PyTorch", None, 1.5),
+    ("import kiln", "", None, 0.4),
+    ("graph of 10,000 nodes", "", None, 0.3),
 ]
 
 
