@@ -20,7 +20,7 @@ promotion. With float16, whose small gradients vanish, a GradScaler multiplies t
 
 import functools
 from types import TracebackType
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Union
 
 import numpy as np
 
@@ -28,8 +28,10 @@ from kiln import _dtypes
 from kiln._errors import InvalidArgument, NotFound
 from kiln._node import Node, make, mode
 from kiln.autograd import no_grad
-from kiln.optim.optimizer import Optimizer
+from kiln.optim import GradientAccumulation, Optimizer
 from kiln.tensor import Tensor
+
+Steps = Union[Optimizer, GradientAccumulation]
 
 # Ops whose float operands become the half type: their work grows faster than their data.
 HALF_OPS = frozenset((
@@ -154,7 +156,7 @@ class GradScaler:
         """The loss times the scale, for backward()."""
         return loss.float() * self._scale if self.enabled else loss
 
-    def unscale_(self, optimizer: Optimizer) -> None:
+    def unscale_(self, optimizer: Steps) -> None:
         """Divides an optimizer's gradients by the scale, so that they may be clipped before step().
 
         Raises InvalidArgument at the second call for one step.
@@ -175,7 +177,7 @@ class GradScaler:
                     parameter.grad = gradient.cast(parameter.grad.dtype)
         found[id(optimizer)] = finite
 
-    def step(self, optimizer: Optimizer) -> None:
+    def step(self, optimizer: Steps) -> None:
         """The optimizer's step by the unscaled gradients; nothing changes if one is not finite."""
         if not self.enabled:
             optimizer.step()

@@ -80,6 +80,24 @@ def test_the_scale_shrinks_at_infinity_and_grows_with_patience(connection, jitte
     assert other.get_scale() == 4
 
 
+def test_a_batch_that_overflows_is_left_out_of_an_accumulation(connection):
+    parameter = nn.Parameter([1.0])
+    accumulation = kiln.optim.GradientAccumulation(kiln.optim.SGD([parameter], lr=1.0), 2)
+    scaler = kiln.GradScaler(init_scale=8.0)
+
+    @kiln.jit
+    def step(x):
+        accumulation.zero_grad()
+        scaler.scale((parameter * x).sum()).backward()
+        scaler.step(accumulation)
+        scaler.update()
+        return parameter.detach()
+
+    places = [step(kiln.tensor([x])).item() for x in (1.0, float("inf"), 3.0, 5.0, 7.0)]
+    np.testing.assert_allclose(places, [1, 1, -1, -1, -7])
+    assert scaler.get_scale() == 4
+
+
 def test_unscaled_gradients_can_be_clipped(connection):
     parameter = nn.Parameter([3.0, 4.0])
     optimizer = kiln.optim.SGD([parameter], lr=1.0)

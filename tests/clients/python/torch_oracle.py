@@ -16,11 +16,11 @@ import numpy as np
 
 
 def inputs_of(case):
-    """The inputs of a case, a list of [kind, shape]."""
+    """The inputs of a case, a list of [kind, shape]; a kind that ends in "!" has no gradient."""
     numbers = np.random.default_rng(len(case["name"]))
     result = []
     for kind, shape in case["inputs"]:
-        name, _, argument = kind.partition(":")
+        name, _, argument = kind.rstrip("!").partition(":")
         if name == "normal":
             array = numbers.standard_normal(shape).astype(np.float32)
         elif name == "uniform":
@@ -86,7 +86,9 @@ def run_modules(cases):
             results[f"{key}/state/{name}"] = value.numpy().copy()
         module.double()
         inputs = [torch.from_numpy(array) for array in inputs_of(case)]
-        inputs = [x.double().requires_grad_() if x.is_floating_point() else x for x in inputs]
+        inputs = [x.double() if x.is_floating_point() else x for x in inputs]
+        for x, (kind, _) in zip(inputs, case["inputs"]):
+            x.requires_grad_(x.is_floating_point() and not kind.endswith("!"))
         names = {f"x{i}": x for i, x in enumerate(inputs)}
         outputs = flat(eval(case["call"], {"m": module, "nn": torch.nn, **names}), torch.Tensor)
         weights = weights_of([tuple(output.shape) for output in outputs])

@@ -1,6 +1,6 @@
 """Steps over several batches."""
 
-from typing import Tuple
+from typing import List, Optional, Tuple
 
 import numpy as np
 
@@ -26,7 +26,8 @@ class GradientAccumulation:
             accumulation.step()  # every fourth call changes the parameters
             return loss
 
-    Sums and count are on the device, so that one program serves all calls.
+    Sums and count are on the device, so that one program serves all calls. A GradScaler takes it
+    for the optimizer: a batch whose gradients are not finite is left out.
     """
 
     _kiln_watched: Tuple[str, ...] = ("optimizer", "steps", "_sums", "_count")
@@ -43,14 +44,24 @@ class GradientAccumulation:
         """Forgets the gradients of the last call, not the sums."""
         self.optimizer.zero_grad()
 
-    def step(self) -> None:
-        """Adds the gradients; every `steps` calls the optimizer steps by their mean."""
+    @property
+    def params(self) -> List[Tensor]:
+        """The optimizer's parameters."""
+        return self.optimizer.params
+
+    def step(self, only_if: Optional[Tensor] = None) -> None:
+        """Adds the gradients; every `steps` calls the optimizer steps by their mean.
+
+        Where `only_if`, a bool scalar on the device, is false, the call does not count.
+        """
         with no_grad():
-            self._count.assign((self._count + 1) % self.steps)
-            whole = self._count == 0
-            for parameter, total in zip(self.optimizer.params, self._sums):
+            counts = Tensor(True) if only_if is None else only_if
+            self._count.assign((self._count + counts.cast(self._count.dtype)) % self.steps)
+            whole = (self._count == 0).logical_and(counts)
+            for parameter, total in zip(self.params, self._sums):
                 if parameter.grad is not None:
-                    total.assign(total + parameter.grad * (1.0 / self.steps))
+                    added = total + parameter.grad * (1.0 / self.steps)
+                    total.assign(added if only_if is None else added.where(only_if, total))
                 parameter.grad = total.detach()
             self.optimizer.step(only_if=whole)
             for total in self._sums:
