@@ -53,8 +53,10 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None,
         return obj.__copy__() if cast is obj and copy else cast
     if copy is False:
         raise ValueError("data goes to the device as a copy, which copy=False forbids")
-    if not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__"):
+    if not hasattr(obj, "__array__") and hasattr(obj, "__dlpack__"):
         obj = np.from_dlpack(obj)
+    elif hasattr(obj, "__array__") and not isinstance(obj, (np.ndarray, np.generic)):
+        obj = np.asarray(obj)
     return Tensor(obj, dtype)
 
 
