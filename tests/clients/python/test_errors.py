@@ -140,6 +140,21 @@ def test_a_branch_on_values_within_jit(stand_in, function, line, reader):
         assert word in str(caught.value)
 
 
+@pytest.mark.parametrize("act", [
+    kiln.nonzero, kiln.unique_values, lambda x: kiln.repeat(x, x.int()), lambda x: x[x > 0],
+    lambda x: x.masked_select(x > 0), lambda x: x.tolist(), lambda x: x.allclose(x),
+    lambda x: f"{x.sum():.2f}",
+])  # fmt: skip
+def test_a_shape_that_depends_on_values_within_jit(stand_in, act):
+    @kiln.jit
+    def step(x):
+        act(x)
+        return x
+
+    with pytest.raises(kiln.TraceError, match=r"value is read.*test_errors\.py:"):
+        step(kiln.ones(3))
+
+
 def test_errors_travel_between_processes():
     with pytest.raises(kiln.OutOfRange) as caught:
         kiln.zeros(2)[7]
