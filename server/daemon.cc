@@ -139,6 +139,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
 void Daemon::Implementation::MakeRegistry() {
   sessions::Registry::Options options;
   options.default_lease = absl::Seconds(config.lease_seconds);
+  options.max_sessions = config.session_limit;
   options.new_id = sessions::RandomId;
   options.services.programs = programs.get();
   options.services.blobs = &blobs;

@@ -12,18 +12,15 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/variable.h"
 
 namespace kiln::v1 {
 class Graph;
 }
 
 namespace kiln::graph {
-
-// Values of the variables in dimensions, by name.
-using Bindings = absl::flat_hash_map<std::string, int64_t>;
 
 struct Limits {
   int64_t max_nodes = 1 << 18;       // on the wire
@@ -48,11 +45,6 @@ absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings
 // The variables that `proto` declares, checked as FromProto does. A graph without variables needs
 // no bindings and can be compiled when it is defined; for one with variables, FromProto with every
 // variable at `min` checks it.
-struct Variable {
-  std::string name;
-  int64_t min = 1;
-  int64_t max = 1;
-};
 absl::StatusOr<std::vector<Variable>> Variables(const v1::Graph& proto);
 
 }  // namespace kiln::graph

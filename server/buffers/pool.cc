@@ -1,5 +1,6 @@
 #include "server/buffers/pool.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -44,11 +45,12 @@ void Pool::Free(std::unique_ptr<drivers::Buffer> buffer) {
 }
 
 absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const TensorType> type,
-                                                      std::shared_ptr<Account> account) {
-  auto buffer = AllocateBytes(type->bytes());
+                                                      std::shared_ptr<Account> account,
+                                                      int64_t at_least) {
+  auto buffer = AllocateBytes(std::max(type->bytes(), at_least));
   if (!buffer.ok()) return buffer.status();
   return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
-                                 std::move(account));
+                                 std::move(account), at_least);
 }
 
 absl::Status Pool::Fill(Value& value, absl::Span<const char> data) {

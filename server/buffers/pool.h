@@ -26,10 +26,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   int64_t total_bytes() const { return limit_; }
 
-  // A pending value with memory for `type`. RESOURCE_EXHAUSTED names what was asked for and what is
-  // left.
+  // A pending value with memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what
+  // was asked for and what is left.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
-                                                  std::shared_ptr<Account> account);
+                                                  std::shared_ptr<Account> account,
+                                                  int64_t at_least = 0);
   // Memory without a type, for intermediate results; give it back with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
   void Free(std::unique_ptr<drivers::Buffer> buffer);

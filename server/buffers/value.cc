@@ -1,5 +1,6 @@
 #include "server/buffers/value.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,16 +41,17 @@ std::shared_ptr<Value> Value::Failed(absl::Status status) {
 }
 
 Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account)
+             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least)
     : type_(std::move(type)),
       pool_(std::move(pool)),
       buffer_(std::move(buffer)),
-      account_(std::move(account)) {
-  if (account_) account_->Add(bytes());
+      account_(std::move(account)),
+      held_bytes_(std::max(bytes(), at_least)) {
+  if (account_) account_->Add(held_bytes_);
 }
 
 Value::~Value() {
-  if (account_) account_->Remove(bytes());
+  if (account_) account_->Remove(held_bytes_);
   if (buffer_) pool_->Free(std::move(buffer_));
 }
 

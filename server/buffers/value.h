@@ -46,7 +46,7 @@ class Value {
 
   // Use Pool::Allocate.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account);
+        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0);
   ~Value();
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
@@ -55,6 +55,8 @@ class Value {
   const std::shared_ptr<const TensorType>& type() const { return type_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
+  // Bytes of memory it was given, which may be more.
+  int64_t held_bytes() const { return held_bytes_; }
   // The pool whose device holds it; null without memory.
   Pool* pool() const { return pool_.get(); }
 
@@ -73,6 +75,7 @@ class Value {
   const std::shared_ptr<Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
+  const int64_t held_bytes_;
   std::atomic<bool> resolved_{false};
   absl::Status status_;  // written once, before resolved_
   absl::Mutex mutex_;

@@ -87,6 +87,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
       {"sessions.lease_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
+      {"sessions.limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
       {"sessions.blob_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
   };
@@ -207,6 +209,10 @@ absl::Status Check(const Config& config) {
   if (config.lease_seconds < 1 || config.lease_seconds > 3600) {
     return absl::InvalidArgumentError(
         absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
+  }
+  if (config.session_limit < 1 || config.session_limit > 1'000'000) {
+    return absl::InvalidArgumentError(absl::StrCat("sessions.limit: ", config.session_limit,
+                                                   " is not between 1 and 1000000"));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
       config.blob_limit_bytes < 0) {

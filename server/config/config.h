@@ -26,6 +26,7 @@
 //
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none
+//   limit = 1024                       # open at once, of all users
 //   blob_limit = "8GiB"                # host memory for uploads
 #ifndef KILN_SERVER_CONFIG_CONFIG_H_
 #define KILN_SERVER_CONFIG_CONFIG_H_
@@ -55,6 +56,7 @@ struct Config {
   int cpu_devices = 1;
   int cpu_threads = 0;
   int lease_seconds = 30;
+  int session_limit = 1024;
   int64_t blob_limit_bytes = int64_t{8} << 30;
   std::string log_level = "info";
 };

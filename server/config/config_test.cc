@@ -46,6 +46,7 @@ cpu_devices = 2
 cpu_threads = 3
 [sessions]
 lease_seconds = 5
+limit = 7
 blob_limit = "1MB"
 )",
                                         "kiln.toml", &config);
@@ -59,6 +60,7 @@ blob_limit = "1MB"
   EXPECT_EQ(config.cpu_devices, 2);
   EXPECT_EQ(config.cpu_threads, 3);
   EXPECT_EQ(config.lease_seconds, 5);
+  EXPECT_EQ(config.session_limit, 7);
   EXPECT_EQ(config.blob_limit_bytes, 1000000);
   EXPECT_EQ(config.log_level, "debug");
 }
@@ -100,7 +102,8 @@ TEST(Config, ChecksValues) {
                 {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
                 {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
                 {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
-                {[](Config* c) { c->lease_seconds = 0; }, "between 1 and 3600"}};
+                {[](Config* c) { c->lease_seconds = 0; }, "between 1 and 3600"},
+                {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
   for (const auto& row : kCases) {
     Config config = Plain();
     row.change(&config);

@@ -39,6 +39,7 @@ ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, f
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
 ABSL_FLAG(int, cpu_threads, -1, "threads of each CPU device; 0: the machine's, divided among them");
 ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
+ABSL_FLAG(int, session_limit, -1, "sessions open at once, of all users");
 ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 
 namespace kiln::config {
@@ -66,6 +67,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNumber(FLAGS_cpu_devices, &config->cpu_devices);
   OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
+  OverrideNumber(FLAGS_session_limit, &config->session_limit);
   if (const std::string limit = absl::GetFlag(FLAGS_memory_limit); !limit.empty()) {
     const auto bytes = ParseBytes(limit);
     if (!bytes.ok())

@@ -225,6 +225,10 @@ struct Metrics::Implementation {
             AddCounter(*registry, "kiln_program_cache_hits_total", "Programs found in memory.")),
         program_misses(AddCounter(*registry, "kiln_program_cache_misses_total",
                                   "Programs not found in memory.")),
+        shared_bindings(AddCounter(*registry, "kiln_shared_bindings_total",
+                                   "Values of variables that a program for all values serves.")),
+        own_bindings(AddCounter(*registry, "kiln_own_bindings_total",
+                                "Values of variables that have a program of their own.")),
         kernel_hits(
             AddCounter(*registry, "kiln_kernel_cache_hits_total", "Kernels found on disk.")),
         kernel_misses(
@@ -248,6 +252,8 @@ struct Metrics::Implementation {
   Histogram& compile_seconds;
   Counter* program_hits;
   Counter* program_misses;
+  Counter* shared_bindings;
+  Counter* own_bindings;
   Counter* kernel_hits;
   Counter* kernel_misses;
   Counter* received;
@@ -275,6 +281,9 @@ void Metrics::Compiled(double seconds) {
 void Metrics::CompileFailed() { implementation_->compile_failures->Increment(); }
 void Metrics::ProgramCacheLookup(bool hit) {
   (hit ? implementation_->program_hits : implementation_->program_misses)->Increment();
+}
+void Metrics::ProgramBound(bool shared) {
+  (shared ? implementation_->shared_bindings : implementation_->own_bindings)->Increment();
 }
 void Metrics::KernelCacheLookup(bool hit) {
   (hit ? implementation_->kernel_hits : implementation_->kernel_misses)->Increment();

@@ -61,6 +61,9 @@ class Metrics {
   void Compiled(double seconds);
   void CompileFailed();
   void ProgramCacheLookup(bool hit);
+  // Values of variables that were new to a program: does one program serve them all, or did these
+  // get one of their own?
+  void ProgramBound(bool shared);
   void KernelCacheLookup(bool hit);
   void Received(int64_t bytes);
   void Sent(int64_t bytes);

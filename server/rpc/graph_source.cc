@@ -54,12 +54,9 @@ class WireGraph : public runtime::GraphSource {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(v1::Graph graph) {
-  const auto declared = graph::Variables(graph);
-  if (!declared.ok()) return declared.status();
-  std::vector<runtime::Variable> variables;
-  for (const graph::Variable& variable : *declared)
-    variables.push_back({variable.name, variable.min, variable.max});
-  return std::make_shared<const WireGraph>(std::move(graph), std::move(variables));
+  auto variables = graph::Variables(graph);
+  if (!variables.ok()) return variables.status();
+  return std::make_shared<const WireGraph>(std::move(graph), *std::move(variables));
 }
 
 }  // namespace kiln::rpc

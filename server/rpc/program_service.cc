@@ -112,7 +112,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     auto future = backend_.programs->Get(*source, bindings, (*session)->device(), request->name());
     ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto ended = [this, reactor, future, response] {
-      if (future->result().ok()) Fill(backend_, *future->result(), response->mutable_program());
+      if (future->result().ok()) Fill(backend_, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(backend_, future->result().status()));
     };
     if (!future->AddWaiter(ended)) ended();

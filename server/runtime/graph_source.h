@@ -10,17 +10,14 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
+#include "compiler/graph/variable.h"
 
 namespace kiln::runtime {
 
 // Values of a graph's variables, by name.
 using Bindings = std::map<std::string, int64_t>;
 
-struct Variable {
-  std::string name;
-  int64_t min = 0;  // inclusive
-  int64_t max = 0;
-};
+using graph::Variable;
 
 // Immutable and thread-safe.
 class GraphSource {

@@ -37,7 +37,8 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
 }
 
 bool Names(const ProgramFuture& future, const Program& program) {
-  return future.resolved() && future.result().ok() && future.result()->get() == &program;
+  return future.resolved() && future.result().ok() &&
+         (*future.result())->program.get() == &program;
 }
 
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
@@ -50,32 +51,6 @@ absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice&
 }
 
 }  // namespace
-
-bool ProgramFuture::resolved() const {
-  absl::MutexLock lock(&mutex_);
-  return resolved_;
-}
-
-const absl::StatusOr<std::shared_ptr<Program>>& ProgramFuture::result() const { return result_; }
-
-bool ProgramFuture::AddWaiter(std::function<void()> waiter) {
-  absl::MutexLock lock(&mutex_);
-  if (resolved_) return false;
-  waiters_.push_back(std::move(waiter));
-  return true;
-}
-
-void ProgramFuture::Resolve(absl::StatusOr<std::shared_ptr<Program>> result) {
-  std::vector<std::function<void()>> waiters;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (resolved_) return;
-    result_ = std::move(result);
-    resolved_ = true;
-    waiters.swap(waiters_);
-  }
-  for (const auto& waiter : waiters) waiter();
-}
 
 ProgramCache::ProgramCache(Options options)
     : options_(std::move(options)), threads_(options_.compile_threads) {}
@@ -111,27 +86,49 @@ void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
 void ProgramCache::StopCompiling() { stopped_ = true; }
 
 void ProgramCache::Compile(const Request& request) {
-  if (stopped_) return Finish(request, absl::UnavailableError("daemon is shutting down"));
-  const auto graph = request.source->Build(std::get<Bindings>(request.key));
-  if (!graph.ok()) return Finish(request, graph.status());
+  if (stopped_) {
+    return Finish(request, errors::WithReason(absl::UnavailableError("the daemon is shutting down"),
+                                              "SHUTTING_DOWN"));
+  }
+  if (request.source->variables().empty()) {
+    const auto graph = request.source->Build({});
+    if (!graph.ok()) return Finish(request, graph.status());
+    return CompileAlone(request, *graph);
+  }
+  const std::shared_ptr<GeneralFuture> general = GeneralOf(request);
+  const auto bind = [this, request, general] { BindGeneral(request, *general); };
+  if (!general->AddWaiter(bind)) bind();
+}
+
+void ProgramCache::CompileAlone(const Request& request, const graph::Graph& graph) {
+  CompileOnce(request, graph, request.future, [this, request](auto result) {
+    Finish(request, std::move(result));
+  });
+}
+
+void ProgramCache::CompileOnce(const Request& request, const graph::Graph& graph,
+                               std::shared_ptr<ProgramFuture> future, const Finished& finished) {
   const std::string digest =
-      HexSha256(absl::StrCat(graph::Print(*graph), "\n", request.device->info().target.CacheKey()));
+      HexSha256(absl::StrCat(graph::Print(graph), "\n", request.device->info().target.CacheKey()));
   std::shared_ptr<ProgramFuture> same;
   {
     absl::MutexLock lock(&mutex_);
-    auto [entry, is_new] = by_digest_.try_emplace({request.device->name(), digest}, request.future);
+    auto [entry, is_new] =
+        by_digest_.try_emplace({request.device->name(), digest}, std::move(future));
     if (!is_new) same = entry->second;
   }
-  if (!same) {
-    auto program = CompileGraph(request, *graph, digest);
-    if (!program.ok()) {
-      absl::MutexLock lock(&mutex_);
-      by_digest_.erase({request.device->name(), digest});
-    }
-    return Finish(request, std::move(program));
+  if (same) {
+    const auto take = [finished, same] { finished(same->result()); };
+    if (!same->AddWaiter(take)) take();
+    return;
   }
-  const auto take = [this, request, same] { Finish(request, same->result()); };
-  if (!same->AddWaiter(take)) take();
+  auto program = CompileGraph(request, graph, digest);
+  if (program.ok()) return finished(Bound(*std::move(program)));
+  {
+    absl::MutexLock lock(&mutex_);
+    by_digest_.erase({request.device->name(), digest});
+  }
+  finished(program.status());
 }
 
 absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Request& request,
@@ -167,11 +164,13 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   return program;
 }
 
-void ProgramCache::Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result) {
+void ProgramCache::Finish(const Request& request,
+                          absl::StatusOr<std::shared_ptr<const BoundProgram>> result) {
   if (!result.ok()) {
     // Not kept: what failed for want of memory or a file may succeed the next time.
     absl::MutexLock lock(&mutex_);
     by_source_.erase(request.key);
+    ForgetGeneral(request.key);
   }
   request.future->Resolve(std::move(result));
 }
@@ -194,7 +193,7 @@ bool ProgramCache::IsIdle(const std::string& device,
   if (!future->resolved()) return false;
   int own = 1;  // by_source_'s; of the sources that share a digest, by_digest_ names one
   if (future->result().ok()) {
-    const auto named = by_digest_.find({device, (*future->result())->description().digest});
+    const auto named = by_digest_.find({device, (*future->result())->program->description().digest});
     if (named != by_digest_.end() && named->second == future) ++own;
   }
   return future.use_count() <= own;
@@ -203,9 +202,11 @@ bool ProgramCache::IsIdle(const std::string& device,
 void ProgramCache::Forget(std::map<Key, Entry>::iterator entry) {
   const std::string device = std::get<0>(entry->first);
   const std::shared_ptr<ProgramFuture> future = std::move(entry->second.future);
+  const Key key = entry->first;
   by_source_.erase(entry);
+  ForgetGeneral(key);
   if (!future->result().ok()) return;
-  const Program& program = **future->result();
+  const Program& program = *(*future->result())->program;
   for (const auto& [key, other] : by_source_) {
     if (Names(*other.future, program)) return;
   }
@@ -213,12 +214,20 @@ void ProgramCache::Forget(std::map<Key, Entry>::iterator entry) {
   if (named != by_digest_.end() && Names(*named->second, program)) by_digest_.erase(named);
 }
 
+void ProgramCache::ForgetGeneral(const Key& key) {
+  const auto& [device, source, bindings] = key;
+  const auto next = by_source_.lower_bound(Key(device, source, Bindings()));
+  const bool left = next != by_source_.end() && std::get<0>(next->first) == device &&
+                    std::get<1>(next->first) == source;
+  if (!left) generals_.erase(SourceKey(device, source));
+}
+
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {
   std::vector<std::shared_ptr<Program>> programs;
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [digest, future] : by_digest_) {
-      if (future->resolved() && future->result().ok()) programs.push_back(*future->result());
+      if (future->resolved() && future->result().ok()) programs.push_back((*future->result())->program);
     }
   }
   std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {

@@ -16,7 +16,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
+#include "compiler/variables/one_graph.h"
 #include "server/metrics/metrics.h"
+#include "server/runtime/bound_program.h"
+#include "server/runtime/future.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program.h"
@@ -24,29 +27,17 @@
 
 namespace kiln::runtime {
 
-// A program that is there, will be there, or could not be compiled. Thread-safe.
-class ProgramFuture {
- public:
-  bool resolved() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Only when resolved.
-  const absl::StatusOr<std::shared_ptr<Program>>& result() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waiter` will be called when it resolves, on a compiling thread. False, and it is not called,
-  // if it has already.
-  bool AddWaiter(std::function<void()> waiter) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Resolve(absl::StatusOr<std::shared_ptr<Program>> result) ABSL_LOCKS_EXCLUDED(mutex_);
-
- private:
-  mutable absl::Mutex mutex_;
-  bool resolved_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::StatusOr<std::shared_ptr<Program>> result_;  // written once, before resolved_
-  std::vector<std::function<void()>> waiters_ ABSL_GUARDED_BY(mutex_);
-};
+using ProgramFuture = Future<std::shared_ptr<const BoundProgram>>;
 
 using CompileFunction = std::function<absl::StatusOr<compiler::CompiledProgram>(
     const graph::Graph&, const drivers::Target&, const compiler::Options&)>;
 
 // Thread-safe. Two look-ups: by what the client sent, device and bindings, which needs no work at
 // all; then by the digest of the canonical graph, which finds the same graph written differently.
+//
+// A graph with variables is compiled once for all their values. Each new binding of them costs the
+// proof that this program is the graph's at these values (variables/covers.h), and where it is not,
+// or there is none, a program of its own.
 class ProgramCache {
  public:
   struct Options {
@@ -84,6 +75,13 @@ class ProgramCache {
 
  private:
   using Key = std::tuple<std::string, std::string, Bindings>;  // device, source key, bindings
+  using SourceKey = std::pair<std::string, std::string>;       // device, source key
+  // One program for all values of a source's variables.
+  struct General {
+    variables::OneGraph graph;
+    std::shared_ptr<Program> program;
+  };
+  using GeneralFuture = Future<std::shared_ptr<const General>>;
   struct Entry {
     std::shared_ptr<ProgramFuture> future;
     int64_t used = 0;
@@ -96,11 +94,25 @@ class ProgramCache {
     std::shared_ptr<ProgramFuture> future;
   };
 
+  using Finished = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
+
   void Compile(const Request& request);
+  // A program of these bindings alone.
+  void CompileAlone(const Request& request, const graph::Graph& graph);
+  // The source's one program, or why there is none. The first to ask makes it, on its own thread.
+  std::shared_ptr<GeneralFuture> GeneralOf(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  void MakeGeneral(const Request& request, const std::shared_ptr<GeneralFuture>& general);
+  // `general` is resolved.
+  void BindGeneral(const Request& request, const GeneralFuture& general);
+  // Compiles the graph, or waits for whoever does; `future`, which `finished` resolves, is what
+  // others wait for then.
+  void CompileOnce(const Request& request, const graph::Graph& graph,
+                   std::shared_ptr<ProgramFuture> future, const Finished& finished)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Program>> CompileGraph(const Request& request,
                                                         const graph::Graph& graph,
                                                         const std::string& digest);
-  void Finish(const Request& request, absl::StatusOr<std::shared_ptr<Program>> result)
+  void Finish(const Request& request, absl::StatusOr<std::shared_ptr<const BoundProgram>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EvictIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if nobody but this cache holds `future`.
@@ -108,6 +120,8 @@ class ProgramCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a resolved source, and its program if no other source names it.
   void Forget(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops a source's one program if no binding of the source is left.
+  void ForgetGeneral(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   std::atomic<bool> stopped_{false};
@@ -117,6 +131,7 @@ class ProgramCache {
   // Per device and digest: the one that compiles or has compiled it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
       ABSL_GUARDED_BY(mutex_);
+  std::map<SourceKey, std::shared_ptr<GeneralFuture>> generals_ ABSL_GUARDED_BY(mutex_);
   ThreadPool threads_;  // last: its tasks use everything above
 };
 

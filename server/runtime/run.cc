@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
@@ -43,31 +42,59 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<Program> program,
+absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<const BoundProgram> bound,
                                                  std::vector<ValuePointer> inputs,
                                                  std::shared_ptr<buffers::Account> account,
                                                  Done done) {
-  ManagedDevice& device = program->device();
+  ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
   std::shared_ptr<Run> run(new Run());
-  const Signature& signature = program->signature();
+  run->bound_ = std::move(bound);
+  const Signature& signature = run->bound_->signature;
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
     for (const TensorTypePointer& type : *types) {
-      auto value = device.pool()->Allocate(type, account);
+      const int64_t at_least = run->bound_->result_bytes(run->results_.size());
+      auto value = device.pool()->Allocate(type, account, at_least);
       if (!value.ok()) return value.status();
       run->results_.push_back(std::move(*value));
     }
   }
-  if (program->arena_bytes() > 0) {
-    auto arena = device.ArenaFor(program->arena_bytes());
+  if (run->program().arena_bytes() > 0) {
+    auto arena = device.ArenaFor(run->program().arena_bytes());
     if (!arena.ok()) return arena.status();
     run->arena_ = std::move(*arena);
   }
-  run->program_ = std::move(program);
   run->inputs_ = std::move(inputs);
+  if (absl::Status status = run->AllocateWider(account); !status.ok()) return status;
   run->done_ = std::move(done);
   return run;
+}
+
+absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account) {
+  for (size_t i = 0; i < bound_->widen.size(); ++i) {
+    const drivers::Buffer* given = inputs_[i]->buffer();
+    if (bound_->widen[i] == nullptr || given == nullptr) continue;
+    if (given->bytes() >= bound_->input_bytes(i)) continue;
+    auto value = program().device().pool()->Allocate(inputs_[i]->type(), account,
+                                                     bound_->input_bytes(i));
+    if (!value.ok()) return value.status();
+    wider_.resize(inputs_.size());
+    wider_[i] = std::move(*value);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Run::Widen(Slots* slots) {
+  for (size_t i = 0; i < wider_.size(); ++i) {
+    if (wider_[i] == nullptr) continue;
+    drivers::Buffer* const pair[] = {(*slots)[i], wider_[i]->buffer()};
+    absl::Status status = program().device().device().Submit(
+        *bound_->widen[i], pair, {}, [self = shared_from_this()](const drivers::SubmitResult&) {});
+    if (!status.ok()) return status;
+    (*slots)[i] = wider_[i]->buffer();
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run::InputFailure() const {
@@ -78,22 +105,24 @@ absl::Status Run::InputFailure() const {
 }
 
 absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
-  ManagedDevice& device = program_->device();
+  ManagedDevice& device = program().device();
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
-  absl::InlinedVector<drivers::Buffer*, 32> slots;
+  Slots slots;
   for (const ValuePointer& value : inputs_) slots.push_back(value->buffer());
+  if (bound_->variables) slots.push_back(bound_->variables->buffer());
   for (const ValuePointer& value : results_) slots.push_back(value->buffer());
   if (arena_) slots.push_back(arena_->buffer());
   device.metrics().RunStarted(waited);
   ticket_ = ticket;
-  sampled_ = program_->TakeSample();
+  sampled_ = program().TakeSample();
+  if (absl::Status status = Widen(&slots); !status.ok()) return status;
   // The device keeps this alive. A captured shared_ptr would make the function allocate.
   self_ = shared_from_this();
   drivers::SubmitOptions options;
   options.time_commands = sampled_;
   absl::Status status =
-      device.device().Submit(program_->list(), slots, options,
+      device.device().Submit(program().list(), slots, options,
                              [this](const drivers::SubmitResult& result) { Finished(result); });
   if (!status.ok()) self_.reset();
   return status;
@@ -101,14 +130,14 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
 
 void Run::Finished(const drivers::SubmitResult& result) {
   const std::shared_ptr<Run> self = std::move(self_);
-  ManagedDevice& device = program_->device();
+  ManagedDevice& device = program().device();
   absl::Status status = result.status;
   if (!status.ok()) status = device.AfterFailure(status);
   if (status.ok()) status = InputFailure();
   if (status.ok()) {
-    program_->Record(result.seconds, result.command_seconds);
+    program().Record(result.seconds, result.command_seconds);
     device.metrics().RunFinished(result.seconds);
-    const auto& compiled = program_->compiled();
+    const auto& compiled = program().compiled();
     for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
       device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name,
                                  result.command_seconds[i]);
@@ -121,7 +150,7 @@ void Run::Finished(const drivers::SubmitResult& result) {
 }
 
 void Run::Fail(const absl::Status& status) {
-  program_->device().metrics().RunFailed();
+  program().device().metrics().RunFailed();
   Resolve(status, 0);
 }
 

@@ -6,11 +6,13 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/buffers/value.h"
 #include "server/fairness/dispatcher.h"
+#include "server/runtime/bound_program.h"
 #include "server/runtime/program.h"
 
 namespace kiln::runtime {
@@ -31,7 +33,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
 
   // Allocates the results. The inputs have passed CheckInputs. RESOURCE_EXHAUSTED: memory;
   // UNAVAILABLE: the device failed.
-  static absl::StatusOr<std::shared_ptr<Run>> Create(std::shared_ptr<Program> program,
+  static absl::StatusOr<std::shared_ptr<Run>> Create(std::shared_ptr<const BoundProgram> bound,
                                                      std::vector<ValuePointer> inputs,
                                                      std::shared_ptr<buffers::Account> account,
                                                      Done done);
@@ -39,19 +41,28 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // Outputs, then updates.
   const std::vector<ValuePointer>& results() const { return results_; }
 
-  double predicted_seconds() const override { return program_->predicted_seconds(); }
+  double predicted_seconds() const override { return program().predicted_seconds(); }
   absl::Status Submit(int64_t ticket, absl::Duration waited) override;
   void Fail(const absl::Status& status) override;
 
  private:
+  using Slots = absl::InlinedVector<drivers::Buffer*, 32>;
+
   Run() = default;
   void Finished(const drivers::SubmitResult& result);
   // The error of the first input that has failed.
   absl::Status InputFailure() const;
   void Resolve(const absl::Status& status, double seconds);
 
-  std::shared_ptr<Program> program_;
+  Program& program() const { return *bound_->program; }
+  // Larger buffers for the inputs that need them.
+  absl::Status AllocateWider(const std::shared_ptr<buffers::Account>& account);
+  // Copies those inputs on the device and puts the larger buffers into the slots.
+  absl::Status Widen(Slots* slots);
+
+  std::shared_ptr<const BoundProgram> bound_;
   std::vector<ValuePointer> inputs_;
+  std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty
   std::vector<ValuePointer> results_;
   std::shared_ptr<Arena> arena_;
   Done done_;

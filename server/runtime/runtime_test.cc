@@ -74,7 +74,8 @@ class ProgramCacheTest : public ::testing::Test {
       const std::shared_ptr<ProgramFuture>& future) {
     absl::Notification done;
     if (future->AddWaiter([&] { done.Notify(); })) done.WaitForNotification();
-    return future->result();
+    if (!future->result().ok()) return future->result().status();
+    return (*future->result())->program;
   }
   absl::StatusOr<std::shared_ptr<Program>> Get(ProgramCache& cache, const std::string& key,
                                                int64_t count) {
@@ -132,12 +133,12 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
   ASSERT_TRUE(Get(*cache, "idle", 1).ok());
   auto held = cache->Get(std::make_shared<CopySource>("held", 1), {}, device_, "");
   ASSERT_TRUE(Wait(held).ok());
-  const std::string digest = (*held->result())->description().digest;
+  const std::string digest = (*held->result())->program->description().digest;
   for (int64_t count = 2; count <= 20; ++count)
     ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
   EXPECT_EQ(cache->Get(std::make_shared<CopySource>("held", 1), {}, device_, ""), held);
   ASSERT_TRUE(cache->Find(digest).ok());
-  EXPECT_EQ(*cache->Find(digest), *held->result());
+  EXPECT_EQ(*cache->Find(digest), (*held->result())->program);
   EXPECT_TRUE(Get(*cache, "idle", 1).ok());
   EXPECT_EQ(compiled_, 20);
   held.reset();

@@ -75,11 +75,20 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
   return best;
 }
 
+absl::Status Registry::TooManySessions() const {
+  return errors::WithReason(
+      absl::ResourceExhaustedError(
+          absl::StrCat(sessions_.size(), " sessions are open, the limit of this daemon; close one, ",
+                       "or start kilnd with a higher --session_limit")),
+      "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.max_sessions)}});
+}
+
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
                                                         absl::Duration lease,
                                                         const std::string& device) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
+  if (static_cast<int64_t>(sessions_.size()) >= options_.max_sessions) return TooManySessions();
   auto chosen = Choose(device);
   if (!chosen.ok()) return chosen.status();
   auto& owner = users_[user];

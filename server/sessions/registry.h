@@ -24,6 +24,7 @@ class Registry {
   struct Options {
     absl::Duration default_lease = absl::Seconds(30);
     absl::Duration max_lease = absl::Hours(1);
+    int64_t max_sessions = 1024;  // open at once
     // A secret that nobody can guess: 128 random bits.
     std::function<std::string()> new_id;
     Services services;
@@ -34,7 +35,7 @@ class Registry {
 
   // `lease` zero: the default; held to [1 s, max_lease]. `device` empty: the usable one with the
   // fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: it takes no sessions, or the daemon
-  // stops.
+  // stops. RESOURCE_EXHAUSTED: as many are open as may be.
   absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
                                                 absl::Duration lease, const std::string& device)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,6 +57,7 @@ class Registry {
  private:
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;

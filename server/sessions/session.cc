@@ -16,6 +16,11 @@ absl::Status SessionClosed() {
       "UNKNOWN_SESSION");
 }
 
+absl::Status Replaced() {
+  return errors::WithReason(absl::AbortedError("another stream has attached to this session"),
+                            "REPLACED");
+}
+
 }  // namespace
 
 Session::Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
@@ -46,7 +51,8 @@ bool Session::Uses(const runtime::Program& program) const {
   for (const auto& [id, defined] : programs_) {
     for (const auto& [bindings, instance] : defined.instances) {
       const runtime::ProgramFuture& future = *instance.future;
-      if (future.resolved() && future.result().ok() && future.result()->get() == &program)
+      if (future.resolved() && future.result().ok() &&
+          (*future.result())->program.get() == &program)
         return true;
     }
   }
@@ -67,8 +73,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
   }
   sink->Flush();
   if (earlier) {
-    earlier->Close(errors::WithReason(
-        absl::AbortedError("another stream has attached to this session"), "REPLACED"));
+    earlier->Close(Replaced());
   }
   return absl::OkStatus();
 }
@@ -85,8 +90,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return SessionClosed();
-    if (sink_.get() != sink)
-      return absl::AbortedError("another stream has attached to this session");
+    if (sink_.get() != sink) return Replaced();
     log_.Acknowledge(acknowledged);
     if (static_cast<int64_t>(log_.size()) > services_.limits.unacknowledged_answers ||
         log_.bytes() > services_.limits.unacknowledged_bytes) {

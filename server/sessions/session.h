@@ -145,7 +145,7 @@ class Session : public std::enable_shared_from_this<Session> {
   };
   // A run that has passed all checks.
   struct Plan {
-    std::shared_ptr<runtime::Program> program;
+    std::shared_ptr<const runtime::BoundProgram> program;
     std::vector<runtime::ValuePointer> inputs;
   };
 
@@ -178,8 +178,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status Define(const DefineProgram& operation,
                       std::shared_ptr<runtime::ProgramFuture>* future)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<runtime::Program>> FindProgram(uint64_t sequence,
-                                                                const RunProgram& operation)
+  absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> FindProgram(
+      uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

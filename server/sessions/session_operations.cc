@@ -121,12 +121,12 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
     const auto& result = future->result();
     self->Finish({.sequence = sequence,
                   .error = result.status(),
-                  .digest = result.ok() ? (*result)->description().digest : ""});
+                  .digest = result.ok() ? (*result)->program->description().digest : ""});
   };
   if (!future->AddWaiter(compiled)) compiled();
 }
 
-absl::StatusOr<std::shared_ptr<runtime::Program>> Session::FindProgram(
+absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Session::FindProgram(
     uint64_t sequence, const RunProgram& operation) {
   const auto defined = programs_.find(operation.program);
   if (defined == programs_.end()) {
@@ -147,7 +147,7 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
   auto program = FindProgram(sequence, operation);
   if (!program.ok()) return program.status();
   Plan plan{std::move(*program), {}};
-  const runtime::Signature& signature = plan.program->signature();
+  const runtime::Signature& signature = plan.program->signature;
   plan.inputs.reserve(operation.inputs.size());
   for (const uint64_t handle : operation.inputs) {
     auto value = handles_.Find(handle);
@@ -189,7 +189,7 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) BindResults(operation, plan->program->signature(), (*run)->results());
+    if (!closed_) BindResults(operation, plan->program->signature, (*run)->results());
   }
   device_.dispatcher().Enqueue(flow_, std::move(*run));
 }

@@ -1,0 +1,153 @@
+// The part of Extents that regroups dimensions.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "compiler/variables/extents.h"
+
+namespace kiln::variables {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// Whether only the outermost dimension varies: then no step from element to element does, and
+// elements lie at capacity where they lie in the true shape.
+bool VariesOutermost(Dims dims) {
+  bool outermost = true;
+  for (const Affine& size : dims) {
+    if (!size.is_fixed() && !outermost) return false;
+    outermost = outermost && size == Fixed(1);
+  }
+  return true;
+}
+
+// A product of sizes: a number, and sizes that vary without a common factor in them, in order.
+struct Product {
+  int64_t factor = 1;
+  std::vector<Affine> varying;
+  bool operator==(const Product&) const = default;
+
+  void Multiply(Affine size) {
+    if (size.is_fixed()) {
+      factor *= size.constant;
+      return;
+    }
+    int64_t common = std::abs(size.constant);
+    for (const int64_t coefficient : size.coefficients) common = std::gcd(common, coefficient);
+    size.constant /= common;
+    for (int64_t& coefficient : size.coefficients) coefficient /= common;
+    factor *= common;
+    varying.insert(std::upper_bound(varying.begin(), varying.end(), size), size);
+  }
+};
+
+// Dimensions [from_begin, from_end) hold what [to_begin, to_end) do.
+struct Group {
+  size_t from_begin, from_end, to_begin, to_end;
+};
+
+// The smallest groups. `middle` are values at which sizes are compared, to see which side lags.
+std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle) {
+  std::vector<Group> groups;
+  size_t i = 0;
+  size_t j = 0;
+  while (i < from.size() || j < to.size()) {
+    Group group{i, i, j, j};
+    Product have, want;
+    double have_size = 1;
+    double want_size = 1;
+    const auto take = [&](Product& product, double& size, const Affine& next) {
+      product.Multiply(next);
+      size *= static_cast<double>(std::max<int64_t>(1, At(next, middle)));
+    };
+    if (i < from.size()) take(have, have_size, from[i++]);
+    if (j < to.size()) take(want, want_size, to[j++]);
+    while (!(have == want) && (i < from.size() || j < to.size())) {
+      if (j == to.size() || (have_size < want_size && i < from.size())) {
+        take(have, have_size, from[i++]);
+      } else {
+        take(want, want_size, to[j++]);
+      }
+    }
+    group.from_end = i;
+    group.to_end = j;
+    groups.push_back(group);
+  }
+  return groups;
+}
+
+}  // namespace
+
+// A size to divide by; an empty dimension has no elements, so any number will do.
+const Node* Extents::Size(const Affine& size) {
+  const Node* scalar = Scalar(size);
+  if (Least(size, variables_) >= 1) return scalar;
+  return b_.Binary(Op::kMax, scalar, b_.ConstInt(DType::kInt64, 1));
+}
+
+// Of every element at capacity: its place in the row-major order of the true shape.
+const Node* Extents::PackedIndex(Dims dims) {
+  const Node* index = b_.ConstInt(DType::kInt64, 0);
+  const Node* step = b_.ConstInt(DType::kInt64, 1);
+  for (size_t i = dims.size(); i-- > 0;) {
+    index = b_.Add(index, b_.Mul(Index(Capacity(dims[i]), i, dims.size()), step));
+    step = b_.Mul(step, Scalar(dims[i]));
+  }
+  return index;
+}
+
+// Of places in the row-major order of the true shape: those at capacity.
+const Node* Extents::CapacityIndex(const Node* packed, Dims dims) {
+  const Node* index = b_.ConstInt(DType::kInt64, 0);
+  const Node* rest = packed;
+  int64_t step = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    const Node* size = Size(dims[i]);
+    const Node* digit = i == 0 ? rest : b_.Binary(Op::kMod, rest, size);
+    index = b_.Add(index, b_.Mul(digit, b_.ConstInt(DType::kInt64, step)));
+    if (i > 0) rest = b_.Binary(Op::kIDiv, rest, size);
+    step *= Capacity(dims[i]);
+  }
+  return index;
+}
+
+const Node* Extents::FromPacked(const Node* packed, Dims dims) {
+  if (VariesOutermost(dims)) return b_.Reshape(packed, Capacity(dims));
+  return b_.Gather(packed, PackedIndex(dims), 0);
+}
+
+const Node* Extents::ToPacked(const Node* x, Dims dims) {
+  const ir::Shape flat = {ir::NumElements(x->shape())};
+  if (VariesOutermost(dims)) return b_.Reshape(x, flat);
+  return b_.Gather(b_.Reshape(x, flat), CapacityIndex(Index(flat[0], 0, 1), dims), 0);
+}
+
+const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
+  const ir::Shape shape = Capacity(to);
+  if (ir::NumElements(x->shape()) == 0 || ir::NumElements(shape) == 0) {
+    return b_.Full(x->dtype(), shape, 0);
+  }
+  std::vector<int64_t> middle;
+  for (const graph::Variable& variable : variables_) {
+    middle.push_back(variable.min + (variable.max - variable.min) / 2);
+  }
+  const std::vector<Group> groups = GroupsOf(from, to, middle);
+  ir::Shape grouped;
+  for (const Group& group : groups) {
+    grouped.push_back(ir::NumElements(
+        Capacity(from.subspan(group.from_begin, group.from_end - group.from_begin))));
+  }
+  const Node* result = b_.Reshape(x, grouped);
+  for (size_t i = groups.size(); i-- > 0;) {
+    const Dims old = from.subspan(groups[i].from_begin, groups[i].from_end - groups[i].from_begin);
+    const Dims made = to.subspan(groups[i].to_begin, groups[i].to_end - groups[i].to_begin);
+    if (VariesOutermost(old) && VariesOutermost(made)) continue;
+    result = b_.Gather(result, CapacityIndex(PackedIndex(made), old), static_cast<int64_t>(i));
+  }
+  return b_.Reshape(result, shape);
+}
+
+}  // namespace kiln::variables

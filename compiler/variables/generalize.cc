@@ -1,0 +1,199 @@
+#include "compiler/variables/generalize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/graph/verify.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/variables/probes.h"
+
+namespace kiln::variables {
+namespace {
+
+using ir::Node;
+// The same node at every probe.
+using Tuple = std::vector<const Node*>;
+
+absl::Status Unlike(const Node* node, std::string_view what) {
+  return absl::UnimplementedError(
+      StrCat("an op \"", ir::Name(node->op()), "\" has ", what,
+             ", which depends on the variables in a way that has no formula"));
+}
+
+// Walks all graphs at once.
+class Overlay {
+ public:
+  Overlay(const Probes& probes, std::vector<graph::Variable> variables,
+          std::vector<graph::Graph> graphs)
+      : probes_(probes), graphs_(std::move(graphs)) {
+    result_.variables = std::move(variables);
+  }
+
+  absl::StatusOr<GeneralGraph> Run() {
+    if (absl::Status status = ReadInputs(); !status.ok()) return status;
+    std::vector<std::vector<const Node*>> roots;
+    for (const graph::Graph& graph : graphs_) roots.push_back(graph::Roots(graph));
+    const size_t outputs = graphs_[0].outputs.size();
+    for (size_t i = 0; i < roots[0].size(); ++i) {
+      Tuple tuple;
+      for (const auto& at_probe : roots) {
+        if (at_probe.size() != roots[0].size()) return absl::InternalError("results differ");
+        tuple.push_back(at_probe[i]);
+      }
+      const absl::StatusOr<int> node = Visit(std::move(tuple));
+      if (!node.ok()) return node.status();
+      if (i < outputs) {
+        result_.outputs.push_back(*node);
+      } else {
+        result_.updates.push_back({graphs_[0].updates[i - outputs].input, *node});
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  absl::Status ReadInputs() {
+    for (size_t i = 0; i < graphs_[0].inputs.size(); ++i) {
+      std::vector<ir::Shape> shapes;
+      for (const graph::Graph& graph : graphs_) shapes.push_back(graph.inputs[i].shape);
+      std::optional<std::vector<Affine>> shape = FitAll(shapes);
+      if (!shape.has_value()) {
+        return absl::UnimplementedError(StrCat("the shape of input ", i, " has no formula"));
+      }
+      result_.inputs.push_back({graphs_[0].inputs[i].dtype, *std::move(shape)});
+    }
+    return absl::OkStatus();
+  }
+
+  // Operands first, without recursion: graphs are deep.
+  absl::StatusOr<int> Visit(Tuple root) {
+    std::vector<Tuple> pending = {root};
+    while (!pending.empty()) {
+      const Tuple tuple = pending.back();
+      if (known_.contains(tuple)) {
+        pending.pop_back();
+        continue;
+      }
+      if (absl::Status status = CheckAlike(tuple); !status.ok()) return status;
+      const size_t before = pending.size();
+      for (size_t i = 0; i < tuple[0]->operands().size(); ++i) {
+        Tuple operand = OperandOf(tuple, i);
+        if (!known_.contains(operand)) pending.push_back(std::move(operand));
+      }
+      if (pending.size() > before) continue;
+      if (absl::Status status = Add(tuple); !status.ok()) return status;
+      pending.pop_back();
+    }
+    return known_.at(root);
+  }
+
+  static Tuple OperandOf(const Tuple& tuple, size_t i) {
+    Tuple operand;
+    for (const Node* node : tuple) operand.push_back(node->operand(static_cast<int>(i)));
+    return operand;
+  }
+
+  static absl::Status CheckAlike(const Tuple& tuple) {
+    const Node* first = tuple[0];
+    for (const Node* node : tuple) {
+      const bool alike = node->op() == first->op() && node->dtype() == first->dtype() &&
+                         node->operands().size() == first->operands().size() &&
+                         node->attribute().index() == first->attribute().index();
+      if (!alike) return Unlike(first, "another form at other values");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Tuple& tuple) {
+    const Node* first = tuple[0];
+    GeneralNode node{first->op(), first->dtype(), {}, {}, first->attribute(), {}};
+    for (size_t i = 0; i < first->operands().size(); ++i) {
+      node.operands.push_back(known_.at(OperandOf(tuple, i)));
+    }
+    std::vector<ir::Shape> shapes;
+    for (const Node* at_probe : tuple) shapes.push_back(at_probe->shape());
+    std::optional<std::vector<Affine>> shape = FitAll(shapes);
+    if (!shape.has_value()) return Unlike(first, "a shape");
+    node.shape = *std::move(shape);
+    if (absl::Status status = FitAttribute(tuple, &node); !status.ok()) return status;
+    known_[tuple] = static_cast<int>(result_.nodes.size());
+    result_.nodes.push_back(std::move(node));
+    return absl::OkStatus();
+  }
+
+  absl::Status FitAttribute(const Tuple& tuple, GeneralNode* node) {
+    const bool same = std::all_of(tuple.begin(), tuple.end(), [&](const Node* at_probe) {
+      return at_probe->attribute() == node->attribute;
+    });
+    if (same) return absl::OkStatus();
+    if (std::holds_alternative<ir::ConstValue>(node->attribute)) {
+      std::vector<ir::ConstValue> values;
+      for (const Node* at_probe : tuple) values.push_back(at_probe->attr<ir::ConstValue>());
+      std::optional<Formula> formula = probes_.FitConstant(node->dtype, values);
+      if (!formula.has_value()) return Unlike(tuple[0], "a value");
+      node->varying = *std::move(formula);
+      return absl::OkStatus();
+    }
+    if (std::holds_alternative<ir::IntsAttr>(node->attribute)) {
+      std::vector<std::vector<int64_t>> lists;
+      for (const Node* at_probe : tuple) lists.push_back(at_probe->attr<ir::IntsAttr>().values);
+      std::optional<std::vector<Affine>> ints = FitAll(lists);
+      if (!ints.has_value()) return Unlike(tuple[0], "numbers");
+      node->varying = *std::move(ints);
+      return absl::OkStatus();
+    }
+    return Unlike(tuple[0], "an attribute");
+  }
+
+  // Element by element.
+  std::optional<std::vector<Affine>> FitAll(const std::vector<std::vector<int64_t>>& lists) const {
+    std::vector<Affine> fitted;
+    for (size_t i = 0; i < lists[0].size(); ++i) {
+      std::vector<int64_t> seen;
+      for (const std::vector<int64_t>& list : lists) {
+        if (list.size() != lists[0].size()) return std::nullopt;
+        seen.push_back(list[i]);
+      }
+      std::optional<Affine> affine = probes_.Fit(seen);
+      if (!affine.has_value()) return std::nullopt;
+      fitted.push_back(*std::move(affine));
+    }
+    return fitted;
+  }
+
+  const Probes& probes_;
+  const std::vector<graph::Graph> graphs_;
+  absl::flat_hash_map<Tuple, int> known_;
+  GeneralGraph result_;
+};
+
+absl::StatusOr<GeneralGraph> GeneralizeAt(const Probes& probes,
+                                          const std::vector<graph::Variable>& variables,
+                                          const BuildFunction& build) {
+  std::vector<graph::Graph> graphs;
+  for (const std::vector<int64_t>& point : probes.points()) {
+    absl::StatusOr<graph::Graph> graph = build(point);
+    if (!graph.ok()) return graph.status();
+    graphs.push_back(*std::move(graph));
+  }
+  return Overlay(probes, variables, std::move(graphs)).Run();
+}
+
+}  // namespace
+
+absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
+                                        const BuildFunction& build) {
+  absl::Status first = absl::UnimplementedError(
+      "a variable has but two values, for which two programs are as good as one");
+  bool tried = false;
+  for (const Probes& probes : ProbesFor(variables)) {
+    absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);
+    if (graph.ok()) return graph;
+    if (!tried) first = graph.status();
+    tried = true;
+  }
+  return first;
+}
+
+}  // namespace kiln::variables

@@ -1,0 +1,97 @@
+#include "compiler/variables/probes.h"
+
+#include <cmath>
+#include <utility>
+
+#include "compiler/ops/round.h"
+
+namespace kiln::variables {
+
+using ir::ConstValue;
+
+Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps)
+    : base_(std::move(base)), steps_(std::move(steps)), points_{base_} {
+  std::vector<int64_t> joint = base_;
+  for (size_t i = 0; i < base_.size(); ++i) {
+    if (steps_[i] == 0) continue;
+    for (const int64_t times : {1, 2}) {
+      points_.push_back(base_);
+      points_.back()[i] += times * steps_[i];
+    }
+    joint[i] += steps_[i];
+  }
+  points_.push_back(std::move(joint));
+}
+
+std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
+  Affine affine = Fixed(seen[0]);
+  size_t next = 1;
+  for (size_t i = 0; i < base_.size(); ++i) {
+    if (steps_[i] == 0) continue;
+    Affine slope = Fixed(-base_[i]);
+    slope.coefficients.assign(i + 1, 0);
+    slope.coefficients[i] = 1;
+    affine = AddScaled(affine, slope, (seen[next] - seen[0]) * steps_[i]);
+    next += 2;
+  }
+  for (size_t i = 0; i < points_.size(); ++i) {
+    if (At(affine, points_[i]) != seen[i]) return std::nullopt;
+  }
+  return affine;
+}
+
+namespace {
+
+// The whole number that `value` is, or is the reciprocal of.
+std::optional<int64_t> WholeNumber(Formula::Kind kind, ir::DType dtype, const ConstValue& value) {
+  if (!ir::IsFloat(dtype)) {
+    if (kind == Formula::Kind::kReciprocal) return std::nullopt;
+    return value.AsInt();
+  }
+  const double number = kind == Formula::Kind::kAffine ? value.AsDouble() : 1 / value.AsDouble();
+  if (!(std::abs(number) < 9e15)) return std::nullopt;
+  const int64_t whole = std::llround(number);
+  const bool exact = ConstantAt({kind, Fixed(whole)}, dtype, {}) == value;
+  return exact ? std::optional<int64_t>(whole) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Formula> Probes::FitConstant(ir::DType dtype,
+                                           absl::Span<const ConstValue> seen) const {
+  for (const Formula::Kind kind : {Formula::Kind::kAffine, Formula::Kind::kReciprocal}) {
+    std::vector<int64_t> numbers;
+    for (const ConstValue& value : seen) {
+      const std::optional<int64_t> number = WholeNumber(kind, dtype, value);
+      if (!number.has_value()) break;
+      numbers.push_back(*number);
+    }
+    if (numbers.size() != seen.size()) continue;
+    if (std::optional<Affine> affine = Fit(numbers)) return Formula{kind, *std::move(affine)};
+  }
+  return std::nullopt;
+}
+
+ConstValue ConstantAt(const Formula& formula, ir::DType dtype, absl::Span<const int64_t> values) {
+  const int64_t number = At(formula.number, values);
+  if (!ir::IsFloat(dtype)) return ConstValue::Int(ops::WrapToInteger(dtype, number));
+  const double value = formula.kind == Formula::Kind::kAffine ? static_cast<double>(number)
+                                                              : 1.0 / static_cast<double>(number);
+  return ConstValue::Float(ops::RoundToFloat(dtype, value));
+}
+
+std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
+  std::vector<int64_t> middle, low, high, up, down;
+  for (const graph::Variable& variable : variables) {
+    const int64_t last = variable.max - variable.min;
+    if (last == 1) return {};
+    middle.push_back(variable.min + (last >= 4 ? last / 2 - 1 : 0));
+    low.push_back(variable.min + (last >= 3 ? 1 : 0));
+    high.push_back(variable.max);
+    up.push_back(last > 0 ? 1 : 0);
+    down.push_back(last > 0 ? -1 : 0);
+  }
+  return {Probes(middle, up), Probes(high, down), Probes(low, up)};
+}
+
+}  // namespace kiln::variables

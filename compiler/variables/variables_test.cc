@@ -1,0 +1,371 @@
+// A graph at capacity against the graph made for the values alone, both interpreted, at every value
+// within small bounds.
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/verify.h"
+#include "compiler/ops/build.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/evaluate.h"
+#include "compiler/variables/capacity.h"
+#include "compiler/variables/covers.h"
+#include "compiler/variables/generalize.h"
+#include "gtest/gtest.h"
+
+namespace kiln::variables {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ops::Attributes;
+using ops::Builder;
+using ops::HostTensor;
+using Values = absl::Span<const int64_t>;
+
+// Builds graphs of ops by name; inputs are numbered as they are made.
+struct Maker {
+  std::shared_ptr<ir::Context> context = std::make_shared<ir::Context>();
+  Builder b{*context};
+  graph::Graph graph;
+
+  const Node* Input(const ir::Shape& shape, DType dtype = DType::kFloat64) {
+    graph.inputs.push_back({dtype, shape});
+    return b.Input(static_cast<int64_t>(graph.inputs.size()) - 1, dtype, shape);
+  }
+  const Node* Make(std::string_view op, std::vector<const Node*> operands,
+                   const Attributes& attributes = {}, DType dtype = DType::kInvalid) {
+    const auto made = ops::Build(b, *ops::FindOp(op), operands, attributes, dtype);
+    EXPECT_TRUE(made.ok()) << op << ": " << made.status();
+    return *made;
+  }
+  std::vector<int64_t> List(std::initializer_list<int64_t> values) { return values; }
+};
+
+// What a test makes of the variables' values.
+using Make = std::function<void(Maker& maker, Values n)>;
+
+BuildFunction Building(const Make& make) {
+  return [make](Values values) -> absl::StatusOr<graph::Graph> {
+    Maker maker;
+    make(maker, values);
+    maker.graph.context = maker.context;
+    return autodiff::Differentiate(maker.graph);
+  };
+}
+
+HostTensor ValueOf(const graph::Input& input, uint64_t seed) {
+  HostTensor tensor = HostTensor::Zeros(input.dtype, input.shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    const double unit = static_cast<double>(seed >> 40) / (1 << 24);
+    if (ir::IsFloat(input.dtype)) {
+      tensor.SetFloat(i, 4 * unit - 2);
+    } else {
+      tensor.SetInt(i, static_cast<int64_t>(unit * 7) - 1);
+    }
+  }
+  return tensor;
+}
+
+// `value` at the beginning of a buffer whose rest must not matter.
+HostTensor Packed(const HostTensor& value, const graph::Input& input) {
+  HostTensor packed = HostTensor::Zeros(input.dtype, input.shape);
+  for (int64_t i = 0; i < packed.size(); ++i) {
+    if (ir::IsFloat(input.dtype)) {
+      packed.SetFloat(i, std::numeric_limits<double>::quiet_NaN());
+    } else {
+      packed.SetInt(i, 77 + i);
+    }
+  }
+  std::copy(value.bytes.begin(), value.bytes.end(), packed.bytes.begin());
+  return packed;
+}
+
+void ExpectSame(const HostTensor& expected, const HostTensor& packed, const std::string& where) {
+  ASSERT_EQ(packed.dtype, expected.dtype) << where;
+  ASSERT_GE(packed.size(), expected.size()) << where;
+  for (int64_t i = 0; i < expected.size(); ++i) {
+    const double a = expected.Number(i);
+    const double b = packed.Number(i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    ASSERT_NEAR(a, b, 1e-12 * (1 + std::abs(a))) << where << " element " << i;
+  }
+}
+
+void ExpectEqualAt(const graph::Graph& special, const graph::Graph& capacity, Values values,
+                   const std::string& where) {
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> packed;
+  for (size_t i = 0; i < special.inputs.size(); ++i) {
+    inputs.push_back(ValueOf(special.inputs[i], i + 1));
+    packed.push_back(Packed(inputs.back(), capacity.inputs[i]));
+  }
+  HostTensor numbers = HostTensor::Zeros(DType::kInt64, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) numbers.SetInt(static_cast<int64_t>(i), values[i]);
+  packed.push_back(numbers);
+  const auto expected = ops::Evaluate(graph::Roots(special), inputs);
+  const auto actual = ops::Evaluate(graph::Roots(capacity), packed);
+  ASSERT_TRUE(expected.ok()) << where << expected.status();
+  ASSERT_TRUE(actual.ok()) << where << actual.status();
+  for (size_t i = 0; i < expected->size(); ++i) ExpectSame((*expected)[i], (*actual)[i], where);
+}
+
+// Calls `visit` with all values within the bounds.
+void ForAll(const std::vector<graph::Variable>& variables, std::vector<int64_t> chosen,
+            const std::function<void(Values)>& visit) {
+  if (chosen.size() == variables.size()) return visit(chosen);
+  const graph::Variable& next = variables[chosen.size()];
+  for (int64_t value = next.min; value <= next.max; ++value) {
+    std::vector<int64_t> longer = chosen;
+    longer.push_back(value);
+    ForAll(variables, longer, visit);
+  }
+}
+
+// How many values have the one program; the others would get programs of their own.
+int ExpectOneGraph(const std::vector<graph::Variable>& variables, const Make& make,
+                   const std::string& name) {
+  const BuildFunction build = Building(make);
+  const auto general = Generalize(variables, build);
+  EXPECT_TRUE(general.ok()) << name << ": " << general.status();
+  if (!general.ok()) return 0;
+  const auto capacity = AtCapacity(*general);
+  EXPECT_TRUE(capacity.ok()) << name << ": " << capacity.status();
+  if (!capacity.ok()) return 0;
+  const absl::Status legal = graph::Verify(*capacity);
+  EXPECT_TRUE(legal.ok()) << name << ": " << legal;
+  if (!legal.ok()) return 0;
+  int covered = 0;
+  ForAll(variables, {}, [&](Values values) {
+    std::string where = name + " at";
+    for (const int64_t value : values) where += " " + std::to_string(value);
+    const auto special = build(values);
+    ASSERT_TRUE(special.ok()) << where << ": " << special.status();
+    if (!Covers(*general, *special, values)) return;
+    ++covered;
+    ExpectEqualAt(*special, *capacity, values, where);
+  });
+  return covered;
+}
+
+struct Case {
+  std::string name;
+  Make make;
+};
+
+// One variable n in [1, 7].
+const std::vector<Case>& Cases() {
+  static const auto& cases = *new std::vector<Case>{
+      {"elementwise",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0], 3});
+         m.graph.outputs = {m.Make("add", {x, m.Make("exp", {m.Input({3})})})};
+       }},
+      {"reduce_leading",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0], 3});
+         m.graph.outputs = {m.Make("sum", {x}, {{"axes", m.List({0})}}),
+                            m.Make("max", {x}, {{"axes", m.List({0})}}),
+                            m.Make("prod", {x}), m.Make("min", {x}),
+                            m.Make("mean", {x}, {{"axes", m.List({0})}}), m.Make("var", {x}, {{"correction", 0.0}})};
+       }},
+      {"reduce_inner",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0], 3});
+         m.graph.outputs = {m.Make("sum", {x}, {{"axes", m.List({1})}}),
+                            m.Make("max", {x}, {{"axes", m.List({2, 1})}}),
+                            m.Make("sum", {x}, {{"axes", m.List({0})}}),
+                            m.Make("logsumexp", {x}, {{"axes", m.List({1})}})};
+       }},
+      {"softmax",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0]});
+         m.graph.outputs = {m.Make("softmax", {x}), m.Make("log_softmax", {x}, {{"axis", int64_t{0}}}),
+                            m.Make("argmax", {x}, {{"axes", m.List({1})}})};
+       }},
+      {"matmul",
+       [](Maker& m, Values n) {
+         const Node* a = m.Input({2, n[0]});
+         const Node* b = m.Input({n[0], 3});
+         m.graph.outputs = {m.Make("matmul", {a, b}), m.Make("matmul", {b, m.Input({3, 2})}),
+                            m.Make("matmul", {m.Input({4, 2}), a})};
+       }},
+      {"linear_gradient",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0], 3});
+         const Node* w = m.Input({4, 3});
+         const Node* bias = m.Input({4});
+         const Node* y = m.Make("relu", {m.Make("linear", {x, w, bias})});
+         const Node* loss = m.Make("mean", {m.Make("mul", {y, y})});
+         m.graph.outputs = {loss};
+         for (const Node* of : {x, w, bias}) m.graph.outputs.push_back(m.Make("gradient", {loss, of}));
+       }},
+      {"cross_entropy_gradient",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0], 5});
+         const Node* labels = m.Input({n[0]}, DType::kInt64);
+         const Node* hot = m.Make("one_hot", {labels}, {{"classes", int64_t{5}}});
+         const Node* loss = m.Make("mean", {m.Make("sum", {m.Make("mul", {m.Make("log_softmax", {x}), m.Make("cast", {hot}, {}, DType::kFloat64)})}, {{"axes", m.List({1})}})});
+         m.graph.outputs = {loss, m.Make("gradient", {loss, x})};
+       }},
+      {"movement",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({3, n[0], 2});
+         m.graph.outputs = {
+             m.Make("flip", {x}), m.Make("permute", {x}, {{"axes", m.List({1, 2, 0})}}),
+             m.Make("pad", {x}, {{"padding", m.List({0, 0, 1, 2, 0, 0})}}),
+             m.Make("pad", {m.Input({2})}, {{"padding", m.List({n[0], 1})}}),
+             m.Make("pad", {x}, {{"padding", m.List({0, 0, n[0], 9 - n[0], 0, 0})}})};
+       }},
+      {"shrink",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, 7});
+         const Node* y = m.Input({n[0] + 2});
+         m.graph.outputs = {m.Make("shrink", {x}, {{"bounds", m.List({0, 2, 0, n[0]})}}),
+                            m.Make("shrink", {x}, {{"bounds", m.List({0, 2, n[0] - 1, n[0]})}}),
+                            m.Make("shrink", {x}, {{"bounds", m.List({0, 1, n[0], 7})}}),
+                            m.Make("shrink", {y}, {{"bounds", m.List({1, n[0] + 1})}})};
+       }},
+      {"reshape",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0], 6});
+         const Node* exponential = m.Make("exp", {x});
+         m.graph.outputs = {m.b.Reshape(exponential, {2 * n[0], 6}),
+                            m.b.Reshape(exponential, {2, n[0] * 2, 3}),
+                            m.b.Reshape(exponential, {12 * n[0]}),
+                            m.b.Reshape(exponential, {n[0], 2, 1, 6}),
+                            m.b.Reshape(exponential, {2 * n[0], 2, 3})};
+       }},
+      {"concat",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0]});
+         const Node* y = m.Input({2, 3});
+         m.graph.outputs = {m.Make("concat", {x, y, x}, {{"axis", int64_t{1}}})};
+       }},
+      {"gather",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({n[0], 2});
+         const Node* table = m.Input({5, 2});
+         const Node* index = m.Input({n[0]}, DType::kInt32);
+         const Node* y = m.Make("gather", {table, index});
+         const Node* loss = m.Make("sum", {m.Make("mul", {y, x})});
+         m.graph.outputs = {y, m.Make("gather", {x, m.Input({4}, DType::kInt64)}),
+                            m.Make("gradient", {loss, table}), m.Make("gradient", {loss, x})};
+       }},
+      {"scatter_add",
+       [](Maker& m, Values n) {
+         m.graph.outputs = {
+             m.Make("scatter_add", {m.Input({4, 3}), m.Input({n[0]}, DType::kInt64), m.Input({n[0], 3})}),
+             m.Make("scatter_add", {m.Input({n[0], 3}), m.Input({2}, DType::kUInt8), m.Input({2, 3})})};
+       }},
+      {"windows",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({2, n[0] + 3});
+         const Node* y = m.b.Window(x, 1, 3, 1, 1);
+         const Node* loss = m.Make("sum", {m.Make("mul", {y, y})});
+         m.graph.outputs = {y, m.Make("gradient", {loss, x})};
+       }},
+      {"conv2d",
+       [](Maker& m, Values n) {
+         const Node* x = m.Input({1, 2, n[0] + 2, 4});
+         const Node* w = m.Input({3, 2, 3, 3});
+         const Node* y = m.Make("conv2d", {x, w}, {{"padding", m.List({1, 1})}});
+         const Node* loss = m.Make("sum", {m.Make("mul", {y, y})});
+         m.graph.outputs = {y, m.Make("gradient", {loss, x}), m.Make("gradient", {loss, w})};
+       }},
+      {"attention",
+       [](Maker& m, Values n) {
+         const Node* q = m.Input({2, 1, 4});
+         const Node* cache = m.Input({2, 7, 4});
+         const Node* keys = m.Make("shrink", {cache}, {{"bounds", m.List({0, 2, 0, n[0], 0, 4})}});
+         const Node* y = m.Make("scaled_dot_product_attention", {q, keys, m.Input({2, n[0], 4})});
+         m.graph.outputs = {y, m.Make("gradient", {m.Make("sum", {y}), cache})};
+       }},
+      {"causal_attention",
+       [](Maker& m, Values n) {
+         const Node* q = m.Input({2, n[0], 4});
+         const Node* y = m.Make("scaled_dot_product_attention", {q, m.Input({2, n[0], 4}), q},
+                                {{"causal", true}});
+         m.graph.outputs = {y, m.Make("gradient", {m.Make("sum", {m.Make("mul", {y, y})}), q})};
+       }},
+      {"iota",
+       [](Maker& m, Values n) {
+         m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({3, n[0]})}, {"axis", int64_t{1}}}, DType::kInt32),
+                            m.Make("const", {}, {{"value", 2 * n[0] - 1}}, DType::kInt64)};
+       }},
+      {"random",
+       [](Maker& m, Values n) {
+         const Node* key = m.Input({2}, DType::kUInt32);
+         m.graph.outputs = {m.Make("random_uniform", {key}, {{"shape", m.List({3, n[0]})}}, DType::kFloat32)};
+       }},
+      {"update",
+       [](Maker& m, Values n) {
+         const Node* cache = m.Input({2, 7, 3});
+         const Node* row = m.Make("pad", {m.Input({2, 1, 3})}, {{"padding", m.List({0, 0, n[0] - 1, 7 - n[0], 0, 0})}});
+         m.graph.updates = {{0, m.Make("add", {cache, row})}};
+         const Node* state = m.Input({n[0], 2});
+         m.graph.updates.push_back({2, m.Make("neg", {state})});
+       }},
+  };
+  return cases;
+}
+
+class OneGraphTest : public testing::TestWithParam<Case> {};
+
+TEST_P(OneGraphTest, EqualsTheGraphOfEveryValue) {
+  // At a size of 1 the composites may take another form; that is a program of its own.
+  EXPECT_GE(ExpectOneGraph({{"n", 1, 7}}, GetParam().make, GetParam().name), 6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, OneGraphTest, testing::ValuesIn(Cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(VariablesTest, TwoVariables) {
+  const Make make = [](Maker& m, Values n) {
+    const Node* x = m.Input({n[0], n[1]});
+    const Node* y = m.Input({n[1], 3});
+    const Node* z = m.Make("matmul", {m.Make("softmax", {x}), y});
+    const Node* loss = m.Make("sum", {m.Make("mul", {z, z})});
+    m.graph.outputs = {z, m.Make("gradient", {loss, x}), m.Make("gradient", {loss, y}),
+                       m.Make("concat", {y, m.Make("shrink", {m.Input({n[0] + n[1], 3})}, {{"bounds", m.List({n[1], n[0] + n[1], 0, 3})}})})};
+  };
+  EXPECT_GE(ExpectOneGraph({{"rows", 2, 6}, {"columns", 2, 5}}, make, "two"), 20);
+}
+
+TEST(VariablesTest, WhatIsNoFormulaIsAnError) {
+  const Make square = [](Maker& m, Values n) {
+    m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({n[0] * n[0]})}}, DType::kInt32)};
+  };
+  EXPECT_EQ(Generalize({{"n", 1, 20}}, Building(square)).status().code(),
+            absl::StatusCode::kUnimplemented);
+  const Make two_forms = [](Maker& m, Values n) {
+    const Node* x = m.Input({n[0]});
+    m.graph.outputs = {n[0] % 2 == 0 ? m.Make("exp", {x}) : m.Make("sin", {x})};
+  };
+  EXPECT_EQ(Generalize({{"n", 1, 20}}, Building(two_forms)).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+// What holds where it was looked at need not hold elsewhere.
+TEST(VariablesTest, AValueOfAnotherFormIsNotCovered) {
+  const Make make = [](Maker& m, Values n) {
+    const Node* x = m.Input({n[0]});
+    m.graph.outputs = {n[0] == 3 ? m.Make("exp", {x}) : m.Make("sin", {x})};
+  };
+  const auto general = Generalize({{"n", 1, 40}}, Building(make));
+  ASSERT_TRUE(general.ok()) << general.status();
+  for (int64_t n = 1; n <= 40; ++n) {
+    const auto special = Building(make)({n});
+    ASSERT_TRUE(special.ok());
+    EXPECT_EQ(Covers(*general, *special, {n}), n != 3) << n;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::variables

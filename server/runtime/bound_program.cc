@@ -1,0 +1,59 @@
+#include "server/runtime/bound_program.h"
+
+#include <utility>
+
+namespace kiln::runtime {
+namespace {
+
+absl::StatusOr<std::unique_ptr<drivers::PreparedList>> CopyList(ManagedDevice& device,
+                                                                int64_t bytes) {
+  drivers::CommandList list;
+  list.num_slots = 2;
+  list.commands.emplace_back(drivers::CopyCommand{{0, 0, bytes}, {1, 0, bytes}});
+  return device.device().Prepare(std::move(list));
+}
+
+absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
+                                                       absl::Span<const int64_t> values) {
+  auto type = std::make_shared<const buffers::TensorType>(
+      buffers::TensorType{ir::DType::kInt64, {static_cast<int64_t>(values.size())}});
+  auto value = device.pool()->Allocate(std::move(type), std::make_shared<buffers::Account>());
+  if (!value.ok()) return value.status();
+  const auto* bytes = reinterpret_cast<const char*>(values.data());
+  absl::Status filled =
+      device.pool()->Fill(**value, absl::MakeConstSpan(bytes, values.size() * sizeof(int64_t)));
+  if (!filled.ok()) return filled;
+  (*value)->Resolve(absl::OkStatus());
+  return value;
+}
+
+}  // namespace
+
+std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program) {
+  auto bound = std::make_shared<BoundProgram>();
+  bound->signature = program->signature();
+  bound->program = std::move(program);
+  return bound;
+}
+
+absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program> program,
+                                                         Signature signature,
+                                                         absl::Span<const int64_t> values) {
+  auto bound = std::make_shared<BoundProgram>();
+  auto uploaded = Upload(program->device(), values);
+  if (!uploaded.ok()) return uploaded.status();
+  bound->variables = *std::move(uploaded);
+  bound->program = std::move(program);
+  bound->signature = std::move(signature);
+  bound->widen.resize(bound->signature.inputs.size());
+  for (size_t i = 0; i < bound->widen.size(); ++i) {
+    const int64_t bytes = bound->signature.inputs[i]->bytes();
+    if (bytes == 0 || bytes >= bound->input_bytes(i)) continue;
+    auto list = CopyList(bound->program->device(), bytes);
+    if (!list.ok()) return list.status();
+    bound->widen[i] = *std::move(list);
+  }
+  return bound;
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,57 @@
+// A result that is there, will be there, or could not be made.
+#ifndef KILN_SERVER_RUNTIME_FUTURE_H_
+#define KILN_SERVER_RUNTIME_FUTURE_H_
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+
+namespace kiln::runtime {
+
+// Thread-safe.
+template <typename T>
+class Future {
+ public:
+  bool resolved() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return resolved_;
+  }
+  // Only when resolved.
+  const absl::StatusOr<T>& result() const { return result_; }
+
+  // `waiter` will be called when it resolves, on the thread that resolves it. False, and it is not
+  // called, if it has already.
+  bool AddWaiter(std::function<void()> waiter) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    if (resolved_) return false;
+    waiters_.push_back(std::move(waiter));
+    return true;
+  }
+
+  // Later calls do nothing.
+  void Resolve(absl::StatusOr<T> result) ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::function<void()>> waiters;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (resolved_) return;
+      result_ = std::move(result);
+      resolved_ = true;
+      waiters.swap(waiters_);
+    }
+    for (const auto& waiter : waiters) waiter();
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  bool resolved_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::StatusOr<T> result_;  // written once, before resolved_
+  std::vector<std::function<void()>> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_FUTURE_H_
