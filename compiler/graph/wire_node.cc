@@ -49,6 +49,11 @@ absl::StatusOr<ops::AttributeValue> ReadAttribute(const v1::Attribute& attribute
       if (!shape.ok()) return shape.status();
       return ops::AttributeValue(*std::move(shape));
     }
+    case v1::Attribute::kDim: {
+      absl::StatusOr<int64_t> number = ResolveDim(attribute.dim(), bindings);
+      if (!number.ok()) return number.status();
+      return ops::AttributeValue(*number);
+    }
     case v1::Attribute::VALUE_NOT_SET:
       break;
   }

@@ -55,21 +55,55 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::StatusOr<int64_t> ValueOf(const std::string& variable, const Bindings& bindings) {
+  auto bound = bindings.find(variable);
+  if (bound != bindings.end()) return bound->second;
+  return VariableError(variable, "a dimension uses it, but the graph declares none");
+}
+
+absl::StatusOr<int64_t> ResolveSum(const v1::Sum& sum, const Bindings& bindings) {
+  int64_t total = sum.constant();
+  for (const v1::Sum::Term& term : sum.terms()) {
+    absl::StatusOr<int64_t> value = ValueOf(term.variable(), bindings);
+    if (!value.ok()) return value;
+    int64_t product = 0;
+    if (__builtin_mul_overflow(*value, term.factor(), &product) ||
+        __builtin_add_overflow(total, product, &total)) {
+      return VariableError(term.variable(),
+                           StrCat(term.factor(), " times it does not fit into 64 bits"));
+    }
+  }
+  return total;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> ResolveDim(const v1::Dim& dim, const Bindings& bindings) {
+  switch (dim.kind_case()) {
+    case v1::Dim::kSize:
+      return dim.size();
+    case v1::Dim::kVariable:
+      return ValueOf(dim.variable(), bindings);
+    case v1::Dim::kSum:
+      return ResolveSum(dim.sum(), bindings);
+    case v1::Dim::KIND_NOT_SET:
+      break;
+  }
+  return MakeError("ATTRIBUTE", {}, "it has neither a size nor a variable");
+}
+
 absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& bindings) {
   ir::Shape sizes;
   for (const v1::Dim& dim : shape.dims()) {
-    if (dim.kind_case() == v1::Dim::kSize) {
-      sizes.push_back(dim.size());
-    } else if (dim.kind_case() == v1::Dim::kVariable) {
-      auto bound = bindings.find(dim.variable());
-      if (bound == bindings.end()) {
-        return VariableError(dim.variable(), "a dimension uses it, but the graph declares none");
-      }
-      sizes.push_back(bound->second);
-    } else {
+    absl::StatusOr<int64_t> size = ResolveDim(dim, bindings);
+    if (!size.ok()) {
+      if (dim.kind_case() != v1::Dim::KIND_NOT_SET) return size.status();
       return MakeError("ATTRIBUTE", {},
                        StrCat("dimension ", sizes.size(), " has neither a size nor a variable"));
     }
+    sizes.push_back(*size);
   }
   return sizes;
 }

@@ -11,6 +11,9 @@ namespace kiln::graph {
 // OK if `bindings` has a value within the bounds for each of `variables`, and no other.
 absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
 
+// A number at these values; INVALID_ARGUMENT without the node's name.
+absl::StatusOr<int64_t> ResolveDim(const v1::Dim& dim, const Bindings& bindings);
+
 // The sizes of a shape; INVALID_ARGUMENT without the node's name.
 absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& bindings);
 

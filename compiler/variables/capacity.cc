@@ -158,9 +158,8 @@ class Lowerer {
       const int64_t capacity = extents_.Capacity(node.shape[i]);
       x = extents_.Moved(x, axis, before, capacity);
       if (dims[i].is_fixed()) continue;
-      const Node* before_end =
-          builder_.Less(extents_.Index(capacity, i, dims.size()),
-                        extents_.Scalar(AddScaled(dims[i], before, 1)));
+      const Node* before_end = builder_.Less(extents_.Index(capacity, i, dims.size()),
+                                             extents_.Scalar(AddScaled(dims[i], before, 1)));
       x = builder_.Where(before_end, x, Zero(node.dtype));
     }
     return x;
@@ -260,7 +259,8 @@ class Lowerer {
     std::vector<const Node*> operands;
     for (size_t i = 0; i < node.operands.size(); ++i) {
       operands.push_back(Operand(node, static_cast<int>(i)));
-      supported = supported && (elementwise || !fixed || !Varies(DimsOf(node, static_cast<int>(i))));
+      supported =
+          supported && (elementwise || !fixed || !Varies(DimsOf(node, static_cast<int>(i))));
     }
     if (!supported) return CannotVary(node, "dimensions");
     return context_->Get(node.op, node.dtype, extents_.Capacity(node.shape), std::move(operands),

@@ -1,10 +1,10 @@
 // One ordinary graph, all of whose shapes are numbers, that computes a general graph at any values.
 //
 // Every dimension gets its *capacity*, the most it can be within the bounds. The variables' values
-// are an input of their own, int64, one element a variable. An element within the true shape has the
-// true value; what lies beyond it is work without meaning that no result depends on: reductions,
-// paddings and indexed ops mask it. So partition, kernels, schedules and code know nothing of
-// variables.
+// are an input of their own, int64, one element a variable. An element within the true shape has
+// the true value; what lies beyond it is work without meaning that no result depends on:
+// reductions, paddings and indexed ops mask it. So partition, kernels, schedules and code know
+// nothing of variables.
 #ifndef KILN_COMPILER_VARIABLES_CAPACITY_H_
 #define KILN_COMPILER_VARIABLES_CAPACITY_H_
 

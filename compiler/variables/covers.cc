@@ -98,8 +98,7 @@ bool Covers(const GeneralGraph& general, const graph::Graph& special,
   const bool same_results = general.outputs.size() == special.outputs.size() &&
                             general.updates.size() == special.updates.size();
   if (!same_results || !SameInputs(general, special, values)) return false;
-  const std::optional<std::vector<const Node*>> nodes =
-      NodesAt(general, *special.context, values);
+  const std::optional<std::vector<const Node*>> nodes = NodesAt(general, *special.context, values);
   if (!nodes.has_value()) return false;
   std::vector<const Node*> roots;
   for (const int output : general.outputs) roots.push_back((*nodes)[output]);

@@ -172,8 +172,10 @@ const std::vector<Case>& Cases() {
          const Node* x = m.Input({n[0], 3});
          m.graph.outputs = {m.Make("sum", {x}, {{"axes", m.List({0})}}),
                             m.Make("max", {x}, {{"axes", m.List({0})}}),
-                            m.Make("prod", {x}), m.Make("min", {x}),
-                            m.Make("mean", {x}, {{"axes", m.List({0})}}), m.Make("var", {x}, {{"correction", 0.0}})};
+                            m.Make("prod", {x}),
+                            m.Make("min", {x}),
+                            m.Make("mean", {x}, {{"axes", m.List({0})}}),
+                            m.Make("var", {x}, {{"correction", 0.0}})};
        }},
       {"reduce_inner",
        [](Maker& m, Values n) {
@@ -186,7 +188,8 @@ const std::vector<Case>& Cases() {
       {"softmax",
        [](Maker& m, Values n) {
          const Node* x = m.Input({2, n[0]});
-         m.graph.outputs = {m.Make("softmax", {x}), m.Make("log_softmax", {x}, {{"axis", int64_t{0}}}),
+         m.graph.outputs = {m.Make("softmax", {x}),
+                            m.Make("log_softmax", {x}, {{"axis", int64_t{0}}}),
                             m.Make("argmax", {x}, {{"axes", m.List({1})}})};
        }},
       {"matmul",
@@ -204,14 +207,19 @@ const std::vector<Case>& Cases() {
          const Node* y = m.Make("relu", {m.Make("linear", {x, w, bias})});
          const Node* loss = m.Make("mean", {m.Make("mul", {y, y})});
          m.graph.outputs = {loss};
-         for (const Node* of : {x, w, bias}) m.graph.outputs.push_back(m.Make("gradient", {loss, of}));
+         for (const Node* of : {x, w, bias})
+           m.graph.outputs.push_back(m.Make("gradient", {loss, of}));
        }},
       {"cross_entropy_gradient",
        [](Maker& m, Values n) {
          const Node* x = m.Input({n[0], 5});
          const Node* labels = m.Input({n[0]}, DType::kInt64);
          const Node* hot = m.Make("one_hot", {labels}, {{"classes", int64_t{5}}});
-         const Node* loss = m.Make("mean", {m.Make("sum", {m.Make("mul", {m.Make("log_softmax", {x}), m.Make("cast", {hot}, {}, DType::kFloat64)})}, {{"axes", m.List({1})}})});
+         const Node* loss =
+             m.Make("mean", {m.Make("sum",
+                                    {m.Make("mul", {m.Make("log_softmax", {x}),
+                                                    m.Make("cast", {hot}, {}, DType::kFloat64)})},
+                                    {{"axes", m.List({1})}})});
          m.graph.outputs = {loss, m.Make("gradient", {loss, x})};
        }},
       {"movement",
@@ -236,11 +244,10 @@ const std::vector<Case>& Cases() {
        [](Maker& m, Values n) {
          const Node* x = m.Input({2, n[0], 6});
          const Node* exponential = m.Make("exp", {x});
-         m.graph.outputs = {m.b.Reshape(exponential, {2 * n[0], 6}),
-                            m.b.Reshape(exponential, {2, n[0] * 2, 3}),
-                            m.b.Reshape(exponential, {12 * n[0]}),
-                            m.b.Reshape(exponential, {n[0], 2, 1, 6}),
-                            m.b.Reshape(exponential, {2 * n[0], 2, 3})};
+         m.graph.outputs = {
+             m.b.Reshape(exponential, {2 * n[0], 6}), m.b.Reshape(exponential, {2, n[0] * 2, 3}),
+             m.b.Reshape(exponential, {12 * n[0]}), m.b.Reshape(exponential, {n[0], 2, 1, 6}),
+             m.b.Reshape(exponential, {2 * n[0], 2, 3})};
        }},
       {"concat",
        [](Maker& m, Values n) {
@@ -260,9 +267,10 @@ const std::vector<Case>& Cases() {
        }},
       {"scatter_add",
        [](Maker& m, Values n) {
-         m.graph.outputs = {
-             m.Make("scatter_add", {m.Input({4, 3}), m.Input({n[0]}, DType::kInt64), m.Input({n[0], 3})}),
-             m.Make("scatter_add", {m.Input({n[0], 3}), m.Input({2}, DType::kUInt8), m.Input({2, 3})})};
+         m.graph.outputs = {m.Make("scatter_add", {m.Input({4, 3}), m.Input({n[0]}, DType::kInt64),
+                                                   m.Input({n[0], 3})}),
+                            m.Make("scatter_add", {m.Input({n[0], 3}), m.Input({2}, DType::kUInt8),
+                                                   m.Input({2, 3})})};
        }},
       {"windows",
        [](Maker& m, Values n) {
@@ -296,18 +304,21 @@ const std::vector<Case>& Cases() {
        }},
       {"iota",
        [](Maker& m, Values n) {
-         m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({3, n[0]})}, {"axis", int64_t{1}}}, DType::kInt32),
+         m.graph.outputs = {m.Make("iota", {}, {{"shape", m.List({3, n[0]})}, {"axis", int64_t{1}}},
+                                   DType::kInt32),
                             m.Make("const", {}, {{"value", 2 * n[0] - 1}}, DType::kInt64)};
        }},
       {"random",
        [](Maker& m, Values n) {
          const Node* key = m.Input({2}, DType::kUInt32);
-         m.graph.outputs = {m.Make("random_uniform", {key}, {{"shape", m.List({3, n[0]})}}, DType::kFloat32)};
+         m.graph.outputs = {
+             m.Make("random_uniform", {key}, {{"shape", m.List({3, n[0]})}}, DType::kFloat32)};
        }},
       {"update",
        [](Maker& m, Values n) {
          const Node* cache = m.Input({2, 7, 3});
-         const Node* row = m.Make("pad", {m.Input({2, 1, 3})}, {{"padding", m.List({0, 0, n[0] - 1, 7 - n[0], 0, 0})}});
+         const Node* row = m.Make("pad", {m.Input({2, 1, 3})},
+                                  {{"padding", m.List({0, 0, n[0] - 1, 7 - n[0], 0, 0})}});
          m.graph.updates = {{0, m.Make("add", {cache, row})}};
          const Node* state = m.Input({n[0], 2});
          m.graph.updates.push_back({2, m.Make("neg", {state})});
@@ -326,14 +337,152 @@ TEST_P(OneGraphTest, EqualsTheGraphOfEveryValue) {
 INSTANTIATE_TEST_SUITE_P(Ops, OneGraphTest, testing::ValuesIn(Cases()),
                          [](const auto& info) { return info.param.name; });
 
+// A graph whose steps depend on the seed alone; sizes are a * n + b.
+class RandomMaker {
+ public:
+  RandomMaker(Maker& maker, uint64_t seed, int64_t n) : m_(maker), state_(seed * 2 + 1), n_(n) {}
+
+  void Run(int steps) {
+    Add(m_.Input({3, n_}), {{0, 3}, {1, 0}});
+    Add(m_.Input({n_, 2}), {{1, 0}, {0, 2}});
+    Add(m_.Input({2, n_ + 1, 2}), {{0, 2}, {1, 1}, {0, 2}});
+    for (int i = 0; i < steps; ++i) Step();
+    const Node* last = values_.back().node;
+    const Node* loss = m_.Make("sum", {m_.Make("mul", {last, last})});
+    m_.graph.outputs = {last, values_[values_.size() / 2].node, loss};
+    for (int i = 0; i < 3; ++i) {
+      m_.graph.outputs.push_back(m_.Make("gradient", {loss, values_[i].node}));
+    }
+  }
+
+ private:
+  struct Size {
+    int64_t a, b;
+    bool operator==(const Size&) const = default;
+  };
+  struct Value {
+    const Node* node;
+    std::vector<Size> dims;
+  };
+  void Add(const Node* node, std::vector<Size> dims) { values_.push_back({node, std::move(dims)}); }
+  int64_t Pick(int64_t count) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int64_t>((state_ >> 33) % count);
+  }
+  int64_t At(Size size) const { return size.a * n_ + size.b; }
+
+  void Step() {
+    const Value x = values_[values_.size() - 1 - Pick(std::min<int64_t>(3, values_.size()))];
+    const int64_t rank = static_cast<int64_t>(x.dims.size());
+    const int64_t axis = Pick(rank);
+    const Size size = x.dims[axis];
+    std::vector<Size> dims = x.dims;
+    std::vector<int64_t> pairs(2 * rank, 0);
+    switch (Pick(12)) {
+      case 0:
+        return Add(m_.Make("sin", {x.node}), dims);
+      case 1:
+        return Add(m_.Make("softmax", {x.node}, {{"axis", axis}}), dims);
+      case 2:
+        return Add(
+            m_.Make("sub", {x.node, m_.Make("mean", {x.node},
+                                            {{"axes", m_.List({axis})}, {"keepdims", true}})}),
+            dims);
+      case 3:
+        return Add(m_.Make("flip", {x.node}, {{"axes", m_.List({axis})}}), dims);
+      case 4: {  // pad, by a number of elements that may vary
+        if (size.a + size.b > 6) return;
+        const Size before = Pick(2) == 0 ? Size{0, Pick(3)} : Size{1, -1};
+        pairs[2 * axis] = At(before);
+        pairs[2 * axis + 1] = Pick(2);
+        dims[axis] = {size.a + before.a, size.b + before.b + pairs[2 * axis + 1]};
+        return Add(m_.Make("pad", {x.node}, {{"padding", pairs}}), dims);
+      }
+      case 5: {  // shrink to what is there at every n
+        if (size.a + size.b < 2) return;
+        for (int64_t i = 0; i < rank; ++i) pairs[2 * i + 1] = At(dims[i]);
+        const int64_t begin = Pick(2);
+        pairs[2 * axis] = begin;
+        pairs[2 * axis + 1] -= 1 - begin;
+        dims[axis] = {size.a, size.b - 1};
+        return Add(m_.Make("shrink", {x.node}, {{"bounds", pairs}}), dims);
+      }
+      case 6:
+        if (size.a + size.b > 6) return;
+        dims[axis] = {2 * size.a, 2 * size.b};
+        return Add(m_.Make("concat", {x.node, m_.Make("exp", {m_.Make("sin", {x.node})})},
+                           {{"axis", axis}}),
+                   dims);
+      case 7: {
+        std::vector<int64_t> axes(rank);
+        for (int64_t i = 0; i < rank; ++i) axes[i] = (i + axis) % rank;
+        for (int64_t i = 0; i < rank; ++i) dims[i] = x.dims[axes[i]];
+        return Add(m_.Make("permute", {x.node}, {{"axes", axes}}), dims);
+      }
+      case 8: {
+        if (rank < 2) return;
+        const Node* turned = m_.b.Transpose(x.node, -1, -2);
+        dims.back() = dims[rank - 2];
+        return Add(m_.Make("tanh", {m_.Make("matmul", {x.node, turned})}), dims);
+      }
+      case 9: {  // two dimensions made one, then apart in another order
+        if (rank < 2 || (x.dims[0].a != 0 && x.dims[1].a != 0)) return;
+        const Size joined = {x.dims[0].a * x.dims[1].b + x.dims[0].b * x.dims[1].a,
+                             x.dims[0].b * x.dims[1].b};
+        std::vector<Size> flat = {joined};
+        flat.insert(flat.end(), x.dims.begin() + 2, x.dims.end());
+        ir::Shape shape;
+        for (const Size& one : flat) shape.push_back(At(one));
+        const Node* reshaped = m_.b.Reshape(m_.Make("neg", {x.node}), shape);
+        if (Pick(2) == 0) return Add(reshaped, flat);
+        std::swap(dims[0], dims[1]);
+        shape.insert(shape.begin() + 1, At(dims[1]));
+        shape[0] = At(dims[0]);
+        return Add(m_.b.Reshape(m_.Make("cos", {reshaped}), shape), dims);
+      }
+      case 10: {
+        dims.erase(dims.begin() + axis);
+        if (dims.empty()) return;
+        const char* const op = Pick(2) == 0 ? "max" : "logsumexp";
+        return Add(m_.Make(op, {x.node}, {{"axes", m_.List({axis})}}), dims);
+      }
+      default: {  // by places that run backwards and out of range
+        const Node* places =
+            m_.Make("sub", {m_.b.ConstInt(DType::kInt64, 3),
+                            m_.Make("iota", {}, {{"shape", m_.List({n_})}}, DType::kInt64)});
+        dims[axis] = {1, 0};
+        return Add(m_.Make("gather", {x.node, places}, {{"axis", axis}}), dims);
+      }
+    }
+  }
+
+  Maker& m_;
+  uint64_t state_;
+  const int64_t n_;
+  std::vector<Value> values_;
+};
+
+TEST(VariablesTest, RandomGraphs) {
+  int covered = 0;
+  constexpr int kGraphs = 200;
+  for (int seed = 0; seed < kGraphs && !HasFailure(); ++seed) {
+    const Make make = [seed](Maker& m, Values n) { RandomMaker(m, seed, n[0]).Run(8); };
+    covered += ExpectOneGraph({{"n", 1, 6}}, make, "seed " + std::to_string(seed));
+  }
+  // At n = 1 many take another form.
+  EXPECT_GE(covered, kGraphs * 4);
+}
+
 TEST(VariablesTest, TwoVariables) {
   const Make make = [](Maker& m, Values n) {
     const Node* x = m.Input({n[0], n[1]});
     const Node* y = m.Input({n[1], 3});
     const Node* z = m.Make("matmul", {m.Make("softmax", {x}), y});
     const Node* loss = m.Make("sum", {m.Make("mul", {z, z})});
-    m.graph.outputs = {z, m.Make("gradient", {loss, x}), m.Make("gradient", {loss, y}),
-                       m.Make("concat", {y, m.Make("shrink", {m.Input({n[0] + n[1], 3})}, {{"bounds", m.List({n[1], n[0] + n[1], 0, 3})}})})};
+    m.graph.outputs = {
+        z, m.Make("gradient", {loss, x}), m.Make("gradient", {loss, y}),
+        m.Make("concat", {y, m.Make("shrink", {m.Input({n[0] + n[1], 3})},
+                                    {{"bounds", m.List({n[1], n[0] + n[1], 0, 3})}})})};
   };
   EXPECT_GE(ExpectOneGraph({{"rows", 2, 6}, {"columns", 2, 5}}, make, "two"), 20);
 }

@@ -37,8 +37,7 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
 }
 
 bool Names(const ProgramFuture& future, const Program& program) {
-  return future.resolved() && future.result().ok() &&
-         (*future.result())->program.get() == &program;
+  return future.resolved() && future.result().ok() && (*future.result())->program.get() == &program;
 }
 
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
@@ -101,9 +100,8 @@ void ProgramCache::Compile(const Request& request) {
 }
 
 void ProgramCache::CompileAlone(const Request& request, const graph::Graph& graph) {
-  CompileOnce(request, graph, request.future, [this, request](auto result) {
-    Finish(request, std::move(result));
-  });
+  CompileOnce(request, graph, request.future,
+              [this, request](auto result) { Finish(request, std::move(result)); });
 }
 
 void ProgramCache::CompileOnce(const Request& request, const graph::Graph& graph,
@@ -193,7 +191,8 @@ bool ProgramCache::IsIdle(const std::string& device,
   if (!future->resolved()) return false;
   int own = 1;  // by_source_'s; of the sources that share a digest, by_digest_ names one
   if (future->result().ok()) {
-    const auto named = by_digest_.find({device, (*future->result())->program->description().digest});
+    const auto named =
+        by_digest_.find({device, (*future->result())->program->description().digest});
     if (named != by_digest_.end() && named->second == future) ++own;
   }
   return future.use_count() <= own;
@@ -227,7 +226,8 @@ std::vector<std::shared_ptr<Program>> ProgramCache::List() const {
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [digest, future] : by_digest_) {
-      if (future->resolved() && future->result().ok()) programs.push_back((*future->result())->program);
+      if (future->resolved() && future->result().ok())
+        programs.push_back((*future->result())->program);
     }
   }
   std::sort(programs.begin(), programs.end(), [](const auto& a, const auto& b) {

@@ -47,13 +47,12 @@ void ProgramCache::MakeGeneral(const Request& request,
   }
   const graph::Graph capacity = graph->capacity();
   const auto program = std::make_shared<ProgramFuture>();
-  CompileOnce(request, capacity, program,
-              [general, program, graph = *std::move(graph)](auto bound) {
-                program->Resolve(bound);
-                if (!bound.ok()) return general->Resolve(bound.status());
-                general->Resolve(
-                    std::make_shared<const General>(General{graph, (*bound)->program}));
-              });
+  CompileOnce(
+      request, capacity, program, [general, program, graph = *std::move(graph)](auto bound) {
+        program->Resolve(bound);
+        if (!bound.ok()) return general->Resolve(bound.status());
+        general->Resolve(std::make_shared<const General>(General{graph, (*bound)->program}));
+      });
 }
 
 void ProgramCache::BindGeneral(const Request& request, const GeneralFuture& general) {

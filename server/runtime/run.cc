@@ -76,8 +76,8 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
     const drivers::Buffer* given = inputs_[i]->buffer();
     if (bound_->widen[i] == nullptr || given == nullptr) continue;
     if (given->bytes() >= bound_->input_bytes(i)) continue;
-    auto value = program().device().pool()->Allocate(inputs_[i]->type(), account,
-                                                     bound_->input_bytes(i));
+    auto value =
+        program().device().pool()->Allocate(inputs_[i]->type(), account, bound_->input_bytes(i));
     if (!value.ok()) return value.status();
     wider_.resize(inputs_.size());
     wider_[i] = std::move(*value);

@@ -57,6 +57,24 @@ class CopySource : public GraphSource {
   const std::vector<Variable> none_;
 };
 
+// A graph of n floats: the input itself.
+class VariableCopySource : public GraphSource {
+ public:
+  explicit VariableCopySource(int64_t power) : key_(std::string(power, 'n')), power_(power) {}
+  const std::string& key() const override { return key_; }
+  const std::vector<Variable>& variables() const override { return variables_; }
+  absl::StatusOr<graph::Graph> Build(const Bindings& bindings) const override {
+    int64_t count = 1;
+    for (int64_t i = 0; i < power_; ++i) count *= bindings.at("n");
+    return CopySource("", count).Build({});
+  }
+
+ private:
+  const std::string key_;
+  const int64_t power_;
+  const std::vector<Variable> variables_ = {{"n", 1, 8}};
+};
+
 class ProgramCacheTest : public ::testing::Test {
  protected:
   std::unique_ptr<ProgramCache> Make(int max_idle = 512) {
@@ -101,6 +119,41 @@ TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
   Get(*cache, "c", 5).IgnoreError();
   EXPECT_EQ(cache->Find("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(cache->Find("xyz").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ProgramCacheTest, OneProgramServesAllValues) {
+  auto cache = Make();
+  const auto source = std::make_shared<VariableCopySource>(1);
+  std::shared_ptr<Program> program;
+  for (int64_t n = 1; n <= 8; ++n) {
+    const auto future = cache->Get(source, {{"n", n}}, device_, "");
+    ASSERT_TRUE(Wait(future).ok());
+    const BoundProgram& bound = **future->result();
+    if (n == 1) program = bound.program;
+    EXPECT_EQ(bound.program, program);
+    EXPECT_EQ(bound.signature.inputs[0]->shape, (std::vector<int64_t>{n}));
+    EXPECT_EQ(bound.input_bytes(0), 8 * 4);
+    EXPECT_EQ(bound.result_bytes(0), 8 * 4);
+    ASSERT_NE(bound.variables, nullptr);
+    EXPECT_EQ(*static_cast<const int64_t*>(bound.variables->buffer()->host_pointer()), n);
+    EXPECT_EQ(bound.widen[0] != nullptr, n < 8);
+  }
+  EXPECT_EQ(compiled_, 1);
+  EXPECT_EQ(cache->List().size(), 1);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_shared_bindings_total 8"));
+}
+
+TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {
+  auto cache = Make();
+  const auto source = std::make_shared<VariableCopySource>(2);
+  for (int64_t n = 1; n <= 3; ++n) {
+    const auto future = cache->Get(source, {{"n", n}}, device_, "");
+    ASSERT_TRUE(Wait(future).ok());
+    EXPECT_EQ((*future->result())->variables, nullptr);
+    EXPECT_EQ((*future->result())->signature.outputs[0]->shape, (std::vector<int64_t>{n * n}));
+  }
+  EXPECT_EQ(compiled_, 3);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_own_bindings_total 3"));
 }
 
 TEST_F(ProgramCacheTest, FailuresAreNotKept) {

@@ -52,7 +52,7 @@ TEST(SessionStream, UpdatesReplaceTheInput) {
   EXPECT_THAT(Floats(stream->Call(Read(105)).data()), ElementsAre(6));
 }
 
-TEST(SessionStream, VariablesCompileForEachBinding) {
+TEST(SessionStream, VariablesAreBoundByEachRun) {
   TestDaemon daemon;
   Client client(daemon.address());
   auto stream = client.Connect();
@@ -66,6 +66,11 @@ TEST(SessionStream, VariablesCompileForEachBinding) {
   }
   EXPECT_THAT(Floats(stream->Call(Read(11)).data()), ElementsAre(2, 4));
   EXPECT_THAT(Floats(stream->Call(Read(12)).data()), ElementsAre(2, 4, 6));
+  // The same memory at another length: the rest of it is none of the value.
+  v1::ConnectRequest again = RunProgram(1, {11, 1}, {13});
+  (*again.mutable_run()->mutable_bindings())["n"] = 2;
+  stream->Send(again);
+  EXPECT_THAT(Floats(stream->Call(Read(13)).data()), ElementsAre(3, 6));
   v1::ConnectRequest out_of_bounds = RunProgram(1, {1, 1}, {20});
   (*out_of_bounds.mutable_run()->mutable_bindings())["n"] = 9;
   EXPECT_THAT(stream->Call(out_of_bounds).error().message(),

@@ -73,6 +73,7 @@ from kiln.random import (
 )  # fmt: skip
 from kiln.serialization import load, save
 from kiln.tensor import Tensor, realize
+from kiln.variables import Variable
 
 # isort: split
 # The array API, chapter by chapter; these names are the ones that count.
@@ -123,6 +124,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "Variable",
     "__array_api_version__",
     "__array_namespace_info__",
     "__version__",

@@ -7,7 +7,7 @@ import numpy as np
 from kiln import _convert, _dtypes, _node
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument
-from kiln._keys import Part, dimensions, is_mask, parse, without_masks
+from kiln._keys import Part, dimensions, is_mask, is_range, parse, without_masks
 from kiln._selection import Selection
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _through_mask(tensor: "Tensor", parts: Sequence[Part],
     """By `where`, without reading the mask, if the values do not depend on the mask's count."""
     masks = [part for part in parts if is_mask(part)]
     others = [part for part in parts if not is_mask(part)]
-    if len(masks) != 1 or not all(isinstance(part, range) for part in others):
+    if len(masks) != 1 or not all(is_range(part) for part in others):
         return None
     mask: Any = masks[0]
     if mask.ndim == 0:

@@ -8,6 +8,7 @@ import numpy as np
 from kiln import _convert, _dtypes, _node
 from kiln._dtypes import DType
 from kiln._node import Node, make
+from kiln.variables import Dim
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -24,6 +25,20 @@ class Size(builtins.int):
         made = super().__new__(cls, count)
         made._shape = shape
         return made
+
+    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[dim]
+
+
+class SymbolicSize(Dim):
+    """As Size, of a shape with variables."""
+
+    __slots__ = ("_shape",)
+
+    def __init__(self, count: Dim, shape: Shape) -> None:
+        super().__init__(count._terms)
+        self._shape = shape
 
     def __call__(self, dim: Optional[builtins.int] = None) -> Any:
         """The shape, or the size of one dimension."""
@@ -70,7 +85,7 @@ class TensorBase:
         return count
 
     @property
-    def size(self) -> "Size":
+    def size(self) -> Any:
         """Number of elements, as the array API has it; called, the shape or one size of it, as
         PyTorch has it.
 
@@ -78,7 +93,10 @@ class TensorBase:
         >>> x.size, x.size(), x.size(1)
         (6, (2, 3), 3)
         """
-        return Size(self.numel(), self._node.shape)
+        count = self.numel()
+        if isinstance(count, Dim):
+            return SymbolicSize(count, self._node.shape)
+        return Size(count, self._node.shape)
 
     def element_size(self) -> builtins.int:
         """Bytes of one element."""
@@ -238,6 +256,8 @@ def operand_node(value: Any, like: Node) -> Node:
         value = value.item()
     if isinstance(value, (bool, int, float)):
         return _node.scalar(value, _convert.weak_dtype(value, like.dtype))
+    if isinstance(value, Dim):
+        return _node.scalar(value, _convert.weak_dtype(value.high, like.dtype))
     other: TensorBase = _classes["tensor"](value)
     return other._node
 

@@ -2,22 +2,25 @@
 
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
+from kiln import variables
 from kiln._dtypes import uint64
-from kiln._errors import TraceError
+from kiln._errors import InvalidArgument, TraceError
 from kiln._node import TABLE, Node
 from kiln._ops import OP_SET_VERSION
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln._source import format_source
+from kiln.variables import Bindings, Dim, merged
 
 
 class Built:
-    """A graph, and the nodes behind its inputs in the order of their index."""
+    """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
 
-    __slots__ = ("graph", "inputs")
+    __slots__ = ("bindings", "graph", "inputs")
 
-    def __init__(self, graph: Any, inputs: List[Node]) -> None:
+    def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings) -> None:
         self.graph = graph
         self.inputs = inputs
+        self.bindings = bindings  # those that are known
 
 
 def differentiated(roots: Iterable[Node]) -> Set[Node]:
@@ -92,7 +95,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     sources: Dict[Any, str] = {}
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
-            key = id(node.buffer) if node.buffer is not None else id(node)
+            key = (id(node.buffer), node.shape) if node.buffer is not None else id(node)
             if key not in input_of_buffer:
                 input_of_buffer[key] = _add_input(graph, node, len(inputs))
                 inputs.append(node)
@@ -107,7 +110,30 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     graph.outputs.extend(number[node] for node in roots)
     for old, new in updates:
         graph.updates.add(input=number[old], value=number[new])
-    return Built(graph, inputs)
+    bindings: Bindings = {}
+    if variables.in_use:
+        _declare(graph, order)
+        for node in ends:
+            bindings = merged(bindings, node.bindings)
+    return Built(graph, inputs, bindings)
+
+
+def _declare(graph: Any, order: Sequence[Node]) -> None:
+    """Writes down the variables that stand in a graph."""
+    found: Dict[str, Any] = {}
+    for node in order:
+        numbers = [node.shape, *(value for _, value in node.attributes)]
+        for number in numbers:
+            for item in number if isinstance(number, (tuple, list)) else (number,):
+                if not isinstance(item, Dim):
+                    continue
+                for symbol in item.symbols:
+                    if found.setdefault(symbol.name, symbol) != symbol:
+                        raise InvalidArgument(
+                            f"two variables of one name meet: {found[symbol.name]!r} and "
+                            f"{symbol!r}; variables of one name must have the same bounds")
+    for name in sorted(found):
+        graph.variables.add(name=name, min=found[name].low, max=found[name].high)
 
 
 def _numbers(node: Node) -> Any:
@@ -141,11 +167,29 @@ def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, st
 def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
     attribute.shape.SetInParent()
     for size in shape:
-        attribute.shape.dims.add(size=size)
+        _set_dim(attribute.shape.dims.add(), size)
+
+
+def _set_dim(wire: Any, number: Any) -> None:
+    if not isinstance(number, Dim):
+        wire.size = number
+        return
+    terms = number.terms
+    if number.constant == 0 and list(terms.values()) == [1]:
+        (symbol,) = terms
+        wire.variable = symbol.name
+        return
+    wire.sum.constant = number.constant
+    for symbol in sorted(terms):
+        wire.sum.terms.add(variable=symbol.name, factor=terms[symbol])
 
 
 def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
     if kind == "shape":
+        _set_shape(attribute, value)
+    elif isinstance(value, Dim):
+        _set_dim(attribute.dim, value)
+    elif kind == "ints" and variables.in_use and variables.has_dims(value):
         _set_shape(attribute, value)
     elif kind == "ints":
         attribute.ints.SetInParent()

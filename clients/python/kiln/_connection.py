@@ -23,6 +23,7 @@ from kiln._proto.kiln.v1 import blob_pb2, device_pb2, program_pb2, session_pb2
 from kiln._rpc import Stub
 from kiln._stream import Stream, Waiter
 from kiln._version import __version__
+from kiln.variables import Bindings
 
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
@@ -246,7 +247,8 @@ class Connection:
 
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
-            changes_state: bool = False) -> List[Buffer]:
+            changes_state: bool = False,
+            bindings: Optional[Bindings] = None) -> List[Buffer]:
         """Runs a program; its outputs exist from here on."""
         self.raise_unreported()
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
@@ -254,6 +256,9 @@ class Connection:
             program=program.number,
             inputs=[buffer.handle for buffer in inputs],
             outputs=[buffer.handle for buffer in results])
+        if bindings:
+            for symbol, number in bindings.items():
+                run.bindings[symbol.name] = number
         self.stream.send(self._fails(results, program, changes_state), run=run)
         return results
 

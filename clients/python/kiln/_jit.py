@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
-from kiln import _build, _node, _realize, _watch
+from kiln import _build, _node, _realize, _watch, variables
 from kiln._connection import ProgramInfo
 from kiln._dtypes import uint32
 from kiln._errors import KilnError, TraceError
@@ -26,6 +26,7 @@ from kiln._node import Node, make, mode
 from kiln._source import format_source
 from kiln.random import Generator
 from kiln.tensor import Tensor, wrap
+from kiln.variables import Bindings
 
 # One trace or call at a time: a trace puts placeholders into tensors that all threads see.
 _lock = threading.RLock()
@@ -62,6 +63,7 @@ class Trace:
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
+        self.bindings: Bindings = {}  # values of variables that the function itself bound
         self.programs: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._created: Set[Node] = set()
         self._cleared: Set[int] = set()
@@ -137,6 +139,7 @@ class Trace:
             return
         built = _build.build(roots, updates, [old for old, _ in updates])
         self.graph = built.graph
+        self.bindings = built.bindings
         number = {node: i for i, node in enumerate(places)}
         keys = {draws.key: generator for generator, draws in self.draws.items()}
         for node in built.inputs:
@@ -163,8 +166,9 @@ class Trace:
 
     # Running it.
 
-    def run(self, tensors: Sequence[Tensor]) -> Any:
+    def run(self, survey: _watch.Survey) -> Any:
         """One call."""
+        tensors = survey.tensors
         if self.graph is None:
             results: List[Any] = []
         else:
@@ -173,7 +177,7 @@ class Trace:
                 if not _is_exclusive(tensors[i]):
                     _give_own_buffer(tensors[i])
             try:
-                results = self._send(tensors)
+                results = self._send(survey)
             except KilnError:
                 for generator in self.draws:
                     generator.device_draws = -1
@@ -188,18 +192,33 @@ class Trace:
         if lazy:
             _realize.realize(lazy)
 
-    def _send(self, tensors: Sequence[Tensor]) -> List[Any]:
-        nodes = [self._input(kind, what, tensors) for kind, what in self.inputs]
+    def _send(self, survey: _watch.Survey) -> List[Any]:
+        nodes = [self._input(kind, what, survey.tensors) for kind, what in self.inputs]
+        bindings, outputs = self._bound(survey, nodes)
         connection, buffers = _realize.bind(nodes)
         program = self.programs.get(connection)
         if program is None:
             program = self.programs[connection] = connection.define(self.graph, self.name)
         results: List[Any] = connection.run(
-            program, buffers, self.outputs, bool(self.updated or self.draws))
+            program, buffers, outputs, bool(self.updated or self.draws), bindings)
         for generator, draws in self.draws.items():
             generator.draws += draws.count
             generator.device_draws = generator.draws
         return results
+
+    def _bound(self, survey: _watch.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
+        """The values of this call's variables, and the outputs' shapes with them."""
+        if not self.graph.variables:
+            return {}, self.outputs
+        bindings = survey.bindings
+        for node in nodes:
+            if node.bindings:
+                bindings = variables.merged(bindings, node.bindings)
+        bindings = {**self.bindings, **bindings}
+        variables.require(self.graph.variables, bindings)
+        names = {variable.name for variable in self.graph.variables}
+        used = {symbol: number for symbol, number in bindings.items() if symbol.name in names}
+        return used, [(dtype, variables.shape_at(shape, used)) for dtype, shape in self.outputs]
 
     def _input(self, kind: str, what: Any, tensors: Sequence[Tensor]) -> Any:
         if kind == "tensor":
@@ -214,6 +233,7 @@ class Trace:
 
 def _place(tensor: Tensor) -> Node:
     node = _node.placeholder(tensor.dtype, tensor.shape)
+    node.bindings = tensor._node.bindings
     if tensor._requires_grad:
         node.leaf = weakref.ref(tensor)
         node.tracked = True
@@ -255,7 +275,7 @@ def _give_own_buffer(tensor: Tensor) -> None:
     copy = wrap(make("contiguous", (tensor._node,)))
     _realize.realize([copy])
     assert copy._node.buffer is not None
-    tensor._node = _node.value(copy._node.buffer)
+    tensor._node = _node.value(copy._node.buffer, tensor._node)
     tensor._mark_leaf()
 
 
@@ -337,10 +357,10 @@ class Jit:
             trace = self._traces.get(key)
             if trace is None:
                 trace = self._trace(key, args, kwargs)
-                result = trace.run(survey.tensors)
+                result = trace.run(survey)
                 self._remember_leftovers(trace, args, kwargs)
                 return result
-            return trace.run(survey.tensors)
+            return trace.run(survey)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

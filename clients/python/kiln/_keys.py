@@ -11,11 +11,24 @@ import numpy as np
 from kiln import _dtypes, _realize
 from kiln._base import constant
 from kiln._errors import InvalidIndex, OutOfRange
+from kiln.variables import Dim, bounds, has_dims
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
-Part = Union[None, int, range, "Tensor"]
+Part = Union[None, int, Dim, range, "Span", "Tensor"]
+
+
+class Span(NamedTuple):
+    """A range of step 1 whose ends depend on variables."""
+
+    begin: Any
+    end: Any
+
+
+def is_range(part: Part) -> bool:
+    """Whether a part is a range of places of one dimension."""
+    return isinstance(part, (range, Span))
 
 
 class Key(NamedTuple):
@@ -39,7 +52,7 @@ def parse(shape: Sequence[int], key: Any) -> Key:
         elif isinstance(part, slice):
             parts.append(_range(part, shape[axis]))
             axis += 1
-        elif isinstance(part, int):
+        elif isinstance(part, (int, Dim)):
             parts.append(_place(part, axis, shape))
             axis += 1
         else:
@@ -74,7 +87,7 @@ def _part(part: Any) -> Any:
     """An int, a slice, None, an ellipsis or a tensor."""
     from kiln.tensor import Tensor
 
-    if part is None or part is Ellipsis or isinstance(part, slice):
+    if part is None or part is Ellipsis or isinstance(part, (slice, Dim)):
         return part
     if isinstance(part, (list, tuple)):
         array = np.asarray(part)
@@ -110,7 +123,9 @@ def _with_ellipsis(parts: List[Any], shape: Sequence[int]) -> List[Any]:
     return parts + rest
 
 
-def _range(part: slice, size: int) -> range:
+def _range(part: slice, size: int) -> Any:
+    if has_dims((part.start, part.stop, size)):
+        return _span(part, size)
     try:
         return range(*part.indices(size))
     except ValueError:
@@ -119,8 +134,34 @@ def _range(part: slice, size: int) -> range:
         raise InvalidIndex(f"{part} is no slice of integers") from None
 
 
-def _place(place: int, axis: int, shape: Sequence[int]) -> int:
+def _span(part: slice, size: Any) -> Span:
+    """A slice with variables; unlike others it must lie within the dimension."""
+    if part.step not in (None, 1):
+        raise InvalidIndex(
+            f"a slice with a step of {part.step} that depends on variables; only a step of 1 can")
+    begin = 0 if part.start is None else part.start
+    end = size if part.stop is None else part.stop
+    begin = begin + size if begin < 0 else begin
+    end = end + size if end < 0 else end
+    low, _ = bounds(begin)
+    least, _ = bounds(end - begin)
+    rest, _ = bounds(size - end)
+    if min(low, least, rest) < 0:
+        raise OutOfRange(
+            f"the slice [{begin}:{end}] of a dimension of size {size}; 0 <= {begin} <= {end} <= "
+            f"{size} must hold for all values of the variables")
+    return Span(begin, end)
+
+
+def _place(place: Any, axis: int, shape: Sequence[int]) -> Any:
     size = shape[axis]
+    if has_dims((place, size)):
+        place = place + size if place < 0 else place
+        if bounds(place)[0] < 0 or bounds(size - 1 - place)[0] < 0:
+            raise OutOfRange(
+                f"index {place} of dimension {axis} of shape {tuple(shape)}; it must be in "
+                f"[0, {size}) for all values of the variables")
+        return place
     if not -size <= place < size:
         raise OutOfRange(
             f"index {place} of dimension {axis} of shape {tuple(shape)}; it must be in "
@@ -147,7 +188,7 @@ def without_masks(parts: Sequence[Part]) -> Tuple[List[Part], List[int]]:
     result: List[Part] = []
     new: List[int] = []
     for part in parts:
-        if part is None or isinstance(part, (int, range)) or not is_mask(part):
+        if part is None or isinstance(part, (int, Dim)) or is_range(part) or not is_mask(part):
             result.append(part)
             continue
         _realize.refuse_in_trace("a mask, whose count is the result's size")

@@ -7,6 +7,7 @@ from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._keywords import numpy_names
 from kiln._rules import normalize_axis
+from kiln.variables import Dim
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -20,7 +21,9 @@ def sizes(args: Tuple[Any, ...]) -> Tuple[int, ...]:
 
 
 def whole(value: Any, what: str) -> int:
-    """An integer, which a float is not, even without a fraction."""
+    """An integer, which a float is not, even without a fraction; or what variables make one."""
+    if isinstance(value, Dim):
+        return value  # type: ignore[return-value]
     try:
         return operator.index(value)
     except TypeError:
@@ -148,7 +151,8 @@ class Movement(TensorBase):
             raise InvalidArgument(
                 f"padding {tuple(padding)} for shape {self.shape}; it needs a pair for each of "
                 f"the last dimensions, at most {self.ndim}")
-        pairs = [(int(padding[i]), int(padding[i + 1])) for i in range(0, len(padding), 2)]
+        pairs = [(whole(padding[i], "padding"), whole(padding[i + 1], "padding"))
+                 for i in range(0, len(padding), 2)]
         pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
         amounts = tuple(amount for pair in pairs for amount in pair)
         if not any(amounts):

@@ -2,11 +2,11 @@
 
 import threading
 import weakref
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from kiln import _convert, _dtypes, _rules
+from kiln import _convert, _dtypes, _rules, variables
 from kiln._connection import Buffer
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument, KilnError
@@ -31,6 +31,9 @@ class _Mode(threading.local):
 mode = _Mode()
 
 
+_NO_BINDINGS: variables.Bindings = {}
+
+
 class Node:
     """One operation, or a value.
 
@@ -38,8 +41,8 @@ class Node:
     placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
     """
 
-    __slots__ = ("__weakref__", "attributes", "buffer", "dtype", "host", "leaf", "op", "operands",
-                 "shape", "source", "tracked")  # fmt: skip
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "dtype", "host", "leaf", "op",
+                 "operands", "shape", "source", "tracked")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -54,6 +57,8 @@ class Node:
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
         self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
+        # What this and what is below know of the values of variables.
+        self.bindings: variables.Bindings = _NO_BINDINGS
 
     @property
     def is_value(self) -> bool:
@@ -79,6 +84,8 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
             _inferred.clear()
         _inferred[key] = found
     node = Node(name, found[1], found[0], operands, attributes, source)
+    if variables.in_use:
+        _note_bindings(node)
     if mode.gradients and name != "detach":
         for operand in operands:
             if operand.tracked:
@@ -96,15 +103,38 @@ def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
         _rules.check_operand_count(op, len(operands))
         complete = _rules.complete_attributes(op, dict(attributes))
         shape = _rules.infer_shape(op, [node.shape for node in operands], complete)
+        if variables.in_use:
+            shape = variables.without_values(shape)
         return shape, _rules.infer_dtype(op, [node.dtype for node in operands], dtype)
     except KilnError as error:
         raise type(error)(f"{name}: {error.message}") from None
 
 
-def value(buffer: Buffer) -> Node:
-    """The node of a value on the device."""
+def _note_bindings(node: Node) -> None:
+    known = _NO_BINDINGS
+    for operand in node.operands:
+        if operand.bindings:
+            known = variables.merged(known, operand.bindings)
+    for _, attribute in node.attributes:
+        values = variables.values_in(attribute)
+        if values:
+            known = variables.merged(known, values)
+    node.bindings = known
+
+
+class Reshaped(NamedTuple):
+    """A shape with variables, and what is known of their values."""
+
+    shape: Any
+    bindings: variables.Bindings
+
+
+def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
+    """The node of a value on the device; with the variables in the shape of `like`, if given."""
     node = Node("input", buffer.dtype, buffer.shape, (), (), None)
     node.buffer = buffer
+    if like is not None:
+        node.shape, node.bindings = like.shape, like.bindings
     return node
 
 
@@ -125,6 +155,8 @@ _scalars: Dict[Any, Node] = {}
 
 def scalar(number: Any, dtype: DType) -> Node:
     """The node of a number."""
+    if isinstance(number, variables.Dim):
+        return make("const", (), (("value", number),), dtype)
     key = (number, type(number), dtype, str(number) if number == 0 else "")
     node = _scalars.get(key)
     if node is None:
@@ -149,7 +181,7 @@ def _typed(number: Any, dtype: DType) -> Any:
 def alias(node: Node) -> Node:
     """Another node with the same value, without gradient."""
     if node.buffer is not None:
-        return value(node.buffer)
+        return value(node.buffer, node)
     if node.host is not None:
         return host_value(node.host, node.dtype)
     return make("detach", (node,))

@@ -5,7 +5,7 @@ from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
 import numpy as np
 
-from kiln import _build, _convert
+from kiln import _build, _convert, variables
 from kiln import _connection as connections
 from kiln._errors import FailedPrecondition, TraceError
 from kiln._node import Node, mode
@@ -40,9 +40,11 @@ def realize(tensors: Iterable[Any]) -> None:
     if not roots:
         return
     built = _build.build(roots)
+    outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
+    variables.require(built.graph.variables, built.bindings)
     connection, inputs = bind(built.inputs)
     program = connection.define(built.graph)
-    results = connection.run(program, inputs, [(node.dtype, node.shape) for node in roots])
+    results = connection.run(program, inputs, outputs, bindings=built.bindings)
     for node, buffer in zip(roots, results):
         settle(node, buffer)
 
@@ -93,7 +95,7 @@ def read(node: Node, tensor: Any) -> np.ndarray:
         node = tensor._node
     assert node.buffer is not None
     data = node.buffer.connection.download(node.buffer)
-    return _convert.from_bytes(data, node.dtype, node.shape)
+    return _convert.from_bytes(data, node.dtype, node.buffer.shape)
 
 
 def read_bytes(tensor: Any) -> Any:

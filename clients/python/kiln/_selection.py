@@ -1,15 +1,16 @@
 """What a key selects: forward for reading, and back again for assignment."""
 
 from math import prod
-from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
 from kiln import _dtypes
 from kiln._base import constant
 from kiln._errors import OutOfRange
-from kiln._keys import Part
+from kiln._keys import Part, Span, is_range
 from kiln._rules import broadcast
+from kiln.variables import Dim, has_dims
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -18,6 +19,24 @@ Shape = Tuple[int, ...]
 
 # Index values known in this process are checked up to this number of them.
 _CHECKED = 1 << 20
+
+
+def _ends(part: Part, size: Any) -> Tuple[Any, Any]:
+    """Where a part of step 1 begins and ends."""
+    if isinstance(part, Span):
+        return part
+    if isinstance(part, (int, Dim)):
+        return part, part + 1
+    return (part.start, part.stop) if isinstance(part, range) else (0, size)
+
+
+def _count(part: Part, size: Any) -> Any:
+    """How many places a part names in a dimension."""
+    if isinstance(part, (int, Dim)):
+        return 1
+    if isinstance(part, Span):
+        return part.end - part.begin
+    return len(part) if isinstance(part, range) else size
 
 
 class Cut:
@@ -30,6 +49,10 @@ class Cut:
         self.steps: List[int] = []
         self.flips: List[int] = []
         for axis, (part, size) in enumerate(zip(parts, shape)):
+            if has_dims((part, size)) or isinstance(part, Span):
+                self.bounds.append(_ends(part, size))
+                self.steps.append(1)
+                continue
             if isinstance(part, int):
                 places = range(part, part + 1)
             else:
@@ -106,16 +129,15 @@ class Selection:
         dims = [part for i, part in enumerate(parts) if part is not None and i not in new]
         self.cut = Cut(shape, dims)
         self.cut_shape: Shape = tuple(
-            1 if isinstance(part, int) else len(part) if isinstance(part, range) else size
-            for part, size in zip(dims, shape))
+            _count(part, size) for part, size in zip(dims, shape))
         kept: List[int] = []
         indexed: List[Tuple[int, Tensor]] = []
         sizes = iter(self.cut_shape)
         for i, part in enumerate(parts):
             size = 1 if part is None or i in new else next(sizes)
-            if isinstance(part, int):
+            if isinstance(part, (int, Dim)):
                 continue
-            if part is not None and not isinstance(part, range):
+            if part is not None and not is_range(part):
                 indexed.append((len(kept), part))
             kept.append(size)
         self.kept_shape: Shape = tuple(kept)
@@ -169,7 +191,7 @@ class Selection:
 
 def _is_together(parts: Sequence[Part]) -> bool:
     """Whether all ints and index tensors stand side by side."""
-    places = [i for i, part in enumerate(parts) if part is not None and not isinstance(part, range)]
+    places = [i for i, part in enumerate(parts) if part is not None and not is_range(part)]
     return not places or places == list(range(places[0], places[-1] + 1))
 
 

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any, Iterator, Union
 
 import numpy as np
 
-from kiln import _realize, _text
+from kiln import _node, _realize, _text
 from kiln._base import TensorBase, wrap
 from kiln._errors import InvalidArgument
 from kiln._node import mode
+from kiln._rules import normalize_axis
+from kiln.variables import Variable, checked, merged
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -43,6 +45,26 @@ class Values(TensorBase):
         array([2, 3])
         """
         return _realize.read(self._node, self)
+
+    def with_variable(self, dim: builtins.int, variable: Variable) -> "Tensor":
+        """The same value, whose size in one dimension is a variable, bound to what it is.
+
+        What is made of it holds for all sizes within the variable's bounds: under kiln.jit another
+        size neither traces nor compiles again. Without gradient. Raises InvalidArgument if the
+        size is outside of the bounds.
+
+        >>> n = kiln.Variable("n", 1, 8)
+        >>> x = kiln.tensor([1, 2, 3]).with_variable(0, n)
+        >>> x.shape, (x + x).tolist()
+        ((n,), [2, 4, 6])
+        """
+        axis = normalize_axis(dim, self.ndim)
+        size = checked(variable.symbol, self.shape[axis])
+        self.realize()
+        shape = (*self.shape[:axis], variable, *self.shape[axis + 1 :])
+        node = self._node
+        return wrap(_node.value(_realize.buffer_of(node), _node.Reshaped(
+            shape, merged(node.bindings, {variable.symbol: size}))))
 
     def item(self) -> Any:
         """The only element, as a Python number. Raises InvalidArgument if there are more or none.

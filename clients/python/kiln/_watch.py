@@ -20,6 +20,7 @@ import numpy as np
 
 from kiln._dtypes import DType
 from kiln.tensor import Tensor
+from kiln.variables import Bindings, Dim, merged
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), np.generic, DType,
           np.dtype)  # fmt: skip
@@ -32,7 +33,7 @@ _TRUSTED = ("kiln", "numpy", "builtins")
 class Survey:
     """The result: facts, tensors, and (when asked for) where each fact was found."""
 
-    __slots__ = ("_seen", "guard", "kept", "paths", "tensor_paths", "tensors")
+    __slots__ = ("_seen", "bindings", "guard", "kept", "paths", "tensor_paths", "tensors")
 
     def __init__(self, with_paths: bool = False) -> None:
         self.guard: List[Any] = []
@@ -41,6 +42,8 @@ class Survey:
         self.kept: List[Any] = []
         self.paths: Optional[List[str]] = [] if with_paths else None
         self.tensor_paths: List[str] = []
+        # Values of the variables in numbers. They are no facts: a graph holds for all of them.
+        self.bindings: Bindings = {}
         self._seen: Dict[int, int] = {}
 
     def add(self, value: Any, path: str) -> None:
@@ -99,6 +102,10 @@ class Survey:
                 self._fact("leftover", path)
             else:
                 self.add(gradient, self._join(path, ".grad"))
+
+    def _dim(self, number: Dim, path: str) -> None:
+        self._fact((Dim, number.unbound()), path)
+        self.bindings = merged(self.bindings, number.values)
 
     def _join(self, path: str, part: str) -> str:
         return path + part if self.paths is not None else path
@@ -221,6 +228,8 @@ _IDENTITY_TYPES = (types.ModuleType, types.CodeType, property, weakref.ref,
 def _handler(kind: type, value: Any) -> Callable[[Survey, Any, str], None]:
     if isinstance(value, Tensor):
         return Survey._tensor
+    if isinstance(value, Dim):
+        return Survey._dim
     if isinstance(value, _PLAIN):
         return lambda survey, item, path: survey._fact((type(item), repr(item)), path)
     if isinstance(value, enum.Enum):

@@ -10,6 +10,7 @@ from kiln._errors import InvalidArgument
 from kiln._movement import sizes
 from kiln._node import make
 from kiln.tensor import Tensor, wrap
+from kiln.variables import Dim, has_dims
 
 ShapeLike = Union[int, Sequence[int]]
 
@@ -189,6 +190,11 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,
         start, stop = 0, start
     if step == 0:
         raise InvalidArgument("arange with a step of 0")
+    if has_dims((start, stop)):
+        if step != 1:
+            raise InvalidArgument(f"arange from {start} to {stop} by {step}; by 1 with variables")
+        counted = iota((stop - start,), 0, dtype)
+        return counted + start if isinstance(start, Dim) or start else counted
     count = max(0, ceil((stop - start) / step))
     exact = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
     kind = _dtypes.as_dtype(dtype or (_dtypes.int64 if exact else _dtypes.float32))

@@ -4,6 +4,7 @@ from typing import Any, Callable, List, Mapping, Sequence, Tuple
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
+from kiln.variables import Dim
 
 Shape = Tuple[int, ...]
 Attributes = Mapping[str, Any]
@@ -19,6 +20,11 @@ def check_shape(shape: Shape) -> Shape:
         raise InvalidArgument(f"a shape with {len(shape)} dimensions; the most is {MAX_RANK}")
     elements = 1
     for size in shape:
+        if isinstance(size, Dim):
+            if size.low < 0:
+                raise InvalidArgument(
+                    f"the shape {shape} has a size that may be negative: {size} can be {size.low}")
+            size = size.high
         if size < 0:
             raise InvalidArgument(f"the shape {shape} has a negative size")
         elements *= max(size, 1)

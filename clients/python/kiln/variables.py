@@ -1,0 +1,389 @@
+"""Named variables in shapes: one program for all their values.
+
+A `Variable` is a whole number between two bounds that a program leaves open. It stands wherever a
+size or the end of a slice stands; sums and products of variables do too. Each run binds it:
+
+    pos = kiln.Variable("pos", 1, 256)
+
+    @kiln.jit
+    def attend(query, cache, pos):
+        keys = cache[:, :pos]
+        return (query @ keys.mT).softmax() @ keys
+
+    for i in range(1, 257):
+        attend(query, cache, pos.bind(i))    # traced once, compiled once
+"""
+
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
+
+from kiln._errors import InvalidArgument
+
+# Whether a variable has ever been made: what has none pays nothing.
+in_use = False
+
+_Product = Tuple["_Symbol", ...]
+Number = Union[int, "Dim"]
+Bindings = Mapping["_Symbol", int]
+
+
+class _Symbol:
+    """What stands in a number for a variable; equal by name and bounds."""
+
+    __slots__ = ("high", "low", "name")
+
+    def __init__(self, name: str, low: int, high: int) -> None:
+        self.name = name
+        self.low = low
+        self.high = high
+
+    def _key(self) -> Tuple[str, int, int]:
+        return self.name, self.low, self.high
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, _Symbol) and self._key() == other._key()
+
+    def __lt__(self, other: "_Symbol") -> bool:
+        return self._key() < other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"{self.name} in [{self.low}, {self.high}]"
+
+
+class Dim:
+    """A whole number that depends on variables: a sum of products of them.
+
+    Immutable. Equal if it is the same sum, whatever the variables are bound to. Comparisons are
+    decided by the bounds, and raise where those do not decide.
+    """
+
+    __slots__ = ("_terms", "values")
+
+    def __init__(self, terms: Mapping[_Product, int], values: Optional[Bindings] = None) -> None:
+        self._terms: Dict[_Product, int] = {p: f for p, f in terms.items() if f}
+        # What the variables are bound to, as far as this number knows; no part of what it is.
+        self.values: Bindings = values or {}
+
+    # What it is.
+
+    @property
+    def symbols(self) -> Tuple[_Symbol, ...]:
+        """The variables in it."""
+        return tuple(sorted({symbol for product in self._terms for symbol in product}))
+
+    @property
+    def terms(self) -> Dict[_Symbol, int]:
+        """Factors by variable; raises if a product of variables stands in it."""
+        for product in self._terms:
+            if len(product) > 1:
+                raise InvalidArgument(
+                    f"{self!r} has a product of variables; a size or a place can be a sum of "
+                    "variables with factors only")
+        return {product[0]: factor for product, factor in self._terms.items() if product}
+
+    @property
+    def constant(self) -> int:
+        """What is added to the terms."""
+        return self._terms.get((), 0)
+
+    @property
+    def low(self) -> int:
+        """The least it can be."""
+        return self._bounds()[0]
+
+    @property
+    def high(self) -> int:
+        """The most it can be."""
+        return self._bounds()[1]
+
+    def _bounds(self) -> Tuple[int, int]:
+        low = high = 0
+        for product, factor in self._terms.items():
+            least = most = factor
+            for symbol in product:  # bounds of variables are positive
+                least *= symbol.low if factor > 0 else symbol.high
+                most *= symbol.high if factor > 0 else symbol.low
+            low += least
+            high += most
+        return low, high
+
+    def at(self, values: Bindings) -> int:
+        """The number when the variables have these values; raises if one has none."""
+        total = 0
+        for product, factor in self._terms.items():
+            for symbol in product:
+                if symbol not in values:
+                    raise InvalidArgument(unbound(symbol))
+                factor *= values[symbol]
+            total += factor
+        return total
+
+    def unbound(self) -> "Dim":
+        """The number without knowledge of values."""
+        return Dim(self._terms) if self.values else self
+
+    # Arithmetic.
+
+    def _make(self, terms: Mapping[_Product, int], other: Any) -> Number:
+        values = self.values
+        if isinstance(other, Dim) and other.values:
+            values = merged(values, other.values)
+        if not any(product for product, factor in terms.items() if factor):
+            return terms.get((), 0)
+        return Dim(terms, values)
+
+    def __add__(self, other: Any) -> Number:
+        terms = _terms_of(other)
+        if terms is None:
+            return NotImplemented
+        total = dict(self._terms)
+        for product, factor in terms.items():
+            total[product] = total.get(product, 0) + factor
+        return self._make(total, other)
+
+    def __neg__(self) -> Number:
+        return self * -1
+
+    def __pos__(self) -> Number:
+        return self
+
+    def __sub__(self, other: Any) -> Number:
+        return NotImplemented if _terms_of(other) is None else self + -other
+
+    def __rsub__(self, other: Any) -> Number:
+        return NotImplemented if _terms_of(other) is None else -self + other
+
+    def __mul__(self, other: Any) -> Number:
+        terms = _terms_of(other)
+        if terms is None:
+            return NotImplemented
+        total: Dict[_Product, int] = {}
+        for mine, factor in self._terms.items():
+            for theirs, times in terms.items():
+                product = tuple(sorted(mine + theirs))
+                total[product] = total.get(product, 0) + factor * times
+        return self._make(total, other)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Number:
+        quotient = self._quotient(other)
+        if quotient is None:
+            raise InvalidArgument(
+                f"{self!r} // {other!r}: it is no multiple, so that the quotient is no sum of "
+                "variables; make it a multiple, or choose the size as a variable of its own")
+        return quotient
+
+    def __mod__(self, other: Any) -> Number:
+        if self._quotient(other) is None:
+            raise InvalidArgument(
+                f"{self!r} % {other!r} depends on {_names(self)}; only multiples have a "
+                "remainder, 0, that holds for all values")
+        return 0
+
+    def _quotient(self, other: Any) -> Optional[Number]:
+        """Self / other, if it is a sum of products."""
+        divisor = _terms_of(other)
+        if divisor is None or len(divisor) != 1:
+            return 1 if self == other else None
+        ((symbols, times),) = divisor.items()
+        total: Dict[_Product, int] = {}
+        for product, factor in self._terms.items():
+            left = list(product)
+            for symbol in symbols:
+                if symbol not in left:
+                    return None
+                left.remove(symbol)
+            if not times or factor % times:
+                return None
+            total[tuple(left)] = factor // times
+        return self._make(total, other)
+
+    # Comparison.
+
+    def __eq__(self, other: Any) -> bool:
+        terms = _terms_of(other)
+        return terms is not None and {p: f for p, f in terms.items() if f} == self._terms
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._terms.items()))
+
+    def __lt__(self, other: Any) -> bool:
+        return self._decide(other, "<", lambda low, high: high < 0, lambda low, high: low >= 0)
+
+    def __le__(self, other: Any) -> bool:
+        return self._decide(other, "<=", lambda low, high: high <= 0, lambda low, high: low > 0)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._decide(other, ">", lambda low, high: low > 0, lambda low, high: high <= 0)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._decide(other, ">=", lambda low, high: low >= 0, lambda low, high: high < 0)
+
+    def _decide(self, other: Any, sign: str, is_true: Any, is_false: Any) -> bool:
+        if _terms_of(other) is None:
+            return NotImplemented  # type: ignore[no-any-return]
+        low, high = bounds(self - other)
+        if is_true(low, high):
+            return True
+        if is_false(low, high):
+            return False
+        raise InvalidArgument(
+            f"whether {self!r} {sign} {other!r} depends on {_names(self, other)}; a program for "
+            "all values cannot branch on it. Tighten the bounds, or choose with kiln.where")
+
+    def __bool__(self) -> bool:
+        return True  # not the number 0, which would be an int
+
+    # As a number of Python's.
+
+    def __int__(self) -> int:
+        raise InvalidArgument(
+            f"{self!r} has no one value: it depends on {_names(self)}. Use it as a size, in a "
+            "slice, or in arithmetic with tensors")
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        return float(int(self))
+
+    def __repr__(self) -> str:
+        text = ""
+        for product, factor in sorted(self._terms.items(), key=lambda term: term[0], reverse=True):
+            size = abs(factor)
+            names = [symbol.name for symbol in product]
+            part = "*".join([str(size)] * (size != 1 or not names) + names)
+            sign = "-" if factor < 0 else "+"
+            text += f" {sign} {part}" if text else (f"-{part}" if factor < 0 else part)
+        return text or "0"
+
+
+class Variable(Dim):
+    """A whole number in [low, high] that each run binds.
+
+    `name` tells it from others within a program; variables of one name must have the same bounds.
+
+    >>> n = kiln.Variable("n", 1, 8)
+    >>> 2 * n - 1
+    2*n - 1
+    >>> kiln.arange(n.bind(3)).tolist()
+    [0, 1, 2]
+    """
+
+    __slots__ = ("symbol",)
+
+    def __init__(self, name: str, low: int, high: int) -> None:
+        global in_use
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"a variable named {name!r}; its name must be a string")
+        if not 1 <= low <= high:
+            raise InvalidArgument(
+                f'variable "{name}": its bounds are {low} to {high}; 1 <= low <= high must hold')
+        self.symbol = _Symbol(name, int(low), int(high))
+        super().__init__({(self.symbol,): 1})
+        in_use = True
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.symbol.name
+
+    def bind(self, value: int) -> Dim:
+        """The variable with a value, for the runs of what is made with it.
+
+        Raises InvalidArgument if the value is outside of the bounds.
+        """
+        return Dim(self._terms, {self.symbol: checked(self.symbol, value)})
+
+
+def checked(symbol: _Symbol, value: Any) -> int:
+    """`value`, if the variable can have it."""
+    number = int(value)
+    if not symbol.low <= number <= symbol.high:
+        raise InvalidArgument(
+            f'variable "{symbol.name}" is bound to {number}, outside of its bounds '
+            f"{symbol.low} to {symbol.high}")
+    return number
+
+
+def unbound(symbol: _Symbol) -> str:
+    """The message for a variable that a run leaves open."""
+    return (f'variable "{symbol.name}" has no value in this run; give it one with '
+            f"{symbol.name}.bind(value)")
+
+
+def require(declared: Iterable[Any], values: Bindings) -> None:
+    """Raises unless each of a graph's variables has a value."""
+    if declared:
+        names = {symbol.name for symbol in values}
+        for variable in declared:
+            if variable.name not in names:
+                raise InvalidArgument(unbound(_Symbol(variable.name, variable.min, variable.max)))
+
+
+def merged(values: Bindings, others: Bindings) -> Bindings:
+    """Both; raises if they differ about a variable."""
+    if not values or values is others:
+        return others
+    result = dict(values)
+    for symbol, value in others.items():
+        if result.setdefault(symbol, value) != value:
+            raise InvalidArgument(
+                f'variable "{symbol.name}" is bound to {result[symbol]} and to {value} in one '
+                "run; a run has one value for each variable")
+    return result
+
+
+def values_in(value: Any) -> Bindings:
+    """What the numbers in an attribute, or a tuple of them, know of values."""
+    if isinstance(value, Dim):
+        return value.values
+    known: Bindings = {}
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            if isinstance(item, Dim) and item.values:
+                known = merged(known, item.values)
+    return known
+
+
+def has_dims(numbers: Iterable[Any]) -> bool:
+    """Whether a number of these depends on variables."""
+    return any(isinstance(number, Dim) for number in numbers)
+
+
+def shape_at(shape: Sequence[Any], values: Bindings) -> Tuple[int, ...]:
+    """The sizes of a shape when the variables have these values."""
+    return tuple(size.at(values) if isinstance(size, Dim) else size for size in shape)
+
+
+def without_values(shape: Sequence[Any]) -> Tuple[Any, ...]:
+    """A shape whose sizes know nothing of values."""
+    return tuple(size.unbound() if isinstance(size, Dim) else size for size in shape)
+
+
+def bounds(number: Number) -> Tuple[int, int]:
+    """The least and the most it can be."""
+    return (number.low, number.high) if isinstance(number, Dim) else (number, number)
+
+
+def _terms_of(value: Any) -> Optional[Mapping[_Product, int]]:
+    if isinstance(value, Dim):
+        return value._terms
+    if hasattr(value, "__index__"):
+        return {(): value.__index__()}
+    return None
+
+
+def _names(*numbers: Any) -> str:
+    def symbols() -> Iterator[_Symbol]:
+        for number in numbers:
+            if isinstance(number, Dim):
+                yield from number.symbols
+
+    return ", ".join(repr(symbol) for symbol in dict.fromkeys(symbols()))
+
+
+__all__ = ["Variable"]
