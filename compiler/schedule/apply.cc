@@ -9,6 +9,7 @@
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/reduction.h"
+#include "compiler/schedule/shorten.h"
 #include "compiler/schedule/stage_builder.h"
 
 namespace kiln::schedule {
@@ -223,6 +224,7 @@ absl::StatusOr<LoopProgram> Apply(const kernel::Kernel& kernel, const Schedule& 
   if (!plan.ok()) return plan.status();
   absl::Status status = Applier(own, *std::move(plan), &program).Apply();
   if (!status.ok()) return status;
+  ShortenLoops(&program);
   return program;
 }
 

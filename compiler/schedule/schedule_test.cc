@@ -7,6 +7,7 @@
 #include <string>
 
 #include "compiler/codegen/sample_kernels.h"
+#include "compiler/kernel/kernel.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/fold.h"
 #include "compiler/schedule/linear.h"
@@ -235,6 +236,46 @@ TEST_F(LinearTest, DivisionsByConstantsSplit) {
   Folder::Map memo = {{s, t}};
   EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
   EXPECT_EQ(folder_.Substitute(rest, &memo), t);
+}
+
+std::string AppliedTo(const char* kernel, const char* schedule) {
+  ir::Context context;
+  const auto parsed = kernel::ParseKernel(kernel, context);
+  if (!parsed.ok()) return std::string(parsed.status().message());
+  const auto program = Apply(*parsed, *Parse(schedule));
+  return program.ok() ? Print(*program) : std::string(program.status().message());
+}
+
+// Of 100 terms only the first b0[0] count.
+constexpr char kMaskedSum[] = R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] read
+buffer b3 float32[1] write
+stage reduce r0:100
+  b3[0] = sum(where(cmplt(r0, b0[0]), b1[r0], 0:float32)*b2[r0])
+)";
+
+TEST(Shorten, AMaskedSumEndsWhereItsTermsDo) {
+  EXPECT_THAT(AppliedTo(kMaskedSum, ""), HasSubstr("< min(100, max(in0[0], 0))"));
+  // Eight at a time: rounded up, and the last ones masked as before.
+  const std::string split = AppliedTo(kMaskedSum, "split 0 8\npartial 2\nbind 2 unroll\n");
+  EXPECT_THAT(split, HasSubstr("max(idiv((in0[0] + 7), 8), 0))"));
+  EXPECT_THAT(split, HasSubstr("where(cmplt("));
+}
+
+TEST(Shorten, WhatStillHasAnEffectGoesOn) {
+  // Beyond b0[0] a one is added; the maximum's terms are zero, which is not what a maximum starts
+  // with; a store outside of a sum has its own value for every position.
+  for (const char* value : {"sum(where(cmplt(r0, b0[0]), b1[r0], 1:float32))",
+                            "max(where(cmplt(r0, b0[0]), b1[r0], 0:float32))",
+                            "sum(where(cmplt(b0[0], r0), b1[r0], 0:float32))"}) {
+    const std::string kernel = std::string(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[1] write
+stage reduce r0:100
+  b2[0] = )") + value + "\n";
+    EXPECT_THAT(AppliedTo(kernel.c_str(), ""), testing::Not(HasSubstr("max(in0[0]"))) << value;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,198 @@
+#include "compiler/schedule/shorten.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
+#include "compiler/schedule/fold.h"
+#include "compiler/schedule/linear.h"
+#include "compiler/schedule/reduction.h"
+
+namespace kiln::schedule {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+// Conditions that are tried for one loop.
+constexpr size_t kMostConditions = 8;
+
+template <typename Visit>
+void ForEachStatement(const std::vector<Statement>& body, const Visit& visit) {
+  for (const Statement& statement : body) {
+    visit(statement);
+    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+      ForEachStatement(loop->body, visit);
+    } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+      ForEachStatement(branch->then_body, visit);
+      ForEachStatement(branch->else_body, visit);
+    }
+  }
+}
+
+class Shortener {
+ public:
+  explicit Shortener(LoopProgram* program) : program_(*program), folder_(*program->context) {}
+
+  void Shorten(std::vector<Statement>* body) {
+    for (Statement& statement : *body) {
+      if (auto* loop = std::get_if<Loop>(&statement.node)) {
+        if (loop->kind == LoopKind::kSerial) ShortenLoop(loop);
+        Shorten(&loop->body);
+      } else if (auto* branch = std::get_if<Branch>(&statement.node)) {
+        Shorten(&branch->then_body);
+        Shorten(&branch->else_body);
+      }
+    }
+  }
+
+ private:
+  void ShortenLoop(Loop* loop) {
+    absl::flat_hash_set<const Node*> inside = {loop->range};
+    std::vector<const Node*> roots;
+    ForEachStatement(loop->body, [&](const Statement& statement) {
+      if (const auto* inner = std::get_if<Loop>(&statement.node)) inside.insert(inner->range);
+      if (const auto* store = std::get_if<Store>(&statement.node)) {
+        roots.push_back(store->value);
+        if (store->valid != nullptr) roots.push_back(store->valid);
+      }
+    });
+    size_t tried = 0;
+    for (const Node* node : ir::TopologicalOrder(roots)) {
+      if (node->op() != Op::kCmpLt || node->operand(0)->dtype() != ir::DType::kInt64) continue;
+      const Node* limit = LimitOf(node, *loop, inside);
+      if (limit == nullptr || ++tried > kMostConditions) continue;
+      if (!VanishesWithout(loop->body, node)) continue;
+      const Node* before = loop->extent != nullptr
+                               ? loop->extent
+                               : folder_.Int(loop->range->attr<ir::RangeAttr>().extent);
+      loop->extent = Pair(Op::kMin, before, Pair(Op::kMax, limit, folder_.Int(0)));
+    }
+  }
+
+  const Node* Pair(Op op, const Node* a, const Node* b) {
+    return folder_.context().Get(op, ir::DType::kInt64, {}, {a, b});
+  }
+
+  // The first iteration from which on `less` is false whatever the ranges inside are; null if there
+  // is none, or no number is loaded for it.
+  const Node* LimitOf(const Node* less, const Loop& loop,
+                      const absl::flat_hash_set<const Node*>& inside) {
+    const Linear left = Linearise(less->operand(0));
+    const Linear right = Linearise(less->operand(1));
+    const int64_t step = left.Coefficient(loop.range) - right.Coefficient(loop.range);
+    if (step <= 0) return nullptr;
+    // less is step * range + (what is inside) < rest.
+    const Node* rest = folder_.Int(right.constant - left.constant);
+    bool loads = false;
+    for (const auto& [linear, sign] :
+         {std::pair{&left, int64_t{-1}}, std::pair{&right, int64_t{1}}}) {
+      for (const auto& [atom, coefficient] : linear->terms) {
+        if (atom == loop.range) continue;
+        const int64_t factor = sign * coefficient;
+        if (!DependsOnAny(atom, inside)) {
+          if (!IsSteady(atom, &loads)) return nullptr;
+          rest = folder_.Add(rest, folder_.Mul(atom, factor));
+          continue;
+        }
+        const Interval bounds = BoundsOf(atom);
+        const int64_t end = factor > 0 ? bounds.high : bounds.low;
+        if (DependsOn(atom, loop.range) || end == INT64_MIN || end == INT64_MAX) return nullptr;
+        rest = folder_.Add(rest, folder_.Int(end * factor));
+      }
+    }
+    if (!loads) return nullptr;
+    if (step == 1) return rest;
+    return Pair(Op::kIDiv, folder_.Add(rest, folder_.Int(step - 1)), folder_.Int(step));
+  }
+
+  static bool DependsOnAny(const Node* node, const absl::flat_hash_set<const Node*>& ranges) {
+    const std::vector<const Node*> used = RangesOf(node);
+    return std::any_of(used.begin(), used.end(),
+                       [&](const Node* range) { return ranges.contains(range); });
+  }
+
+  // Whether a value stays the same while the kernel runs.
+  bool IsSteady(const Node* node, bool* loads) const {
+    for (const Node* part : ir::TopologicalOrder({&node, 1})) {
+      if (part->op() == Op::kReduce) return false;
+      if (part->op() != Op::kLoad) continue;
+      const LoopBuffer& buffer = program_.buffers[part->attr<ir::IntAttr>().value];
+      if (buffer.space != Space::kGlobal || !buffer.read_only) return false;
+      *loads = true;
+    }
+    return true;
+  }
+
+  bool VanishesWithout(const std::vector<Statement>& body, const Node* condition) {
+    bool vanishes = true;
+    ForEachStatement(body, [&](const Statement& statement) {
+      const auto* store = std::get_if<Store>(&statement.node);
+      if (store != nullptr) vanishes = vanishes && Vanishes(*store, condition);
+    });
+    return vanishes;
+  }
+
+  // Nothing is stored, or what was there is combined with what changes nothing.
+  bool Vanishes(const Store& store, const Node* condition) {
+    if (store.valid != nullptr && IsFalse(store.valid, condition)) return true;
+    const Node* value = store.value;
+    const std::optional<ir::ReduceKind> kind = KindOf(value->op());
+    if (!kind.has_value()) return false;
+    for (const int i : {0, 1}) {
+      const Node* old = value->operand(i);
+      const bool is_old = old->op() == Op::kLoad && old->operands().size() == 1 &&
+                          old->attr<ir::IntAttr>().value == store.buffer &&
+                          old->operand(0) == store.index;
+      if (is_old && IsNeutral(*kind, value->operand(1 - i), condition)) return true;
+    }
+    return false;
+  }
+
+  static std::optional<ir::ReduceKind> KindOf(Op op) {
+    if (op == Op::kAdd) return ir::ReduceKind::kSum;
+    if (op == Op::kMul) return ir::ReduceKind::kProd;
+    if (op == Op::kMax) return ir::ReduceKind::kMax;
+    return std::nullopt;
+  }
+
+  // Whether `node` is false wherever `condition` is.
+  static bool IsFalse(const Node* node, const Node* condition) {
+    if (node == condition) return true;
+    return node->op() == Op::kAnd &&
+           (IsFalse(node->operand(0), condition) || IsFalse(node->operand(1), condition));
+  }
+
+  // Whether, where the condition is false, `node` is what a reduction of this kind starts with.
+  bool IsNeutral(ir::ReduceKind kind, const Node* node, const Node* condition) {
+    if (node == IdentityOf(folder_.context(), kind, node->dtype())) return true;
+    if (node->op() == Op::kWhere && IsFalse(node->operand(0), condition)) {
+      return IsNeutral(kind, node->operand(2), condition);
+    }
+    if (kind != ir::ReduceKind::kSum) return false;
+    switch (node->op()) {
+      case Op::kLoad:
+        return node->operands().size() > 1 && IsFalse(node->operand(1), condition);
+      case Op::kCast:
+        return IsNeutral(kind, node->operand(0), condition);
+      case Op::kMul:
+        return IsNeutral(kind, node->operand(0), condition) ||
+               IsNeutral(kind, node->operand(1), condition);
+      default:
+        return false;
+    }
+  }
+
+  const LoopProgram& program_;
+  Folder folder_;
+};
+
+}  // namespace
+
+void ShortenLoops(LoopProgram* program) {
+  Shortener shortener(program);
+  for (Section& section : program->sections) shortener.Shorten(&section.body);
+}
+
+}  // namespace kiln::schedule
