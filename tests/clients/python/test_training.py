@@ -86,7 +86,7 @@ def test_an_eager_step_is_one_program_with_its_loss(connection):
     parameter.realize()
     sent = []
     original = connection.run
-    connection.run = lambda *args: sent.append(1) or original(*args)
+    connection.run = lambda *args, **named: sent.append(1) or original(*args, **named)
     for _ in range(3):
         optimizer.zero_grad()
         loss = parameter.square().sum()
