@@ -188,7 +188,7 @@ def without_masks(parts: Sequence[Part]) -> Tuple[List[Part], List[int]]:
     result: List[Part] = []
     new: List[int] = []
     for part in parts:
-        if part is None or isinstance(part, (int, Dim)) or is_range(part) or not is_mask(part):
+        if part is None or isinstance(part, (int, Dim, range, Span)) or not is_mask(part):
             result.append(part)
             continue
         _realize.refuse_in_trace("a mask, whose count is the result's size")

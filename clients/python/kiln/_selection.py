@@ -137,7 +137,7 @@ class Selection:
             size = 1 if part is None or i in new else next(sizes)
             if isinstance(part, (int, Dim)):
                 continue
-            if part is not None and not is_range(part):
+            if part is not None and not isinstance(part, (range, Span)):
                 indexed.append((len(kept), part))
             kept.append(size)
         self.kept_shape: Shape = tuple(kept)
