@@ -41,7 +41,7 @@ _PROGRAMS_KEPT = 512
 class Buffer:
     """A value on the device. Released when the last reference to this object goes."""
 
-    __slots__ = ("__weakref__", "connection", "dtype", "error", "handle", "shape")
+    __slots__ = ("__weakref__", "connection", "dtype", "error", "handle", "least_most", "shape")
 
     def __init__(self, connection: "Connection", handle: int, dtype: DType,
                  shape: Tuple[int, ...]) -> None:
@@ -51,6 +51,8 @@ class Buffer:
         self.shape = shape
         # Why its value never came to be, once that is known.
         self.error: Optional[KilnError] = None
+        # The smallest and the largest of integers that came from here, as indices may be.
+        self.least_most: Optional[Tuple[int, int]] = None
 
     def __del__(self) -> None:
         with contextlib.suppress(AttributeError):  # when the interpreter goes down

@@ -75,6 +75,8 @@ def buffer_of(node: Node, connection: Any = None) -> Any:
         connection = connection or connections.default_connection()
         data: Any = node.host.reshape(-1).view(np.uint8)
         node.buffer = connection.upload(memoryview(data), node.dtype, node.shape)
+        if node.dtype.is_integer and node.host.size:
+            node.buffer.least_most = int(node.host.min()), int(node.host.max())
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
         raise FailedPrecondition(

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 Shape = Tuple[int, ...]
 
-# Index values known in this process are checked up to this number of them.
-_CHECKED = 1 << 20
-
 
 def _ends(part: Part, size: Any) -> Tuple[Any, Any]:
     """Where a part of step 1 begins and ends."""
@@ -201,7 +198,9 @@ def combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
     Raises IndexError where the values are known here and one is out of range. Values that only
     the device knows give -1 there, which reads zero and writes nothing.
     """
-    known = [_known(index) for index in indices]
+    for index, size in zip(indices, sizes):
+        _check(index, size)
+    known = [index._node.host for index in indices]
     if all(values is not None for values in known):
         return _combined_here([values for values in known if values is not None], sizes)
     if len(indices) == 1:
@@ -225,17 +224,20 @@ def _wrapped(index: "Tensor", size: int) -> "Tensor":
     return (row + size).where(row < 0, row) if index.dtype.is_signed else row
 
 
-def _known(index: "Tensor") -> Optional[np.ndarray]:
-    host = index._node.host
-    return host if host is not None and host.size <= _CHECKED else None
+def _check(index: "Tensor", size: int) -> None:
+    node = index._node
+    if node.host is not None and node.host.size:
+        least, most = int(node.host.min()), int(node.host.max())
+    elif node.buffer is not None and node.buffer.least_most is not None:
+        least, most = node.buffer.least_most
+    else:
+        return
+    if not -size <= least <= most < size:
+        raise OutOfRange(f"index {least if least < -size else most} of a dimension of size {size}; "
+                         f"it must be in [{-size}, {size})")
 
 
 def _combined_here(indices: Sequence[np.ndarray], sizes: Sequence[int]) -> "Tensor":
-    for values, size in zip(indices, sizes):
-        if values.size and not (-size <= int(values.min()) and int(values.max()) < size):
-            wrong = values[(values < -size) | (values >= size)].flat[0]
-            raise OutOfRange(f"index {wrong} of a dimension of size {size}; it must be in "
-                             f"[{-size}, {size})")
     shape = broadcast([values.shape for values in indices])
     place = np.zeros(shape, np.int64)
     for values, size in zip(indices, sizes):

@@ -35,8 +35,8 @@ class State(TensorBase):
         their dimensions come first where something stands between them. Negative integers count
         from the end.
 
-        An integer out of range raises IndexError, in an index array as well, as long as its
-        values are known in this process; where only the device knows them, it reads 0. A mask (a
+        An integer out of range raises IndexError, in an index array as well if its values came
+        from this process; where only the device has ever known them, it reads 0. A mask (a
         tensor of bools) gives a shape that depends on its values, so they are read first, and
         within kiln.jit that is a TraceError: use kiln.where there.
 

@@ -166,6 +166,10 @@ def test_a_place_out_of_range(connection):
             x[key]
         with pytest.raises(IndexError, match="must be in"):
             x[key] = 0
+    uploaded = kiln.tensor([0, 3])
+    assert (uploaded + 0).tolist() == [0, 3] and uploaded._node.host is None
+    with pytest.raises(IndexError, match="index 3 of a dimension of size 3"):
+        x[uploaded]
     # What only the device knows reads 0, and writes nothing, also where dimensions are joined.
     far = kiln.tensor([1, 7, -9]) * 1
     check(x[far, 0, 0], np.float32([20, 0, 0]))
