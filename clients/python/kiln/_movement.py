@@ -36,7 +36,11 @@ class Movement(TensorBase):
     __slots__ = ()
 
     def reshape(self, *shape: Any) -> "Tensor":
-        """The same elements in another shape; one size may be -1."""
+        """The same elements in another shape; one size may be -1.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).reshape(-1).tolist()
+        [1, 2, 3, 4]
+        """
         wanted = sizes(shape)
         if wanted.count(-1) == 1:
             known = 1
@@ -52,7 +56,11 @@ class Movement(TensorBase):
     view = reshape
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":
-        """Dimensions start_dim to end_dim as one."""
+        """Dimensions start_dim to end_dim as one.
+
+        >>> kiln.zeros(2, 3, 4).flatten(1).shape
+        (2, 12)
+        """
         if not self.shape:
             return self.reshape(1)
         start = normalize_axis(start_dim, self.ndim)
@@ -63,13 +71,21 @@ class Movement(TensorBase):
         return self.reshape(*self.shape[:start], joined, *self.shape[end + 1 :])
 
     def unflatten(self, dim: int, shape: Sequence[int]) -> "Tensor":
-        """One dimension as several."""
+        """One dimension as several.
+
+        >>> kiln.zeros(2, 6).unflatten(1, (2, 3)).shape
+        (2, 2, 3)
+        """
         axis = normalize_axis(dim, self.ndim)
         return self.reshape(*self.shape[:axis], *shape, *self.shape[axis + 1 :])
 
     @numpy_names
     def squeeze(self, dim: Optional[int] = None) -> "Tensor":
-        """Without dimensions of size 1, or without that one."""
+        """Without dimensions of size 1, or without that one.
+
+        >>> kiln.zeros(2, 1, 3).squeeze(1).shape
+        (2, 3)
+        """
         if dim is None:
             return self.reshape(tuple(size for size in self.shape if size != 1))
         axis = normalize_axis(dim, self.ndim)
@@ -79,17 +95,29 @@ class Movement(TensorBase):
 
     @numpy_names
     def unsqueeze(self, dim: int) -> "Tensor":
-        """With a dimension of size 1 at `dim`."""
+        """With a dimension of size 1 at `dim`.
+
+        >>> kiln.zeros(2, 3).unsqueeze(0).shape
+        (1, 2, 3)
+        """
         axis = normalize_axis(dim, self.ndim + 1)
         return self.reshape((*self.shape[:axis], 1, *self.shape[axis:]))
 
     def permute(self, *dims: Any) -> "Tensor":
-        """Dimensions in another order: the result's dimension i is dims[i]."""
+        """Dimensions in another order: the result's dimension i is dims[i].
+
+        >>> kiln.zeros(2, 3, 4).permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
         axes = tuple(normalize_axis(axis, self.ndim) for axis in sizes(dims))
         return self._alias() if axes == tuple(range(self.ndim)) else self._op("permute", axes=axes)
 
     def transpose(self, dim0: int, dim1: int) -> "Tensor":
-        """Two dimensions exchanged."""
+        """Two dimensions exchanged.
+
+        >>> kiln.zeros(2, 3, 4).transpose(0, 2).shape
+        (4, 3, 2)
+        """
         axes = list(range(self.ndim))
         a, b = normalize_axis(dim0, self.ndim), normalize_axis(dim1, self.ndim)
         axes[a], axes[b] = axes[b], axes[a]
@@ -106,7 +134,11 @@ class Movement(TensorBase):
         return self.transpose(-2, -1)
 
     def expand(self, *shape: Any) -> "Tensor":
-        """Dimensions of size 1 repeated, without a copy; -1 keeps a size."""
+        """Dimensions of size 1 repeated, without a copy; -1 keeps a size.
+
+        >>> kiln.tensor([[1], [2]]).expand(2, 2).tolist()
+        [[1, 1], [2, 2]]
+        """
         wanted = list(sizes(shape))
         skipped = len(wanted) - self.ndim
         for i, size in enumerate(wanted):
@@ -126,7 +158,11 @@ class Movement(TensorBase):
         return self.expand(other.shape)
 
     def repeat(self, *repeats: Any) -> "Tensor":
-        """Copies side by side: repeats[i] along dimension i."""
+        """Copies side by side: repeats[i] along dimension i.
+
+        >>> kiln.tensor([1, 2]).repeat(2, 2).tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+        """
         counts = sizes(repeats)
         if len(counts) < self.ndim:
             raise InvalidArgument(
@@ -141,12 +177,20 @@ class Movement(TensorBase):
         return self.reshape(split).expand(wide).reshape(whole)
 
     def flip(self, *dims: Any) -> "Tensor":
-        """Reversed along dimensions."""
+        """Reversed along dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).flip(1).tolist()
+        [[2, 1], [4, 3]]
+        """
         axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(dims)))
         return self._op("flip", axes=axes) if axes else self._alias()
 
     def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
-        """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …"""
+        """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …
+
+        >>> kiln.tensor([1, 2]).pad((1, 2), value=9).tolist()
+        [9, 1, 2, 9, 9]
+        """
         if len(padding) % 2 or len(padding) > 2 * self.ndim:
             raise InvalidArgument(
                 f"padding {tuple(padding)} for shape {self.shape}; it needs a pair for each of "
@@ -166,7 +210,11 @@ class Movement(TensorBase):
         return padded.where(inside, value)
 
     def narrow(self, dim: int, start: int, length: int) -> "Tensor":
-        """`length` elements from `start` on along one dimension."""
+        """`length` elements from `start` on along one dimension.
+
+        >>> kiln.arange(5).narrow(0, 1, 3).tolist()
+        [1, 2, 3]
+        """
         axis = normalize_axis(dim, self.ndim)
         bounds: List[int] = []
         for i, size in enumerate(self.shape):
@@ -175,13 +223,21 @@ class Movement(TensorBase):
 
     @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
-        """Up to `chunks` parts along a dimension, the last one smaller."""
+        """Up to `chunks` parts along a dimension, the last one smaller.
+
+        >>> [part.tolist() for part in kiln.arange(5).chunk(2)]
+        [[0, 1, 2], [3, 4]]
+        """
         size = self.shape[normalize_axis(dim, self.ndim)]
         return self.split(max(1, -(-size // chunks)), dim)
 
     @numpy_names
     def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """Parts of `size` (the last one smaller), or of the given sizes, along a dimension."""
+        """Parts of `size` (the last one smaller), or of the given sizes, along a dimension.
+
+        >>> [part.tolist() for part in kiln.arange(5).split(2)]
+        [[0, 1], [2, 3], [4]]
+        """
         total = self.shape[normalize_axis(dim, self.ndim)]
         parts = list(size) if not isinstance(size, int) else (
             [min(size, total - start) for start in range(0, total, size)])
@@ -218,13 +274,25 @@ class Movement(TensorBase):
         return gather_along(self._tensor, dim, index)
 
     def one_hot(self, classes: int) -> "Tensor":
-        """1 at the place that each integer names, 0 elsewhere, along a new last dimension."""
+        """1 at the place that each integer names, 0 elsewhere, along a new last dimension.
+
+        >>> kiln.tensor([1, 0]).one_hot(3).tolist()
+        [[0, 1, 0], [1, 0, 0]]
+        """
         return self._op("one_hot", classes=int(classes))
 
     def tril(self, diagonal: int = 0) -> "Tensor":
-        """The lower triangle of the last two dimensions, zero above."""
+        """The lower triangle of the last two dimensions, zero above.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).tril().tolist()
+        [[1, 0], [3, 4]]
+        """
         return self._op("tril", diagonal=int(diagonal))
 
     def triu(self, diagonal: int = 0) -> "Tensor":
-        """The upper triangle of the last two dimensions, zero below."""
+        """The upper triangle of the last two dimensions, zero below.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).triu().tolist()
+        [[1, 2], [0, 4]]
+        """
         return self._op("triu", diagonal=int(diagonal))
