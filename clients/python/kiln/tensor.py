@@ -15,7 +15,7 @@ from kiln._values import Number, Values
 class Tensor(InPlace, Names, State, Values, Interop):
     """An n-dimensional array that lives on the daemon's device.
 
-    `data` is a number, nested lists or a NumPy array, which is copied; Python floats are float32
+    `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied; Python floats are float32
     and Python ints int64 unless a dtype is given.
 
     Lazy: an operation makes a node in this process and returns at once; its shape and dtype are
@@ -36,6 +36,8 @@ class Tensor(InPlace, Names, State, Values, Interop):
         self._grad = None
         self._requires_grad = False
         self._selected = False
+        if _holds_tensors(data):
+            data = _stacked(data)
         if isinstance(data, Tensor):
             wanted = data.dtype if dtype is None else _dtypes.as_dtype(dtype)
             self._node = data.detach().cast(wanted)._node
@@ -51,6 +53,24 @@ class Tensor(InPlace, Names, State, Values, Interop):
 
 
 _base.results_are(Tensor)
+
+
+def _holds_tensors(data: Any) -> bool:
+    """Whether data is nested lists that begin with a tensor."""
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+        if isinstance(data, Tensor):
+            return True
+    return False
+
+
+def _stacked(data: Any) -> Tensor:
+    """Nested lists of tensors and numbers as one tensor, which no value is read for."""
+    from kiln.manipulation import stack
+
+    if isinstance(data, (list, tuple)):
+        return stack([_stacked(part) for part in data])
+    return data if isinstance(data, Tensor) else Tensor(data)
 
 
 def realize(*tensors: Tensor) -> None:

@@ -184,6 +184,16 @@ def test_tensors_of_python_and_numpy_data(data, dtype, shape):
     np.testing.assert_array_equal(x.numpy(), np.asarray(data))
 
 
+def test_a_tensor_of_tensors_is_stacked_and_reads_nothing(stand_in):
+    a, b = kiln.zeros(3) + 1, kiln.zeros(3, requires_grad=True)
+    x = kiln.tensor([[a, b], [b, a]])
+    assert (x.shape, x.requires_grad) == ((2, 2, 3), False) and not stand_in.runs
+    assert kiln.tensor([a[0], 2]).shape == (2,)
+    assert kiln.asarray([a, b], dtype="int8").dtype is kiln.int8
+    with pytest.raises(kiln.InvalidArgument, match=r"stack of shapes \(3,\) and \(2,\)"):
+        kiln.tensor([a, kiln.zeros(2)])
+
+
 def test_data_is_copied():
     array = np.ones(3, np.float32)
     x = kiln.tensor(array)
