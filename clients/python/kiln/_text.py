@@ -21,10 +21,15 @@ def representation(tensor: Any, reads: bool) -> str:
     ending = f"dtype={tensor.dtype.name}{grad})"
     if not reads:
         return f"tensor(lazy, shape={tensor.shape}, {ending}"
+    return f"tensor({_values(tensor)}, {ending}"
+
+
+def safe_representation(tensor: Any, reads: bool) -> str:
+    """The same for debuggers, which must see something: a tensor that has no value says why."""
     try:
-        return f"tensor({_values(tensor)}, {ending}"
+        return representation(tensor, reads)
     except KilnError as error:
-        return f"tensor(no value: {error}, shape={tensor.shape}, {ending}"
+        return f"tensor(no value: {error}, shape={tensor.shape}, dtype={tensor.dtype.name})"
 
 
 def _values(tensor: "Tensor") -> str:

@@ -119,10 +119,10 @@ class Values(TensorBase):
     # Text.
 
     def __repr__(self) -> str:
-        return _text.representation(self, reads=mode.trace is None and self.is_realized)
+        return _text.safe_representation(self, mode.trace is None and self.is_realized)
 
     def __str__(self) -> str:
-        return _text.representation(self, reads=mode.trace is None)
+        return _text.representation(self, mode.trace is None)
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)

@@ -15,8 +15,8 @@ from kiln._values import Number, Values
 class Tensor(InPlace, Names, State, Values, Interop):
     """An n-dimensional array that lives on the daemon's device.
 
-    `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied; Python floats are float32
-    and Python ints int64 unless a dtype is given.
+    `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied. Python
+    floats are float32 and Python ints int64 unless a dtype is given.
 
     Lazy: an operation makes a node in this process and returns at once; its shape and dtype are
     known, its value is not. `numpy()`, `item()`, `tolist()` and printing read values; `realize()`

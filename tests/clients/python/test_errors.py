@@ -88,6 +88,9 @@ def test_an_error_that_the_daemon_finds_names_the_line_that_built_the_node(conne
             tensor.numpy()
         assert caught.value.source == f"test_errors.py:{line}"
         assert caught.value.source in str(caught.value) and '"quick"' in str(caught.value)
+        with pytest.raises(kiln.InvalidArgument, match="quick"):
+            print(tensor)
+        assert "no value" in repr(tensor) and "quick" in repr(tensor)
     np.testing.assert_array_equal((kiln.ones(2) + 1).numpy(), 2)
 
 
