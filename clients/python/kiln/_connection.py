@@ -278,8 +278,13 @@ class Connection:
         """All programs that the daemon holds, other sessions' too."""
         listed = self._call(
             self._program_service.ListPrograms, program_pb2.ListProgramsRequest()).programs
-        return [ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
-                for program in listed]
+        return [_info(program) for program in listed]
+
+    def program(self, digest: str) -> ProgramInfo:
+        """One program, by its digest or by that of the graph it was made of."""
+        return _info(self._call(
+            self._program_service.ExplainProgram,
+            program_pb2.ExplainProgramRequest(digest=digest)).program)
 
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:
@@ -331,6 +336,10 @@ class Connection:
             cause = buffer.error or _stream.from_rpc(error)
             self._seen(cause)
             raise cause from None
+
+
+def _info(program: Any) -> ProgramInfo:
+    return ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
 
 
 def _client_info() -> Any:

@@ -367,10 +367,9 @@ class Jit:
 
     def programs(self) -> List[ProgramInfo]:
         """What the daemon made of the traces that have run: kernels, seconds of compiling, …"""
-        known = {(connection, program.digest) for trace in self._traces.values()
+        known = {program: connection for trace in self._traces.values()
                  for connection, program in trace.programs.items()}
-        return [info for connection in {connection for connection, _ in known}
-                for info in connection.programs() if (connection, info.digest) in known]
+        return [connection.program(program.digest) for program, connection in known.items()]
 
     def clear(self) -> None:
         """Forgets all traces."""

@@ -51,13 +51,15 @@ def test_decoding_with_a_cache_is_one_program_and_gives_what_the_whole_text_give
     expected = model(kiln.tensor(tokens)).numpy()
 
     @kiln.jit
-    def decode(token, position):
-        return model.decode(token, position, cache)
+    def decode(token, length):
+        return model.decode(token, length, cache)
 
     for position in range(9):
-        found = decode(kiln.tensor(tokens[:, position]), kiln.tensor(position))
+        found = decode(kiln.tensor(tokens[:, position]), model.length(position + 1))
         np.testing.assert_allclose(found.numpy(), expected[:, position], rtol=1e-4, atol=1e-5)
     assert decode.traces == 1 and len(decode.programs()) == 1
+    with pytest.raises(kiln.InvalidArgument, match="outside of its bounds 1 to 9"):
+        model.length(10)
 
 
 @pytest.mark.parametrize("prefix", ["", "transformer."])

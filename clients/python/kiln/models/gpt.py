@@ -9,8 +9,10 @@ from typing import Iterator, List, Mapping, Tuple
 
 from kiln import nn
 from kiln._errors import InvalidArgument
-from kiln.creation import arange, zeros
+from kiln.autograd import no_grad
+from kiln.creation import zeros
 from kiln.tensor import Tensor
+from kiln.variables import Dim, Variable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +62,14 @@ class Attention(nn.Module):
         return self._join(nn.functional.scaled_dot_product_attention(
             query, key, value, is_causal=True))
 
-    def decode(self, x: Tensor, position: Tensor, cache: Tuple[Tensor, Tensor]) -> Tensor:
-        """One token (N, 1, width) at `position`; its key and value go into the cache."""
+    def decode(self, x: Tensor, length: Dim, cache: Tuple[Tensor, Tensor]) -> Tensor:
+        """The last of `length` tokens (N, 1, width); its key and value go into the cache."""
         query, key, value = self._split(x)
-        places = arange(cache[0].shape[2])
-        here = (places == position).reshape(-1, 1)
-        keys = cache[0].assign(key.where(here, cache[0]))
-        values = cache[1].assign(value.where(here, cache[1]))
+        keys, values = cache
+        keys[:, :, length - 1 : length] = key
+        values[:, :, length - 1 : length] = value
         return self._join(nn.functional.scaled_dot_product_attention(
-            query, keys, values, (places <= position).reshape(1, -1)))
+            query, keys[:, :, :length], values[:, :, :length]))
 
 
 class Block(nn.Module):
@@ -86,9 +87,9 @@ class Block(nn.Module):
         x = x + self.attn(self.ln_1(x))
         return x + self.mlp(self.ln_2(x))
 
-    def decode(self, x: Tensor, position: Tensor, cache: Tuple[Tensor, Tensor]) -> Tensor:
+    def decode(self, x: Tensor, length: Dim, cache: Tuple[Tensor, Tensor]) -> Tensor:
         """One token, see Attention.decode."""
-        x = x + self.attn.decode(self.ln_1(x), position, cache)
+        x = x + self.attn.decode(self.ln_1(x), length, cache)
         return x + self.mlp(self.ln_2(x))
 
 
@@ -159,15 +160,20 @@ class GPT(nn.Module):
         shape = (batch, config.heads, config.context, config.width // config.heads)
         return [(zeros(shape), zeros(shape)) for _ in range(config.layers)]
 
-    def decode(self, token: Tensor, position: Tensor, cache: Cache) -> Tensor:
-        """Logits (N, vocabulary) after one more token each, integers (N,), at `position`.
+    def length(self, tokens: int) -> Dim:
+        """A number of tokens up to the context, as `decode` takes it."""
+        return Variable("length", 1, self.config.context).bind(tokens)
 
-        `position` is an integer tensor of shape (), less than the context. The cache changes in
-        place. In a kiln.jit function one program serves all positions.
+    @no_grad()
+    def decode(self, token: Tensor, length: Dim, cache: Cache) -> Tensor:
+        """Logits (N, vocabulary) after one more token each, integers (N,).
+
+        `length` counts the tokens with this one: `model.length(1)` for the first. The cache changes
+        in place. In a kiln.jit function one program serves all lengths.
         """
-        x = (self.wte(token) + self.wpe(position)).unsqueeze(1)
+        x = (self.wte(token) + self.wpe.weight[length - 1]).unsqueeze(1)
         for block, layer in zip(self._blocks(), cache):
-            x = block.decode(x, position, layer)
+            x = block.decode(x, length, layer)
         return self._logits(x).squeeze(1)
 
     def load_pretrained(self, state: Mapping[str, Tensor]) -> None:
