@@ -234,7 +234,8 @@ def _handler(kind: type, value: Any) -> Callable[[Survey, Any, str], None]:
         return lambda survey, item, path: survey._fact((type(item), repr(item)), path)
     if isinstance(value, enum.Enum):
         return lambda survey, item, path: survey._fact((type(item), item.name), path)
-    if hasattr(kind, "_kiln_watched"):
+    # A user's subclass may look at more than its base says.
+    if hasattr(kind, "_kiln_watched") and is_library(kind.__module__):
         return _watched
     if isinstance(value, type):
         return Survey._class

@@ -189,7 +189,7 @@ class GradScaler:
     def update(self) -> None:
         """Adapts the scale, after all optimizers' steps."""
         found = list(self._found().values())
-        self._finite = {}
+        self._finite, self._trace = {}, None
         if not self.enabled or not found:
             return
         with no_grad():

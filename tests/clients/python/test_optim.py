@@ -162,6 +162,35 @@ def test_a_changed_learning_rate_traces_nothing_and_is_used(connection):
     assert places == [0.0, -0.5, -0.75, -0.875] and step.traces == 1
 
 
+class Halving(optim.Optimizer):
+    """A user's optimizer, with an attribute of its own."""
+
+    def __init__(self, params):
+        super().__init__(params, {"lr": 1.0})
+        self.factor = 0.5
+
+    def update(self, parameter, gradient, state, lr, count, options):
+        parameter.assign(parameter * self.factor)
+
+
+def test_what_a_users_optimizer_adds_is_watched(connection):
+    parameter = nn.Parameter([16.0])
+    optimizer = Halving([parameter])
+
+    @kiln.jit
+    def step():
+        optimizer.zero_grad()
+        parameter.sum().backward()
+        optimizer.step()
+
+    step()
+    step()
+    assert parameter.item() == 4 and step.traces == 1
+    optimizer.factor = 0.25
+    step()
+    assert parameter.item() == 1 and step.traces == 2
+
+
 def test_a_learning_rate_set_inside_jit_is_an_error(stand_in):
     optimizer = optim.SGD([nn.Parameter([1.0])], lr=1.0)
     scheduler = lr_scheduler.ExponentialLR(optimizer, 0.5)
