@@ -8,10 +8,13 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/simplify.h"
 #include "compiler/graph/verify.h"
+#include "compiler/graph/widen.h"
 #include "compiler/pass_timer.h"
 
 namespace kiln::compiler {
 namespace {
+
+absl::StatusOr<graph::Graph> RunWiden(const graph::Graph& graph) { return graph::Widen(graph); }
 
 absl::StatusOr<graph::Graph> RunSimplify(const graph::Graph& graph) {
   return graph::Simplify(graph);
@@ -19,6 +22,7 @@ absl::StatusOr<graph::Graph> RunSimplify(const graph::Graph& graph) {
 
 constexpr GraphPass kPasses[] = {
     {"differentiate", false, autodiff::Differentiate},
+    {"widen", false, RunWiden},
     {"simplify", true, RunSimplify},
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::codegen {
@@ -49,7 +50,8 @@ std::string FloatText(double value, DType dtype) {
   std::string text =
       dtype == DType::kFloat64 ? absl::StrCat(value) : absl::StrCat(static_cast<float>(value));
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return dtype == DType::kFloat64 ? text : text + "f";
+  if (dtype == DType::kFloat64) return text;
+  return ir::IsShortFloat(dtype) ? StrCat("(", CTypeName(dtype), ")", text, "f") : text + "f";
 }
 
 std::string ConstantText(const Node* node) {
@@ -114,7 +116,7 @@ ExpressionPrinter::Printed ExpressionPrinter::Print(const Node* node) {
   switch (node->op()) {
     case Op::kConst: {
       std::string text = ConstantText(node);
-      return {text, text[0] == '-' ? kUnary : kPrimary};
+      return {text, text[0] == '-' || text[0] == '(' ? kUnary : kPrimary};
     }
     case Op::kRange: {
       auto found = names_.find(node);

@@ -1,6 +1,11 @@
 #include "compiler/codegen/llvm_ops.h"
 
+#include <cstring>
+
+#include "compiler/codegen/convert.h"
 #include "compiler/codegen/math.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ops/host_tensor.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace kiln::codegen {
@@ -20,27 +25,6 @@ llvm::Type* WithLanesOf(Value* like, llvm::Type* element) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
   return vector == nullptr ? element
                            : llvm::FixedVectorType::get(element, vector->getNumElements());
-}
-
-Value* ToBool(IRBuilderBase& b, DType from, Value* x) {
-  return ir::IsFloat(from) ? b.CreateFCmpUNE(x, Zero(x)) : b.CreateICmpNE(x, Zero(x));
-}
-
-Value* EmitCast(IRBuilderBase& b, DType from, DType to, Value* x) {
-  if (from == to) return x;
-  if (to == DType::kBool) return ToBool(b, from, x);
-  llvm::Type* type = WithLanesOf(x, ScalarType(b.getContext(), to));
-  const bool is_signed = ir::IsSigned(from);
-  if (ir::IsFloat(from)) {
-    if (ir::IsFloat(to)) return b.CreateFPCast(x, type);
-    const auto intrinsic =
-        ir::IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
-    return b.CreateIntrinsic(intrinsic, {type, x->getType()}, {x});
-  }
-  if (ir::IsFloat(to)) {
-    return is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
-  }
-  return b.CreateIntCast(x, type, is_signed);
 }
 
 // The divisor with the values that the processor traps on replaced by 1.
@@ -108,11 +92,11 @@ Value* EmitArithmetic(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) 
     case Op::kDiv:
       return b.CreateFDiv(x, y);
     case Op::kPow:
-      return EmitPow(b, x, y);
+      return is_float ? EmitPow(b, x, y) : EmitIntegerPow(b, is_signed, x, y);
     case Op::kIDiv:
       return EmitIntegerDivision(b, is_signed, x, y);
     case Op::kMod:
-      return EmitIntegerModulo(b, is_signed, x, y);
+      return is_float ? EmitModulo(b, x, y) : EmitIntegerModulo(b, is_signed, x, y);
     case Op::kMax:
     case Op::kMin:
       return EmitExtremum(b, op, dtype, x, y);
@@ -171,10 +155,8 @@ Value* EmitUnary(IRBuilderBase& b, const ir::Node* node, Value* x) {
   }
 }
 
-bool IsSupportedDType(DType dtype) {
-  return dtype == DType::kBool || ir::IsInteger(dtype) || dtype == DType::kFloat32 ||
-         dtype == DType::kFloat64;
-}
+// What is done with values of any dtype, the short floats among them.
+bool MovesOnly(Op op) { return op == Op::kWhere || op == Op::kCast || op == Op::kBitcast; }
 
 Value* HalfOf(IRBuilderBase& b, Value* vector, unsigned begin, unsigned count) {
   llvm::SmallVector<int, 32> mask;
@@ -185,27 +167,21 @@ Value* HalfOf(IRBuilderBase& b, Value* vector, unsigned begin, unsigned count) {
 }  // namespace
 
 bool IsSupported(const ir::Node* node) {
-  if (!IsSupportedDType(node->dtype())) return false;
   const Op op = node->op();
-  switch (op) {
-    case Op::kConst:
-    case Op::kRange:
-    case Op::kLoad:
-    case Op::kReduce:
-    case Op::kWhere:
-      return true;
-    default:
-      break;
+  if (op == Op::kConst || op == Op::kRange || op == Op::kLoad || MovesOnly(op)) return true;
+  for (const ir::Node* operand : node->operands()) {
+    if (ir::IsShortFloat(operand->dtype())) return false;
   }
+  if (op == Op::kReduce) return true;
   const bool is_float = !node->operands().empty() && ir::IsFloat(node->operand(0)->dtype());
-  if (op >= Op::kNeg && op <= Op::kBitcast) {
+  if (op >= Op::kNeg && op <= Op::kNot) {
     const bool floats_only = op == Op::kReciprocal || op == Op::kSqrt || op == Op::kExp2 ||
                              op == Op::kLog2 || op == Op::kSin;
     return !floats_only || is_float;
   }
   if (op < Op::kAdd || op > Op::kShr) return false;
-  if (op == Op::kDiv || op == Op::kPow) return is_float;
-  const bool integers_only = op == Op::kIDiv || op == Op::kMod || op >= Op::kAnd;
+  if (op == Op::kDiv) return is_float;
+  const bool integers_only = op == Op::kIDiv || op >= Op::kAnd;
   return !integers_only || !is_float;
 }
 
@@ -213,6 +189,7 @@ llvm::Type* ScalarType(llvm::LLVMContext& context, DType dtype) {
   if (dtype == DType::kBool) return llvm::Type::getInt1Ty(context);
   if (dtype == DType::kFloat32) return llvm::Type::getFloatTy(context);
   if (dtype == DType::kFloat64) return llvm::Type::getDoubleTy(context);
+  // Integers, and the bits of short floats.
   return llvm::IntegerType::get(context, static_cast<unsigned>(ir::SizeOf(dtype)) * 8);
 }
 
@@ -236,6 +213,12 @@ Value* EmitOp(IRBuilderBase& b, const ir::Node* node, absl::Span<Value* const> o
 llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node) {
   llvm::Type* type = ScalarType(context, node->dtype());
   const auto& value = node->attr<ir::ConstValue>();
+  if (ir::IsShortFloat(node->dtype())) {
+    const auto held = ops::HostTensor::Of(node->dtype(), {}, {value.AsDouble()});
+    uint64_t encoded = 0;
+    std::memcpy(&encoded, held.bytes.data(), held.bytes.size());
+    return llvm::ConstantInt::get(type, encoded);
+  }
   if (ir::IsFloat(node->dtype())) return llvm::ConstantFP::get(type, value.AsDouble());
   const unsigned bits = type->getIntegerBitWidth();
   return llvm::ConstantInt::get(type,

@@ -10,10 +10,11 @@
 
 namespace kiln::codegen {
 
-// Whether EmitOp has the op for operands of these dtypes.
+// Whether EmitOp has the op for operands of these dtypes: of the short floats only what needs no
+// arithmetic.
 bool IsSupported(const ir::Node* node);
 
-// A register's type; bool is i1.
+// A register's type; bool is i1, a short float an integer with its bits.
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::DType dtype);
 // The type of an element in memory; bool is i8.
 llvm::Type* MemoryType(llvm::LLVMContext& context, ir::DType dtype);

@@ -39,6 +39,14 @@ llvm::Value* EmitSin(llvm::IRBuilderBase& builder, llvm::Value* x);
 llvm::Value* EmitCos(llvm::IRBuilderBase& builder, llvm::Value* x);
 llvm::Value* EmitPow(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
 
+// x - floor(x / y) y, of which the sign is y's (a zero's, too); NaN for zero y and infinite x.
+// Correctly rounded. A call of a helper function.
+llvm::Value* EmitModulo(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);
+// Of integers, modulo 2^bits; for a negative exponent the quotient 1 / x^-y without its fraction,
+// so 0 unless x is 1 or -1. A call of a helper function.
+llvm::Value* EmitIntegerPow(llvm::IRBuilderBase& builder, bool is_signed, llvm::Value* x,
+                            llvm::Value* y);
+
 // Correctly rounded.
 llvm::Value* EmitSqrt(llvm::IRBuilderBase& builder, llvm::Value* x);
 llvm::Value* EmitReciprocal(llvm::IRBuilderBase& builder, llvm::Value* x);

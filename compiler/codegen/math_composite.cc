@@ -27,6 +27,20 @@ const Node* FactorBeside(const Node* node, double constant) {
   return nullptr;
 }
 
+// The argument of a cosine that is written 1 - 2 sin(x / 2)^2; null if `node` is none.
+const Node* CosineArgument(const Node* node) {
+  if (node->op() != Op::kAdd) return nullptr;
+  for (int i = 0; i < 2; ++i) {
+    if (!IsConstant(node->operand(i), 1)) continue;
+    const Node* square = FactorBeside(node->operand(1 - i), -2);
+    if (square == nullptr || square->op() != Op::kMul) return nullptr;
+    const Node* sine = square->operand(0);
+    if (sine != square->operand(1) || sine->op() != Op::kSin) return nullptr;
+    return FactorBeside(sine->operand(0), 0.5);
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::optional<MathComposite> MatchComposite(const Node* node) {
@@ -39,6 +53,7 @@ std::optional<MathComposite> MatchComposite(const Node* node) {
     if (const Node* x = FactorBeside(product, -std::numbers::log2e))
       return MathComposite{Kind::kExpOfMinus, x};
   }
+  if (const Node* x = CosineArgument(node)) return MathComposite{Kind::kCos, x};
   const Node* logarithm = FactorBeside(node, std::numbers::ln2);
   if (logarithm == nullptr || logarithm->op() != Op::kLog2) return std::nullopt;
   return MathComposite{Kind::kLog, logarithm->operand(0)};
@@ -53,6 +68,8 @@ llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kin
       return EmitExp(builder, builder.CreateFNeg(argument));
     case MathComposite::Kind::kLog:
       return EmitLog(builder, argument);
+    case MathComposite::Kind::kCos:
+      return EmitCos(builder, argument);
   }
   return nullptr;
 }

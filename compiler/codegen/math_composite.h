@@ -1,5 +1,6 @@
-// Functions that the table of ops writes as a primitive times a constant, and that lose digits when
-// computed so: the product's rounding error grows with the argument. They are found by their form.
+// Functions that the table of ops writes in terms of primitives, and that lose digits when computed
+// so: where a product's rounding error grows with the argument, or a difference cancels. They are
+// found by their form.
 #ifndef KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
 #define KILN_COMPILER_CODEGEN_MATH_COMPOSITE_H_
 
@@ -19,12 +20,13 @@ struct MathComposite {
     kExp,         // exp2(x * log2(e))
     kExpOfMinus,  // exp2(x * -log2(e))
     kLog,         // log2(x) * log(2)
+    kCos,         // 1 - 2 sin(x / 2)^2
   };
   Kind kind;
   const ir::Node* argument;  // x
 };
 
-// The constant must be the one that rounds log2(e) or log(2) to the node's dtype; it may stand on
+// Constants must be the ones that round log2(e) or log(2) to the node's dtype; they may stand on
 // either side.
 std::optional<MathComposite> MatchComposite(const ir::Node* node);
 

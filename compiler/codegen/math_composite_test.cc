@@ -47,6 +47,19 @@ TEST_F(MathCompositeTest, FindsExpAndLog) {
   }
 }
 
+TEST_F(MathCompositeTest, FindsCosine) {
+  for (DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    auto x = X(dtype);
+    auto sine = (x * Constant(0.5, dtype)).Unary(Op::kSin);
+    auto match = MatchComposite((sine * sine * Constant(-2, dtype) + Constant(1, dtype)).node);
+    ASSERT_TRUE(match.has_value());
+    EXPECT_EQ(match->kind, Kind::kCos);
+    EXPECT_EQ(match->argument, x.node);
+    EXPECT_FALSE(MatchComposite((sine * sine * Constant(2, dtype) + Constant(1, dtype)).node));
+    EXPECT_FALSE(MatchComposite((sine * x * Constant(-2, dtype) + Constant(1, dtype)).node));
+  }
+}
+
 TEST_F(MathCompositeTest, LeavesTheRestAlone) {
   auto x = X();
   EXPECT_FALSE(MatchComposite(x.Unary(Op::kExp2).node).has_value());

@@ -131,46 +131,6 @@ const Node* SmallPower(Context& context, const Node* node) {
   return nullptr;
 }
 
-// Whether every value of `from` is one of `to`.
-bool Lossless(DType from, DType to) {
-  if (from == DType::kBool) return to != DType::kInvalid;
-  if (to == DType::kBool) return false;
-  auto precision = [](DType dtype) {
-    switch (dtype) {
-      case DType::kFloat64:
-        return 53;
-      case DType::kFloat32:
-        return 24;
-      default:
-        return 0;  // the short floats: not worth their special cases
-    }
-  };
-  if (ir::IsFloat(from)) return precision(from) > 0 && precision(to) >= precision(from);
-  int bits = 8 * ir::SizeOf(from);
-  if (ir::IsFloat(to)) return precision(to) >= bits;
-  int room = 8 * ir::SizeOf(to) - bits;
-  if (ir::IsSigned(from) == ir::IsSigned(to)) return room >= 0;
-  return ir::IsSigned(to) && room > 0;
-}
-
-const Node* SameDType(Context&, const Node* node) {
-  return node->dtype() == node->operand(0)->dtype() ? node->operand(0) : nullptr;
-}
-
-// A cast that keeps every value does not show in a cast after it.
-const Node* CastOfCast(Context& context, const Node* node) {
-  const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kCast) || !Lossless(inner->operand(0)->dtype(), inner->dtype())) {
-    return nullptr;
-  }
-  return context.WithOperands(node, {inner->operand(0)});
-}
-
-const Node* BitcastOfBitcast(Context& context, const Node* node) {
-  if (!Is(node->operand(0), Op::kBitcast)) return nullptr;
-  return context.WithOperands(node, {node->operand(0)->operand(0)});
-}
-
 // A bool compared with false or true.
 const Node* CompareBool(Context& context, const Node* node) {
   const Node* x = node->operand(0);
@@ -238,9 +198,6 @@ std::vector<ir::Rule> ArithmeticRules() {
       {"times_minus_one", {Op::kMul}, TimesMinusOne},
       {"divide_by_power_of_two", {Op::kDiv}, DivideByPowerOfTwo},
       {"small_power", {Op::kPow}, SmallPower},
-      {"same_dtype", {Op::kCast, Op::kBitcast}, SameDType},
-      {"cast_of_cast", {Op::kCast}, CastOfCast},
-      {"bitcast_of_bitcast", {Op::kBitcast}, BitcastOfBitcast},
       {"compare_bool", {Op::kCmpEq, Op::kCmpNe}, CompareBool},
       {"compare_cast_of_bool", {Op::kCmpEq, Op::kCmpNe}, CompareCastOfBool},
       {"where_decided", {Op::kWhere}, WhereDecided},

@@ -10,6 +10,7 @@ namespace kiln::graph {
 
 std::vector<ir::Rule> ConstantRules();
 std::vector<ir::Rule> ArithmeticRules();
+std::vector<ir::Rule> CastRules();
 std::vector<ir::Rule> MovementRules();
 std::vector<ir::Rule> ReduceRules();
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
@@ -145,6 +146,27 @@ NodeOr MakeStructure(Builder& builder, const Checked& node) {
   return builder.context().Get(Op::kGradient, node.dtype, node.shape, node.operands);
 }
 
+// Whether the composite only moves values and chooses among them: what gives bool for bool does no
+// arithmetic.
+bool MovesOnly(const OpDef& op) {
+  const bool keeps = op.dtype_rule == DTypeRule::kSame || op.dtype_rule == DTypeRule::kPromote;
+  return keeps && op.operand_class == DTypeClass::kAny;
+}
+
+// Over float16 and bfloat16 a composite is computed in float32 and its result rounded once: every
+// node of the expansion would cost digits.
+NodeOr MakeComposite(Builder& builder, const Checked& node) {
+  if (MovesOnly(node.op)) return node.op.expand(builder, node.operands, node.attributes);
+  std::vector<const Node*> operands;
+  for (const Node* operand : node.operands) {
+    const bool is_short = ir::IsShortFloat(operand->dtype());
+    operands.push_back(is_short ? builder.Cast(operand, DType::kFloat32) : operand);
+  }
+  const NodeOr made = node.op.expand(builder, operands, node.attributes);
+  if (!made.ok() || !ir::IsShortFloat(node.dtype)) return made;
+  return builder.Cast(*made, node.dtype);
+}
+
 NodeOr Make(Builder& builder, const Checked& node) {
   switch (node.op.kind) {
     case Kind::kSource:
@@ -165,7 +187,7 @@ NodeOr Make(Builder& builder, const Checked& node) {
     case Kind::kStructure:
       return MakeStructure(builder, node);
     case Kind::kComposite:
-      return node.op.expand(builder, node.operands, node.attributes);
+      return MakeComposite(builder, node);
   }
   return absl::InternalError("unknown kind of op");
 }

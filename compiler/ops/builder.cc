@@ -37,9 +37,7 @@ ir::ConstValue Convert(ir::ConstValue value, DType from, DType to) {
                            : ir::ConstValue::Int(FloatToInteger(to, v));
   }
   if (!ir::IsFloat(to)) return ir::ConstValue::Int(WrapToInteger(to, value.AsInt()));
-  const double v =
-      from == DType::kUInt64 ? static_cast<double>(value.bits) : static_cast<double>(value.AsInt());
-  return ir::ConstValue::Float(RoundToFloat(to, v));
+  return ir::ConstValue::Float(IntegerToFloat(to, value.AsInt(), from == DType::kUInt64));
 }
 
 }  // namespace

@@ -31,31 +31,69 @@ Expansion ExpandTan(Builder& b, Operands x, const Attributes&) {
   return b.Div(b.Sin(x[0]), b.Cos(x[0]));
 }
 
-// Near 0, where 2 sigmoid(2x) - 1 cancels, the Taylor series up to x^9 takes over; it is good to
-// float32's precision.
-Expansion ExpandTanh(Builder& b, Operands x, const Attributes&) {
-  static constexpr std::array<double, 5> kSeries = {62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3,
-                                                    1.0};
-  const Node* far = b.Add(b.Mul(Sigmoid(b, b.Mul(x[0], 2.0)), 2.0), -1.0);
-  if (x[0]->dtype() == DType::kFloat64) return far;
-  const Node* near = b.Mul(x[0], Polynomial(b, b.Mul(x[0], x[0]), kSeries));
-  return b.Where(b.Less(Abs(b, x[0]), b.Const(x[0]->dtype(), 0.25)), near, far);
+// Near 0, where 2 sigmoid(2x) - 1 cancels, x + x^3 times a rational function of x^2, as in the
+// Cephes library (Moshier 1989).
+const Node* TanhNear(Builder& b, const Node* x) {
+  static constexpr std::array<double, 5> kSingle = {
+      -5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1};
+  static constexpr std::array<double, 3> kNumerator = {
+      -9.64399179425052238628e-1, -9.92877231001918586564e1, -1.61468768441708447952e3};
+  static constexpr std::array<double, 4> kDenominator = {
+      1.0, 1.12811678491632931402e2, 2.23548839060100448583e3, 4.84406305325125486048e3};
+  const Node* square = b.Mul(x, x);
+  const Node* rest = x->dtype() == DType::kFloat64 ? b.Div(Polynomial(b, square, kNumerator),
+                                                           Polynomial(b, square, kDenominator))
+                                                   : Polynomial(b, square, kSingle);
+  const Node* near = b.Add(x, b.Mul(b.Mul(x, square), rest));
+  return b.Where(b.Equal(x, b.Const(x->dtype(), 0)), x, near);  // keeps -0
 }
 
-// W. J. Cody style rational approximation on [-4, 4], beyond which erf is 1 in float32; as in XLA
-// and Eigen.
+// x where `is_near`, else 0, so that a branch that is not taken stays finite: infinity would make
+// its gradient NaN.
+const Node* Near(Builder& b, const Node* is_near, const Node* x) {
+  return b.Where(is_near, x, b.Const(x->dtype(), 0));
+}
+
+Expansion ExpandTanh(Builder& b, Operands x, const Attributes&) {
+  const Node* size = Abs(b, x[0]);
+  const Node* far = b.Add(b.Mul(Sigmoid(b, b.Mul(size, -2.0)), -2.0), 1.0);
+  const Node* is_near = b.Less(size, b.Const(x[0]->dtype(), 0.625));
+  return b.Where(is_near, TanhNear(b, Near(b, is_near, x[0])),
+                 b.Where(Negative(b, x[0]), b.Neg(far), far));
+}
+
+// erf(x) = x + x P(x^2) near 0, and 1 - erfc(x) by Numerical Recipes' Chebyshev fit of erfc
+// (fractional error 1.2e-7) beyond; 1 in float32 from 4 on.
 const Node* ErfSingle(Builder& b, const Node* x) {
-  static constexpr std::array<double, 7> kNumerator = {
-      -2.72614225801306e-10, 2.77068142495902e-08,  -2.10102402082508e-06, -5.69250639462346e-05,
-      -7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02};
-  static constexpr std::array<double, 5> kDenominator = {
-      -1.45660718464996e-05, -2.13374055278905e-04, -1.68282697438203e-03, -7.37332916720468e-03,
-      -1.42647390514189e-02};
-  const Node* limit = b.Const(x->dtype(), 4);
-  const Node* inside = b.Binary(Op::kMin, b.Binary(Op::kMax, x, b.Neg(limit)), limit);
-  const Node* square = b.Mul(inside, inside);
-  return b.Mul(inside,
-               b.Div(Polynomial(b, square, kNumerator), Polynomial(b, square, kDenominator)));
+  static constexpr std::array<double, 7> kSeries = {
+      8.88742507e-05, -8.25468916e-04, 5.21008903e-03, -2.68627573e-02,
+      1.12837516e-01, -3.76126379e-01, 1.28379166e-01};
+  static constexpr std::array<double, 10> kChebyshev = {
+      0.17087277,  -0.82215223, 1.48851587, -1.13520398, 0.27886807,
+      -0.18628806, 0.09678418,  0.37409196, 1.00002368,  -1.26551223};
+  const Node* size = Abs(b, x);
+  const Node* is_near = b.Less(size, b.Const(x->dtype(), 0.84375));
+  const Node* inside = Near(b, is_near, x);
+  const Node* near = b.Add(inside, b.Mul(inside, Polynomial(b, b.Mul(inside, inside), kSeries)));
+  const Node* z = b.Binary(Op::kMin, size, b.Const(x->dtype(), 4));
+  const Node* t = b.Reciprocal(b.Add(b.Mul(z, 0.5), 1.0));
+  const Node* exponent = b.Sub(Polynomial(b, t, kChebyshev), b.Mul(z, z));
+  const Node* far = b.Add(b.Neg(b.Mul(t, b.Exp(exponent))), 1.0);
+  return b.Where(is_near, near, b.Where(Negative(b, x), b.Neg(far), far));
+}
+
+// Where 1 - erfc(x) cancels: x + x times a rational function of x^2 (fdlibm, Sun Microsystems
+// 1993).
+const Node* ErfDoubleNear(Builder& b, const Node* x) {
+  static constexpr std::array<double, 5> kNumerator = {
+      -2.37630166566501626084e-5, -5.77027029648944159157e-3, -2.84817495755985104766e-2,
+      -3.25042107247001499370e-1, 1.28379167095512558561e-1};
+  static constexpr std::array<double, 6> kDenominator = {
+      -3.96022827877536812320e-6, 1.32494738004321644526e-4, 5.08130628187576562776e-3,
+      6.50222499887672944485e-2,  3.97917223959155352819e-1, 1.0};
+  const Node* square = b.Mul(x, x);
+  const Node* rest = b.Div(Polynomial(b, square, kNumerator), Polynomial(b, square, kDenominator));
+  return b.Add(x, b.Mul(x, rest));
 }
 
 // Chebyshev expansion of erfc, fractional error 1.2e-16: Press et al., Numerical Recipes, 3rd
@@ -101,7 +139,9 @@ const Node* ErfDouble(Builder& b, const Node* x) {
   }
   const Node* series = b.Sub(b.Mul(b.Add(b.Mul(ty, d), kChebyshev[0]), 0.5), dd);
   const Node* erfc = b.Mul(t, b.Exp(b.Sub(series, b.Mul(z, z))));
-  return b.Where(Negative(b, x), b.Add(erfc, -1.0), b.Add(b.Neg(erfc), 1.0));
+  const Node* far = b.Where(Negative(b, x), b.Add(erfc, -1.0), b.Add(b.Neg(erfc), 1.0));
+  const Node* is_near = b.Less(z, b.Const(x->dtype(), 0.84375));
+  return b.Where(is_near, ErfDoubleNear(b, Near(b, is_near, x)), far);
 }
 
 Expansion ExpandErf(Builder& b, Operands x, const Attributes&) {
@@ -131,15 +171,17 @@ Expansion ExpandCeil(Builder& b, Operands x, const Attributes&) {
 }
 
 // To the nearest whole number; a half goes to the even one.
-Expansion ExpandRound(Builder& b, Operands x, const Attributes&) {
-  const Node* below = Floor(b, x[0]);
-  const Node* rest = b.Sub(x[0], below);  // exact
-  const Node* half = b.Const(x[0]->dtype(), 0.5);
+const Node* Rounded(Builder& b, const Node* x) {
+  const Node* below = Floor(b, x);
+  const Node* rest = b.Sub(x, below);  // exact
+  const Node* half = b.Const(x->dtype(), 0.5);
   const Node* odd = b.Sub(below, b.Mul(Floor(b, b.Mul(below, 0.5)), 2.0));
   const Node* at_half = b.Add(below, odd);
   return b.Where(b.Less(rest, half), below,
                  b.Where(b.Less(half, rest), b.Add(below, 1.0), at_half));
 }
+
+Expansion ExpandRound(Builder& b, Operands x, const Attributes&) { return Rounded(b, x[0]); }
 
 Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   const Node* low = b.Const(x[0]->dtype(), FloatOf(attributes, "min"));
@@ -147,14 +189,23 @@ Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   return b.Where(b.Less(x[0], low), low, b.Where(b.Less(high, x[0]), high, x[0]));
 }
 
+// (a - mod(a, b)) / b is a whole number but for its rounding, where a / b may have been rounded up
+// to one that is too large. A zero divisor leaves a / b; an infinite one 0, or -1 below it.
 Expansion ExpandFloorDivide(Builder& b, Operands x, const Attributes&) {
   if (!ir::IsFloat(x[0]->dtype())) return b.Binary(Op::kIDiv, x[0], x[1]);
-  return Floor(b, b.Div(x[0], x[1]));
+  const DType dtype = x[0]->dtype();
+  const Node* zero = b.Const(dtype, 0);
+  const Node* infinity = b.Const(dtype, std::numeric_limits<double>::infinity());
+  const Node* rest = b.Binary(Op::kMod, x[0], x[1]);
+  const Node* usual = Rounded(b, b.Div(b.Sub(x[0], rest), x[1]));
+  const Node* below = b.Where(IsNan(b, rest), rest, b.Const(dtype, -1));
+  const Node* by_infinity = b.Where(b.Equal(rest, x[0]), zero, below);
+  const Node* quotient = b.Where(b.Equal(Abs(b, x[1]), infinity), by_infinity, usual);
+  return b.Where(b.Equal(x[1], zero), b.Div(x[0], x[1]), quotient);
 }
 
 Expansion ExpandRemainder(Builder& b, Operands x, const Attributes&) {
-  if (!ir::IsFloat(x[0]->dtype())) return b.Binary(Op::kMod, x[0], x[1]);
-  return b.Sub(x[0], b.Mul(Floor(b, b.Div(x[0], x[1])), x[1]));
+  return b.Binary(Op::kMod, x[0], x[1]);
 }
 
 OpDef Clip() {
@@ -210,8 +261,7 @@ std::vector<OpDef> MathComposites() {
       Clip(),
       Broadcasting("floor_divide", ExpandFloorDivide,
                    "a / b rounded down; of integers idiv, 0 where b is 0"),
-      Broadcasting("remainder", ExpandRemainder,
-                   "a - floor_divide(a, b) * b: it has b's sign; of integers mod"),
+      Broadcasting("remainder", ExpandRemainder, "mod: a - floor(a / b) * b with b's sign"),
   };
 }
 

@@ -94,14 +94,18 @@ std::vector<OpDef> ElementwiseOps() {
       Binary("div", Op::kDiv, kPromoteFloat, kAny, DivGradient, EvaluateDiv, "a / b, as floats"),
       Binary("idiv", Op::kIDiv, kPromote, kInteger, nullptr, EvaluateIDiv,
              "a / b rounded down, of integers; 0 where b is 0"),
-      Binary("mod", Op::kMod, kPromote, kInteger, nullptr, EvaluateMod,
-             "a - idiv(a, b) * b, of integers: it has b's sign; 0 where b is 0"),
+      Binary(
+          "mod", Op::kMod, kPromote, kNumeric, ModGradient, EvaluateMod,
+          "a - floor(a / b) * b without that rounding, as Python's %: it has b's sign; where b is "
+          "0, 0 of integers and NaN of floats"),
       Binary("maximum", Op::kMax, kPromote, kAny, MaximumGradient, EvaluateMaximum,
              "The larger of a and b; NaN if either is"),
       Binary("minimum", Op::kMin, kPromote, kAny, MinimumGradient, EvaluateMinimum,
              "The smaller of a and b; NaN if either is"),
-      Binary("pow", Op::kPow, kPromoteFloat, kAny, PowGradient, EvaluatePow,
-             "a to the b, as floats (C's pow)"),
+      Binary("pow", Op::kPow, kPromote, kNumeric, PowGradient, EvaluatePow,
+             "a to the b; of floats C's pow; of integers it wraps, and to a negative power is 0 "
+             "unless "
+             "a is 1 or -1"),
       Binary("cmplt", Op::kCmpLt, kBool, kAny, nullptr, EvaluateLess, "a < b"),
       Binary("cmpeq", Op::kCmpEq, kBool, kAny, nullptr, EvaluateEqual, "a == b"),
       Binary("cmpne", Op::kCmpNe, kBool, kAny, nullptr, EvaluateNotEqual, "a != b"),

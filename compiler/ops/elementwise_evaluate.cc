@@ -87,6 +87,27 @@ int64_t FloorModulo(DType dtype, int64_t a, int64_t b) {
   return Number(Bits(a) - Bits(FloorDivide(dtype, a, b)) * Bits(b));
 }
 
+double FloorModuloOfFloats(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// Wraps; to a negative power only 1 and -1 have a whole number.
+int64_t PowerOfIntegers(DType dtype, int64_t a, int64_t b) {
+  if (ir::IsSigned(dtype) && b < 0) {
+    if (a != 1 && a != -1) return 0;
+    b &= 1;
+  }
+  uint64_t product = 1;
+  uint64_t square = Bits(a);
+  for (uint64_t exponent = Bits(b); exponent != 0; exponent >>= 1) {
+    if (exponent & 1) product *= square;
+    square *= square;
+  }
+  return Number(product);
+}
+
 // The amount as an unsigned number of the dtype: negative ones are too large.
 bool ShiftsOut(DType dtype, int64_t amount) {
   return amount < 0 || amount >= 8 * ir::SizeOf(dtype);
@@ -132,7 +153,9 @@ Result EvaluateCast(const Node* node, HostOperands operands) {
   HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
   for (int64_t i = 0; i < result.size(); ++i) {
     if (ir::IsFloat(result.dtype)) {
-      result.SetFloat(i, x.Number(i));
+      result.SetFloat(i, ir::IsFloat(x.dtype)
+                             ? x.Float(i)
+                             : IntegerToFloat(result.dtype, x.Int(i), x.dtype == DType::kUInt64));
     } else if (ir::IsFloat(x.dtype)) {
       result.SetInt(i, FloatToInteger(result.dtype, x.Float(i)));
     } else {
@@ -173,8 +196,8 @@ Result EvaluateIDiv(const Node* node, HostOperands operands) {
 }
 Result EvaluateMod(const Node* node, HostOperands operands) {
   const DType dtype = node->dtype();
-  return MapIntegers(node, operands,
-                     [dtype](int64_t a, int64_t b) { return FloorModulo(dtype, a, b); });
+  return MapBinary(node, operands, FloorModuloOfFloats,
+                   [dtype](int64_t a, int64_t b) { return FloorModulo(dtype, a, b); });
 }
 Result EvaluateMaximum(const Node* node, HostOperands operands) {
   const DType dtype = node->dtype();
@@ -189,9 +212,10 @@ Result EvaluateMinimum(const Node* node, HostOperands operands) {
       [dtype](int64_t a, int64_t b) { return LessBits(dtype, b, a) ? b : a; });
 }
 Result EvaluatePow(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
   return MapBinary(
       node, operands, [](double a, double b) { return std::pow(a, b); },
-      [](int64_t a, int64_t) { return a; });
+      [dtype](int64_t a, int64_t b) { return PowerOfIntegers(dtype, a, b); });
 }
 
 Result EvaluateLess(const Node* node, HostOperands operands) {

@@ -63,6 +63,12 @@ Adjoints DivGradient(Builder& b, const Node* node, const Node* upstream) {
   return {quotient, b.Neg(b.Mul(quotient, node))};
 }
 
+// The quotient rounded down, without that rounding's error near whole numbers.
+Adjoints ModGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* quotient = b.Div(b.Sub(node->operand(0), node), node->operand(1));
+  return {upstream, b.Neg(b.Mul(upstream, quotient))};
+}
+
 Adjoints MaximumGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* x = node->operand(0);
   const Node* y = node->operand(1);

@@ -28,6 +28,7 @@ KILN_GRADIENT(AddGradient);
 KILN_GRADIENT(SubGradient);
 KILN_GRADIENT(MulGradient);
 KILN_GRADIENT(DivGradient);
+KILN_GRADIENT(ModGradient);      // at the jumps that of either side
 KILN_GRADIENT(MaximumGradient);  // equal operands share equally
 KILN_GRADIENT(MinimumGradient);
 KILN_GRADIENT(

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/infer_rules.h"
@@ -93,10 +94,17 @@ ShapeResult Dispatch(const ShapeQuery& query) {
   return absl::InternalError("unknown shape rule");
 }
 
+absl::Status NoArithmetic(const OpDef& op, DType dtype) {
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" of ", ir::Name(dtype),
+                                           ", which only stores numbers; cast it to float16, ",
+                                           "bfloat16 or float32 first"));
+}
+
 absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
   const bool special = static_cast<int>(operand) == op.special_operand;
   const DTypeClass wanted = special ? op.special_class : op.operand_class;
   if (Belongs(dtype, wanted)) return absl::OkStatus();
+  if (ir::IsFloat8(dtype) && Belongs(DType::kFloat32, wanted)) return NoArithmetic(op, dtype);
   return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
                                            ir::Name(dtype), "; it must be ", Name(wanted)));
 }
@@ -134,6 +142,7 @@ absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, 
     case DTypeRule::kPromoteFloat: {
       const auto promoted = PromoteAll(op, operands);
       if (!promoted.ok()) return promoted.status();
+      if (ir::IsFloat8(*promoted)) return NoArithmetic(op, *promoted);
       return FloatFor(*promoted);
     }
     case DTypeRule::kBool: {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {
@@ -47,9 +48,9 @@ bool Belongs(DType dtype, DTypeClass dtype_class) {
     case DTypeClass::kAny:
       return dtype != DType::kInvalid;
     case DTypeClass::kNumeric:
-      return ir::IsFloat(dtype) || ir::IsInteger(dtype);
+      return (ir::IsFloat(dtype) && !ir::IsFloat8(dtype)) || ir::IsInteger(dtype);
     case DTypeClass::kFloat:
-      return ir::IsFloat(dtype);
+      return ir::IsFloat(dtype) && !ir::IsFloat8(dtype);
     case DTypeClass::kInteger:
       return ir::IsInteger(dtype);
     case DTypeClass::kIntegerOrBool:

@@ -7,6 +7,7 @@
 
 namespace kiln::ops {
 
+// The float8 types store numbers and take part in no arithmetic: they belong to kAny alone.
 bool Belongs(ir::DType dtype, DTypeClass dtype_class);
 
 // The Python array API's promotion, and beyond it, where the standard leaves the result open: bool

@@ -52,6 +52,21 @@ double RoundToFloat(DType dtype, double value) {
   return RoundNarrow(FormatOf(dtype), value);
 }
 
+double IntegerToFloat(DType dtype, int64_t value, bool is_uint64) {
+  const auto bits = static_cast<uint64_t>(value);
+  if (dtype == DType::kFloat32) {
+    return is_uint64 ? static_cast<float>(bits) : static_cast<float>(value);
+  }
+  // What a double has no room for is folded into one bit, which keeps the last rounding right: the
+  // other dtypes have far fewer digits, and float64 is the double's own.
+  constexpr uint64_t kLow = 0xffff;
+  const uint64_t size = is_uint64 || value >= 0 ? bits : ~bits;
+  const bool folds = dtype != DType::kFloat64 && size >> 48 != 0 && (bits & kLow) != 0;
+  const uint64_t kept = folds ? (bits & ~kLow) | (kLow + 1) : bits;
+  return RoundToFloat(dtype, is_uint64 ? static_cast<double>(kept)
+                                       : static_cast<double>(static_cast<int64_t>(kept)));
+}
+
 int64_t WrapToInteger(DType dtype, int64_t value) {
   if (dtype == DType::kBool) return value != 0;
   const int bits = 8 * ir::SizeOf(dtype);

@@ -14,6 +14,10 @@ namespace kiln::ops {
 // saturation).
 double RoundToFloat(ir::DType dtype, double value);
 
+// The nearest value of a float dtype to an integer, rounded once; the integer's bits are unsigned
+// if it comes from uint64.
+double IntegerToFloat(ir::DType dtype, int64_t value, bool is_uint64);
+
 // The low bits of a two's complement number, sign- or zero-extended to 64 bits; for bool, whether
 // it is not zero.
 int64_t WrapToInteger(ir::DType dtype, int64_t value);

@@ -197,6 +197,8 @@ std::vector<DTypeCase> DTypeCases() {
   constexpr DType kUInt64 = DType::kUInt64;
   constexpr DType kHalf = DType::kFloat16;
   constexpr DType kBrain = DType::kBFloat16;
+  constexpr DType kE4M3 = DType::kFloat8E4M3;
+  constexpr DType kE5M2 = DType::kFloat8E5M2;
   constexpr DType kFloat = DType::kFloat32;
   constexpr DType kDouble = DType::kFloat64;
   return {
@@ -212,8 +214,18 @@ std::vector<DTypeCase> DTypeCases() {
       {"add", {kFloat, kDouble}, kNone, kDouble},
       {"add", {kHalf, kBrain}, kNone, kFloat},
       {"add", {kHalf, kFloat}, kNone, kFloat},
-      {"add", {DType::kFloat8E4M3, DType::kFloat8E5M2}, kNone, kHalf},
-      {"add", {DType::kFloat8E4M3, kBrain}, kNone, kBrain},
+      {"add", {kE4M3, kE5M2}, kNone, kError},
+      {"add", {kE4M3, kBrain}, kNone, kError},
+      {"maximum", {kE4M3, kE5M2}, kNone, kHalf},
+      {"maximum", {kE4M3, kBrain}, kNone, kBrain},
+      {"where", {kBool, kE5M2, kE5M2}, kNone, kE5M2},
+      {"cmplt", {kE4M3, kE4M3}, kNone, kBool},
+      {"concat", {kE4M3, kE4M3}, kNone, kE4M3},
+      {"sqrt", {kE5M2}, kNone, kError},
+      {"exp", {kE4M3}, kNone, kError},
+      {"sum", {kE4M3}, kNone, kError},
+      {"softmax", {kE4M3}, kNone, kError},
+      {"softmax", {kHalf}, kNone, kHalf},
       {"add", {kFloat, kFloat}, kDouble, kError},
       {"add", {kFloat, kFloat}, kFloat, kFloat},
       {"div", {kInt32, kInt32}, kNone, kFloat},

@@ -6,6 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/reads.h"
 
@@ -40,10 +41,16 @@ constexpr size_t kMaxLeaves = 8;
 
 int64_t Elements(const Node* node) { return ir::NumElements(node->shape()); }
 
-// Follows views and casts down to what is computed or stored.
+// A short float made float32: costs nothing worth storing and would take twice the memory.
+bool IsWidening(const Node* node) {
+  return node->op() == Op::kCast && ir::IsShortFloat(node->operand(0)->dtype());
+}
+
+// Follows views and casts down to what is computed (a value rounded to a short float is) or stored.
 const Node* BehindViews(const Node* node) {
   while (IsMovement(node) || node->op() == Op::kCast) {
     if (node->op() == Op::kContiguous) break;
+    if (ir::IsShortFloat(node->dtype()) && !IsMovement(node)) break;
     node = node->operand(0);
   }
   return node;
@@ -138,6 +145,9 @@ class Chooser {
         if (IsElementwise(node)) last = node;
         if (!IsElementwise(node) && !IsMovement(node)) break;
       }
+      while (last != nullptr && IsWidening(last)) {
+        last = IsElementwise(last->operand(0)) ? last->operand(0) : nullptr;
+      }
       if (last != nullptr) stored_.insert(last);
     }
   }
@@ -168,8 +178,10 @@ class Chooser {
       const bool root = required_.contains(node) || stored_.contains(node);
       for (const Node* operand : node->operands()) {
         Readers& readers = readers_[operand];
-        ++readers.users;
-        readers.single_user = node;
+        // Who reads what a value is widened to reads the value.
+        const bool through = IsWidening(node) && !root;
+        readers.users += through ? own.users : 1;
+        readers.single_user = through ? own.single_user : node;
         double repetition = root ? 1 : own.repetition;
         if (IsMovement(node) || node->op() == Op::kGather) {
           const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
@@ -243,6 +255,7 @@ class Chooser {
   std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
     if (required_.contains(node)) return Storage::kRequired;
     if (stored_.contains(node)) return Storage::kStored;
+    if (IsWidening(node)) return std::nullopt;
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
     const Readers& readers = readers_.at(node);

@@ -87,7 +87,7 @@ void StageBuilder::Fix(const StagedOperand::Dimension& dimension, const Node* va
 }
 
 // How far apart neighbours along each dimension lie in memory; empty if the factor is no plain
-// load.
+// load, cast or not.
 std::vector<int64_t> StageBuilder::SourceSteps(const StagedOperand& staged, State state) {
   std::vector<const Node*> probes;
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
@@ -96,6 +96,7 @@ std::vector<int64_t> StageBuilder::SourceSteps(const StagedOperand& staged, Stat
   }
   Folder::Map memo = RangeValues(state);
   const Node* load = folder_.Substitute(staged.operand, &memo);
+  while (load->op() == ir::Op::kCast) load = load->operand(0);
   if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return {};
   const Linear linear = Linearise(load->operand(0));
   std::vector<int64_t> steps;

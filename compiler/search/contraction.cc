@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
 
@@ -87,6 +88,11 @@ bool IsPlainLoad(const Node* factor) {
   const Linear linear = schedule::Linearise(factor->operand(0));
   return std::all_of(linear.terms.begin(), linear.terms.end(),
                      [](const auto& term) { return term.first->op() == Op::kRange; });
+}
+
+bool IsWidenedLoad(const Node* factor) {
+  const bool widens = factor->op() == Op::kCast && ir::IsShortFloat(factor->operand(0)->dtype());
+  return IsPlainLoad(widens ? factor->operand(0) : factor);
 }
 
 int64_t StepOf(const Node* factor, const Node* range) {

@@ -29,6 +29,8 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
 // The factor reads one element for each point, unconditionally, at an index without division: it
 // can be read where it is.
 bool IsPlainLoad(const ir::Node* factor);
+// The same, but what is read may be a short float that is made float32 on the way.
+bool IsWidenedLoad(const ir::Node* factor);
 // How far apart two neighbours along an axis lie in memory, for the load that `factor` mainly is; 0
 // if it does not move.
 int64_t StepOf(const ir::Node* factor, const ir::Node* range);

@@ -32,8 +32,8 @@ class Chooser {
       const int64_t bytes = Product(contraction_.only[large]) * Product(contraction_.reduce) *
                             Product(contraction_.batch) * element_bytes_;
       if (lanes_ < 2 || bytes <= target_.private_cache_bytes || Product(rows) > kMostRows ||
-          rows.size() > 1 || !IsPlainLoad(contraction_.factor[large]) ||
-          !IsPlainLoad(contraction_.factor[1 - large])) {
+          rows.size() > 1 || !IsWidenedLoad(contraction_.factor[large]) ||
+          !IsWidenedLoad(contraction_.factor[1 - large])) {
         continue;
       }
       if (const int axis = UnitAxis(large, contraction_.only[large]); axis >= 0) {

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Tuple
 
 from kiln import _dtypes
+from kiln._errors import InvalidArgument
 from kiln._unary import Unary
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Arithmetic(Unary):
         return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
-        """Self to a power."""
+        """Self to a power; integers stay integers and wrap."""
         if isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent == 2:
                 return self.square()
@@ -90,9 +91,12 @@ class Arithmetic(Unary):
                 return self._alias()
             if exponent == 3:
                 return self * self.square()
+            if exponent < 0 and not self.dtype.is_float:
+                raise InvalidArgument(f"{self.dtype.name} to the power {exponent} is no integer; "
+                                      "cast the tensor to float32 first")
         if isinstance(exponent, float) and exponent == 0.5:
             return self.sqrt()
-        return self._op("pow", exponent)
+        return self._numeric("pow", exponent)
 
     def maximum(self, other: Any) -> "Tensor":
         """The larger of two, elementwise.
@@ -136,7 +140,7 @@ class Arithmetic(Unary):
         return self._numeric("remainder", other, reflected=True)
 
     def __rpow__(self, other: Any) -> "Tensor":
-        return self._reflected("pow", other)
+        return self._numeric("pow", other, reflected=True)
 
     def __matmul__(self, other: Any) -> "Tensor":
         return self._tensor.matmul(other)

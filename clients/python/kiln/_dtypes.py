@@ -47,6 +47,8 @@ float8_e5m2 = DType("float8_e5m2", 15, 1, None)
 
 ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16,
        float32, float64, float8_e4m3, float8_e5m2)  # fmt: skip
+# They store numbers and take part in no arithmetic.
+FLOAT8 = (float8_e4m3, float8_e5m2)
 BY_NAME: Dict[str, DType] = {dtype.name: dtype for dtype in ALL}
 BY_CODE: Dict[int, DType] = {dtype.code: dtype for dtype in ALL}
 _BY_PYTHON_TYPE = {bool: bool_, int: int64, float: float32}
@@ -96,8 +98,8 @@ def _promote_integers(a: DType, b: DType) -> DType:
 
 _CLASSES = {
     "any": ALL,
-    "numeric": tuple(d for d in ALL if d.is_float or d.is_integer),
-    "float": tuple(d for d in ALL if d.is_float),
+    "numeric": tuple(d for d in ALL if (d.is_float and d.itemsize > 1) or d.is_integer),
+    "float": tuple(d for d in ALL if d.is_float and d.itemsize > 1),
     "integer": tuple(d for d in ALL if d.is_integer),
     "integer_or_bool": tuple(d for d in ALL if d.is_integer or d is bool_),
     "bool": (bool_,),

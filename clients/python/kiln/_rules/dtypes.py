@@ -19,11 +19,18 @@ def _promote_all(op: Op, dtypes: Sequence[DType]) -> DType:
     return result
 
 
+def _no_arithmetic(op: Op, dtype: DType) -> InvalidArgument:
+    return InvalidArgument(f'"{op.name}" of {dtype.name}, which only stores numbers; cast it to '
+                           "float16, bfloat16 or float32 first")
+
+
 def infer_dtype(op: Op, dtypes: Sequence[DType], declared: Any = None) -> DType:
     """The result's dtype; `declared` is the wanted one where the op leaves it open."""
     for i, dtype in enumerate(dtypes):
         wanted = op.special_class if i == op.special_operand else op.operand_class
         if dtype not in _dtypes.members(wanted):
+            if dtype in _dtypes.FLOAT8 and _dtypes.float32 in _dtypes.members(wanted):
+                raise _no_arithmetic(op, dtype)
             raise InvalidArgument(
                 f'operand {i} of "{op.name}" has dtype {dtype.name}; it must be {wanted}')
     result = _dtype_by_rule(op, dtypes, declared)
@@ -48,5 +55,7 @@ def _dtype_by_rule(op: Op, dtypes: Sequence[DType], declared: Any) -> DType:
     if rule == "promote":
         return promoted
     if rule == "promote_float":
+        if promoted in _dtypes.FLOAT8:
+            raise _no_arithmetic(op, promoted)
         return promoted if promoted.is_float else _dtypes.float32
     return _dtypes.BY_NAME[rule]

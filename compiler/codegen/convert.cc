@@ -1,0 +1,190 @@
+#include "compiler/codegen/convert.h"
+
+#include <cmath>
+
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/codegen/math_lanes.h"
+#include "compiler/ir/short_float.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace kiln::codegen {
+namespace {
+
+using ir::DType;
+using llvm::IRBuilderBase;
+using llvm::Value;
+
+llvm::Type* WithLanesOf(Value* like, llvm::Type* element) {
+  return like->getType()->getWithNewType(element);
+}
+
+Value* Zero(Value* like) { return llvm::Constant::getNullValue(like->getType()); }
+
+Value* Bits(Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
+
+// Of the float8 types. E4M3 has no infinity: what is too large is NaN, which has all bits set (OCP
+// 8-bit floating point specification, 2023).
+struct Float8 {
+  unsigned mantissa_bits;
+  unsigned bias;
+  unsigned largest;  // as bits
+  unsigned beyond;   // infinity, or NaN where there is none
+  unsigned nan;
+};
+Float8 LayoutOf(DType dtype) {
+  if (dtype == DType::kFloat8E4M3) return {3, 7, 0x7e, 0x7f, 0x7f};
+  return {2, 15, 0x7b, 0x7c, 0x7e};
+}
+
+Value* HalfToFloat(IRBuilderBase& b, Value* bits) {
+  Value* half = b.CreateBitCast(bits, WithLanesOf(bits, b.getHalfTy()));
+  return b.CreateFPExt(half, WithLanesOf(bits, b.getFloatTy()));
+}
+
+// The exponent and mantissa, put where float32 has them, read as a number that is too small by a
+// power of two; that also makes normal numbers of the denormal ones.
+Value* E4M3ToFloat(IRBuilderBase& b, Value* bits) {
+  Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
+  Value* magnitude = b.CreateAnd(wide, Bits(wide, 0x7f));
+  Lanes l(b, WithLanesOf(bits, b.getFloatTy()));
+  Value* number = l.Mul(l.FromBits(b.CreateShl(magnitude, 20)), l.F(0x1p120));
+  number = l.Select(b.CreateICmpEQ(magnitude, Bits(wide, 0x7f)), l.NaN(), number);
+  Value* sign = b.CreateShl(b.CreateAnd(wide, Bits(wide, 0x80)), 24);
+  return l.FromBits(b.CreateOr(l.Bits(number), sign));
+}
+
+Value* ShortToFloat(IRBuilderBase& b, DType from, Value* bits) {
+  switch (from) {
+    case DType::kFloat16:
+      return HalfToFloat(b, bits);
+    case DType::kBFloat16: {
+      Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
+      return b.CreateBitCast(b.CreateShl(wide, 16), WithLanesOf(bits, b.getFloatTy()));
+    }
+    case DType::kFloat8E4M3:
+      return E4M3ToFloat(b, bits);
+    default: {  // E5M2 is the upper half of a float16
+      Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt16Ty()));
+      return HalfToFloat(b, b.CreateShl(wide, 8));
+    }
+  }
+}
+
+Value* FloatToHalf(IRBuilderBase& b, Value* x) {
+  Value* half = b.CreateFPTrunc(x, WithLanesOf(x, b.getHalfTy()));
+  return b.CreateBitCast(half, WithLanesOf(x, b.getInt16Ty()));
+}
+
+// bits + (half a last place, less one where that place is 0): to nearest, ties to even. A carry out
+// of the mantissa raises the exponent, which is right, up to infinity.
+Value* RoundBits(IRBuilderBase& b, Value* bits, unsigned dropped) {
+  Value* last = b.CreateAnd(b.CreateLShr(bits, dropped), Bits(bits, 1));
+  Value* half = Bits(bits, (uint64_t{1} << (dropped - 1)) - 1);
+  return b.CreateLShr(b.CreateAdd(bits, b.CreateAdd(half, last)), dropped);
+}
+
+Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
+  Lanes l(b, x->getType());
+  Value* bits = l.Bits(x);
+  Value* nan = b.CreateOr(b.CreateLShr(bits, 16), Bits(bits, 0x40));
+  Value* rounded = l.Select(b.CreateFCmpUNO(x, x), nan, RoundBits(b, bits, 16));
+  return b.CreateTrunc(rounded, WithLanesOf(x, b.getInt16Ty()));
+}
+
+// Denormal results are rounded by an addition that moves their last place to float32's.
+Value* FloatToFloat8(IRBuilderBase& b, DType to, Value* x) {
+  const Float8 layout = LayoutOf(to);
+  Lanes l(b, x->getType());
+  const unsigned dropped = 23 - layout.mantissa_bits;
+  Value* magnitude = b.CreateAnd(l.Bits(x), l.I(0x7fffffff));
+  Value* normal = b.CreateSub(RoundBits(b, magnitude, dropped),
+                              l.I((127 - layout.bias) << layout.mantissa_bits));
+  const int least = 1 - static_cast<int>(layout.bias);  // exponent of normal numbers
+  Value* shift = l.F(std::ldexp(1.0, least - static_cast<int>(layout.mantissa_bits) + 23));
+  Value* denormal = b.CreateSub(l.Bits(l.Add(l.FromBits(magnitude), shift)), l.Bits(shift));
+  Value* small = b.CreateICmpULT(magnitude, l.Bits(l.F(std::ldexp(1.0, least))));
+  Value* bits = l.Select(small, denormal, normal);
+  bits = l.Select(b.CreateICmpUGT(bits, l.I(layout.largest)), l.I(layout.beyond), bits);
+  bits = l.Select(b.CreateFCmpUNO(x, x), l.I(layout.nan), bits);
+  bits = b.CreateOr(bits, b.CreateAnd(b.CreateLShr(l.Bits(x), 24), l.I(0x80)));
+  return b.CreateTrunc(bits, WithLanesOf(x, b.getInt8Ty()));
+}
+
+Value* FloatToShort(IRBuilderBase& b, DType to, Value* x) {
+  if (to == DType::kFloat16) return FloatToHalf(b, x);
+  if (to == DType::kBFloat16) return FloatToBFloat(b, x);
+  return FloatToFloat8(b, to, x);
+}
+
+// Of the two floats around an inexact double the one whose last bit is 1, so that rounding it again
+// to fewer bits gives what rounding the double gives (Boldo and Melquiond 2008).
+Value* DoubleToOddFloat(IRBuilderBase& b, Value* x) {
+  Lanes l(b, WithLanesOf(x, b.getFloatTy()));
+  Value* nearest = b.CreateFPTrunc(x, l.type());
+  Value* back = b.CreateFPExt(nearest, x->getType());
+  Value* too_large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                     b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
+  Value* bits = l.Bits(nearest);
+  bits = b.CreateSub(bits, b.CreateZExt(too_large, bits->getType()));
+  Value* inexact = b.CreateFCmpONE(back, x);
+  return l.FromBits(b.CreateOr(bits, b.CreateZExt(inexact, bits->getType())));
+}
+
+// 64 bits as a double: of large ones the low bits become one that tells whether any was set, again
+// so that one rounding is left to do.
+Value* LongToDouble(IRBuilderBase& b, bool is_signed, Value* x) {
+  Value* low = b.CreateAnd(x, Bits(x, 0xffff));
+  Value* sticky = b.CreateShl(b.CreateZExt(b.CreateICmpNE(low, Zero(low)), x->getType()), 16);
+  Value* jammed = b.CreateOr(b.CreateAnd(x, Bits(x, ~uint64_t{0xffff})), sticky);
+  Value* size = is_signed ? b.CreateXor(x, b.CreateAShr(x, 63)) : x;
+  Value* large = b.CreateICmpUGE(size, Bits(x, uint64_t{1} << 48));
+  Value* safe = b.CreateSelect(large, jammed, x);
+  llvm::Type* type = WithLanesOf(x, b.getDoubleTy());
+  return is_signed ? b.CreateSIToFP(safe, type) : b.CreateUIToFP(safe, type);
+}
+
+Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
+  const bool is_signed = ir::IsSigned(from);
+  if (ir::SizeOf(from) <= 2) {
+    llvm::Type* type = WithLanesOf(x, b.getFloatTy());
+    return FloatToShort(b, to, is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type));
+  }
+  llvm::Type* type = WithLanesOf(x, b.getDoubleTy());
+  Value* number = ir::SizeOf(from) == 8 ? LongToDouble(b, is_signed, x)
+                  : is_signed           ? b.CreateSIToFP(x, type)
+                                        : b.CreateUIToFP(x, type);
+  return FloatToShort(b, to, DoubleToOddFloat(b, number));
+}
+
+// Between dtypes that registers have.
+Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
+  if (to == DType::kBool) {
+    return ir::IsFloat(from) ? b.CreateFCmpUNE(x, Zero(x)) : b.CreateICmpNE(x, Zero(x));
+  }
+  llvm::Type* type = WithLanesOf(x, ScalarType(b.getContext(), to));
+  if (ir::IsFloat(from)) {
+    if (ir::IsFloat(to)) return b.CreateFPCast(x, type);
+    const auto intrinsic =
+        ir::IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b.CreateIntrinsic(intrinsic, {type, x->getType()}, {x});
+  }
+  const bool is_signed = ir::IsSigned(from);
+  if (!ir::IsFloat(to)) return b.CreateIntCast(x, type, is_signed);
+  return is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+}
+
+}  // namespace
+
+Value* EmitCast(IRBuilderBase& b, DType from, DType to, Value* x) {
+  if (from == to) return x;
+  if (ir::IsShortFloat(from)) {
+    return EmitCast(b, DType::kFloat32, to, ShortToFloat(b, from, x));
+  }
+  if (!ir::IsShortFloat(to)) return CastWide(b, from, to, x);
+  if (from == DType::kFloat32) return FloatToShort(b, to, x);
+  if (from == DType::kFloat64) return FloatToShort(b, to, DoubleToOddFloat(b, x));
+  return IntegerToShort(b, from, to, x);
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,74 @@
+// Powers of integers by repeated squaring (Knuth, The Art of Computer Programming, 4.6.3).
+#include <string>
+
+#include "compiler/codegen/math.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace kiln::codegen {
+namespace {
+
+using Value = llvm::Value;
+
+Value* Number(Value* like, int64_t value) {
+  return llvm::ConstantInt::getSigned(like->getType(), value);
+}
+
+// x^y for y taken as unsigned.
+Value* Squaring(llvm::IRBuilderBase& b, Value* x, Value* y) {
+  llvm::BasicBlock* entry = b.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(b.getContext(), "square", entry->getParent());
+  auto* done = llvm::BasicBlock::Create(b.getContext(), "squared", entry->getParent());
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* product = b.CreatePHI(x->getType(), 2);
+  llvm::PHINode* square = b.CreatePHI(x->getType(), 2);
+  llvm::PHINode* exponent = b.CreatePHI(x->getType(), 2);
+  Value* odd = b.CreateICmpNE(b.CreateAnd(exponent, Number(y, 1)), Number(y, 0));
+  Value* next = b.CreateSelect(odd, b.CreateMul(product, square), product);
+  Value* rest = b.CreateLShr(exponent, Number(y, 1));
+  product->addIncoming(Number(x, 1), entry);
+  product->addIncoming(next, loop);
+  square->addIncoming(x, entry);
+  square->addIncoming(b.CreateMul(square, square), loop);
+  exponent->addIncoming(y, entry);
+  exponent->addIncoming(rest, loop);
+  Value* more = b.CreateICmpNE(rest, Number(y, 0));
+  if (x->getType()->isVectorTy()) more = b.CreateOrReduce(more);
+  b.CreateCondBr(more, loop, done);
+  b.SetInsertPoint(done);
+  return next;
+}
+
+// Negative powers of 1 and -1 are those of the exponent's last bit.
+Value* Power(llvm::IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
+  if (!is_signed) return Squaring(b, x, y);
+  Value* negative = b.CreateICmpSLT(y, Number(y, 0));
+  Value* power = Squaring(b, x, b.CreateSelect(negative, b.CreateAnd(y, Number(y, 1)), y));
+  Value* unit = b.CreateOr(b.CreateICmpEQ(x, Number(x, 1)), b.CreateICmpEQ(x, Number(x, -1)));
+  return b.CreateSelect(b.CreateAnd(negative, b.CreateNot(unit)), Number(x, 0), power);
+}
+
+llvm::Function* Helper(llvm::Module& module, bool is_signed, llvm::Type* type) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const std::string name = std::string("kiln.pow.") + (is_signed ? "i" : "u") +
+                           std::to_string(type->getScalarSizeInBits()) + "x" +
+                           std::to_string(vector == nullptr ? 1 : vector->getNumElements());
+  if (llvm::Function* made = module.getFunction(name)) return made;
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                          llvm::Function::InternalLinkage, name, module);
+  function->setDoesNotThrow();
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  b.CreateRet(Power(b, is_signed, function->getArg(0), function->getArg(1)));
+  return function;
+}
+
+}  // namespace
+
+llvm::Value* EmitIntegerPow(llvm::IRBuilderBase& builder, bool is_signed, llvm::Value* x,
+                            llvm::Value* y) {
+  llvm::Module& module = *builder.GetInsertBlock()->getModule();
+  return builder.CreateCall(Helper(module, is_signed, x->getType()), {x, y});
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,93 @@
+// The floored remainder of floats: exact, but for the one addition that gives it the divisor's
+// sign.
+#include <string>
+
+#include "compiler/codegen/math.h"
+#include "compiler/codegen/math_lanes.h"
+#include "llvm/IR/Module.h"
+
+namespace kiln::codegen {
+namespace {
+
+using Value = llvm::Value;
+
+// The divisor, or a power of two times it where the quotient would overflow.
+Value* ReachableDivisor(const Lanes& l, Value* rest, Value* divisor) {
+  Value* large = l.Mul(divisor, l.F(0x1p1000));
+  Value* larger = l.Mul(large, l.F(0x1p74));
+  auto overflows = [&](Value* by) { return l.Equal(l.Abs(l.Div(rest, by)), l.Infinity()); };
+  return l.Select(overflows(large), larger, l.Select(overflows(divisor), large, divisor));
+}
+
+// One step of long division: takes a multiple of the divisor away, so that less than a 2^-52 of the
+// rest or less than the divisor remains, its sign either. The remainder has few enough digits to be
+// exact: it is a multiple of the product of the quotient's and the divisor's last places.
+Value* Step(const Lanes& l, Value* rest, Value* divisor) {
+  Value* by = ReachableDivisor(l, rest, divisor);
+  return l.Fma(l.Neg(l.Trunc(l.Div(rest, by))), by, rest);
+}
+
+// Doubles: fmod(x, y) for finite x and y other than 0 up to a multiple of y, below |y|; NaN for
+// infinite x and for zero y.
+Value* LongDivision(const Lanes& l, Value* x, Value* y) {
+  llvm::IRBuilderBase& b = l.b;
+  Value* divisor = l.Abs(y);
+  llvm::BasicBlock* entry = b.GetInsertBlock();
+  auto* loop = llvm::BasicBlock::Create(b.getContext(), "divide", entry->getParent());
+  auto* done = llvm::BasicBlock::Create(b.getContext(), "divided", entry->getParent());
+  b.CreateBr(loop);
+  b.SetInsertPoint(loop);
+  llvm::PHINode* rest = b.CreatePHI(l.type(), 2);
+  rest->addIncoming(x, entry);
+  auto too_large = [&](Value* value) { return b.CreateFCmpOGE(l.Abs(value), divisor); };
+  Value* next = l.Select(too_large(rest), Step(l, rest, divisor), rest);
+  rest->addIncoming(next, loop);
+  Value* more = too_large(next);
+  if (l.type()->isVectorTy()) more = b.CreateOrReduce(more);
+  b.CreateCondBr(more, loop, done);
+  b.SetInsertPoint(done);
+  return next;
+}
+
+// With the divisor's sign; a zero has it, too.
+Value* WithSignOf(const Lanes& l, Value* rest, Value* y) {
+  llvm::IRBuilderBase& b = l.b;
+  Value* differ = b.CreateICmpSLT(b.CreateXor(l.Bits(rest), l.Bits(y)), l.I(0));
+  Value* zero = l.Equal(rest, l.F(0));
+  Value* signed_zero = l.FromBits(b.CreateAnd(l.Bits(y), l.Bits(l.F(-0.0))));
+  Value* result = l.Select(differ, l.Add(rest, y), rest);
+  result = l.Select(zero, signed_zero, result);
+  return l.Select(b.CreateFCmpUNO(rest, y), l.NaN(), result);
+}
+
+Value* Modulo(llvm::IRBuilderBase& b, Value* x, Value* y) {
+  Lanes l(b, x->getType());
+  return WithSignOf(l, LongDivision(l, x, y), y);
+}
+
+// A function, because it loops: the caller's blocks stay as they are. Floats are divided as
+// doubles.
+llvm::Function* Helper(llvm::Module& module, llvm::Type* type) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
+  const std::string name = std::string("kiln.mod.") +
+                           (type->getScalarType()->isDoubleTy() ? "f64x" : "f32x") +
+                           std::to_string(vector == nullptr ? 1 : vector->getNumElements());
+  if (llvm::Function* made = module.getFunction(name)) return made;
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
+                                          llvm::Function::InternalLinkage, name, module);
+  function->setDoesNotThrow();
+  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+  llvm::Type* wide = type->getWithNewType(b.getDoubleTy());
+  Value* operands[2];
+  for (unsigned i = 0; i < 2; ++i) operands[i] = b.CreateFPCast(function->getArg(i), wide);
+  b.CreateRet(b.CreateFPCast(Modulo(b, operands[0], operands[1]), type));
+  return function;
+}
+
+}  // namespace
+
+llvm::Value* EmitModulo(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {
+  return builder.CreateCall(Helper(*builder.GetInsertBlock()->getModule(), x->getType()), {x, y});
+}
+
+}  // namespace kiln::codegen

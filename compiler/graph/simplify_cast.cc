@@ -1,0 +1,127 @@
+// Casts and bitcasts that change nothing.
+#include "compiler/graph/simplify_rules.h"
+#include "compiler/graph/splat.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ops/round.h"
+
+namespace kiln::graph {
+namespace {
+
+using ir::ConstValue;
+using ir::Context;
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+// What a float dtype can hold.
+struct Holds {
+  int precision;      // bits of the mantissa, the implicit one counted
+  int exponent_bits;  // those of a dtype with as many or more cover its range
+};
+Holds HoldsOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return {53, 11};
+    case DType::kFloat32:
+      return {24, 8};
+    case DType::kBFloat16:
+      return {8, 8};
+    case DType::kFloat16:
+      return {11, 5};
+    case DType::kFloat8E5M2:
+      return {3, 5};
+    default:
+      return {4, 4};  // float8 E4M3
+  }
+}
+
+// Whether every value of `from` is one of `to`.
+bool Lossless(DType from, DType to) {
+  if (from == DType::kBool) return to != DType::kInvalid;
+  if (to == DType::kBool) return false;
+  if (ir::IsFloat(from)) {
+    if (!ir::IsFloat(to)) return false;
+    return HoldsOf(to).precision >= HoldsOf(from).precision &&
+           HoldsOf(to).exponent_bits >= HoldsOf(from).exponent_bits;
+  }
+  int bits = 8 * ir::SizeOf(from);
+  if (ir::IsFloat(to)) return HoldsOf(to).precision >= bits && HoldsOf(to).exponent_bits >= 5;
+  int room = 8 * ir::SizeOf(to) - bits;
+  if (ir::IsSigned(from) == ir::IsSigned(to)) return room >= 0;
+  return ir::IsSigned(to) && room > 0;
+}
+
+// Whether every value of the node, which is of a wider float dtype, is one of `dtype` already: it
+// was before it was widened, and since then values were only chosen among.
+bool HasOnlyValuesOf(const Node* node, DType dtype, int depth = 8) {
+  if (const Node* constant = SplatConst(node)) {
+    const double value = constant->attr<ConstValue>().AsDouble();
+    return ops::RoundToFloat(dtype, value) == value;
+  }
+  if (depth == 0) return false;
+  auto operand = [&](int i) { return HasOnlyValuesOf(node->operand(i), dtype, depth - 1); };
+  switch (node->op()) {
+    case Op::kCast:
+      return Lossless(node->operand(0)->dtype(), dtype);
+    case Op::kNeg:
+    case Op::kTrunc:
+    case Op::kReduceMax:
+    case Op::kGather:
+    case Op::kReshape:
+    case Op::kPermute:
+    case Op::kExpand:
+    case Op::kPad:
+    case Op::kShrink:
+    case Op::kFlip:
+    case Op::kWindow:
+    case Op::kUnwindow:
+      return operand(0);
+    case Op::kMax:
+    case Op::kMin:
+      return operand(0) && operand(1);
+    case Op::kWhere:
+      return operand(1) && operand(2);
+    default:
+      return false;
+  }
+}
+
+const Node* SameDType(Context&, const Node* node) {
+  return node->dtype() == node->operand(0)->dtype() ? node->operand(0) : nullptr;
+}
+
+// A cast that keeps every value does not show in a cast after it.
+const Node* CastOfCast(Context& context, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (inner->op() != Op::kCast || !Lossless(inner->operand(0)->dtype(), inner->dtype())) {
+    return nullptr;
+  }
+  return context.WithOperands(node, {inner->operand(0)});
+}
+
+// Rounding to a short float and back changes nothing where nothing was to round.
+const Node* RoundingOfRounded(Context&, const Node* node) {
+  const Node* inner = node->operand(0);
+  if (inner->op() != Op::kCast || !ir::IsShortFloat(inner->dtype())) return nullptr;
+  const Node* x = inner->operand(0);
+  if (x->dtype() != node->dtype() || !ir::IsFloat(x->dtype())) return nullptr;
+  return HasOnlyValuesOf(x, inner->dtype()) ? x : nullptr;
+}
+
+const Node* BitcastOfBitcast(Context& context, const Node* node) {
+  if (node->operand(0)->op() != Op::kBitcast) return nullptr;
+  return context.WithOperands(node, {node->operand(0)->operand(0)});
+}
+
+}  // namespace
+
+std::vector<ir::Rule> CastRules() {
+  return {
+      {"same_dtype", {Op::kCast, Op::kBitcast}, SameDType},
+      {"cast_of_cast", {Op::kCast}, CastOfCast},
+      {"rounding_of_rounded", {Op::kCast}, RoundingOfRounded},
+      {"bitcast_of_bitcast", {Op::kBitcast}, BitcastOfBitcast},
+  };
+}
+
+}  // namespace kiln::graph

@@ -1,0 +1,346 @@
+// Every primitive in every dtype that its row admits, compiled against the interpreter: bit for
+// bit, but for the elementary functions, which are rounded differently in the last place. All
+// values of dtypes of one and two bytes occur (of one byte all pairs), of wider ones the special
+// ones and random bits. Each op runs along memory with a ragged end, and across it.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ops/attributes.h"
+#include "compiler/ops/build.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/evaluate.h"
+#include "compiler/ops/infer.h"
+#include "compiler/ops/promote.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/run_compiled.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ops::HostTensor;
+using ops::Kind;
+using ops::OpDef;
+
+constexpr int64_t kMany = 4099;  // prime: no vector width divides it
+constexpr int64_t kRows = 61;
+constexpr int64_t kColumns = 67;
+
+std::vector<DType> AllDTypes() {
+  std::vector<DType> all;
+  for (int i = 1; i < ir::kNumDTypes; ++i) all.push_back(static_cast<DType>(i));
+  return all;
+}
+
+// The values at which something happens: ends of ranges, halves, and their neighbours.
+std::vector<double> SpecialValues(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  std::vector<double> values = {0, 1, 2, 3, 5, 7, 8, 31, 32, 63, 64, 100, 127, 128, 255, 256};
+  if (!ir::IsFloat(dtype)) {
+    values.insert(values.end(), {1e4, 1e9, 1e18, std::numeric_limits<double>::infinity()});
+  } else {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    values.insert(values.end(), {0.5, 1.5, 2.5, 0.1, 3.14159265, 1e-3, 1e-30, 1e-42, 1e30, 1e300,
+                                 65504, 65520, 448, 464, 57344, 61440, kInfinity});
+    for (int bits : {7, 8, 15, 16, 24, 31, 32, 53, 63, 64}) {
+      const double power = std::ldexp(1, bits);
+      values.insert(values.end(), {power, power * (1 - 0x1p-20), power * (1 + 0x1p-20)});
+    }
+    values.push_back(std::nan(""));
+  }
+  const size_t count = values.size();
+  for (size_t i = 0; i < count; ++i) values.push_back(-values[i]);
+  return values;
+}
+
+// Elements of the pattern `bits`, cut to the dtype.
+void SetBits(HostTensor& tensor, int64_t i, uint64_t bits) {
+  if (tensor.dtype == DType::kBool) bits &= 1;
+  std::memcpy(tensor.bytes.data() + i * ir::SizeOf(tensor.dtype), &bits, ir::SizeOf(tensor.dtype));
+}
+
+// One operand, or two of which the pairs matter.
+std::vector<HostTensor> Values(DType dtype, int operands) {
+  const int size = ir::SizeOf(dtype);
+  const int64_t patterns = dtype == DType::kBool ? 2 : int64_t{1} << std::min(8 * size, 16);
+  const std::vector<double> special = SpecialValues(dtype);
+  const auto specials = static_cast<int64_t>(special.size());
+  const int64_t exhaustive = operands == 1 && size <= 2   ? patterns
+                             : operands == 2 && size == 1 ? patterns * patterns
+                                                          : 0;
+  const int64_t edges = operands == 1 ? specials : specials * specials;
+  const int64_t count = exhaustive > 0 ? exhaustive + 3 : edges + kMany;
+  std::vector<HostTensor> tensors(operands, HostTensor::Zeros(dtype, {count}));
+  std::mt19937_64 random(static_cast<uint64_t>(dtype) * 1000 + operands);
+  for (int64_t i = 0; i < count; ++i) {
+    for (int k = 0; k < operands; ++k) {
+      if (exhaustive > 0) {
+        SetBits(tensors[k], i, static_cast<uint64_t>(k == 0 ? i % patterns : i / patterns));
+      } else if (i >= edges) {
+        SetBits(tensors[k], i, random());
+      } else {
+        const HostTensor value =
+            HostTensor::Of(dtype, {}, {special[k == 0 ? i % specials : i / specials]});
+        std::memcpy(tensors[k].bytes.data() + i * size, value.bytes.data(), size);
+      }
+    }
+  }
+  return tensors;
+}
+
+struct Application {
+  const OpDef* op = nullptr;
+  std::vector<HostTensor> operands;
+  ops::Attributes attributes;
+  DType declared = DType::kInvalid;
+  // Along memory, and across it: the operands' first elements as a matrix, transposed.
+  bool across = false;
+};
+
+// The graph of an application; `inputs` become those that it takes.
+absl::StatusOr<graph::Graph> MakeGraph(const Application& application) {
+  graph::Graph graph;
+  graph.context = std::make_shared<ir::Context>();
+  ops::Builder builder(*graph.context);
+  std::vector<const Node*> nodes;
+  for (const HostTensor& operand : application.operands) {
+    const Node* node =
+        builder.Input(static_cast<int64_t>(nodes.size()), operand.dtype, operand.shape);
+    graph.inputs.push_back({operand.dtype, operand.shape});
+    if (application.across) {
+      node = builder.Slice(node, 0, 0, std::min(operand.shape[0], kRows * kColumns));
+      const int64_t rows = node->shape()[0] / kColumns;
+      if (rows > 0) {
+        node = builder.Reshape(builder.Slice(node, 0, 0, rows * kColumns), {rows, kColumns});
+        node = builder.Transpose(node, 0, 1);
+      }
+    }
+    nodes.push_back(node);
+  }
+  const auto result =
+      ops::Build(builder, *application.op, nodes, application.attributes, application.declared);
+  if (!result.ok()) return result.status();
+  graph.outputs = {*result};
+  return graph;
+}
+
+// What is wrong; empty if nothing.
+std::string Wrong(const Application& application, Closeness closeness) {
+  const auto graph = MakeGraph(application);
+  if (!graph.ok()) return graph.status().ToString();
+  const auto expected = ops::Evaluate(graph->outputs, application.operands);
+  if (!expected.ok()) return expected.status().ToString();
+  const auto actual = RunCompiled(*graph, application.operands);
+  if (!actual.ok()) return actual.status().ToString();
+  return Difference((*actual)[0], (*expected)[0], closeness);
+}
+
+std::string WrongBothWays(Application application, Closeness closeness) {
+  std::string wrong = Wrong(application, closeness);
+  if (!wrong.empty()) return absl::StrCat("along memory: ", wrong);
+  application.across = true;
+  wrong = Wrong(application, closeness);
+  return wrong.empty() ? "" : absl::StrCat("across memory: ", wrong);
+}
+
+// The interpreter's own error is half a place of the dtype, after a double's.
+Closeness ClosenessOf(const OpDef& op, DType dtype) {
+  switch (op.op) {
+    case ir::Op::kExp2:
+    case ir::Op::kLog2:
+    case ir::Op::kSin:
+    case ir::Op::kPow:
+      return {ir::IsShortFloat(dtype) ? 1 : 2, true};
+    case ir::Op::kMax:
+    case ir::Op::kMin:
+    case ir::Op::kReduceMax:
+      return {0, false};  // of zeros of both signs, either
+    default:
+      return {};
+  }
+}
+
+bool Admits(const OpDef& op, DType dtype) {
+  std::vector<DType> dtypes(op.operands.size(), dtype);
+  if (op.special_operand >= 0) dtypes[op.special_operand] = DType::kBool;
+  return ops::InferDType(op, dtypes, DType::kInvalid).ok();
+}
+
+struct Parameter {
+  const OpDef* op;
+  DType dtype;
+};
+
+std::string ParameterName(const testing::TestParamInfo<Parameter>& info) {
+  return absl::StrCat(std::string(info.param.op->name), "_",
+                      std::string(ir::Name(info.param.dtype)));
+}
+
+std::vector<Parameter> Parameters(std::initializer_list<Kind> kinds) {
+  std::vector<Parameter> parameters;
+  for (const OpDef& op : ops::AllOps()) {
+    for (const DType dtype : AllDTypes()) {
+      if (std::find(kinds.begin(), kinds.end(), op.kind) == kinds.end()) continue;
+      if (Admits(op, dtype)) parameters.push_back({&op, dtype});
+    }
+  }
+  return parameters;
+}
+
+class ElementwiseTest : public testing::TestWithParam<Parameter> {};
+
+TEST_P(ElementwiseTest, EqualsInterpreter) {
+  const auto& [op, dtype] = GetParam();
+  const auto operands = Values(dtype, static_cast<int>(op->operands.size()));
+  EXPECT_EQ(WrongBothWays({op, operands}, ClosenessOf(*op, dtype)), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Primitives, ElementwiseTest,
+                         testing::ValuesIn(Parameters({Kind::kUnary, Kind::kBinary})),
+                         ParameterName);
+
+class DTypeTest : public testing::TestWithParam<DType> {};
+
+TEST_P(DTypeTest, Casts) {
+  const auto operands = Values(GetParam(), 1);
+  for (const DType to : AllDTypes()) {
+    EXPECT_EQ(WrongBothWays({ops::FindOp("cast"), operands, {}, to}, {}), "") << ir::Name(to);
+  }
+}
+
+TEST_P(DTypeTest, Bitcasts) {
+  const auto operands = Values(GetParam(), 1);
+  for (const DType to : AllDTypes()) {
+    if (ir::SizeOf(to) != ir::SizeOf(GetParam())) continue;
+    if ((to == DType::kBool) != (GetParam() == DType::kBool)) continue;
+    EXPECT_EQ(WrongBothWays({ops::FindOp("bitcast"), operands, {}, to}, {}), "") << ir::Name(to);
+  }
+}
+
+TEST_P(DTypeTest, Where) {
+  auto operands = Values(GetParam(), 2);
+  HostTensor condition = HostTensor::Zeros(DType::kBool, operands[0].shape);
+  for (int64_t i = 0; i < condition.size(); ++i) condition.SetInt(i, i % 3 == 0 || i % 7 == 0);
+  operands.insert(operands.begin(), condition);
+  EXPECT_EQ(WrongBothWays({ops::FindOp("where"), operands}, {}), "");
+}
+
+HostTensor Matrix(DType dtype, const ir::Shape& shape) {
+  HostTensor tensor = HostTensor::Zeros(dtype, shape);
+  const HostTensor values = Values(dtype, 1)[0];
+  const int size = ir::SizeOf(dtype);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    std::memcpy(tensor.bytes.data() + i * size, values.bytes.data() + i * 37 % values.size() * size,
+                size);
+  }
+  return tensor;
+}
+
+TEST_P(DTypeTest, Movement) {
+  using Ints = std::vector<int64_t>;
+  const std::vector<std::pair<std::string, ops::Attributes>> movements = {
+      {"reshape", {{"shape", Ints{67, 61}}}},
+      {"permute", {{"axes", Ints{1, 0}}}},
+      {"expand", {{"shape", Ints{3, 61, 67}}}},
+      {"pad", {{"padding", Ints{1, 2, 3, 0}}}},
+      {"shrink", {{"bounds", Ints{2, 50, 1, 66}}}},
+      {"flip", {{"axes", Ints{1}}}},
+      {"window", {{"axis", int64_t{1}}, {"size", int64_t{5}}, {"stride", int64_t{2}}}},
+  };
+  for (const auto& [name, attributes] : movements) {
+    EXPECT_EQ(Wrong({ops::FindOp(name), {Matrix(GetParam(), {61, 67})}, attributes}, {}), "")
+        << name;
+  }
+  const Application unwindow = {
+      ops::FindOp("unwindow"),
+      {Matrix(GetParam(), {7, 32, 5})},
+      {{"axis", int64_t{1}}, {"length", int64_t{67}}, {"stride", int64_t{2}}}};
+  EXPECT_EQ(Wrong(unwindow, {}), "");
+  const Application concat = {ops::FindOp("concat"),
+                              {Matrix(GetParam(), {5, 7}), Matrix(GetParam(), {5, 30})},
+                              {{"axis", int64_t{1}}}};
+  EXPECT_EQ(Wrong(concat, {}), "");
+}
+
+// Every dtype of index, with indices out of range.
+TEST_P(DTypeTest, Gather) {
+  for (const DType index_dtype : AllDTypes()) {
+    if (!ir::IsInteger(index_dtype)) continue;
+    const HostTensor index = HostTensor::Of(index_dtype, {9}, {0, 60, 3, -1, 61, 7, 127, 59, 1});
+    const Application gather = {ops::FindOp("gather"), {Matrix(GetParam(), {61, 67}), index}};
+    EXPECT_EQ(Wrong(gather, {}), "") << ir::Name(index_dtype);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DTypeTest, testing::ValuesIn(AllDTypes()),
+                         [](const auto& info) { return std::string(ir::Name(info.param)); });
+
+// Values whose sums and products are exact in every dtype that takes part.
+HostTensor SmallNumbers(DType dtype, const ir::Shape& shape) {
+  HostTensor tensor = HostTensor::Zeros(dtype, shape);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const int64_t value = i % 97 == 0 ? 2 : i % 41 == 0 ? -1 : i % 3 == 0 ? 0 : 1;
+    if (ir::IsFloat(dtype)) {
+      tensor.SetFloat(i, static_cast<double>(value));
+    } else {
+      tensor.SetInt(i, value);
+    }
+  }
+  return tensor;
+}
+
+class ReductionTest : public testing::TestWithParam<Parameter> {};
+
+TEST_P(ReductionTest, EqualsInterpreter) {
+  const auto& [op, dtype] = GetParam();
+  const bool maximum = op->op == ir::Op::kReduceMax;
+  for (const std::vector<int64_t>& axes : {std::vector<int64_t>{0}, {1}, {0, 1}}) {
+    // Sums go beyond what a short float could count by ones; products stay small.
+    HostTensor x =
+        maximum ? Matrix(dtype, {kRows, kColumns}) : SmallNumbers(dtype, {kRows, kColumns});
+    if (op->op == ir::Op::kReduceProd) {
+      x = HostTensor::Zeros(dtype, {kRows, kColumns});
+      for (int64_t i = 0; i < x.size(); ++i) {
+        const double value = i % 13 == 0 ? 3 : i % 11 == 0 ? 2 : 1;
+        ir::IsFloat(dtype) ? x.SetFloat(i, i % 300 < 200 ? 1 : value)
+                           : x.SetInt(i, static_cast<int64_t>(value));
+      }
+    }
+    EXPECT_EQ(Wrong({op, {x}, {{"axes", axes}}}, ClosenessOf(*op, dtype)), "") << axes.size();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Primitives, ReductionTest, testing::ValuesIn(Parameters({Kind::kReduce})),
+                         ParameterName);
+
+TEST(ScatterTest, EveryDType) {
+  const OpDef& op = *ops::FindOp("scatter_add");
+  const HostTensor index = HostTensor::Of(DType::kInt32, {9}, {0, 60, 3, -1, 61, 3, 3, 59, 1});
+  for (const DType dtype : AllDTypes()) {
+    if (!ops::Belongs(dtype, op.operand_class)) continue;
+    const Application scatter = {
+        &op, {SmallNumbers(dtype, {61, 5}), index, SmallNumbers(dtype, {9, 5})}};
+    EXPECT_EQ(Wrong(scatter, {}), "") << ir::Name(dtype);
+  }
+}
+
+TEST(IotaTest, EveryDType) {
+  for (const DType dtype : AllDTypes()) {
+    if (dtype == DType::kBool) continue;
+    const Application iota = {
+        ops::FindOp("iota"), {}, {{"shape", std::vector<int64_t>{kMany}}}, dtype};
+    EXPECT_EQ(Wrong(iota, {}), "") << ir::Name(dtype);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::numerics
