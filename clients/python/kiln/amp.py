@@ -35,19 +35,21 @@ Steps = Union[Optimizer, GradientAccumulation]
 
 # Ops whose float operands become the half type: their work grows faster than their data.
 HALF_OPS = frozenset((
-    "matmul", "linear", "bilinear", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
+    "matmul", "linear", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
 ))  # fmt: skip
 # Ops whose half operands become float32: range or many addends would lose what matters.
 FLOAT32_OPS = frozenset((
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "reciprocal", "rsqrt", "sqrt",
-    "tan", "sinh", "cosh", "acos", "asin", "erf", "erfinv", "softplus", "sum", "prod", "mean",
-    "var", "std", "logsumexp", "norm", "cumsum", "cumprod", "cumulative_sum", "cumulative_prod",
-    "logcumsumexp", "softmax", "log_softmax", "softmin", "layer_norm", "batch_norm", "group_norm",
-    "instance_norm", "rms_norm", "local_response_norm", "normalize", "cosine_similarity",
-    "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "hinge_embedding_loss",
-    "cosine_embedding_loss", "margin_ranking_loss", "triplet_margin_loss", "gaussian_nll_loss",
+    "tan", "sinh", "cosh", "acos", "asin", "erf", "erfinv", "lgamma", "digamma", "softplus",
+    "logaddexp", "logaddexp2", "sum", "prod", "mean", "var", "std", "logsumexp", "vector_norm",
+    "cumulative_sum", "cumulative_prod", "cumulative_logsumexp", "softmax", "log_softmax",
+    "layer_norm", "batch_norm", "group_norm", "instance_norm", "rms_norm", "local_response_norm",
+    "normalize", "cosine_similarity", "pairwise_distance", "cholesky", "det", "inv", "qr", "solve",
+    "slogdet_logabs", "slogdet_sign", "triangular_solve", "cross_entropy", "nll_loss", "mse_loss",
+    "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "hinge_embedding_loss", "cosine_embedding_loss",
+    "margin_ranking_loss", "soft_margin_loss", "triplet_margin_loss", "gaussian_nll_loss",
     "poisson_nll_loss",
 ))  # fmt: skip
 
