@@ -110,3 +110,39 @@ def test_unscaled_gradients_can_be_clipped(connection):
     scaler.step(optimizer)
     scaler.update()
     np.testing.assert_allclose(parameter.numpy(), [2.4, 3.2], rtol=1e-5)
+
+
+def network():
+    kiln.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(),
+        nn.Linear(8 * 36, 32), nn.LayerNorm(32), nn.GELU(), nn.Linear(32, 4))
+
+
+def losses_of(dtype):
+    model = network()
+    optimizer = kiln.optim.AdamW(model.parameters(), lr=3e-3)
+    scaler = kiln.GradScaler(init_scale=1024.0, enabled=dtype is kiln.float16)
+    numbers = np.random.default_rng(0)
+    y = numbers.integers(0, 4, 32)
+    x = numbers.standard_normal((32, 1, 6, 6)).astype(np.float32) + y[:, None, None, None]
+
+    @kiln.jit
+    def step(x, y):
+        optimizer.zero_grad()
+        with kiln.autocast(dtype or kiln.float16, enabled=dtype is not None):
+            loss = nn.functional.cross_entropy(model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    return [step(kiln.tensor(x), kiln.tensor(y)).item() for _ in range(25)]
+
+
+@pytest.mark.parametrize("dtype", [kiln.float16, kiln.bfloat16])
+def test_training_in_half_precision_follows_float32(connection, dtype):
+    exact, half = losses_of(None), losses_of(dtype)
+    assert exact[-1] < 0.3 * exact[0]
+    np.testing.assert_allclose(half, exact, atol=0.05 * exact[0])
+    assert half != exact

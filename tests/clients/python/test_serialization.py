@@ -86,10 +86,13 @@ def test_what_the_safetensors_package_writes_is_read(tmp_path):
 
 def test_values_on_the_device_go_to_a_file_and_back(connection, tmp_path):
     x = kiln.arange(6).float().reshape(2, 3)
-    kiln.save({"double": x * 2, "half": x.cast(kiln.int16)}, tmp_path / "x.safetensors")
+    kiln.save({"double": x * 2, "half": x.cast(kiln.bfloat16),
+               "eighth": x.cast(kiln.float8_e5m2)}, tmp_path / "x.safetensors")
     loaded = kiln.load(tmp_path / "x.safetensors")
     np.testing.assert_array_equal((loaded["double"] + 1).numpy(), [[1, 3, 5], [7, 9, 11]])
-    np.testing.assert_array_equal(loaded["half"].numpy(), [[0, 1, 2], [3, 4, 5]])
+    for name, dtype in (("half", kiln.bfloat16), ("eighth", kiln.float8_e5m2)):
+        assert loaded[name].dtype is dtype
+        np.testing.assert_array_equal(loaded[name].float().numpy(), [[0, 1, 2], [3, 4, 5]])
 
 
 def test_a_checkpoint_is_restored_as_it_was(tmp_path):
