@@ -17,7 +17,7 @@
 namespace kiln {
 namespace {
 
-constexpr uint32_t kOpSetVersion = 1;
+constexpr uint32_t kOpSetVersion = 2;
 constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {

@@ -6,17 +6,26 @@ namespace kiln {
 namespace {
 
 // The op set this client's helpers were written for.
-constexpr uint32_t kOpSetVersion = 1;
+constexpr uint32_t kOpSetVersion = 2;
 
-void SetShape(const std::vector<Dimension>& dimensions, v1::Shape* shape) {
-  for (const Dimension& dimension : dimensions) {
-    v1::Dim* dim = shape->add_dims();
-    if (const auto* size = std::get_if<int64_t>(&dimension)) {
-      dim->set_size(*size);
-    } else {
-      dim->set_variable(std::get<std::string>(dimension));
+// Writes one alternative of a dimension to the wire.
+struct DimensionWriter {
+  v1::Dim& to;
+  void operator()(int64_t size) const { to.set_size(size); }
+  void operator()(const std::string& variable) const { to.set_variable(variable); }
+  void operator()(const DimensionSum& sum) const {
+    to.mutable_sum()->set_constant(sum.constant);
+    for (const auto& [variable, factor] : sum.terms) {
+      v1::Sum::Term* term = to.mutable_sum()->add_terms();
+      term->set_variable(variable);
+      term->set_factor(factor);
     }
   }
+};
+
+void SetShape(const std::vector<Dimension>& dimensions, v1::Shape* shape) {
+  for (const Dimension& dimension : dimensions)
+    std::visit(DimensionWriter{*shape->add_dims()}, dimension);
 }
 
 // Writes one alternative of an attribute to the wire.
@@ -33,6 +42,7 @@ struct AttributeWriter {
   void operator()(const std::vector<Dimension>& dimensions) const {
     SetShape(dimensions, to.mutable_shape());
   }
+  void operator()(const DimensionSum& sum) const { DimensionWriter{*to.mutable_dim()}(sum); }
 };
 
 }  // namespace

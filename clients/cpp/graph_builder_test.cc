@@ -33,6 +33,22 @@ TEST(GraphBuilder, NodesStandInTheOrderOfTheCalls) {
   EXPECT_EQ(proto.updates(0).input(), 1u);
 }
 
+TEST(GraphBuilder, WhereNumbersStandSumsOfVariablesMay) {
+  GraphBuilder builder;
+  builder.Variable("pos", 1, 8);
+  Value x = builder.Input(DType::kFloat32, {int64_t{8}});
+  builder.Output(builder.AddNode(
+      "shrink", {x}, {{"bounds", std::vector<Dimension>{DimensionSum{-1, {{"pos", 1}}}, "pos"}}}));
+  const auto graph = builder.Build();
+  ASSERT_TRUE(graph.ok());
+  const v1::Node& shrink = graph->proto().nodes(1);
+  const v1::Shape& bounds = shrink.attributes().at("bounds").shape();
+  EXPECT_EQ(bounds.dims(0).sum().constant(), -1);
+  EXPECT_EQ(bounds.dims(0).sum().terms(0).variable(), "pos");
+  EXPECT_EQ(bounds.dims(0).sum().terms(0).factor(), 1);
+  EXPECT_EQ(bounds.dims(1).variable(), "pos");
+}
+
 TEST(GraphBuilder, DimensionsMayBeVariables) {
   GraphBuilder builder;
   builder.Variable("length", 1, 128);

@@ -1,9 +1,11 @@
 #include "compiler/variables/capacity.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/ops/infer.h"
 #include "compiler/variables/extents.h"
 
 namespace kiln::variables {
@@ -30,6 +32,10 @@ class Lowerer {
 
   absl::StatusOr<graph::Graph> Run() {
     for (const GeneralNode& node : general_.nodes) {
+      // Before anything multiplies the sizes.
+      if (absl::Status fits = ops::CheckShape(extents_.Capacity(node.shape)); !fits.ok()) {
+        return fits;
+      }
       const NodeOr made = Make(node);
       if (!made.ok()) return made.status();
       if (!builder_.status().ok()) return builder_.status();
@@ -191,9 +197,17 @@ class Lowerer {
     return x;
   }
 
-  // Elements that windows of these capacities reach over.
-  static int64_t Reach(int64_t positions, int64_t size, int64_t stride, int64_t dilation) {
-    return (positions - 1) * stride + (size - 1) * dilation + 1;
+  // Elements that windows of these capacities reach over; nothing if they are too many.
+  static std::optional<int64_t> Reach(int64_t positions, int64_t size, int64_t stride,
+                                      int64_t dilation) {
+    int64_t strides = 0;
+    int64_t dilations = 0;
+    if (positions < 1 || size < 1 || __builtin_mul_overflow(positions - 1, stride, &strides) ||
+        __builtin_mul_overflow(size - 1, dilation, &dilations) || strides > ops::kMaxElements ||
+        dilations > ops::kMaxElements) {
+      return std::nullopt;
+    }
+    return strides + dilations + 1;
   }
 
   NodeOr MakeWindow(const GeneralNode& node) {
@@ -204,9 +218,9 @@ class Lowerer {
     const int64_t dilation = window[3].constant;
     const int64_t positions = extents_.Capacity(node.shape[axis]);
     const int64_t size = extents_.Capacity(window[1]);
-    if (positions < 1 || size < 1) return CannotVary(node, "windows of no size");
-    const Node* x =
-        extents_.Resized(Operand(node, 0), axis, Reach(positions, size, stride, dilation));
+    const std::optional<int64_t> reach = Reach(positions, size, stride, dilation);
+    if (!reach.has_value()) return CannotVary(node, "windows");
+    const Node* x = extents_.Resized(Operand(node, 0), axis, *reach);
     return builder_.Window(x, axis, size, stride, dilation);
   }
 
@@ -219,9 +233,9 @@ class Lowerer {
     const Node* x = extents_.Masked(Operand(node, 0), DimsOf(node, 0), {axis}, Zero(node.dtype));
     const int64_t positions = x->shape()[axis];
     const int64_t size = x->shape().back();
-    if (positions < 1 || size < 1) return CannotVary(node, "windows of no size");
-    const int64_t length = Reach(positions, size, stride, dilation);
-    return extents_.Resized(builder_.Unwindow(x, axis, length, stride, dilation), axis,
+    const std::optional<int64_t> length = Reach(positions, size, stride, dilation);
+    if (!length.has_value()) return CannotVary(node, "windows");
+    return extents_.Resized(builder_.Unwindow(x, axis, *length, stride, dilation), axis,
                             extents_.Capacity(node.shape[axis]));
   }
 

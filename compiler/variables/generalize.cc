@@ -185,7 +185,8 @@ absl::StatusOr<GeneralGraph> GeneralizeAt(const Probes& probes,
 absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
                                         const BuildFunction& build) {
   absl::Status first = absl::UnimplementedError(
-      "a variable has but two values, for which two programs are as good as one");
+      "a variable has but two values, for which two programs are as good as one, or the variables "
+      "are too many or too large");
   bool tried = false;
   for (const Probes& probes : ProbesFor(variables)) {
     absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);

@@ -1,16 +1,19 @@
 #include "compiler/variables/probes.h"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 
+#include "compiler/ops/infer.h"
 #include "compiler/ops/round.h"
 
 namespace kiln::variables {
 
 using ir::ConstValue;
 
-Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps)
-    : base_(std::move(base)), steps_(std::move(steps)), points_{base_} {
+Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> most)
+    : base_(std::move(base)), steps_(std::move(steps)), most_(std::move(most)), points_{base_} {
   std::vector<int64_t> joint = base_;
   for (size_t i = 0; i < base_.size(); ++i) {
     if (steps_[i] == 0) continue;
@@ -23,21 +26,42 @@ Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps)
   points_.push_back(std::move(joint));
 }
 
+namespace {
+
+using Wide = __int128;
+
+// Numbers below this may be added up for all variables without leaving 64 bits.
+constexpr int64_t kLargest = ops::kMaxElements;
+
+bool IsSmall(Wide number) { return -kLargest <= number && number <= kLargest; }
+
+Wide WideAt(Wide constant, absl::Span<const Wide> coefficients, absl::Span<const int64_t> values) {
+  for (size_t i = 0; i < coefficients.size(); ++i) constant += coefficients[i] * values[i];
+  return constant;
+}
+
+}  // namespace
+
 std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
-  Affine affine = Fixed(seen[0]);
+  if (std::adjacent_find(seen.begin(), seen.end(), std::not_equal_to<>()) == seen.end()) {
+    return Fixed(seen[0]);
+  }
+  std::vector<Wide> coefficients(base_.size(), 0);
   size_t next = 1;
   for (size_t i = 0; i < base_.size(); ++i) {
     if (steps_[i] == 0) continue;
-    Affine slope = Fixed(-base_[i]);
-    slope.coefficients.assign(i + 1, 0);
-    slope.coefficients[i] = 1;
-    affine = AddScaled(affine, slope, (seen[next] - seen[0]) * steps_[i]);
+    coefficients[i] = (Wide{seen[next]} - seen[0]) * steps_[i];
     next += 2;
+    if (!IsSmall(coefficients[i]) || !IsSmall(coefficients[i] * most_[i])) return std::nullopt;
   }
+  const Wide constant = seen[0] - WideAt(0, coefficients, base_);
+  if (!IsSmall(constant)) return std::nullopt;
   for (size_t i = 0; i < points_.size(); ++i) {
-    if (At(affine, points_[i]) != seen[i]) return std::nullopt;
+    if (WideAt(constant, coefficients, points_[i]) != seen[i]) return std::nullopt;
   }
-  return affine;
+  Affine affine;
+  affine.coefficients.assign(coefficients.begin(), coefficients.end());
+  return AddScaled(Fixed(static_cast<int64_t>(constant)), affine, 1);
 }
 
 namespace {
@@ -81,17 +105,19 @@ ConstValue ConstantAt(const Formula& formula, ir::DType dtype, absl::Span<const 
 }
 
 std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
-  std::vector<int64_t> middle, low, high, up, down;
+  if (variables.size() > kMostVariables) return {};
+  std::vector<int64_t> middle, low, high, up, down, most;
   for (const graph::Variable& variable : variables) {
     const int64_t last = variable.max - variable.min;
-    if (last == 1) return {};
+    if (last == 1 || variable.max > kLargest) return {};
     middle.push_back(variable.min + (last >= 4 ? last / 2 - 1 : 0));
     low.push_back(variable.min + (last >= 3 ? 1 : 0));
     high.push_back(variable.max);
     up.push_back(last > 0 ? 1 : 0);
     down.push_back(last > 0 ? -1 : 0);
+    most.push_back(variable.max);
   }
-  return {Probes(middle, up), Probes(high, down), Probes(low, up)};
+  return {Probes(middle, up, most), Probes(high, down, most), Probes(low, up, most)};
 }
 
 }  // namespace kiln::variables

@@ -86,7 +86,7 @@ void ProgramCache::StopCompiling() { stopped_ = true; }
 
 void ProgramCache::Compile(const Request& request) {
   if (stopped_) {
-    return Finish(request, errors::WithReason(absl::UnavailableError("the daemon is shutting down"),
+    return Finish(request, errors::WithReason(absl::UnavailableError("daemon is shutting down"),
                                               "SHUTTING_DOWN"));
   }
   if (request.source->variables().empty()) {
@@ -174,16 +174,22 @@ void ProgramCache::Finish(const Request& request,
 }
 
 void ProgramCache::EvictIdle() {
-  if (static_cast<int>(by_source_.size()) <= options_.max_idle_programs) return;
+  const int64_t own = static_cast<int64_t>(by_source_.size()) - shared_;
+  if (own > options_.max_idle_programs) EvictIdle(false, own - options_.max_idle_programs);
+  // Many at once, since each look for them goes through all.
+  if (shared_ > options_.max_idle_bindings) EvictIdle(true, options_.max_idle_bindings / 4);
+}
+
+void ProgramCache::EvictIdle(bool shared, int64_t surplus) {
   std::vector<std::pair<int64_t, std::map<Key, Entry>::iterator>> idle;
   for (auto entry = by_source_.begin(); entry != by_source_.end(); ++entry) {
+    if (entry->second.shared != shared) continue;
     if (IsIdle(std::get<0>(entry->first), entry->second.future))
       idle.emplace_back(entry->second.used, entry);
   }
   std::sort(idle.begin(), idle.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  const size_t surplus = by_source_.size() - options_.max_idle_programs;
-  for (size_t i = 0; i < std::min(surplus, idle.size()); ++i) Forget(idle[i].second);
+  for (size_t i = 0; i < std::min<size_t>(surplus, idle.size()); ++i) Forget(idle[i].second);
 }
 
 bool ProgramCache::IsIdle(const std::string& device,
@@ -199,18 +205,12 @@ bool ProgramCache::IsIdle(const std::string& device,
 }
 
 void ProgramCache::Forget(std::map<Key, Entry>::iterator entry) {
-  const std::string device = std::get<0>(entry->first);
-  const std::shared_ptr<ProgramFuture> future = std::move(entry->second.future);
   const Key key = entry->first;
+  const std::shared_ptr<ProgramFuture> future = std::move(entry->second.future);
+  if (entry->second.shared) --shared_;
   by_source_.erase(entry);
   ForgetGeneral(key);
-  if (!future->result().ok()) return;
-  const Program& program = *(*future->result())->program;
-  for (const auto& [key, other] : by_source_) {
-    if (Names(*other.future, program)) return;
-  }
-  const auto named = by_digest_.find({device, program.description().digest});
-  if (named != by_digest_.end() && Names(*named->second, program)) by_digest_.erase(named);
+  if (future->result().ok()) DropUnnamed(std::get<0>(key), (*future->result())->program);
 }
 
 void ProgramCache::ForgetGeneral(const Key& key) {
@@ -218,7 +218,23 @@ void ProgramCache::ForgetGeneral(const Key& key) {
   const auto next = by_source_.lower_bound(Key(device, source, Bindings()));
   const bool left = next != by_source_.end() && std::get<0>(next->first) == device &&
                     std::get<1>(next->first) == source;
-  if (!left) generals_.erase(SourceKey(device, source));
+  if (left) return;
+  const auto general = generals_.extract(SourceKey(device, source));
+  if (general.empty() || !general.mapped()->resolved() || !general.mapped()->result().ok()) return;
+  DropUnnamed(device, (*general.mapped()->result())->program);
+}
+
+void ProgramCache::DropUnnamed(const std::string& device, const std::shared_ptr<Program>& program) {
+  for (const auto& [key, general] : generals_) {
+    const bool names =
+        general->resolved() && general->result().ok() && (*general->result())->program == program;
+    if (names) return;
+  }
+  for (const auto& [key, other] : by_source_) {
+    if (Names(*other.future, *program)) return;
+  }
+  const auto named = by_digest_.find({device, program->description().digest});
+  if (named != by_digest_.end() && Names(*named->second, *program)) by_digest_.erase(named);
 }
 
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {

@@ -48,6 +48,8 @@ class ProgramCache {
     int compile_threads = 2;      // programs compiled at once
     int kernel_threads = 1;       // kernels of one program compiled at once
     int max_idle_programs = 512;  // programs that no session names any more; the oldest go first
+    // Values at which a program for all values is known to be right; the oldest go first.
+    int max_idle_bindings = 1 << 15;
   };
 
   explicit ProgramCache(Options options);
@@ -85,6 +87,7 @@ class ProgramCache {
   struct Entry {
     std::shared_ptr<ProgramFuture> future;
     int64_t used = 0;
+    bool shared = false;  // served by its source's one program, so that it costs next to nothing
   };
   struct Request {
     Key key;
@@ -114,7 +117,15 @@ class ProgramCache {
                                                         const std::string& digest);
   void Finish(const Request& request, absl::StatusOr<std::shared_ptr<const BoundProgram>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The program at the request's bindings, if it is right there.
+  absl::StatusOr<std::shared_ptr<const BoundProgram>> BindIfCovered(const Request& request,
+                                                                    const graph::Graph& graph,
+                                                                    const General& general);
+  // Where the variable counts up, binds the values that will be asked for next.
+  void BindAhead(const Request& request, const General& general) ABSL_LOCKS_EXCLUDED(mutex_);
+  void MarkShared(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
   void EvictIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EvictIdle(bool shared, int64_t surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if nobody but this cache holds `future`.
   bool IsIdle(const std::string& device, const std::shared_ptr<ProgramFuture>& future) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -122,12 +133,16 @@ class ProgramCache {
   void Forget(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a source's one program if no binding of the source is left.
   void ForgetGeneral(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops a program that nothing names any more.
+  void DropUnnamed(const std::string& device, const std::shared_ptr<Program>& program)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   std::atomic<bool> stopped_{false};
   mutable absl::Mutex mutex_;
   int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<Key, Entry> by_source_ ABSL_GUARDED_BY(mutex_);
+  int64_t shared_ ABSL_GUARDED_BY(mutex_) = 0;  // entries that are
   // Per device and digest: the one that compiles or has compiled it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
       ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,5 @@
 // The part of the program cache that knows variables: one program for all their values.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -7,6 +8,10 @@
 
 namespace kiln::runtime {
 namespace {
+
+// How far to look ahead of a variable that counts up: what is proved while the device computes
+// costs nobody time.
+constexpr int64_t kBindAhead = 16;
 
 // The bindings' values in the order of the variables.
 std::vector<int64_t> InOrder(const std::vector<Variable>& variables, const Bindings& bindings) {
@@ -56,14 +61,63 @@ void ProgramCache::MakeGeneral(const Request& request,
 }
 
 void ProgramCache::BindGeneral(const Request& request, const GeneralFuture& general) {
-  const Bindings& bindings = std::get<Bindings>(request.key);
-  const auto graph = request.source->Build(bindings);
+  const auto graph = request.source->Build(std::get<Bindings>(request.key));
   if (!graph.ok()) return Finish(request, graph.status());
-  const std::vector<int64_t> values = InOrder(request.source->variables(), bindings);
-  const bool covered = general.result().ok() && (*general.result())->graph.Covers(*graph, values);
-  options_.metrics->ProgramBound(covered);
-  if (!covered) return CompileAlone(request, *graph);
-  Finish(request, Bind((*general.result())->program, Signature::Of(*graph), values));
+  const absl::StatusOr<std::shared_ptr<const BoundProgram>> bound =
+      general.result().ok() ? BindIfCovered(request, *graph, **general.result())
+                            : absl::NotFoundError("no program for all values");
+  options_.metrics->ProgramBound(bound.ok());
+  if (!bound.ok()) return CompileAlone(request, *graph);
+  MarkShared(request.key);
+  Finish(request, bound);
+  BindAhead(request, **general.result());
+}
+
+absl::StatusOr<std::shared_ptr<const BoundProgram>> ProgramCache::BindIfCovered(
+    const Request& request, const graph::Graph& graph, const General& general) {
+  const std::vector<int64_t> values =
+      InOrder(request.source->variables(), std::get<Bindings>(request.key));
+  if (!general.graph.Covers(graph, values)) {
+    return absl::NotFoundError("another form at these values");
+  }
+  return Bind(general.program, Signature::Of(graph), values);
+}
+
+void ProgramCache::MarkShared(const Key& key) {
+  absl::MutexLock lock(&mutex_);
+  const auto entry = by_source_.find(key);
+  if (entry == by_source_.end() || entry->second.shared) return;
+  entry->second.shared = true;
+  ++shared_;
+}
+
+void ProgramCache::BindAhead(const Request& request, const General& general) {
+  const std::vector<Variable>& variables = request.source->variables();
+  if (variables.size() != 1) return;
+  Request next = request;
+  int64_t& value = std::get<Bindings>(next.key).begin()->second;
+  const int64_t asked = value;
+  {
+    absl::MutexLock lock(&mutex_);
+    --value;
+    if (!by_source_.contains(next.key)) return;
+  }
+  for (value = asked + 1; value <= std::min(variables[0].max, asked + kBindAhead); ++value) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (by_source_.contains(next.key)) continue;
+    }
+    const auto graph = request.source->Build(std::get<Bindings>(next.key));
+    if (stopped_ || !graph.ok()) return;
+    auto bound = BindIfCovered(next, *graph, general);
+    if (!bound.ok()) return;
+    auto future = std::make_shared<ProgramFuture>();
+    future->Resolve(*std::move(bound));
+    absl::MutexLock lock(&mutex_);
+    if (!by_source_.try_emplace(next.key, Entry{std::move(future), ++uses_, true}).second) continue;
+    ++shared_;
+    options_.metrics->ProgramBound(true);
+  }
 }
 
 }  // namespace kiln::runtime

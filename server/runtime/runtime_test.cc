@@ -2,6 +2,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/runtime/explain.h"
@@ -204,7 +205,9 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
 TEST_F(ProgramCacheTest, StoppedCacheCompilesNothing) {
   auto cache = Make();
   cache->StopCompiling();
-  EXPECT_EQ(Get(*cache, "a", 1).status().code(), absl::StatusCode::kUnavailable);
+  const absl::Status stopped = Get(*cache, "a", 1).status();
+  EXPECT_EQ(stopped.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(graph::ErrorDetail(stopped, "reason"), "SHUTTING_DOWN");
 }
 
 TEST_F(ProgramCacheTest, FirstRunIsSampledThenFew) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/sessions/registry.h"
@@ -99,6 +100,7 @@ class RecordingSink : public Sink {
 class SessionTest : public ::testing::Test {
  protected:
   static constexpr int64_t kMemory = 1 << 20;
+  static constexpr int kSessions = 100;
 
   SessionTest() {
     runtime::ProgramCache::Options options;
@@ -114,6 +116,7 @@ class SessionTest : public ::testing::Test {
     programs_ = std::make_unique<runtime::ProgramCache>(std::move(options));
     Registry::Options registry;
     registry.new_id = RandomId;
+    registry.max_sessions = kSessions;
     registry.services = {
         programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}};
     registry_ = std::make_unique<Registry>(std::move(registry), std::vector{&device_});
@@ -293,6 +296,27 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     }
     if (open) registry_->Close(session->identity().id).IgnoreError();
   }
+}
+
+TEST_F(SessionTest, SessionsHaveAnUpperLimit) {
+  std::vector<std::shared_ptr<Session>> open;
+  for (int i = 0; i < kSessions; ++i) open.push_back(Open());
+  const absl::Status refused = registry_->Open("ann", {}, absl::Seconds(10), "").status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(graph::ErrorDetail(refused, "reason"), "TOO_MANY_SESSIONS");
+  ASSERT_TRUE(registry_->Close(open.front()->identity().id).ok());
+  EXPECT_TRUE(registry_->Open("ann", {}, absl::Seconds(10), "").ok());
+}
+
+TEST_F(SessionTest, AReplacedStreamIsToldWhy) {
+  auto session = Open();
+  auto first = std::make_shared<RecordingSink>();
+  auto second = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(first, 0).ok());
+  ASSERT_TRUE(session->Attach(second, 0).ok());
+  const absl::Status late = session->Accept(first.get(), 1, 0, Barrier{});
+  EXPECT_EQ(late.code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(graph::ErrorDetail(late, "reason"), "REPLACED");
 }
 
 TEST_F(SessionTest, ABindingThatFailedIsCompiledOnceMoreForEachRun) {

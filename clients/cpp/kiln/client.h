@@ -87,7 +87,15 @@ using Shape = std::vector<int64_t>;
 
 // One dimension of a graph's input: a size, or the name of a variable that GraphBuilder::Variable
 // declared.
-using Dimension = std::variant<int64_t, std::string>;
+//
+// Lists of dimensions may also stand for a slice's "bounds" or a "padding", and one dimension for a
+// constant's "value".
+struct DimensionSum {
+  // constant + the sum of factor * variable.
+  int64_t constant = 0;
+  std::vector<std::pair<std::string, int64_t>> terms;
+};
+using Dimension = std::variant<int64_t, std::string, DimensionSum>;
 
 // A value that comes later. Copies share it. Thread-safe.
 template <typename T>
@@ -133,7 +141,8 @@ struct Value {
 };
 
 using AttributeValue =
-    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<Dimension>>;
+    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<Dimension>,
+                 DimensionSum>;
 using Attributes = std::map<std::string, AttributeValue>;
 
 // An immutable graph, ready to be sent. Copies share it. Thread-safe.

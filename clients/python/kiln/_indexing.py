@@ -7,10 +7,11 @@ import numpy as np
 
 from kiln._base import constant
 from kiln._errors import InvalidArgument
-from kiln._keys import Part, is_mask, parse, without_masks
+from kiln._keys import Part, Span, is_mask, parse, without_masks
 from kiln._node import mode
 from kiln._rules import normalize_axis
 from kiln._selection import Selection
+from kiln.variables import Dim, has_dims
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -39,6 +40,8 @@ def _is_eager(tensor: "Tensor") -> bool:
 
 def _as_data(parts: Sequence[Part], shape: Sequence[int]) -> List[Part]:
     """Ints, or the begin of a slice of rows, as data, so that one program serves a loop's keys."""
+    if has_dims(shape) or any(isinstance(part, (Dim, Span)) for part in parts):
+        return list(parts)
     ints = [part for part in parts if isinstance(part, int)]
     if ints:
         return [constant(np.array(part)) if isinstance(part, int) else part for part in parts]

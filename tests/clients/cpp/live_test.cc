@@ -89,6 +89,25 @@ TEST_F(LiveTest, VariablesBindAtEachRun) {
   EXPECT_THAT(*client_->Download<float>(three->outputs[0]), ElementsAre(6));
 }
 
+TEST_F(LiveTest, ASliceMayEndAtAVariable) {
+  GraphBuilder builder;
+  builder.Variable("pos", 1, 4);
+  Value x = builder.Input(DType::kFloat32, {int64_t{4}});
+  builder.Output(builder.AddNode(
+      "shrink", {x}, {{"bounds", std::vector<Dimension>{DimensionSum{-1, {{"pos", 1}}}, "pos"}}}));
+  builder.Output(
+      builder.AddNode("shrink", {x}, {{"bounds", std::vector<Dimension>{int64_t{0}, "pos"}}}));
+  auto program = client_->Define(builder.Build(), "slice");
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto tensor = client_->Upload<float>({4}, {1, 2, 3, 4});
+  for (int64_t pos = 1; pos <= 4; ++pos) {
+    auto run = client_->Run(*program, {*tensor}, {.bindings = {{"pos", pos}}});
+    ASSERT_TRUE(run.ok()) << run.status();
+    EXPECT_THAT(*client_->Download<float>(run->outputs[0]), ElementsAre(static_cast<float>(pos)));
+    EXPECT_EQ(client_->Download<float>(run->outputs[1])->size(), static_cast<size_t>(pos));
+  }
+}
+
 TEST_F(LiveTest, LargeTensorsGoThereAndBack) {
   std::vector<float> data(3 << 20);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i % 1000);

@@ -171,6 +171,8 @@ def test_results_have_the_true_shape(connection):
 
 def test_without_jit(connection):
     n = kiln.Variable("n", 1, 6)
+    rows = kiln.ones(3, 4).with_variable(1, n)
+    assert rows[1].shape == (n,) and rows[1:2].tolist() == [[1.0] * 4]
     for length in (2, 5):
         x = kiln.arange(6.0)[: n.bind(length)]
         assert x.shape == (n,)
