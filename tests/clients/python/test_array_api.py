@@ -18,7 +18,7 @@ NOT_OURS = {
 NOT_YET = {
     "acos", "acosh", "argsort", "asin", "asinh", "atan", "atan2", "atanh", "cholesky", "copysign",
     "cosh", "cross", "cumulative_prod", "det", "diagonal", "expm1", "hypot", "inv", "log10",
-    "log1p", "logaddexp", "matrix_norm", "matrix_power", "nextafter", "outer", "pow", "qr",
+    "log1p", "logaddexp", "matrix_norm", "matrix_power", "nextafter", "outer", "qr",
     "round", "searchsorted", "sign", "signbit", "sinh", "slogdet", "solve", "sort", "tensordot",
     "trace", "vecdot", "vector_norm",
 }  # fmt: skip
@@ -397,3 +397,50 @@ def test_python_numbers(connection):
             convert(kiln.zeros(2))
     with pytest.raises(TypeError):
         range(kiln.tensor(1.5))
+
+
+HALF = {"float16": 2**-10, "bfloat16": 2**-7}
+HALF_UNARY = [
+    "abs", "ceil", "cos", "exp", "floor", "log", "log2", "negative",
+    "reciprocal", "sin", "sqrt", "square", "tan", "tanh", "trunc",
+]  # fmt: skip
+HALF_BINARY = [
+    "add", "subtract", "multiply", "divide", "floor_divide", "remainder", "maximum", "minimum",
+    "pow",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_half_types(connection, dtype):
+    """float16 and bfloat16 are more than the standard has: float32's result, rounded."""
+    kind = getattr(kiln, dtype)
+    x = kiln.tensor(np.random.default_rng(2).uniform(0.2, 3, size=(4, 33)), kind)
+    y = kiln.tensor(np.random.default_rng(3).uniform(0.5, 2, size=33), kind)
+    a, b = x.numpy().astype(np.float32), y.numpy().astype(np.float32)
+    pairs = [(getattr(kiln, name)(x), getattr(np, name)(a), name) for name in HALF_UNARY]
+    pairs += [(getattr(kiln, name)(x, y), getattr(np, name)(a, b), name) for name in HALF_BINARY]
+    pairs += [(getattr(kiln, name)(x, axis=1), getattr(np, name)(a, axis=1), name)
+              for name in ("sum", "mean", "max", "min", "std", "var")]  # fmt: skip
+    pairs.append((kiln.prod(x[:, :6], axis=1), np.prod(a[:, :6], axis=1), "prod"))
+    pairs += [(x @ y, a @ b, "matmul"), (x[:, ::-2], a[:, ::-2], "index"),
+              (x[[1, 3]], a[[1, 3]], "take"),
+              (kiln.where(x > 1, x, y), np.where(a > 1, a, b), "where"),
+              (kiln.concat([x, x], axis=1), np.concatenate([a, a], 1), "concat")]  # fmt: skip
+    kiln.realize(*[got for got, _, _ in pairs])
+    for got, wanted, name in pairs:
+        assert got.dtype is kind, name
+        np.testing.assert_allclose(got.numpy(), wanted, rtol=2 * HALF[dtype], err_msg=name)
+    x[1:, 3] = 7
+    assert x[2, 3].item() == 7 and (x == 7).sum().item() == 3
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+def test_float8_is_for_storage(connection, dtype):
+    kind = getattr(kiln, dtype)
+    data = np.random.default_rng(2).normal(size=(5, 40)).astype(np.float32)
+    stored = kiln.tensor(data).cast(kind)
+    np.testing.assert_array_equal(stored.numpy(), kiln.tensor(data, kind).numpy())
+    np.testing.assert_array_equal(stored.float().numpy(), stored.numpy())
+    np.testing.assert_array_equal(stored[1:, ::3].numpy(), stored.numpy()[1:, ::3])
+    with pytest.raises(kiln.InvalidArgument, match=rf"{dtype}.*only stores.*test_array_api\.py:"):
+        (stored * stored).numpy()
