@@ -30,10 +30,10 @@ std::string TextPrinter::Print(const Node* root) {
   if (auto known = numbers_.find(root); known != numbers_.end()) {
     return StrCat("%", known->second);
   }
-  for (const Node* node : TopologicalOrder(absl::MakeConstSpan(&root, 1))) {
-    auto [entry, inserted] = numbers_.try_emplace(node, static_cast<int>(numbers_.size()));
-    if (!inserted) continue;
-    StrAppend(&text_, indent_, "%", entry->second, " = ", Name(node->op()), " ",
+  for (const Node* node : walk_.Visit(root)) {
+    const int number = static_cast<int>(numbers_.size());
+    numbers_[node] = number;
+    StrAppend(&text_, indent_, "%", number, " = ", Name(node->op()), " ",
               TypeText(node->dtype(), node->shape()));
     for (const Node* operand : node->operands()) {
       StrAppend(&text_, " %", numbers_.at(operand));

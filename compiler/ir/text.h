@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/node.h"
 #include "compiler/ir/spec.h"
+#include "compiler/ir/walk.h"
 
 namespace kiln::ir {
 
@@ -49,6 +50,7 @@ class TextPrinter {
   std::string indent_;
   std::string text_;
   absl::flat_hash_map<const Node*, int> numbers_;
+  TopologicalWalk walk_;
 };
 
 // Reads lines that TextPrinter wrote, or a person. Every node is verified. Nothing is trusted: any

@@ -2,30 +2,38 @@
 
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-
 namespace kiln::ir {
 
-std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots) {
+std::vector<const Node*> TopologicalWalk::Visit(const Node* root) {
   std::vector<const Node*> order;
-  absl::flat_hash_set<const Node*> seen;
   struct Frame {
     const Node* node;
     size_t next_operand;
   };
   std::vector<Frame> stack;
+  if (root != nullptr && seen_.insert(root).second) stack.push_back({root, 0});
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    if (frame.next_operand == frame.node->operands().size()) {
+      order.push_back(frame.node);
+      stack.pop_back();
+      continue;
+    }
+    const Node* operand = frame.node->operand(frame.next_operand++);
+    if (seen_.insert(operand).second) stack.push_back({operand, 0});
+  }
+  return order;
+}
+
+std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots) {
+  TopologicalWalk walk;
+  std::vector<const Node*> order;
   for (const Node* root : roots) {
-    if (root == nullptr || !seen.insert(root).second) continue;
-    stack.push_back({root, 0});
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      if (frame.next_operand == frame.node->operands().size()) {
-        order.push_back(frame.node);
-        stack.pop_back();
-        continue;
-      }
-      const Node* operand = frame.node->operand(frame.next_operand++);
-      if (seen.insert(operand).second) stack.push_back({operand, 0});
+    std::vector<const Node*> more = walk.Visit(root);
+    if (order.empty()) {
+      order = std::move(more);
+    } else {
+      order.insert(order.end(), more.begin(), more.end());
     }
   }
   return order;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
 
@@ -14,6 +15,17 @@ namespace kiln::ir {
 // follows roots and operands in their order. It depends on the graph's structure alone, not on the
 // order in which its nodes were made. Null roots are skipped.
 std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots);
+
+// TopologicalOrder in pieces: each call gives what the ones before did not, so that many roots over
+// shared nodes cost each node once.
+class TopologicalWalk {
+ public:
+  // Nothing for null.
+  std::vector<const Node*> Visit(const Node* root);
+
+ private:
+  absl::flat_hash_set<const Node*> seen_;
+};
 
 // For every node reachable from `roots`, the nodes that have it as an operand, each once, in
 // topological order.

@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/kernel/movement.h"
 
 namespace kiln::kernel {
@@ -20,6 +23,30 @@ const Node* Zero(ir::Context& context, DType dtype) {
 }
 
 bool IsElementwise(Op op) { return op >= Op::kNeg && op <= Op::kWhere; }
+
+void CollectParts(const Node* condition, absl::flat_hash_set<const Node*>* parts) {
+  while (condition->op() == Op::kAnd) {
+    CollectParts(condition->operand(1), parts);
+    condition = condition->operand(0);
+  }
+  parts->insert(condition);
+}
+
+// Whether all parts of the conjunction `less` are among those of `more`.
+bool Implies(const Node* more, const Node* less) {
+  absl::flat_hash_set<const Node*> all, asked;
+  CollectParts(more, &all);
+  CollectParts(less, &asked);
+  return absl::c_all_of(asked, [&](const Node* part) { return all.contains(part); });
+}
+
+absl::flat_hash_set<const Node*> RangesOf(const Node* node) {
+  absl::flat_hash_set<const Node*> ranges;
+  for (const Node* part : ir::TopologicalOrder({&node, 1})) {
+    if (part->op() == Op::kRange) ranges.insert(part);
+  }
+  return ranges;
+}
 
 }  // namespace
 
@@ -109,7 +136,50 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* n
     if (free == 0) std::swap(operands[0], operands[1]);
     return math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
   }
-  return nullptr;
+  return LowerSharedGuards(node, point);
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* node,
+                                                                 const Point& point) {
+  if (point.valid.never) return nullptr;
+  Validity guards[2];
+  absl::flat_hash_set<const Node*> ranges[2];
+  for (const int i : {0, 1}) {
+    if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
+    absl::StatusOr<const Node*> factor = Lower(node->operand(i), Point{point.index, {}});
+    if (!factor.ok()) return factor;
+    ranges[i] = RangesOf(*factor);
+  }
+  // A condition belongs to the factors that know all of its ranges.
+  auto assign = [&](const Node* condition, const auto& add) {
+    bool assigned = false;
+    for (const int i : {0, 1}) {
+      const bool knows = absl::c_all_of(
+          RangesOf(condition), [&](const Node* range) { return ranges[i].contains(range); });
+      if (knows) add(&guards[i]);
+      assigned = assigned || knows;
+    }
+    return assigned;
+  };
+  for (const Bound& bound : point.valid.bounds) {
+    if (!assign(math_.ToNode(bound.sum), [&](Validity* v) { v->bounds.push_back(bound); })) {
+      return nullptr;
+    }
+  }
+  for (const Node* condition : point.valid.conditions) {
+    if (!assign(condition, [&](Validity* v) { v->conditions.push_back(condition); })) {
+      return nullptr;
+    }
+  }
+  const int unproved = unproved_;
+  std::vector<const Node*> operands;
+  for (const int i : {0, 1}) {
+    absl::StatusOr<const Node*> factor = Lower(node->operand(i), Point{point.index, guards[i]});
+    if (!factor.ok()) return factor;
+    operands.push_back(*factor);
+  }
+  if (unproved_ != unproved) return nullptr;
+  return math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGather(const Node* node, const Point& point) {
@@ -141,14 +211,20 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
   absl::StatusOr<const Node*> value = Lower(node->operand(0), inner);
   if (!value.ok() || inner.valid == outer.valid || IsZeroWhereInvalid(node->operand(0)))
     return value;
-  return math_.context().Get(
-      Op::kWhere, node->dtype(), {},
-      {math_.ToNode(inner.valid), *value, Zero(math_.context(), node->dtype())});
+  const Node* condition = math_.ToNode(inner.valid);
+  const Node* zero = Zero(math_.context(), node->dtype());
+  // Guards further in ask for more.
+  const bool guarded = (*value)->op() == Op::kWhere && (*value)->operand(2) == zero &&
+                       Implies((*value)->operand(0), condition);
+  if (guarded) return value;
+  return math_.context().Get(Op::kWhere, node->dtype(), {}, {condition, *value, zero});
 }
 
 // Loads are zero where their condition fails. What these ops make of zeros is zero, so no selection
 // of their own is needed.
 bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
+  // What lies behind a stored value is no part of the kernel.
+  if (is_stored_(node)) return true;
   auto [known, inserted] = zero_where_invalid_.try_emplace(node, false);
   if (!inserted) return known->second;
   bool zero = false;
@@ -174,7 +250,6 @@ bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
       break;
     }
   }
-  if (is_stored_(node)) zero = true;
   zero_where_invalid_[node] = zero;
   return zero;
 }

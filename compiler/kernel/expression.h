@@ -60,6 +60,9 @@ class ExpressionLowerer {
   // begins. (An infinite weight then meets a zero and gives NaN, as in every library that pads with
   // zeros.) Null: neither factor can do without.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
+  // Each factor guarded by the conditions on what it knows alone: the element's place in a strided
+  // convolution's weights does not concern the gradient, nor its place in the gradient the weights.
+  absl::StatusOr<const ir::Node*> LowerSharedGuards(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerGather(const ir::Node* node, const Point& point);
   // The node's operand 0 at `inner`; zero where inner is not valid but `outer` is.
   absl::StatusOr<const ir::Node*> LowerGuarded(const ir::Node* node, const Point& outer,

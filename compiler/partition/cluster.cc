@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMaxMembers = 48;
 // Clusters that read the same data and are tried as company.
 constexpr size_t kMaxSiblings = 6;
+// Members among which those clusters are looked for, the latest first.
+constexpr size_t kMaxReadersTried = 64;
 // Elements that stand next to each other in memory and are worked on at one point of the grid, at
 // least.
 constexpr int64_t kEnoughRun = 8;
@@ -130,8 +132,10 @@ class Clusterer {
       if (2 * ir::NumElements(read.leaf->shape()) < ir::NumElements(member.space)) continue;
       auto found = readers_.find(read.leaf);
       if (found == readers_.end()) continue;
-      for (size_t i = found->second.size(); i-- > 0 && clusters.size() < kMaxSiblings;) {
-        const int cluster = result_.members[found->second[i]].cluster;
+      const std::vector<int>& readers = found->second;
+      const size_t oldest = readers.size() - std::min(readers.size(), kMaxReadersTried);
+      for (size_t i = readers.size(); i-- > oldest && clusters.size() < kMaxSiblings;) {
+        const int cluster = result_.members[readers[i]].cluster;
         if (!absl::c_linear_search(clusters, cluster)) clusters.push_back(cluster);
       }
     }
@@ -294,13 +298,26 @@ class Clusterer {
   }
 
   void Place(int cluster, std::vector<bool>* placed) {
-    if ((*placed)[cluster]) return;
-    (*placed)[cluster] = true;
-    for (size_t i = 0; i < result_.clusters.size(); ++i) {
-      const int other = static_cast<int>(i);
-      if (!(*placed)[i] && dependencies_.Reaches(cluster, other)) Place(other, placed);
+    std::vector<std::pair<int, std::vector<int>>> path;  // with what is still to be looked at
+    auto enter = [&](int next) {
+      if ((*placed)[next] || result_.clusters[next].stages.empty()) return;
+      (*placed)[next] = true;
+      std::vector<int> needs = dependencies_.Needs(next);
+      std::reverse(needs.begin(), needs.end());
+      path.emplace_back(next, std::move(needs));
+    };
+    enter(cluster);
+    while (!path.empty()) {
+      auto& [current, needs] = path.back();
+      if (needs.empty()) {
+        result_.order.push_back(current);
+        path.pop_back();
+      } else {
+        const int next = needs.back();
+        needs.pop_back();
+        enter(next);
+      }
     }
-    if (!result_.clusters[cluster].stages.empty()) result_.order.push_back(cluster);
   }
 
   Clustering result_;

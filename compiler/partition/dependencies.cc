@@ -1,54 +1,126 @@
 #include "compiler/partition/dependencies.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace kiln::partition {
 
-bool Dependencies::Test(const Bits& bits, int i) const {
-  const size_t word = static_cast<size_t>(i) / 64;
-  return word < bits.size() && (bits[word] >> (i % 64) & 1) != 0;
+namespace {
+
+constexpr int64_t kGap = int64_t{1} << 32;
+constexpr int kNoLimit = std::numeric_limits<int>::max();
+
+}  // namespace
+
+void Dependencies::AddCluster() {
+  const int number = static_cast<int>(needs_.size());
+  needs_.emplace_back();
+  merged_into_.push_back(number);
+  visited_.push_back(0);
+  labels_.push_back(order_.empty() ? 0 : order_.rbegin()->first + kGap);
+  order_.emplace(labels_.back(), number);
 }
 
-void Dependencies::Set(Bits& bits, int i) {
-  const size_t word = static_cast<size_t>(i) / 64;
-  if (bits.size() <= word) bits.resize(word + 1, 0);
-  bits[word] |= uint64_t{1} << (i % 64);
+int Dependencies::Find(int cluster) const {
+  while (merged_into_[cluster] != cluster) {
+    merged_into_[cluster] = merged_into_[merged_into_[cluster]];
+    cluster = merged_into_[cluster];
+  }
+  return cluster;
 }
 
-void Dependencies::Clear(Bits& bits, int i) {
-  const size_t word = static_cast<size_t>(i) / 64;
-  if (word < bits.size()) bits[word] &= ~(uint64_t{1} << (i % 64));
+bool Dependencies::Search(std::vector<int> roots, int64_t label, int end,
+                          std::vector<int>* found) const {
+  ++search_;
+  int left = found == nullptr ? kMostVisits : kNoLimit;
+  while (!roots.empty()) {
+    const int cluster = roots.back();
+    roots.pop_back();
+    if (cluster == end) return false;
+    if (labels_[cluster] <= label || visited_[cluster] == search_) continue;
+    visited_[cluster] = search_;
+    ++visits_;
+    if (--left == 0) return false;
+    if (found != nullptr) found->push_back(cluster);
+    for (const int need : needs_[cluster]) roots.push_back(Find(need));
+  }
+  return true;
 }
 
-void Dependencies::Unite(Bits& into, const Bits& from) {
-  if (into.size() < from.size()) into.resize(from.size(), 0);
-  for (size_t i = 0; i < from.size(); ++i) into[i] |= from[i];
+bool Dependencies::Reaches(int from, int to) const {
+  return from != to && !Search({from}, labels_[to], to, nullptr);
 }
 
-void Dependencies::AddCluster() { needs_.emplace_back(); }
-
-bool Dependencies::Reaches(int from, int to) const { return Test(needs_[from], to); }
+bool Dependencies::ReachesOverOthers(int from, int to) const {
+  std::vector<int> roots = Needs(from);
+  std::erase(roots, to);
+  return !Search(std::move(roots), labels_[to], to, nullptr);
+}
 
 void Dependencies::AddEdge(int from, int to) {
-  if (from == to || Test(needs_[from], to)) return;
-  Bits added = needs_[to];
-  Set(added, to);
-  Unite(needs_[from], added);
-  for (Bits& needs : needs_) {
-    if (Test(needs, from)) Unite(needs, added);
+  if (from == to || !needs_[from].insert(to).second || labels_[to] < labels_[from]) return;
+  std::vector<int> moved;
+  Search({to}, labels_[from], from, &moved);
+  MoveBefore(std::move(moved), from);
+}
+
+// What is merged stands where the earlier of the two stood: whoever reads from either comes after.
+void Dependencies::Merge(int from, int into) {
+  const auto [early, late] =
+      labels_[from] < labels_[into] ? std::pair(from, into) : std::pair(into, from);
+  std::vector<int> roots = Needs(late);
+  std::erase(roots, early);
+  std::vector<int> moved;
+  Search(std::move(roots), labels_[early], early, &moved);
+  MoveBefore(std::move(moved), early);
+  order_.erase(labels_[late]);
+  labels_[into] = labels_[early];
+  order_[labels_[into]] = into;
+  merged_into_[from] = into;
+  needs_[into].insert(needs_[from].begin(), needs_[from].end());
+  needs_[into].erase(into);
+  needs_[into].erase(from);
+  needs_[from].clear();
+}
+
+std::vector<int> Dependencies::Needs(int cluster) const {
+  std::vector<int> needs;
+  for (const int need : needs_[cluster]) {
+    if (Find(need) != cluster) needs.push_back(Find(need));
+  }
+  std::sort(needs.begin(), needs.end());
+  needs.erase(std::unique(needs.begin(), needs.end()), needs.end());
+  return needs;
+}
+
+void Dependencies::MoveBefore(std::vector<int> clusters, int next) {
+  if (clusters.empty()) return;
+  std::sort(clusters.begin(), clusters.end(),
+            [this](int a, int b) { return labels_[a] < labels_[b]; });
+  const auto room = static_cast<int64_t>(clusters.size()) + 1;
+  auto before = [&] {
+    const auto at = order_.find(labels_[next]);
+    return at == order_.begin() ? at->first - kGap : std::prev(at)->first;
+  };
+  if (labels_[next] - before() < room) Relabel();
+  const int64_t first = before();
+  const int64_t step = (labels_[next] - first) / room;
+  for (size_t i = 0; i < clusters.size(); ++i) {
+    int64_t& label = labels_[clusters[i]];
+    order_.erase(label);
+    label = first + step * static_cast<int64_t>(i + 1);
+    order_.emplace(label, clusters[i]);
   }
 }
 
-void Dependencies::Merge(int from, int into) {
-  Unite(needs_[into], needs_[from]);
-  Clear(needs_[into], into);
-  Clear(needs_[into], from);
-  needs_[from].clear();
-  Bits both = needs_[into];
-  Set(both, into);
-  for (Bits& needs : needs_) {
-    if (Test(needs, from) || Test(needs, into)) Unite(needs, both);
+void Dependencies::Relabel() {
+  std::map<int64_t, int> order;
+  for (const auto& [label, cluster] : order_) {
+    labels_[cluster] = static_cast<int64_t>(order.size()) * kGap;
+    order.emplace_hint(order.end(), labels_[cluster], cluster);
   }
+  order_ = std::move(order);
 }
 
 }  // namespace kiln::partition

@@ -211,5 +211,40 @@ TEST_F(FuseTest, TwoThousandNodesAreQuick) {
   EXPECT_LT(seconds.count(), 1);
 }
 
+// The gradient of a variance sums what is centred.
+TEST_F(FuseTest, WhatIsCentredSumsToZero) {
+  Node x = Input({8, 64});
+  Node scale = b_.Expand(Input({8, 1}), {8, 64});
+  Node centred = b_.Sub(x, b_.Mul(b_.Sum(x, {1}, true), 1.0 / 64));
+  Node weighted = b_.Neg(b_.Mul(scale, centred));
+  graph_.outputs = {b_.Sum(b_.Add(weighted, weighted), {1})};
+  EXPECT_EQ(CountOps(Op::kReduceSum), 1);
+  Node other = b_.Mul(b_.Sum(x, {1}, true), 1.0 / 32);
+  graph_.outputs = {b_.Sum(b_.Sub(x, other), {1})};
+  EXPECT_EQ(CountOps(Op::kReduceSum), 2) << "this is no mean";
+}
+
+TEST_F(FuseTest, ASumOfMultiplesFollowsFromTheSum) {
+  Node x = Input({8, 64});
+  Node scaled = b_.Mul(x, b_.Expand(Input({8, 1}), {8, 64}));
+  graph_.outputs = {b_.Sum(x, {1}), b_.Sum(b_.Neg(scaled), {1})};
+  EXPECT_EQ(CountOps(Op::kReduceSum), 1);
+  graph_.outputs = {b_.Sum(x, {0}), b_.Sum(scaled, {0})};
+  EXPECT_EQ(CountOps(Op::kReduceSum), 2) << "the factor changes along the sum";
+}
+
+// Both axes of a strided convolution's gradient: one sum, over single steps.
+TEST_F(FuseTest, StridedUnwindowsBecomePhases) {
+  Node x = Input({2, 5, 5, 3, 3});
+  Node columns = b_.Sum(b_.Unwindow(x, 2, 11, 2, 1), {-1});
+  graph_.outputs = {b_.Sum(b_.Unwindow(columns, 1, 12, 2, 1), {-1})};
+  EXPECT_EQ(graph_.outputs[0]->shape(), (ir::Shape{2, 12, 11}));
+  EXPECT_EQ(CountOps(Op::kReduceSum), 1);
+  for (Node node : ir::TopologicalOrder(Normalize(graph_).outputs)) {
+    if (node->op() != Op::kUnwindow) continue;
+    EXPECT_EQ(node->attr<ir::IntsAttr>().values[2], 1);
+  }
+}
+
 }  // namespace
 }  // namespace kiln::partition

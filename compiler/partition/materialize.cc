@@ -138,18 +138,38 @@ class Chooser {
   void FindEpilogues() {
     for (const Node* reduction : order_) {
       if (!IsReduction(reduction)) continue;
-      const Node* last = nullptr;
-      for (const Node* node = Successor(reduction); node != nullptr; node = Successor(node)) {
-        if (required_.contains(node) || Elements(node) != Elements(reduction)) break;
-        if (ir::SizeOf(node->dtype()) > ir::SizeOf(reduction->dtype())) break;
-        if (IsElementwise(node)) last = node;
-        if (!IsElementwise(node) && !IsMovement(node)) break;
-      }
+      const Node* last = EndOfChain(reduction);
       while (last != nullptr && IsWidening(last)) {
         last = IsElementwise(last->operand(0)) ? last->operand(0) : nullptr;
       }
       if (last != nullptr) stored_.insert(last);
     }
+  }
+
+  // The last elementwise value of the chain; null if there is none. A contraction, whose loops have
+  // no order of their own, is also stored as it is permuted. Chains join each other (a sum of many
+  // sums), so what is known of their ends is kept.
+  const Node* EndOfChain(const Node* reduction) {
+    const int bytes = ir::SizeOf(reduction->dtype());
+    const bool permutes = IsContraction(reduction);
+    std::vector<const Node*> walked;
+    const Node* last = nullptr;
+    for (const Node* node = Successor(reduction); node != nullptr; node = Successor(node)) {
+      if (required_.contains(node) || Elements(node) != Elements(reduction)) break;
+      if (ir::SizeOf(node->dtype()) > bytes) break;
+      if (!IsElementwise(node) && !IsMovement(node)) break;
+      if (auto known = ends_.find({node, {bytes, permutes}}); known != ends_.end()) {
+        last = known->second;
+        break;
+      }
+      walked.push_back(node);
+    }
+    for (size_t i = walked.size(); i-- > 0;) {
+      const bool ends = IsElementwise(walked[i]) || (permutes && walked[i]->op() == Op::kPermute);
+      if (last == nullptr && ends) last = walked[i];
+      ends_[{walked[i], {bytes, permutes}}] = last;
+    }
+    return last;
   }
 
   // The node through which all of this one's uses go: its only user, or the one in which x and
@@ -295,6 +315,9 @@ class Chooser {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> users_;
   absl::flat_hash_map<const Node*, Readers> readers_;
   absl::flat_hash_map<const Node*, Expression> expressions_;
+  // EndOfChain from a node on, for reductions with elements of so many bytes that are contractions
+  // or not.
+  absl::flat_hash_map<std::pair<const Node*, std::pair<int, bool>>, const Node*> ends_;
   absl::flat_hash_set<const Node*> chosen_;
 };
 

@@ -1,8 +1,10 @@
 #include "compiler/partition/memory_plan.h"
 
 #include <algorithm>
-#include <numeric>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -10,14 +12,15 @@ namespace kiln::partition {
 
 namespace {
 
+// Tensors that are placed by their size, at most; the smaller ones go by time.
+constexpr size_t kMostBySize = 1024;
+
 // A tensor in the arena: its groups [first, last] in time and its bytes.
 struct Life {
   int tensor = 0;
   int first = 0;
   int last = 0;
   int64_t bytes = 0;
-
-  bool Meets(const Life& other) const { return first <= other.last && other.first <= last; }
 };
 
 int64_t AlignedBytes(const Tensor& tensor) {
@@ -48,15 +51,47 @@ std::vector<Life> FindLives(const Partition& partition) {
   return lives;
 }
 
-// The lowest offset at which `life` fits beside those that are placed.
-int64_t FindOffset(const Life& life, const std::vector<Life>& placed,
-                   const std::vector<int64_t>& offsets) {
-  std::vector<std::pair<int64_t, int64_t>> taken;
-  for (const Life& other : placed) {
-    if (life.Meets(other)) {
-      taken.emplace_back(offsets[other.tensor], offsets[other.tensor] + other.bytes);
+// Tensors that have their place, found by time: those that start within a life, and those that live
+// at its start, which are kept in a segment tree.
+class Placed {
+ public:
+  explicit Placed(size_t times) : starting_(times) {
+    while (leaves_ < times) leaves_ *= 2;
+    living_.resize(2 * leaves_);
+  }
+
+  void Add(const Life& life) {
+    starting_[life.first].push_back(life);
+    size_t low = leaves_ + life.first;
+    size_t high = leaves_ + life.last + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) living_[low++].push_back(life);
+      if (high % 2 == 1) living_[--high].push_back(life);
     }
   }
+
+  template <typename Visit>
+  void ForEachMeeting(const Life& life, Visit visit) const {
+    for (size_t node = leaves_ + life.first; node > 0; node /= 2) {
+      for (const Life& other : living_[node]) visit(other);
+    }
+    for (int time = life.first + 1; time <= life.last; ++time) {
+      for (const Life& other : starting_[time]) visit(other);
+    }
+  }
+
+ private:
+  size_t leaves_ = 1;
+  std::vector<std::vector<Life>> living_;    // by node; children of n are 2n and 2n + 1
+  std::vector<std::vector<Life>> starting_;  // by time
+};
+
+// The lowest offset at which `life` fits beside those that are placed.
+int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int64_t>& offsets) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  placed.ForEachMeeting(life, [&](const Life& other) {
+    taken.emplace_back(offsets[other.tensor], offsets[other.tensor] + other.bytes);
+  });
   std::sort(taken.begin(), taken.end());
   int64_t offset = 0;
   for (const auto& [begin, end] : taken) {
@@ -64,6 +99,82 @@ int64_t FindOffset(const Life& life, const std::vector<Life>& placed,
     offset = std::max(offset, end);
   }
   return offset;
+}
+
+// Free bytes from `base` on, as an allocator has them: the best fit first.
+class FreeBytes {
+ public:
+  explicit FreeBytes(int64_t base) : end_(base) {}
+
+  int64_t Take(int64_t bytes) {
+    auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
+      // What is free at the end grows.
+      auto last = by_offset_.empty() ? by_offset_.end() : std::prev(by_offset_.end());
+      const bool grows = last != by_offset_.end() && last->first + last->second == end_;
+      const int64_t begin = grows ? last->first : end_;
+      if (grows) Erase(last);
+      end_ = begin + bytes;
+      return begin;
+    }
+    const auto [size, begin] = *best;
+    Erase(by_offset_.find(begin));
+    if (size > bytes) Insert(begin + bytes, size - bytes);
+    return begin;
+  }
+
+  void Return(int64_t begin, int64_t bytes) {
+    auto next = by_offset_.lower_bound(begin);
+    if (next != by_offset_.end() && next->first == begin + bytes) {
+      bytes += next->second;
+      next = Erase(next);
+    }
+    if (next != by_offset_.begin()) {
+      const auto previous = std::prev(next);
+      if (previous->first + previous->second == begin) {
+        begin = previous->first;
+        bytes += previous->second;
+        Erase(previous);
+      }
+    }
+    Insert(begin, bytes);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  using Blocks = std::map<int64_t, int64_t>;
+  void Insert(int64_t begin, int64_t bytes) {
+    by_offset_[begin] = bytes;
+    by_size_.emplace(bytes, begin);
+  }
+  Blocks::iterator Erase(Blocks::iterator block) {
+    by_size_.erase({block->second, block->first});
+    return by_offset_.erase(block);
+  }
+
+  int64_t end_;
+  Blocks by_offset_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
+};
+
+// In the order of time, above all that has its place.
+void PlaceByTime(std::vector<Life> lives, MemoryPlan* plan) {
+  std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
+    return a.first != b.first ? a.first < b.first : a.tensor < b.tensor;
+  });
+  FreeBytes free(plan->arena_bytes);
+  std::set<std::pair<int, size_t>> living;  // by their last use
+  for (size_t i = 0; i < lives.size(); ++i) {
+    while (!living.empty() && living.begin()->first < lives[i].first) {
+      const Life& dead = lives[living.begin()->second];
+      free.Return(plan->offsets[dead.tensor], dead.bytes);
+      living.erase(living.begin());
+    }
+    plan->offsets[lives[i].tensor] = free.Take(lives[i].bytes);
+    if (lives[i].bytes > 0) living.emplace(lives[i].last, i);
+  }
+  plan->arena_bytes = free.end();
 }
 
 }  // namespace
@@ -75,32 +186,53 @@ MemoryPlan PlanMemory(const Partition& partition) {
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
-  std::vector<Life> placed;
+  for (const Life& life : lives) plan.arena_bytes_without_reuse += life.bytes;
+  // Each that is placed by size is compared with all that live beside it.
+  std::vector<Life> small;
+  if (lives.size() > kMostBySize) {
+    small.assign(lives.begin() + kMostBySize, lives.end());
+    lives.resize(kMostBySize);
+  }
+  Placed placed(partition.groups.size() + 2);
   for (const Life& life : lives) {
     const int64_t offset = FindOffset(life, placed, plan.offsets);
     plan.offsets[life.tensor] = offset;
     plan.arena_bytes = std::max(plan.arena_bytes, offset + life.bytes);
-    plan.arena_bytes_without_reuse += life.bytes;
-    placed.push_back(life);
+    placed.Add(life);
   }
+  PlaceByTime(std::move(small), &plan);
   return plan;
 }
 
+// In the order of time: a tensor that is made must find its bytes free.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
-  const std::vector<Life> lives = FindLives(partition);
-  for (size_t i = 0; i < lives.size(); ++i) {
-    const int64_t begin = plan.offsets[lives[i].tensor];
-    const int64_t end = begin + lives[i].bytes;
+  std::vector<Life> lives = FindLives(partition);
+  std::stable_sort(lives.begin(), lives.end(),
+                   [](const Life& a, const Life& b) { return a.first < b.first; });
+  std::map<int64_t, Life> living;              // by offset
+  std::set<std::pair<int, int64_t>> last_use;  // of the living, with their offsets
+  for (const Life& life : lives) {
+    const int64_t begin = plan.offsets[life.tensor];
+    const int64_t end = begin + life.bytes;
     if (begin < 0 || begin % kArenaAlignment != 0 || end > plan.arena_bytes) {
       return absl::InternalError(
-          absl::StrCat("tensor t", lives[i].tensor, " has no legal place in the arena"));
+          absl::StrCat("tensor t", life.tensor, " has no legal place in the arena"));
     }
-    for (size_t j = 0; j < i; ++j) {
-      const int64_t other = plan.offsets[lives[j].tensor];
-      if (!lives[i].Meets(lives[j]) || begin >= other + lives[j].bytes || other >= end) continue;
-      return absl::InternalError(absl::StrCat("tensors t", lives[j].tensor, " and t",
-                                              lives[i].tensor, " overlap in the arena"));
+    while (!last_use.empty() && last_use.begin()->first < life.first) {
+      living.erase(last_use.begin()->second);
+      last_use.erase(last_use.begin());
     }
+    if (life.bytes == 0) continue;
+    auto next = living.lower_bound(end);
+    if (next != living.begin()) {
+      const auto& [other, neighbour] = *std::prev(next);
+      if (other + neighbour.bytes > begin) {
+        return absl::InternalError(absl::StrCat("tensors t", neighbour.tensor, " and t",
+                                                life.tensor, " overlap in the arena"));
+      }
+    }
+    living.emplace(begin, life);
+    last_use.emplace(life.last, begin);
   }
   return absl::OkStatus();
 }

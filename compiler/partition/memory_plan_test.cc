@@ -45,6 +45,15 @@ TEST(MemoryPlan, SmallTensorsFillGaps) {
   EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
 }
 
+TEST(MemoryPlan, ManyTensorsNeedLittleMoreThanWhatLivesAtOnce) {
+  std::vector<int64_t> sizes;
+  for (int i = 0; i < 5000; ++i) sizes.push_back(16 * (1 + i * 7919 % 64));
+  const Partition partition = Chain(sizes);
+  const MemoryPlan plan = PlanMemory(partition);
+  EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
+  EXPECT_LE(plan.arena_bytes, 4 * 64 * 64);  // two of the largest, twice
+}
+
 TEST(MemoryPlan, WhatACopyReadsLivesToTheEnd) {
   Partition partition = Chain({100, 100, 100});
   partition.copies.push_back({1, Tensor::Kind::kOutput, 1});

@@ -77,21 +77,13 @@ class RowMerger {
     if (from.nodes + into.nodes > kMaxClusterNodes) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMaxStages) return false;
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
-    if (from.grid.size() != into.grid.size() || HasPathBetween(reader, source)) return false;
+    if (from.grid.size() != into.grid.size()) return false;
+    // Something outside would have to run after the source and before the reader.
+    if (dependencies_.ReachesOverOthers(reader, source)) return false;
     std::optional<LoopMap> map = MatchGrids(reader, source);
     if (!map.has_value() || !LocalsFit(reader, source)) return false;
     Merge(reader, source, *map);
     return true;
-  }
-
-  // Whether something outside would have to run after the source and before the reader.
-  bool HasPathBetween(int reader, int source) const {
-    for (size_t i = 0; i < all_.clusters.size(); ++i) {
-      const int other = static_cast<int>(i);
-      if (other == reader || other == source || all_.clusters[i].stages.empty()) continue;
-      if (dependencies_.Reaches(reader, other) && dependencies_.Reaches(other, source)) return true;
-    }
-    return false;
   }
 
   // Every read between the two must stay in its row, loop by whole loop.

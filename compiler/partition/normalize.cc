@@ -6,12 +6,15 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
+#include "compiler/partition/factor_sum.h"
 #include "compiler/partition/materialize.h"
 #include "compiler/partition/merge_reductions.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/split_reduction.h"
 #include "compiler/partition/tensor_maker.h"
+#include "compiler/partition/windows.h"
 
 namespace kiln::partition {
 
@@ -19,8 +22,6 @@ using ir::Node;
 using ir::Op;
 
 namespace {
-
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
 
 bool IsZero(const Node* node) {
   while (node->op() == Op::kExpand || node->op() == Op::kReshape) node = node->operand(0);
@@ -58,62 +59,12 @@ const Node* ReplaceScatter(ir::Context& context, const Node* node) {
   return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
 }
 
-// A window that steps by its own length only cuts the axis into pieces.
-const Node* ReplaceWindow(ir::Context& context, const Node* node) {
-  const int64_t axis = Ints(node)[0];
-  const int64_t size = Ints(node)[1];
-  if (Ints(node)[2] != size || (size > 1 && Ints(node)[3] != 1)) return node;
-  TensorMaker make(context);
-  const Node* x = node->operand(0);
-  const int64_t count = node->shape()[axis];
-  std::vector<int64_t> bounds;
-  for (const int64_t extent : x->shape()) bounds.insert(bounds.end(), {0, extent});
-  bounds[2 * axis + 1] = count * size;
-  ir::Shape cut = x->shape();
-  cut[axis] = size;
-  cut.insert(cut.begin() + axis, count);
-  const Node* pieces = make.Reshape(make.Shrink(x, bounds), cut);
-  return make.MoveAxis(pieces, axis + 1, static_cast<int64_t>(cut.size()) - 1);
-}
-
-// The adjoint: the sum over an unwindow's last dimension puts the pieces together again.
-const Node* ReplaceUnwindowSum(ir::Context& context, const Node* node) {
-  const Node* unwindow = node->operand(0);
-  if (node->op() != Op::kReduceSum || unwindow->op() != Op::kUnwindow) return node;
-  const Node* x = unwindow->operand(0);
-  const int64_t axis = Ints(unwindow)[0];
-  const int64_t last = static_cast<int64_t>(x->shape().size()) - 1;
-  const int64_t size = x->shape().back();
-  std::vector<int64_t> others = Ints(node);
-  auto found = absl::c_find(others, last);
-  if (found == others.end() || Ints(unwindow)[2] != size || (size > 1 && Ints(unwindow)[3] != 1)) {
-    return node;
-  }
-  others.erase(found);
-  TensorMaker make(context);
-  ir::Shape joined = x->shape();
-  joined.pop_back();
-  joined[axis] *= size;
-  const Node* whole = make.Reshape(make.MoveAxis(x, last, axis + 1), joined);
-  const int64_t length = unwindow->shape()[axis];
-  // What a window did not reach gets zero; what hangs over the end was read from nowhere.
-  if (joined[axis] > length) return node;
-  std::vector<int64_t> padding(2 * joined.size(), 0);
-  padding[2 * axis + 1] = length - joined[axis];
-  whole = make.Pad(whole, padding);
-  ir::Shape with_unit = whole->shape();
-  with_unit.push_back(1);
-  return make.Reduce(Op::kReduceSum, make.Reshape(whole, with_unit), others);
-}
-
 const Node* Replace(ir::Context& context, const Node* node) {
   switch (node->op()) {
     case Op::kScatterAdd:
       return ReplaceScatter(context, node);
     case Op::kWindow:
       return ReplaceWindow(context, node);
-    case Op::kReduceSum:
-      return ReplaceUnwindowSum(context, node);
     case Op::kDetach:
       return node->operand(0);
     default:
@@ -123,6 +74,8 @@ const Node* Replace(ir::Context& context, const Node* node) {
 
 // Products that a sum is split into.
 constexpr int kMaxProducts = 32;
+// Sums that are put down one to the other, at most.
+constexpr int kMostFactored = 8;
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
@@ -138,7 +91,8 @@ bool IsRelu(const Node* node) {
 // one.
 class Normalizer {
  public:
-  explicit Normalizer(const graph::Graph& graph) : context_(*graph.context) {
+  explicit Normalizer(const graph::Graph& graph)
+      : context_(*graph.context), unwindow_sums_(context_) {
     std::vector<const Node*> roots = graph.outputs;
     for (const graph::Update& update : graph.updates) roots.push_back(update.value);
     const std::vector<const Node*> order = ir::TopologicalOrder(roots);
@@ -149,6 +103,7 @@ class Normalizer {
     // What leaves the graph is used by more than its readers here.
     for (const Node* root : roots) uses[root] += 2;
     for (const Node* node : order) {
+      if (node->op() == Op::kReduceSum) sums_of_[node->operand(0)].push_back(node);
       if (IsRelu(node)) relu_of_.try_emplace(node->operand(0), node);
     }
     for (const Node* node : order) {
@@ -164,6 +119,7 @@ class Normalizer {
     if (auto known = replacement_.find(node); known != replacement_.end()) return known->second;
     const Node* made = Make(node);
     replacement_[node] = made;
+    for (const Node* sum : sums_of_[node]) sums_.insert(context_.WithOperands(sum, {made}));
     return made;
   }
 
@@ -181,8 +137,24 @@ class Normalizer {
     for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
     if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
+    return Normal(current);
+  }
+
+  // Of a node over operands in their final form.
+  const Node* Normal(const Node* current) {
+    if (const Node* sum = FactoredSum(current); sum != nullptr) return sum;
     if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;
     return Finished(current);
+  }
+
+  const Node* FactoredSum(const Node* sum) {
+    if (factoring_ == kMostFactored) return nullptr;
+    ++factoring_;
+    const Node* factored = FactorSum(context_, sum, [this](const Node* other) {
+      return sums_.contains(other) ? Normal(other) : nullptr;
+    });
+    --factoring_;
+    return factored;
   }
 
   // A sum of several products is one contraction for each. (Gradients of a value that feeds several
@@ -221,16 +193,25 @@ class Normalizer {
   }
 
   const Node* Finished(const Node* current) {
+    const auto single_use = [this](const Node* inner) { return IsSingleUse(inner); };
     current = Replace(context_, current);
-    current =
-        MergeReduction(context_, current, [this](const Node* inner) { return IsSingleUse(inner); });
+    if (IsReduction(current)) {
+      const Node* sum = unwindow_sums_.Replace(current, single_use);
+      if (sum != nullptr && !IsReduction(sum)) return sum;
+      if (sum != nullptr) current = sum;
+    }
+    current = MergeReduction(context_, current, single_use);
     return SplitReduction(context_, current);
   }
 
   ir::Context& context_;
+  UnwindowSums unwindow_sums_;
   Replacement replacement_;
   absl::flat_hash_map<const Node*, const Node*> relu_of_;  // by condition
   absl::flat_hash_map<const Node*, int> uses_;
+  absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand
+  absl::flat_hash_set<const Node*> sums_;  // of the graph, over operands in their final form
+  int factoring_ = 0;                      // sums that are being put down to others
 };
 
 }  // namespace

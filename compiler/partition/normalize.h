@@ -4,9 +4,10 @@
 //  * A sum of a movement of a sum becomes one sum where nothing is repeated between (so a
 //  convolution's input gradient is
 //    one contraction); so do products and maxima through movement that fills in nothing.
-//  * A window as long as its stride is a reshape, and so is the sum over an unwindow of that kind
-//  (pooling).
+//  * A window as long as its stride is a reshape; sums over unwindows lose their strides, see
+//    windows.h.
 //  * A sum of several products becomes several sums, so that each is a contraction.
+//  * A sum that follows from another one is not computed, see factor_sum.h.
 //  * A large reduction to few elements becomes two.
 //  * The mask 0 < x of a relu that is computed anyway is taken from its result.
 //  * scatter_add becomes a reduction over the positions of the index: sum of where(index == i,

@@ -1,6 +1,5 @@
 // OrderGroups of memory_plan.h.
-#include <queue>
-#include <tuple>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,23 +20,20 @@ class Scheduler {
       : partition_(*partition),
         readers_(partition->tensors.size()),
         pending_(partition->tensors.size(), 0),
-        blocked_(partition->groups.size(), 0) {}
+        blocked_(partition->groups.size(), 0),
+        done_(partition->groups.size(), false),
+        ranks_(partition->groups.size(), {0, -1}) {}
 
   void Run() {
     CountDependencies();
     std::vector<Group> ordered;
-    std::vector<int> ready;
     for (size_t i = 0; i < blocked_.size(); ++i) {
-      if (blocked_[i] == 0) ready.push_back(static_cast<int>(i));
+      if (blocked_[i] == 0) MakeReady(static_cast<int>(i));
     }
-    while (!ready.empty()) {
-      size_t best = 0;
-      for (size_t i = 1; i < ready.size(); ++i) {
-        if (Rank(ready[i]) < Rank(ready[best])) best = i;
-      }
-      const int group = ready[best];
-      ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(best));
-      Finish(group, &ready);
+    while (!ready_.empty()) {
+      const int group = ready_.begin()->second;
+      ready_.erase(ready_.begin());
+      Finish(group);
       ordered.push_back(std::move(partition_.groups[group]));
     }
     partition_.groups = std::move(ordered);
@@ -74,12 +70,28 @@ class Scheduler {
     return {change, group};
   }
 
-  void Finish(int group, std::vector<int>* ready) {
-    for (const int tensor : partition_.groups[group].reads) --pending_[tensor];
+  void MakeReady(int group) {
+    ranks_[group] = Rank(group);
+    ready_.insert(ranks_[group]);
+  }
+
+  void Finish(int group) {
+    for (const int tensor : partition_.groups[group].reads) {
+      if (--pending_[tensor] == 1) UpdateReaders(tensor);
+    }
+    done_[group] = true;
     for (const int tensor : partition_.groups[group].writes) {
       for (const int reader : readers_[tensor]) {
-        if (--blocked_[reader] == 0) ready->push_back(reader);
+        if (--blocked_[reader] == 0) MakeReady(reader);
       }
+    }
+  }
+
+  // The one reader that is left will free the tensor.
+  void UpdateReaders(int tensor) {
+    for (const int reader : readers_[tensor]) {
+      if (done_[reader] || ready_.erase(ranks_[reader]) == 0) continue;
+      MakeReady(reader);
     }
   }
 
@@ -87,6 +99,10 @@ class Scheduler {
   std::vector<std::vector<int>> readers_;  // groups, by tensor
   std::vector<int> pending_;               // readers that have not run, by tensor
   std::vector<int> blocked_;               // reads that are not there yet, by group
+  std::vector<bool> done_;                 // by group
+  // Groups that may run, by rank, and the rank of each.
+  std::set<std::pair<int64_t, int>> ready_;
+  std::vector<std::pair<int64_t, int>> ranks_;
 };
 
 }  // namespace

@@ -42,6 +42,7 @@ class Builder {
     AddResults();
     for (size_t i = all_.members.size(); i-- > 0;) Decide(static_cast<int>(i));
     AddIntermediates();
+    FindStoredReads();
     for (const int cluster : all_.order) AddGroup(cluster);
     return std::move(partition_);
   }
@@ -213,17 +214,23 @@ class Builder {
     }
   }
 
+  void FindStoredReads() {
+    for (size_t i = 0; i < decisions_.size(); ++i) {
+      if (!decisions_[i].global) continue;
+      for (const Place& place : decisions_[i].needed) {
+        if (place.first == all_.members[i].cluster) continue;
+        stored_reads_[place.first].push_back(tensor_of_.at(all_.members[i].node));
+      }
+    }
+  }
+
   void AddReads(int cluster, Group* group) {
     std::set<int> reads;
     if (auto inputs = input_reads_.find(cluster); inputs != input_reads_.end()) {
       reads = inputs->second;
     }
-    for (size_t i = 0; i < decisions_.size(); ++i) {
-      if (!decisions_[i].global || all_.members[i].cluster == cluster) continue;
-      const auto at = decisions_[i].needed.lower_bound({cluster, -1});
-      if (at != decisions_[i].needed.end() && at->first == cluster) {
-        reads.insert(tensor_of_.at(all_.members[i].node));
-      }
+    if (auto stored = stored_reads_.find(cluster); stored != stored_reads_.end()) {
+      reads.insert(stored->second.begin(), stored->second.end());
     }
     group->reads.assign(reads.begin(), reads.end());
   }
@@ -234,6 +241,8 @@ class Builder {
   std::vector<Decision> decisions_;
   absl::flat_hash_map<const Node*, int> tensor_of_;
   absl::flat_hash_map<int, std::set<int>> input_reads_;  // by cluster
+  absl::flat_hash_map<int, std::vector<int>>
+      stored_reads_;  // tensors of other clusters, by cluster
 };
 
 }  // namespace

@@ -288,7 +288,10 @@ class StageChooser {
     if (shared_) tasks = 1;
     const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
     if (!shared_ && std::max(tasks, most) > 1) {
-      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &book_, &order_);
+      // Tasks stand before all loops.
+      std::vector<int> chunks;
+      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &book_, &chunks);
+      order_.insert(tasks > 1 ? order_.end() : order_.begin(), chunks.begin(), chunks.end());
     }
     const auto [outer, block] = book_.Split(rest, lanes_ * copies);
     const auto [copy, lane] = book_.Split(block, lanes_);

@@ -2,16 +2,16 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
 
 absl::Status HandleTable::CheckNew(absl::Span<const uint64_t> handles) const {
-  for (size_t i = 0; i < handles.size(); ++i) {
-    const uint64_t handle = handles[i];
-    bool twice = false;
-    for (size_t earlier = 0; earlier < i && !twice; ++earlier) twice = handles[earlier] == handle;
+  absl::flat_hash_set<uint64_t> seen;
+  for (const uint64_t handle : handles) {
+    const bool twice = !seen.insert(handle).second;
     if (handle != 0 && !twice && !used_.Contains(handle)) continue;
     const std::string problem =
         handle == 0 ? "handle 0 is not allowed; count from 1"

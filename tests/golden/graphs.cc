@@ -71,6 +71,33 @@ graph::Graph ConvolutionGradients() {
   return m.Finish();
 }
 
+// A convolution that steps by two and keeps the size's half: its input's gradient is one
+// contraction.
+graph::Graph StridedConvolutionGradients() {
+  ModelBuilder m;
+  const Node x = m.Input({4, 8, 12, 12});
+  const Node weight = m.Input({16, 8, 3, 3});
+  const Node upstream = m.Input({4, 16, 6, 6});
+  const Node y =
+      m.Op("conv2d", {x, weight},
+           {{"stride", std::vector<int64_t>{2, 2}}, {"padding", std::vector<int64_t>{1, 1}}});
+  for (const Node wanted : {x, weight}) m.Output(m.Gradient(y, wanted, upstream));
+  return m.Finish();
+}
+
+// Windows that overlap.
+graph::Graph MaxPoolGradient() {
+  ModelBuilder m;
+  const Node x = m.Input({2, 8, 16, 16});
+  const Node upstream = m.Input({2, 8, 8, 8});
+  const Node y = m.Op("max_pool2d", {x},
+                      {{"kernel", std::vector<int64_t>{3, 3}},
+                       {"stride", std::vector<int64_t>{2, 2}},
+                       {"padding", std::vector<int64_t>{1, 1}}});
+  m.Output(m.Gradient(y, x, upstream));
+  return m.Finish();
+}
+
 graph::Graph BatchNormForward() {
   ModelBuilder m;
   m.Output(m.BatchNorm(m.Input({8, 16, 12, 12}), m.Input({16}), m.Input({16}), true));
@@ -130,6 +157,8 @@ std::vector<KnownGraph> KnownGraphs() {
   graphs.push_back({"attention", Attention()});
   graphs.push_back({"convolution_bias_relu", ConvolutionBiasRelu()});
   graphs.push_back({"convolution_gradients", ConvolutionGradients()});
+  graphs.push_back({"convolution_strided_gradients", StridedConvolutionGradients()});
+  graphs.push_back({"max_pool_gradient", MaxPoolGradient()});
   graphs.push_back({"batch_norm_forward", BatchNormForward()});
   graphs.push_back({"batch_norm_backward", BatchNormBackward()});
   graphs.push_back({"adam", AdamUpdate()});

@@ -194,6 +194,23 @@ void AddContractions(std::vector<Case>& cases) {
   cases.push_back(
       Named("conv2d_depthwise", Make("conv2d", {{{1, 3, 5, 5}}, {{3, 1, 3, 3}}},
                                      {{"padding", Ints{1, 1}}, {"groups", int64_t{3}}})));
+  // Windows that overlap, leave gaps and do not fit the stride; sizes for which the loops are
+  // blocked.
+  struct Strided {
+    const char* name;
+    ir::Shape x, weight;
+    int64_t stride, padding;
+  };
+  for (const Strided& c : {Strided{"halving", {2, 3, 9, 8}, {4, 3, 3, 3}, 2, 1},
+                           Strided{"gaps", {2, 3, 7, 8}, {4, 3, 1, 1}, 2, 0},
+                           Strided{"thirds", {1, 2, 14, 13}, {3, 2, 5, 4}, 3, 1},
+                           Strided{"tiles", {1, 2, 9, 10}, {3, 2, 3, 3}, 3, 0},
+                           Strided{"blocked", {1, 8, 12, 12}, {16, 8, 3, 3}, 2, 1}}) {
+    const Ints stride = {c.stride, c.stride}, padding = {c.padding, c.padding};
+    cases.push_back(
+        Named(std::string("conv2d_") + c.name,
+              Make("conv2d", {{c.x}, {c.weight}}, {{"stride", stride}, {"padding", padding}})));
+  }
   cases.push_back(Make("max_pool2d", {{{2, 3, 6, 6}}}, {{"kernel", Ints{2, 2}}}));
   cases.push_back(
       Named("max_pool2d_padded",
