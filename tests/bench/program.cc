@@ -3,6 +3,7 @@
 #include <random>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "compiler/graph/wire.h"
 #include "drivers/cpu/driver.h"
 
@@ -24,9 +25,14 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
   if (!graph.ok()) return graph.status();
   absl::StatusOr<graph::Graph> checked = graph::FromProto(graph->proto(), {});
   if (!checked.ok()) return checked.status();
+  return Make(device, *checked, repeat);
+}
+
+absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
+                                                       const graph::Graph& graph, int repeat) {
   compiler::Options options;
   options.threads = 2;
-  auto compiled = compiler::Compile(*checked, device.info().target, options);
+  auto compiled = compiler::Compile(graph, device.info().target, options);
   if (!compiled.ok()) return compiled.status();
   std::unique_ptr<Program> program(new Program(device));
   program->compiled_ = *std::move(compiled);
@@ -42,7 +48,8 @@ absl::Status Program::AllocateSlots() {
     auto buffer = device_.Allocate(slot.bytes);
     if (!buffer.ok()) return buffer.status();
     auto* data = static_cast<float*>((*buffer)->host_pointer());
-    for (int64_t i = 0; i < slot.bytes / 4; ++i) data[i] = values(random);
+    const bool read = slot.kind == compiler::Slot::Kind::kInput;
+    for (int64_t i = 0; read && i < slot.bytes / 4; ++i) data[i] = values(random);
     slots_.push_back(buffer->get());
     buffers_.push_back(*std::move(buffer));
   }
@@ -84,6 +91,21 @@ absl::Status Program::Run(int times) {
   }
   left.Wait();
   return failed;
+}
+
+absl::StatusOr<std::vector<double>> Program::RunTimed() {
+  absl::Notification done;
+  drivers::SubmitResult timed;
+  absl::Status status = device_.Submit(*list_, slots_, {.time_commands = true, .group = nullptr},
+                                       [&](const drivers::SubmitResult& result) {
+                                         timed = result;
+                                         done.Notify();
+                                       });
+  if (!status.ok()) return status;
+  done.WaitForNotification();
+  if (!timed.status.ok()) return timed.status;
+  timed.command_seconds.resize(compiled_.calls.size());
+  return timed.command_seconds;
 }
 
 int Program::SlotOf(compiler::Slot::Kind kind, int index) const {

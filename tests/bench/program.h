@@ -23,9 +23,14 @@ class Program {
   static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
                                                        const absl::StatusOr<Graph>& graph,
                                                        int repeat = 1);
+  // The same of a graph that is checked already.
+  static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
+                                                       const graph::Graph& graph, int repeat = 1);
 
   // Submits `times` replays one behind the other and waits for the last.
   absl::Status Run(int times);
+  // One replay with each kernel call timed: seconds by call.
+  absl::StatusOr<std::vector<double>> RunTimed();
 
   int kernels() const { return static_cast<int>(compiled_.calls.size()); }
   const compiler::CompiledProgram& compiled() const { return compiled_; }

@@ -1,4 +1,4 @@
-"""The convnet training step: time beside PyTorch's, compile times, number of kernels."""
+"""Training steps: time beside PyTorch's, compile times, number of kernels, memory."""
 
 import json
 import os
@@ -18,15 +18,18 @@ class Stepper:
 
     def __init__(self, command: list[str], environment: dict):
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.loss = 0.0
 
     def steps(self, count: int) -> list[float]:
-        """The seconds that each of `count` steps took."""
+        """The seconds that each of `count` steps took; `loss` is the last one's."""
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{' '.join(self.process.args)} ended with status {self.process.wait()}")
-        return json.loads(answer)
+        told = json.loads(answer)
+        self.loss = told["loss"]
+        return told["seconds"]
 
     def __enter__(self) -> "Stepper":
         return self
@@ -36,12 +39,12 @@ class Stepper:
         self.process.wait()
 
 
-def kiln_stepper(daemon: Kilnd) -> Stepper:
+def kiln_stepper(daemon: Kilnd, model: str) -> Stepper:
     """Kiln's client, in the environment of deploy/python_environment."""
     python = ROOT / "build/venv/bin/python"
     if not python.exists():
         raise RuntimeError("there is no Python environment with the client: run deploy/python_environment")
-    return Stepper([str(python), str(BENCH / "kiln_step.py")], daemon.environment())
+    return Stepper([str(python), str(BENCH / "kiln_step.py"), model], daemon.environment())
 
 
 def step_program(daemon: Kilnd) -> dict:
@@ -51,24 +54,27 @@ def step_program(daemon: Kilnd) -> dict:
     return max(json.loads(answer.stdout)["programs"], key=lambda program: program["kernels"])
 
 
-def torch_stepper(threads: int) -> Stepper:
+def torch_stepper(model: str, threads: int) -> Stepper:
     """PyTorch under Debian's Python."""
-    return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), str(threads)], dict(os.environ))
+    return Stepper(["/usr/bin/python3", str(BENCH / "torch_step.py"), model, str(threads)], dict(os.environ))
 
 
-def step_times(daemon: Kilnd, rounds: int, steps: int) -> Row:
+def step_times(daemon: Kilnd, model: str, name: str, rounds: int, steps: int) -> Row:
     """Kiln and PyTorch in turn. PyTorch runs with one thread and with all: its best counts."""
     threads = min(2, len(os.sched_getaffinity(0)))
-    with kiln_stepper(daemon) as ours, torch_stepper(1) as one, torch_stepper(threads) as several:
+    with kiln_stepper(daemon, model) as ours, torch_stepper(model, 1) as one, torch_stepper(model, threads) as several:
         sides = (ours, one, several)
         times = [[], [], []]
         for side in sides:
             side.steps(3)
+        first = ours.loss
         for _ in range(rounds):
             for side, seconds in zip(sides, times):
                 seconds += side.steps(steps)
+        if not ours.loss < first:
+            raise RuntimeError(f"{name}: the loss did not fall: {first} after 3 steps, {ours.loss} at the end")
     kiln, *torch = (statistics.median(seconds) * 1e3 for seconds in times)
-    return Row("convnet step, batch 128, Adam", kiln, "ms", "PyTorch eager", min(torch))
+    return Row(name, kiln, "ms", "PyTorch eager", min(torch))
 
 
 def convnet_rows(quick: bool) -> Iterator[Row]:
@@ -76,10 +82,35 @@ def convnet_rows(quick: bool) -> Iterator[Row]:
     rounds, steps = (1, 2) if quick else (7, 8)
     with tempfile.TemporaryDirectory(prefix="kiln-bench-") as folder:
         with Kilnd(folder) as daemon:
-            yield step_times(daemon, rounds, steps)
+            yield step_times(daemon, "convnet", "convnet step, batch 128, Adam", rounds, steps)
             cold = step_program(daemon)
         yield Row("convnet step, kernels", cold["kernels"], "kernels")
         yield Row("convnet step, cold compile", cold["compile_seconds"], "s")
-        with Kilnd(folder) as daemon, kiln_stepper(daemon) as ours:
+        with Kilnd(folder) as daemon, kiln_stepper(daemon, "convnet") as ours:
             ours.steps(3)
             yield Row("convnet step, warm compile after a restart", step_program(daemon)["compile_seconds"], "s")
+
+
+def peak_gibibytes(daemon: Kilnd) -> float:
+    """The most memory that the daemon's process has had."""
+    with open(f"/proc/{daemon.process.pid}/status") as status:
+        kibibytes = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+    return kibibytes / 2**20
+
+
+def model_rows(quick: bool) -> Iterator[Row]:
+    """Big models: the cold compile of a whole training step, its distinct kernels, its time, its memory."""
+    rounds, steps = (1, 1) if quick else (3, 2)
+    for model, name in [("resnet18", "ResNet-18 step, 32 x 32, batch 64"), ("resnet50", "ResNet-50 step, 224 x 224, batch 8")]:
+        with Kilnd() as daemon:
+            yield step_times(daemon, model, name, rounds, steps)
+            cold = step_program(daemon)
+            yield Row(f"{name}, distinct kernels", cold["distinct_kernels"], "kernels")
+            yield Row(f"{name}, cold compile", cold["compile_seconds"], "s")
+    with Kilnd() as daemon, kiln_stepper(daemon, "gpt2") as ours:
+        name = "GPT-2 small step, context 256"
+        yield Row(name, statistics.median(ours.steps(2 + steps)[2:]) * 1e3, "ms")
+        cold = step_program(daemon)
+        yield Row(f"{name}, distinct kernels", cold["distinct_kernels"], "kernels")
+        yield Row(f"{name}, cold compile", cold["compile_seconds"], "s")
+        yield Row(f"{name}, memory", peak_gibibytes(daemon), "GiB")

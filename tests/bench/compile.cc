@@ -1,0 +1,227 @@
+// Where the time of a cold compile goes, and what came of it:
+//
+//   bench_compile GRAPH [--steps N] [--top N]
+//   bench_compile layers       one row a size: equal layers, 1,000 to 16,000 nodes
+//
+// GRAPH holds a kiln.v1.Graph's bytes, as a client sends them. Prints seconds by pass, the numbers
+// of kernels and calls, memory, the kernels that took the longest to compile and, after N steps, to
+// run.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "compiler/graph/wire.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/program.h"
+
+namespace kiln::bench {
+namespace {
+
+struct Command {
+  std::string file;
+  int steps = 0;
+  size_t top = 12;
+};
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double CpuSeconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double PeakMebibytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+void PrintCompiled(const compiler::CompiledProgram& program, size_t top) {
+  for (const compiler::PassTime& pass : program.passes) {
+    std::printf("%-16s %8.3f s\n", pass.pass.c_str(), pass.seconds);
+  }
+  int64_t arena = 0, outside = 0, code = 0;
+  for (const compiler::Slot& slot : program.slots) {
+    (slot.kind == compiler::Slot::Kind::kArena ? arena : outside) += slot.bytes;
+  }
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    code += static_cast<int64_t>(kernel.image.code.size());
+  }
+  std::printf(
+      "%zu kernels, %zu calls, %.2f MB code, arena %.1f MB (%.1f without reuse), other slots %.1f "
+      "MB\n",
+      program.kernels.size(), program.calls.size(), code / 1e6, arena / 1e6,
+      program.arena_bytes_without_reuse / 1e6, outside / 1e6);
+  std::vector<const compiler::CompiledKernel*> slowest;
+  for (const compiler::CompiledKernel& kernel : program.kernels) slowest.push_back(&kernel);
+  std::sort(slowest.begin(), slowest.end(),
+            [](const auto* a, const auto* b) { return a->compile_seconds > b->compile_seconds; });
+  std::printf("compile ms   code KiB\n");
+  for (size_t i = 0; i < std::min(top, slowest.size()); ++i) {
+    std::printf("%9.1f %9.1f   %s\n", slowest[i]->compile_seconds * 1e3,
+                static_cast<double>(slowest[i]->image.code.size()) / 1024,
+                slowest[i]->image.name.c_str());
+  }
+}
+
+// As small as weights are: a softmax over large scores would be full of denormal numbers.
+void ShrinkInputs(Program& program) {
+  for (const compiler::Slot& slot : program.compiled().slots) {
+    if (slot.kind != compiler::Slot::Kind::kInput) continue;
+    float* data = program.input(slot.index);
+    for (int64_t i = 0; i < slot.bytes / 4; ++i) data[i] *= 0.05F;
+  }
+}
+
+absl::Status PrintSteps(Program& program, const Command& command) {
+  const compiler::CompiledProgram& compiled = program.compiled();
+  ShrinkInputs(program);
+  std::vector<double> best(compiled.calls.size(), 1e9);
+  for (int step = 0; step < command.steps; ++step) {
+    auto seconds = program.RunTimed();
+    if (!seconds.ok()) return seconds.status();
+    for (size_t i = 0; i < best.size(); ++i) best[i] = std::min(best[i], (*seconds)[i]);
+  }
+  struct Sum {
+    int kernel = 0, calls = 0;
+    double seconds = 0;
+  };
+  std::vector<Sum> sums(compiled.kernels.size());
+  for (size_t i = 0; i < best.size(); ++i) {
+    Sum& sum = sums[compiled.calls[i].kernel];
+    sum.kernel = compiled.calls[i].kernel;
+    sum.seconds += best[i];
+    ++sum.calls;
+  }
+  std::sort(sums.begin(), sums.end(),
+            [](const Sum& a, const Sum& b) { return a.seconds > b.seconds; });
+  std::printf("a step: %.1f ms\n   ms  calls  GFLOP/s    GB/s  kernel\n",
+              std::accumulate(best.begin(), best.end(), 0.0) * 1e3);
+  for (size_t i = 0; i < std::min(command.top, sums.size()); ++i) {
+    const compiler::CompiledKernel& kernel = compiled.kernels[sums[i].kernel];
+    const double scale = sums[i].calls / sums[i].seconds / 1e9;
+    std::printf("%7.2f %4d %8.1f %7.1f  %3d %s\n", sums[i].seconds * 1e3, sums[i].calls,
+                static_cast<double>(kernel.image.flops) * scale,
+                static_cast<double>(kernel.image.bytes) * scale, sums[i].kernel,
+                kernel.image.name.c_str());
+  }
+  if (const char* folder = std::getenv("BENCH_DUMP")) {
+    std::ofstream(std::string(folder) + "/partition.txt") << compiled.partition_text;
+    for (size_t i = 0; i < compiled.kernels.size(); ++i) {
+      const compiler::CompiledKernel& kernel = compiled.kernels[i];
+      std::ofstream(std::string(folder) + "/kernel" + std::to_string(i) + ".txt")
+          << kernel.image.name << "\n"
+          << kernel.ir << "\n"
+          << kernel.schedule << "\n";
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Compile(const Command& command) {
+  std::ifstream stream(command.file, std::ios::binary);
+  if (!stream) return absl::NotFoundError("cannot read " + command.file);
+  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  auto device = OpenCpu(2);
+  if (!device.ok()) return device.status();
+  const double begin = Now();
+  auto graph = graph::FromBytes(bytes, {});
+  if (!graph.ok()) return graph.status();
+  std::printf("%-16s %8.3f s, %zu nodes\n", "wire", Now() - begin, graph->context->size());
+  const double cpu = CpuSeconds();
+  const double start = Now();
+  auto program = Program::Make(**device, *graph);
+  if (!program.ok()) return program.status();
+  std::printf("all %.3f s, CPU %.3f s, peak %.1f MiB\n", Now() - start, CpuSeconds() - cpu,
+              PeakMebibytes());
+  PrintCompiled((*program)->compiled(), command.top);
+  return command.steps > 0 ? PrintSteps(**program, command) : absl::OkStatus();
+}
+
+// A residual network of equal layers and its loss's gradients, as a client sends it.
+absl::StatusOr<Graph> Layers(int count) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {64, 64});
+  std::vector<Value> weights;
+  for (int i = 0; i < count; ++i) {
+    weights.push_back(builder.Input(DType::kFloat32, {64, 64}));
+    Value centred = builder.Sub(x, builder.Mean(x, {-1}, true));
+    x = builder.Add(x, builder.Relu(builder.Matmul(centred, weights.back())));
+  }
+  Value loss = builder.Mean(builder.Mul(x, x), {0, 1}, false);
+  for (const Value& weight : weights) {
+    Value step =
+        builder.Mul(builder.Gradient(loss, weight), builder.Constant(DType::kFloat32, 0.01));
+    builder.Update(weight, builder.Sub(weight, step));
+  }
+  builder.Output(loss);
+  return builder.Build();
+}
+
+absl::Status CompileLayers() {
+  auto device = OpenCpu(2);
+  if (!device.ok()) return device.status();
+  for (const int layers : {40, 160, 640}) {
+    auto proto = Layers(layers);
+    if (!proto.ok()) return proto.status();
+    const double begin = Now();
+    auto graph = graph::FromProto(proto->proto(), {});
+    if (!graph.ok()) return graph.status();
+    compiler::Options options;
+    options.threads = 2;
+    auto compiled = compiler::Compile(*graph, (*device)->info().target, options);
+    if (!compiled.ok()) return compiled.status();
+    const double seconds = Now() - begin;
+    const std::string name = "compile " + std::to_string(layers) +
+                             " equal layers with gradients, " +
+                             std::to_string(graph->context->size()) + " nodes";
+    Print({.name = name, .unit = "ms", .value = seconds * 1e3});
+    Print({.name = name + ", distinct kernels",
+           .unit = "kernels",
+           .value = static_cast<double>(compiled->kernels.size())});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Dispatch(int count, char** arguments) {
+  if (count == 2 && std::string(arguments[1]) == "layers") return CompileLayers();
+  Command command;
+  for (int i = 1; i < count; ++i) {
+    const std::string word = arguments[i];
+    if (word == "--steps" && i + 1 < count) {
+      command.steps = std::atoi(arguments[++i]);
+    } else if (word == "--top" && i + 1 < count) {
+      command.top = static_cast<size_t>(std::atoi(arguments[++i]));
+    } else {
+      command.file = word;
+    }
+  }
+  if (command.file.empty())
+    return absl::InvalidArgumentError("usage: bench_compile GRAPH [--steps N] [--top N]");
+  return Compile(command);
+}
+
+}  // namespace
+}  // namespace kiln::bench
+
+int main(int argc, char** argv) {
+  absl::Status status = kiln::bench::Dispatch(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "bench_compile: %s\n", status.ToString().c_str());
+  return 1;
+}
