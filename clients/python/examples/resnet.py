@@ -33,7 +33,7 @@ def options():
     parser.add_argument("--classes", type=int, default=10, help="of made-up images")
     parser.add_argument("--batch", type=int, help="default: 32, resnet50 and 101: 8")
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--lr", type=float, help="default: 0.1 for each 256 images of a batch")
+    parser.add_argument("--lr", type=float, help="default: 0.3 for each 256 images of a batch")
     parser.add_argument("--half", choices=["float16", "bfloat16"], help="mixed precision")
     parser.add_argument("--json", action="store_true", help="print the result as JSON alone")
     parser.add_argument("--address", help="the daemon's address; default: the local one")
@@ -42,7 +42,7 @@ def options():
     large = chosen.model in ("resnet50", "resnet101")
     chosen.size = chosen.size or (224 if large else 32)
     chosen.batch = chosen.batch or (8 if large else 32)
-    chosen.lr = 0.1 * chosen.batch / 256 if chosen.lr is None else chosen.lr
+    chosen.lr = 0.3 * chosen.batch / 256 if chosen.lr is None else chosen.lr
     return chosen
 
 
@@ -77,7 +77,8 @@ def main():
     images, labels = load(chosen)
     kiln.connect(chosen.address)
     kiln.manual_seed(chosen.seed)
-    model = MODELS[chosen.model](int(labels.max()) + 1, small_images=images.shape[-1] <= 64)
+    model = MODELS[chosen.model](
+        int(labels.max()) + 1, small_images=images.shape[-1] < 64, zero_init_residual=True)
     optimizer = kiln.optim.SGD(
         model.parameters(), lr=chosen.lr, momentum=0.9, weight_decay=5e-4, nesterov=True)
     schedule = kiln.optim.lr_scheduler.OneCycleLR(

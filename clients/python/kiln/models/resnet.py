@@ -72,10 +72,13 @@ class ResNet(nn.Module):
       num_classes: the size of the result.
       small_images: for 32 x 32 images the stem is one 3 x 3 convolution without pooling, as in the
         paper's experiments on CIFAR-10.
+      zero_init_residual: each block starts as its shortcut alone, which trains large batches and
+        high learning rates more steadily (Goyal et al., 2017).
     """
 
     def __init__(self, block: Union[Type[BasicBlock], Type[Bottleneck]], layers: Sequence[int],
-                 num_classes: int = 1000, small_images: bool = False) -> None:
+                 num_classes: int = 1000, small_images: bool = False,
+                 zero_init_residual: bool = False) -> None:
         super().__init__()
         self.small_images = small_images
         self.conv1 = _convolution(3, 64, 3) if small_images else _convolution(3, 64, 7, 2)
@@ -89,6 +92,10 @@ class ResNet(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif zero_init_residual and isinstance(module, (BasicBlock, Bottleneck)):
+                last = module.bn2 if isinstance(module, BasicBlock) else module.bn3
+                if last.weight is not None:
+                    nn.init.zeros_(last.weight)
 
     def _stage(self, block: Union[Type[BasicBlock], Type[Bottleneck]], width: int, count: int,
                stride: int) -> nn.Sequential:
@@ -107,21 +114,25 @@ class ResNet(nn.Module):
         return self.fc(x.mean((2, 3)))
 
 
-def resnet18(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+def resnet18(num_classes: int = 1000, small_images: bool = False,
+             zero_init_residual: bool = False) -> ResNet:
     """11.7 million parameters with 1,000 classes."""
-    return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, small_images)
+    return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, small_images, zero_init_residual)
 
 
-def resnet34(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+def resnet34(num_classes: int = 1000, small_images: bool = False,
+             zero_init_residual: bool = False) -> ResNet:
     """21.8 million parameters with 1,000 classes."""
-    return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, small_images)
+    return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, small_images, zero_init_residual)
 
 
-def resnet50(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+def resnet50(num_classes: int = 1000, small_images: bool = False,
+             zero_init_residual: bool = False) -> ResNet:
     """25.6 million parameters with 1,000 classes."""
-    return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, small_images)
+    return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, small_images, zero_init_residual)
 
 
-def resnet101(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+def resnet101(num_classes: int = 1000, small_images: bool = False,
+              zero_init_residual: bool = False) -> ResNet:
     """44.5 million parameters with 1,000 classes."""
-    return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, small_images)
+    return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, small_images, zero_init_residual)
