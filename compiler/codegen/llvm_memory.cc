@@ -326,6 +326,24 @@ void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value
   builder_.SetInsertPoint(after);
 }
 
+// The one lane that a mask known here lets through; -1 if there are more, none or the mask is not
+// known (or null). LLVM 22 writes four bytes where such a store of one lane follows a truncation to
+// elements of one or two bytes, so it must not see one.
+static int OnlyLane(const Value* mask) {
+  const auto* known = mask == nullptr ? nullptr : llvm::dyn_cast<llvm::Constant>(mask);
+  if (known == nullptr || !known->getType()->isVectorTy()) return -1;
+  const auto lanes = llvm::cast<llvm::FixedVectorType>(known->getType())->getNumElements();
+  int only = -1;
+  for (unsigned lane = 0; lane < lanes; ++lane) {
+    const llvm::Constant* bit = known->getAggregateElement(lane);
+    if (bit == nullptr) return -1;
+    if (bit->isNullValue()) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int>(lane);
+  }
+  return only;
+}
+
 void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* value,
                                         const Node* valid, bool streaming) {
   const DType dtype = program_.buffers[buffer].dtype;
@@ -340,6 +358,12 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
       pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
       value = Reverse(value);
       if (mask != nullptr) mask = Reverse(mask);
+    }
+    if (const int lane = OnlyLane(mask); lane >= 0) {
+      builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane),
+                                  builder_.CreateGEP(element, pointer, builder_.getInt64(lane)),
+                                  align);
+      return;
     }
     if (mask != nullptr) {
       builder_.CreateMaskedStore(value, pointer, align, mask);

@@ -1,0 +1,180 @@
+"""Movement, indexing, casts and sources: exact in every dtype, the storage ones included."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from op_table.row import (
+    ANY,
+    CLASSES,
+    FLOAT8,
+    FLOATS,
+    INTEGERS,
+    Case,
+    Domain,
+    Row,
+    cases,
+    numpy_dtype,
+)
+
+STORED = (*CLASSES["any"], *FLOAT8)
+
+
+def _moves(reference, *given, **more):
+    return Row(reference, cases=cases(*given), dtypes=STORED, **more)
+
+
+def _pairs(flat):
+    return [tuple(flat[i:i + 2]) for i in range(0, len(flat), 2)]
+
+
+def _shrink(x, bounds):
+    return x[tuple(slice(low, high) for low, high in _pairs(bounds))]
+
+
+def _window(x, axis, size, stride=1, dilation=1):
+    x = jnp.moveaxis(x, axis, -1)
+    count = (x.shape[-1] - (size - 1) * dilation - 1) // stride + 1
+    places = np.arange(count)[:, None] * stride + np.arange(size) * dilation
+    return jnp.moveaxis(x[..., places], -2, axis)
+
+
+def _unwindow(x, axis, length, stride=1, dilation=1):
+    size = x.shape[-1]
+    x = jnp.moveaxis(x, axis, -2)
+    out = jnp.zeros((*x.shape[:-2], length, size), x.dtype)
+    for k in range(size):
+        places = np.arange(x.shape[-2]) * stride + k * dilation
+        out = out.at[..., places, k].set(x[..., k])
+    return jnp.moveaxis(out, -2, axis)
+
+
+def _take(x, index, axis=0):
+    """Zero where the index is out of range, a negative one too."""
+    inside = (index >= 0) & (index < x.shape[axis])
+    taken = jnp.take(x, jnp.where(inside, index, 0), axis=axis)
+    shape = [1] * taken.ndim
+    shape[axis:axis + index.ndim] = index.shape
+    return jnp.where(inside.reshape(shape), taken, jnp.zeros((), x.dtype))
+
+
+def _scatter_add(x, index, values, axis=0):
+    inside = (index >= 0) & (index < x.shape[axis])
+    places = jnp.where(inside, index, x.shape[axis]).reshape(-1)
+    moved = jnp.moveaxis(x, axis, 0)
+    rows = jnp.moveaxis(values.reshape(
+        *values.shape[:axis], -1, *values.shape[axis + index.ndim:]), axis, 0)
+    return jnp.moveaxis(moved.at[places].add(rows, mode="drop"), 0, axis)
+
+
+_FLOAT8 = [numpy_dtype(name) for name in FLOAT8]
+
+
+def _cast(x, dtype):
+    """Integers wrap; floats are cut and held in range, NaN gives 0."""
+    wanted = numpy_dtype(dtype)
+    if x.dtype in _FLOAT8:
+        x = x.astype(np.float32)
+    if dtype in INTEGERS and x.dtype.name in FLOATS:
+        limits = np.iinfo(wanted)
+        wide = np.trunc(np.nan_to_num(x.astype(np.longdouble), nan=0.0))
+        return np.clip(wide, limits.min, limits.max).astype(wanted)
+    if dtype == "bool":
+        return x != 0
+    if dtype in FLOAT8 or dtype == "bfloat16":
+        return x.astype(np.float64).astype(wanted)
+    return x.astype(wanted)
+
+
+def _mixed(generator, shape):
+    """Numbers of all sizes that float8 and int8 can hold or not."""
+    return generator.choice([0, 1, -1, 0.3, -2.5, 7.75, 100, -100, 96, 448, -448], shape)
+
+
+def _iota(shape, dtype, axis=0):
+    steps = np.arange(shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    return np.broadcast_to(steps, shape).astype(numpy_dtype(dtype))
+
+
+def _one_hot(x, classes):
+    return (x[..., None] == jnp.arange(classes, dtype=x.dtype)).astype(jnp.int64)
+
+
+def _threefry(key, shape):
+    """Threefry-2x32 with 20 rounds, from its paper (Salmon et al., 2011)."""
+    count = np.arange(int(np.prod(shape)), dtype=np.uint64)
+    x = [(count >> np.uint64(32)).astype(np.uint32), count.astype(np.uint32)]
+    keys = [key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)]
+    rotations = [[13, 15, 26, 6], [17, 29, 16, 24]]
+    with np.errstate(over="ignore"):
+        x = [x[0] + keys[0], x[1] + keys[1]]
+        for block in range(5):
+            for turn in rotations[block % 2]:
+                x[0] = x[0] + x[1]
+                x[1] = (x[1] << np.uint32(turn)) | (x[1] >> np.uint32(32 - turn))
+                x[1] = x[1] ^ x[0]
+            x[0] = x[0] + keys[(block + 1) % 3]
+            x[1] = x[1] + keys[(block + 2) % 3] + np.uint32(block + 1)
+    return x
+
+
+def _bits(key, shape):
+    x = _threefry(key, shape)
+    return (x[0] ^ x[1]).reshape(shape)
+
+
+def _uniform(key, shape):
+    return ((_bits(key, shape) >> np.uint32(8)) * np.float32(2.0**-24)).astype(np.float64)
+
+
+_INDEX = Domain(-2.0, 3.0, dtype="int64")
+_KEY = Domain(0.0, 1e9)
+_SHAPES_OF_BITS = cases(*[((2,), {"shape": shape}) for shape in ((), (7,), (129, 67))])
+
+ROWS = {
+    "cast": Row(_cast, (Domain(values=_mixed),), raw=True, differentiable=False, dtypes=STORED,
+                cases=cases(*[((4, 9), {"dtype": dtype}) for dtype in STORED])),
+    "bitcast": Row(lambda x, dtype: x.view(numpy_dtype(dtype)), raw=True, differentiable=False,
+                   dtypes=("float32", "int32", "uint32"),
+                   cases=cases(*[((4, 9), {"dtype": d}) for d in ("float32", "int32", "uint32")])),
+    "reshape": _moves(lambda x, shape: x.reshape(shape), ((), {"shape": (1, 1)}),
+                      ((0, 3), {"shape": (3, 0)}), ((3, 5), {"shape": (5, 3)}),
+                      ((129, 67), {"shape": (8643,)})),
+    "permute": _moves(lambda x, axes: jnp.transpose(x, axes), ((7,), {"axes": (0,)}),
+                      ((3, 5), {"axes": (1, 0)}), ((2, 0, 3), {"axes": (2, 0, 1)}),
+                      ((4, 33, 17), {"axes": (1, 2, 0)})),
+    "expand": _moves(lambda x, shape: jnp.broadcast_to(x, shape), ((1,), {"shape": (4,)}),
+                     ((3, 1), {"shape": (3, 5)}), ((1, 1, 67), {"shape": (2, 64, 67)}),
+                     gradient_factor=128),
+    "pad": _moves(lambda x, padding: jnp.pad(x, _pairs(padding)), ((3,), {"padding": (1, 2)}),
+                  ((3, 5), {"padding": (0, 0, 2, 1)}), ((0,), {"padding": (1, 1)}),
+                  ((129, 67), {"padding": (3, 0, 0, 5)})),
+    "shrink": _moves(_shrink, ((7,), {"bounds": (2, 5)}), ((3, 5), {"bounds": (0, 3, 1, 1)}),
+                     ((129, 67), {"bounds": (5, 120, 3, 64)})),
+    "flip": _moves(lambda x, axes=(): jnp.flip(x, axes or None), ((7,), {}),
+                   ((3, 5), {"axes": (1,)}), ((2, 64, 67), {"axes": (0, 2)})),
+    "window": _moves(_window, ((7,), {"axis": 0, "size": 3}),
+                     ((3, 12), {"axis": 1, "size": 2, "stride": 3, "dilation": 2}),
+                     ((65, 4), {"axis": 0, "size": 5, "stride": 2})),
+    "unwindow": _moves(_unwindow, ((5, 3), {"axis": 0, "length": 7}),
+                       ((3, 4, 2), {"axis": 1, "length": 12, "stride": 3, "dilation": 2})),
+    "gather": Row(_take, (ANY, _INDEX), dtypes=STORED, cases=cases(
+        ((7,), (4,)), ((5, 3), (2, 3)), ((3, 5), (4,), {"axis": 1}), ((129, 67), (50,)),
+        ((5, 3), ()), ((5, 3), (0,)))),
+    "scatter_add": Row(_scatter_add, (ANY, _INDEX, ANY), factor=16, cases=cases(
+        ((7,), (4,), (4,)), ((5, 3), (2, 3), (2, 3, 3)), ((3, 5), (4,), (3, 4), {"axis": 1}),
+        ((129, 67), (50,), (50, 67)), ((5, 3), (0,), (0, 3)))),
+    "concat": Row(lambda *tensors, axis=0: jnp.concatenate(tensors, axis), (ANY,), dtypes=STORED,
+                  cases=cases(((7,),), ((3,), (0,), (4,)), ((3, 5), (3, 2), {"axis": 1}),
+                              ((129, 67), (3, 67)))),
+    "one_hot": Row(_one_hot, (Domain(-1.0, 2.0),), cases=cases(
+        ((), {"classes": 3}), ((7,), {"classes": 5}), ((3, 5), {"classes": 4}))),
+    "tril": _moves(lambda x, diagonal=0: jnp.tril(x, diagonal), ((3, 5), {}),
+                   ((2, 5, 3), {"diagonal": -1}), ((67, 129), {"diagonal": 2})),
+    "triu": _moves(lambda x, diagonal=0: jnp.triu(x, diagonal), ((3, 5), {}),
+                   ((2, 5, 3), {"diagonal": -1}), ((67, 129), {"diagonal": 2})),
+    "iota": Row(_iota, (), raw=True, dtypes=("int64",), cases=[
+        Case((), {"shape": (5, 20), "axis": axis, "dtype": dtype})
+        for axis in (0, 1) for dtype in (*INTEGERS, *FLOATS)]),
+    "random_bits": Row(_bits, (_KEY,), raw=True, dtypes=("uint32",), cases=_SHAPES_OF_BITS),
+    "random_uniform": Row(_uniform, (_KEY,), raw=True, dtypes=("uint32",), cases=_SHAPES_OF_BITS),
+}

@@ -1,0 +1,108 @@
+"""The form of a row of the numerics table, and the values it is tried on."""
+
+import zlib
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import ml_dtypes
+import numpy as np
+
+Shape = Tuple[int, ...]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+FLOAT8 = ("float8_e4m3", "float8_e5m2")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+CLASSES = {
+    "any": ("bool", *INTEGERS, *FLOATS),
+    "numeric": (*INTEGERS, *FLOATS),
+    "float": FLOATS,
+    "integer": INTEGERS,
+    "integer_or_bool": ("bool", *INTEGERS),
+    "bool": ("bool",),
+}
+NUMPY = {
+    "bfloat16": np.dtype(ml_dtypes.bfloat16), "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
+}  # fmt: skip
+
+
+def numpy_dtype(name: str) -> np.dtype:
+    """The NumPy dtype of a dtype's name."""
+    return NUMPY[name] if name in NUMPY else np.dtype(name)
+
+
+def epsilon(name: str) -> float:
+    """The distance from 1 to the next number."""
+    return float(ml_dtypes.finfo(numpy_dtype(name)).eps)
+
+
+class Domain(NamedTuple):
+    """Values of an operand: spread over [low, high), whole numbers of integers."""
+
+    low: float = -3.0
+    high: float = 3.0
+    dtype: Optional[str] = None  # of an operand that has one of its own
+    values: Optional[Callable[[np.random.Generator, Shape], np.ndarray]] = None
+    gradient: bool = True
+
+
+ANY = Domain()
+POSITIVE = Domain(0.25, 4.0)
+UNIT = Domain(-0.95, 0.95)
+
+
+class Case(NamedTuple):
+    """One application: the operands' shapes and the op's attributes."""
+
+    shapes: Sequence[Shape]
+    attributes: Dict[str, Any] = {}  # noqa: RUF012
+
+
+class Row(NamedTuple):
+    """What an op computes.
+
+    `reference` takes the operands as arrays (floats as float64, integers with all of 64 bits) and
+    the attributes by name. It is written in jax.numpy where the op has a gradient. `factor`: how
+    many epsilons of the dtype the result may be off, relative to its size or to 1, whichever is
+    more.
+    `refused`: dtypes of the op's class that are not supported, with the reason.
+    """
+
+    reference: Callable[..., Any]
+    domains: Sequence[Domain] = (ANY,)
+    cases: Optional[Sequence[Case]] = None  # None: by the op's shape rule
+    factor: float = 4.0
+    gradient_factor: float = 16.0
+    half_factor: float = 8.0  # of both, of 16-bit floats: sums of them are summed as float32
+    differentiable: bool = True
+    dtypes: Optional[Sequence[str]] = None  # None: those of the op's operand class
+    refused: Dict[str, str] = {}  # noqa: RUF012
+    raw: bool = False  # the reference takes arrays of the dtypes as they are, and is NumPy's
+
+
+def values(domain: Domain, shape: Shape, dtype: str, salt: str) -> np.ndarray:
+    """An operand; the same at each run."""
+    generator = np.random.default_rng(zlib.crc32(salt.encode()))
+    name = domain.dtype or dtype
+    if domain.values is not None:
+        return np.asarray(domain.values(generator, shape)).astype(numpy_dtype(name))
+    if name == "bool":
+        return generator.integers(0, 2, shape).astype(bool)
+    if name in INTEGERS:
+        low, high = int(np.floor(domain.low * 3)), int(np.ceil(domain.high * 3)) + 1
+        if name.startswith("u"):
+            low = max(low, 1 if domain.low > 0 else 0)
+        elif domain.low > 0:
+            low = max(low, 1)
+        return generator.integers(low, high, shape).astype(numpy_dtype(name))
+    spread = generator.uniform(domain.low, domain.high, shape)
+    return np.asarray(spread).astype(numpy_dtype(name))
+
+
+def cases(*given: Any) -> List[Case]:
+    """Cases from tuples of shapes with an optional dictionary of attributes at the end."""
+    made = []
+    for one in given:
+        attributes = one[-1] if isinstance(one[-1], dict) else {}
+        shapes = one[:-1] if isinstance(one[-1], dict) else one
+        made.append(Case(tuple(shapes), attributes))
+    return made
