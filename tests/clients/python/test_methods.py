@@ -153,7 +153,8 @@ def test_large_tensors_print_their_corners(connection):
 
 
 def test_copies(connection):
-    for x in (kiln.tensor(X) * 1, kiln.tensor(X, requires_grad=True)):
+    for x in (kiln.tensor(X) * 1, kiln.tensor(X, requires_grad=True), kiln.tensor(X, "bfloat16"),
+              kiln.tensor(X, "float8_e5m2")):  # fmt: skip
         for copied in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
             assert copied is not x and copied.dtype is x.dtype
             assert copied.requires_grad is x.requires_grad
