@@ -1,9 +1,11 @@
-// Activation functions of neural networks, with PyTorch's numerics.
+// Activation functions of neural networks, with PyTorch's numerics: what is exponentiated is held
+// where it cannot overflow, so that no gradient becomes NaN, and NaN goes through.
 #include <cmath>
 #include <numbers>
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composite.h"
+#include "compiler/ops/infer.h"
 #include "compiler/ops/rows.h"
 
 namespace kiln::ops {
@@ -28,16 +30,16 @@ double LargestExponent(DType dtype) {
 
 Expansion ExpandSigmoid(Builder& b, Operands x, const Attributes&) { return Sigmoid(b, x[0]); }
 
-Expansion ExpandRelu(Builder& b, Operands x, const Attributes&) {
-  return b.Where(b.Greater(x[0], 0), x[0], b.Const(x[0]->dtype(), 0));
-}
-
-Expansion ExpandLeakyRelu(Builder& b, Operands x, const Attributes& attributes) {
-  return b.Where(b.Greater(x[0], 0), x[0], b.Mul(x[0], FloatOf(attributes, "slope")));
+Expansion ExpandLogSigmoid(Builder& b, Operands x, const Attributes&) {
+  return b.Neg(Softplus(b, b.Neg(x[0])));
 }
 
 Expansion ExpandSilu(Builder& b, Operands x, const Attributes&) {
   return b.Mul(x[0], Sigmoid(b, x[0]));
+}
+
+Expansion ExpandQuickGelu(Builder& b, Operands x, const Attributes&) {
+  return b.Mul(x[0], Sigmoid(b, b.Mul(x[0], 1.702)));
 }
 
 // x/2 (1 + tanh z) is x sigmoid(2z).
@@ -60,11 +62,76 @@ Expansion ExpandGelu(Builder& b, Operands x, const Attributes& attributes) {
   return b.Mul(b.Mul(x[0], 0.5), b.Add(*erf, 1.0));
 }
 
-// max(x, 0) + log(1 + e^-|x|)
-Expansion ExpandSoftplus(Builder& b, Operands x, const Attributes&) {
-  const Node* zero = b.Const(x[0]->dtype(), 0);
-  const Node* tail = b.Log(b.Add(b.Exp(b.Neg(Abs(b, x[0]))), 1.0));
-  return b.Add(b.Binary(Op::kMax, x[0], zero), tail);
+// softplus(beta x) / beta, and x itself above the threshold, where they are equal in all digits.
+Expansion ExpandSoftplus(Builder& b, Operands x, const Attributes& attributes) {
+  const double beta = FloatOf(attributes, "beta");
+  if (!(beta > 0)) {
+    return absl::InvalidArgumentError(
+        StrCat("softplus's \"beta\" is ", beta, "; it must be above 0"));
+  }
+  const Node* scaled = beta == 1 ? x[0] : b.Mul(x[0], beta);
+  const Node* soft = Softplus(b, scaled);
+  if (beta != 1) soft = b.Mul(soft, 1 / beta);
+  return b.Where(b.Greater(scaled, FloatOf(attributes, "threshold")), x[0], soft);
+}
+
+// tanh(softplus(x)) is n / (n + 2) with n = e^x (e^x + 2), and 1 from 20 on.
+Expansion ExpandMish(Builder& b, Operands x, const Attributes&) {
+  const Node* limit = b.Const(x[0]->dtype(), 20);
+  const Node* e = b.Exp(b.Where(b.Less(limit, x[0]), limit, x[0]));
+  const Node* n = b.Mul(e, b.Add(e, 2.0));
+  return b.Mul(x[0], b.Div(n, b.Add(n, 2.0)));
+}
+
+Expansion ExpandTanhShrink(Builder& b, Operands x, const Attributes&) {
+  const auto tanh = FindOp("tanh")->expand(b, {x[0]}, {});
+  if (!tanh.ok()) return tanh;
+  return b.Sub(x[0], *tanh);
+}
+
+Expansion ExpandSoftsign(Builder& b, Operands x, const Attributes&) {
+  return b.Div(x[0], b.Add(Abs(b, x[0]), 1.0));
+}
+
+Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* root = b.Sqrt(b.Add(b.Mul(x[0], x[0]), FloatOf(attributes, "b")));
+  return b.Mul(b.Add(x[0], root), 0.5);
+}
+
+// The first half along the axis times the sigmoid of the second.
+Expansion ExpandGlu(Builder& b, Operands x, const Attributes& attributes) {
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), x[0]->shape().size()).value();
+  const int64_t size = x[0]->shape()[axis];
+  const Node* gate = Sigmoid(b, b.Slice(x[0], axis, size / 2, size));
+  return b.Mul(b.Slice(x[0], axis, 0, size / 2), gate);
+}
+
+// Where x is not above 0, and 0 elsewhere, so that what is made of it there stays finite.
+const Node* NegativePart(Builder& b, const Node* x) {
+  const Node* zero = b.Const(x->dtype(), 0);
+  return b.Where(b.Less(zero, x), zero, x);
+}
+
+// scale * (x above 0, alpha (e^(x / width) - 1) elsewhere).
+const Node* Exponential(Builder& b, const Node* x, double alpha, double width, double scale) {
+  const Node* held = b.Mul(NegativePart(b, x), 1 / width);
+  const Node* below = b.Mul(b.Add(b.Exp(held), -1.0), alpha * scale);
+  return b.Where(b.Greater(x, 0), scale == 1 ? x : b.Mul(x, scale), below);
+}
+
+Expansion ExpandElu(Builder& b, Operands x, const Attributes& attributes) {
+  return Exponential(b, x[0], FloatOf(attributes, "alpha"), 1, 1);
+}
+
+Expansion ExpandCelu(Builder& b, Operands x, const Attributes& attributes) {
+  const double alpha = FloatOf(attributes, "alpha");
+  if (alpha == 0) return absl::InvalidArgumentError("celu's \"alpha\" is 0; it must be another");
+  return Exponential(b, x[0], alpha, alpha, 1);
+}
+
+Expansion ExpandSelu(Builder& b, Operands x, const Attributes&) {
+  return Exponential(b, x[0], 1.6732632423543772848170429916717, 1,
+                     1.0507009873554804934193349852946);
 }
 
 OpDef Activation(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
@@ -81,20 +148,39 @@ const Node* Sigmoid(Builder& b, const Node* x) {
   return b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));
 }
 
+// max(x, 0) + log(1 + e^-|x|)
+const Node* Softplus(Builder& b, const Node* x) {
+  const Node* tail = b.Log(b.Add(b.Exp(b.Neg(Abs(b, x))), 1.0));
+  return b.Add(b.Binary(Op::kMax, x, b.Const(x->dtype(), 0)), tail);
+}
+
 std::vector<OpDef> ActivationComposites() {
-  OpDef relu = Activation("relu", {}, ExpandRelu, "max(x, 0); its gradient at 0 is 0");
-  relu.dtype_rule = DTypeRule::kSame;
-  relu.operand_class = DTypeClass::kNumeric;
+  OpDef glu = Activation("glu", {OptionalInt("axis", -1)}, ExpandGlu,
+                         "The first half of x along axis times the sigmoid of the second (Dauphin "
+                         "et al., 2017)");
+  glu.shape_rule = ShapeRule::kHalf;
   return {
-      std::move(relu),
-      Activation("leaky_relu", {OptionalFloat("slope", 0.01)}, ExpandLeakyRelu,
-                 "x above 0, slope * x elsewhere"),
       Activation("sigmoid", {}, ExpandSigmoid, "1 / (1 + exp(-x))"),
+      Activation("logsigmoid", {}, ExpandLogSigmoid, "log(sigmoid(x))"),
       Activation("silu", {}, ExpandSilu, "x * sigmoid(x) (Elfwing et al., 2017)"),
+      Activation("quick_gelu", {}, ExpandQuickGelu, "x * sigmoid(1.702 x)"),
       Activation("gelu", {OptionalString("approximate", "none")}, ExpandGelu,
                  "x times the normal distribution's cumulative function, by erf or, approximate = "
                  "\"tanh\", by tanh (Hendrycks and Gimpel, 2016)"),
-      Activation("softplus", {}, ExpandSoftplus, "log(1 + exp(x))"),
+      Activation("softplus", {OptionalFloat("beta", 1), OptionalFloat("threshold", 20)},
+                 ExpandSoftplus, "log(1 + exp(beta x)) / beta; x where beta x is above threshold"),
+      Activation("squareplus", {OptionalFloat("b", 4)}, ExpandSquareplus,
+                 "(x + sqrt(x² + b)) / 2 (Barron, 2021)"),
+      Activation("mish", {}, ExpandMish, "x * tanh(softplus(x)) (Misra, 2019)"),
+      Activation("tanhshrink", {}, ExpandTanhShrink, "x - tanh(x)"),
+      Activation("softsign", {}, ExpandSoftsign, "x / (1 + |x|)"),
+      Activation("elu", {OptionalFloat("alpha", 1)}, ExpandElu,
+                 "x above 0, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015)"),
+      Activation("celu", {OptionalFloat("alpha", 1)}, ExpandCelu,
+                 "x above 0, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)"),
+      Activation("selu", {}, ExpandSelu,
+                 "elu with alpha 1.6733 times 1.0507 (Klambauer et al., 2017)"),
+      std::move(glu),
   };
 }
 

@@ -1,108 +1,138 @@
-// Convolution and pooling over the last two dimensions: sliding windows are views, so nothing is
-// copied or padded in memory.
-#include <limits>
+// Convolution over any number of spatial dimensions, and its transpose: sliding windows are views,
+// so nothing is copied or padded in memory.
+#include <algorithm>
 
 #include "compiler/ops/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/sliding.h"
 
 namespace kiln::ops {
 namespace {
 
-using ir::DType;
 using ir::Node;
-using ir::Op;
 using ir::Shape;
+using Ints = std::vector<int64_t>;
 
-struct Sliding {
-  std::vector<int64_t> size, stride, padding, dilation;  // two each: height, width
-};
-
-// Zeros around the last two dimensions.
-const Node* PadPlane(Builder& b, const Node* x, const std::vector<int64_t>& padding) {
-  std::vector<int64_t> pads(2 * x->shape().size(), 0);
-  for (int i = 0; i < 4; ++i) pads[pads.size() - 4 + i] = padding[i / 2];
-  return b.Pad(x, pads);
+Shape Joined(std::initializer_list<absl::Span<const int64_t>> parts) {
+  Shape result;
+  for (const auto& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
 }
 
-// (…, H, W) to (…, OH, OW, KH, KW); x is padded already.
-const Node* Windows(Builder& b, const Node* x, const Sliding& sliding) {
-  const auto rank = static_cast<int64_t>(x->shape().size());
-  const Node* rows = b.Window(x, rank - 2, sliding.size[0], sliding.stride[0], sliding.dilation[0]);
-  return b.Window(rows, rank - 1, sliding.size[1], sliding.stride[1], sliding.dilation[1]);
+const Node* AddBias(Builder& b, const Node* x, Operands operands, size_t rank) {
+  if (operands.size() < 3) return x;
+  return b.Add(x, b.Reshape(operands[2], Joined({{1, x->shape()[1]}, Shape(rank, 1)})));
 }
 
-// Over (N, G, O/G, OH, OW, C/G, KH, KW), summed over the last three.
-Expansion ExpandConv2d(Builder& b, Operands operands, const Attributes& attributes) {
+// Over (N, G, O/G, positions, C/G, taps), summed over the last ones.
+Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& weight = operands[1]->shape();
+  const size_t rank = weight.size() - 2;
+  const auto spatial = static_cast<int64_t>(rank);
   const int64_t groups = IntOf(attributes, "groups");
-  const Sliding sliding = {{weight[2], weight[3]},
-                           IntsOf(attributes, "stride"),
-                           IntsOf(attributes, "padding"),
-                           IntsOf(attributes, "dilation")};
-  const Node* windows = Windows(b, PadPlane(b, operands[0], sliding.padding), sliding);
-  const Shape& w = windows->shape();  // N, C, OH, OW, KH, KW
+  const Shape kernel_shape = SpatialOf(weight, rank);
+  const Sliding sliding =
+      ConvolutionSliding(SpatialOf(operands[0]->shape(), rank), kernel_shape, attributes).value();
+  const Node* windows = Windows(b, PadSpatial(b, operands[0], sliding), sliding);
+  const Shape& w = windows->shape();  // N, C, positions, taps
   const int64_t inner = w[1] / groups;
-  const Node* grouped = b.Reshape(windows, {w[0], groups, 1, inner, w[2], w[3], w[4], w[5]});
-  const Node* data = b.Permute(grouped, {0, 1, 2, 4, 5, 3, 6, 7});
+  const Node* grouped =
+      b.Reshape(windows, Joined({{w[0], groups, 1, inner}, sliding.positions, kernel_shape}));
+  Ints order = {0, 1, 2};
+  for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + i);
+  order.push_back(3);
+  for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + spatial + i);
+  const Node* data = b.Permute(grouped, order);
   const Node* kernel =
-      b.Reshape(operands[1], {1, groups, weight[0] / groups, 1, 1, inner, weight[2], weight[3]});
-  const Node* sum = b.Sum(b.Mul(data, kernel), {5, 6, 7});
-  const Node* result = b.Reshape(sum, {w[0], weight[0], w[2], w[3]});
-  if (operands.size() == 2) return result;
-  return b.Add(result, b.Reshape(operands[2], {1, weight[0], 1, 1}));
+      b.Reshape(operands[1],
+                Joined({{1, groups, weight[0] / groups}, Shape(rank, 1), {inner}, kernel_shape}));
+  Ints summed;
+  for (int64_t i = 0; i <= spatial; ++i) summed.push_back(3 + spatial + i);
+  const Node* sum = b.Sum(b.Mul(data, kernel), summed);
+  const Node* result = b.Reshape(sum, Joined({{w[0], weight[0]}, sliding.positions}));
+  return AddBias(b, result, operands, rank);
 }
 
-Sliding PoolOf(const Attributes& attributes) {
-  const std::vector<int64_t>& size = IntsOf(attributes, "kernel");
-  const std::vector<int64_t>& stride = IntsOf(attributes, "stride");
-  return {size, stride.empty() ? size : stride, IntsOf(attributes, "padding"), {1, 1}};
-}
-
-// Padding must never win, so it becomes the lowest value by a mask that is padded in the same way.
-Expansion ExpandMaxPool2d(Builder& b, Operands operands, const Attributes& attributes) {
-  const Sliding sliding = PoolOf(attributes);
-  const Node* x = operands[0];
-  const Node* padded = PadPlane(b, x, sliding.padding);
-  if (padded != x) {
-    const Node* inside = PadPlane(b, b.Full(DType::kBool, x->shape(), 1), sliding.padding);
-    const double lowest = -std::numeric_limits<double>::infinity();
-    padded = b.Where(inside, padded, b.Const(x->dtype(), lowest));
+// What was padded in the convolution is cut off here; output_padding adds to the end.
+const Node* Crop(Builder& b, const Node* x, const Spreading& spreading) {
+  const size_t skipped = x->shape().size() - spreading.lengths.size();
+  Ints bounds;
+  Ints padding(2 * skipped, 0);
+  for (size_t i = 0; i < skipped; ++i) bounds.insert(bounds.end(), {0, x->shape()[i]});
+  for (size_t i = 0; i < spreading.lengths.size(); ++i) {
+    const int64_t begin = spreading.windows.before[i];
+    const int64_t wanted = begin + spreading.result[i];
+    const int64_t end = std::min(wanted, spreading.lengths[i]);
+    bounds.insert(bounds.end(), {begin, end});
+    padding.insert(padding.end(), {0, wanted - end});
   }
-  return b.Max(Windows(b, padded, sliding), {-2, -1});
+  return b.Pad(b.Shrink(x, bounds), padding);
 }
 
-Expansion ExpandAvgPool2d(Builder& b, Operands operands, const Attributes& attributes) {
-  const Sliding sliding = PoolOf(attributes);
-  const Node* windows = Windows(b, PadPlane(b, operands[0], sliding.padding), sliding);
-  const double count = static_cast<double>(sliding.size[0] * sliding.size[1]);
-  return b.Mul(b.Sum(windows, {-2, -1}), 1.0 / count);
+// The adjoint of ExpandConv in x, in the form that its gradient has: products summed over the
+// channels, put where their window's elements came from, and added up.
+Expansion ExpandConvTranspose(Builder& b, Operands operands, const Attributes& attributes) {
+  const Shape& x = operands[0]->shape();
+  const Shape& weight = operands[1]->shape();
+  const size_t rank = weight.size() - 2;
+  const int64_t groups = IntOf(attributes, "groups");
+  const int64_t inner = x[1] / groups;
+  const int64_t outer = weight[1];
+  const Shape positions = SpatialOf(x, rank);
+  const Shape taps = SpatialOf(weight, rank);
+  const Shape ones(rank, 1);
+  const Spreading spreading = TransposedSpreading(positions, taps, attributes).value();
+  const Node* data = b.Reshape(operands[0], Joined({{x[0], groups, 1, inner}, positions, ones}));
+  const Node* kernel =
+      b.Transpose(b.Reshape(operands[1], Joined({{1, groups, inner, outer}, ones, taps})), 2, 3);
+  const Node* result = b.Sum(b.Mul(data, kernel), {3});  // N, G, O/G, positions, taps
+  for (size_t i = rank; i-- > 0;) {
+    const auto axis = static_cast<int64_t>(3 + i);
+    const Sliding& windows = spreading.windows;
+    result = b.Sum(
+        b.Unwindow(result, axis, spreading.lengths[i], windows.stride[i], windows.dilation[i]),
+        {-1});
+  }
+  result = b.Reshape(result, Joined({{x[0], groups * outer}, spreading.lengths}));
+  return AddBias(b, Crop(b, result, spreading), operands, rank);
 }
 
-OpDef Pool(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_class, ExpandFn expand,
-           std::string_view doc) {
-  OpDef row = Composite(name, {"x"}, dtype_rule, operand_class, expand, doc);
-  row.attributes = {RequiredInts("kernel"), OptionalInts("stride", {}),
-                    OptionalInts("padding", {0, 0})};
-  row.shape_rule = ShapeRule::kPool2d;
+OpDef Convolution(std::string_view name, size_t rank, std::string_view doc) {
+  OpDef row = Composite(name, {"x", "weight", "bias?"}, DTypeRule::kPromote, DTypeClass::kNumeric,
+                        ExpandConv, doc);
+  row.attributes = {OptionalInts("stride", Ints(rank, 1)), OptionalInts("padding", Ints(rank, 0)),
+                    OptionalInts("dilation", Ints(rank, 1)), OptionalInt("groups", 1)};
+  row.shape_rule = ShapeRule::kConv;
+  return row;
+}
+
+OpDef Transposed(std::string_view name, size_t rank, std::string_view doc) {
+  OpDef row = Convolution(name, rank, doc);
+  row.attributes.push_back(OptionalInts("output_padding", Ints(rank, 0)));
+  row.shape_rule = ShapeRule::kConvTranspose;
+  row.expand = ExpandConvTranspose;
   return row;
 }
 
 }  // namespace
 
 std::vector<OpDef> ConvolutionComposites() {
-  OpDef conv2d = Composite("conv2d", {"x", "weight", "bias?"}, DTypeRule::kPromote,
-                           DTypeClass::kNumeric, ExpandConv2d,
-                           "Cross-correlation of x (N, C, H, W) with weight (O, C / groups, KH, "
-                           "KW), as PyTorch's conv2d");
-  conv2d.attributes = {OptionalInts("stride", {1, 1}), OptionalInts("padding", {0, 0}),
-                       OptionalInts("dilation", {1, 1}), OptionalInt("groups", 1)};
-  conv2d.shape_rule = ShapeRule::kConv2d;
   return {
-      std::move(conv2d),
-      Pool("max_pool2d", DTypeRule::kSame, DTypeClass::kNumeric, ExpandMaxPool2d,
-           "The largest of each window; padding never wins, equal ones share the gradient equally"),
-      Pool("avg_pool2d", DTypeRule::kPromoteFloat, DTypeClass::kAny, ExpandAvgPool2d,
-           "The mean of each window; padding counts as zeros"),
+      Convolution("conv1d", 1,
+                  "Cross-correlation of x (N, C, L) with weight (O, C / groups, K), as PyTorch's"),
+      Convolution("conv2d", 2,
+                  "Cross-correlation of x (N, C, H, W) with weight (O, C / groups, KH, KW), as "
+                  "PyTorch's"),
+      Convolution("conv3d", 3,
+                  "Cross-correlation of x (N, C, D, H, W) with weight (O, C / groups, KD, KH, KW), "
+                  "as PyTorch's"),
+      Transposed("conv_transpose1d", 1,
+                 "The adjoint of conv1d in x: x (N, C, L), weight (C, O / groups, K)"),
+      Transposed("conv_transpose2d", 2,
+                 "The adjoint of conv2d in x: x (N, C, H, W), weight (C, O / groups, KH, KW)"),
+      Transposed("conv_transpose3d", 3,
+                 "The adjoint of conv3d in x: x (N, C, D, H, W), weight (C, O / groups, KD, KH, "
+                 "KW)"),
   };
 }
 

@@ -1,18 +1,12 @@
-// Matrix products and what is built on them. Each is one sum of one product of two views, which the
+// Matrix products. Each is one sum of one product of two views, which the
 // compiler recognises as a contraction.
-#include <cmath>
-#include <limits>
-
 #include "compiler/ops/composite.h"
-#include "compiler/ops/infer.h"
 #include "compiler/ops/rows.h"
 
 namespace kiln::ops {
 namespace {
 
-using ir::DType;
 using ir::Node;
-using ir::Op;
 using ir::Shape;
 
 Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
@@ -33,30 +27,6 @@ Expansion ExpandLinear(Builder& b, Operands x, const Attributes&) {
   return x.size() == 3 ? b.Add(result, x[2]) : result;
 }
 
-// Whether column s is at most row l.
-const Node* CausalMask(Builder& b, int64_t rows, int64_t columns) {
-  const Node* row = b.Iota(DType::kInt32, {rows, 1}, 0);
-  const Node* column = b.Iota(DType::kInt32, {1, columns}, 1);
-  return b.Not(b.Less(row, column));
-}
-
-Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) {
-  const Node* query = x[0];
-  const Node* key = x[1];
-  const double given = FloatOf(attributes, "scale");
-  const double scale =
-      given != 0 ? given : 1 / std::sqrt(static_cast<double>(query->shape().back()));
-  const Node* scores = b.Mul(MatmulTransposed(b, query, key), scale);
-  const Node* lowest = b.Const(scores->dtype(), -std::numeric_limits<double>::infinity());
-  if (BoolOf(attributes, "causal")) {
-    const Shape& shape = scores->shape();
-    scores = b.Where(CausalMask(b, shape[shape.size() - 2], shape.back()), scores, lowest);
-  }
-  if (x.size() == 4) scores = b.Where(x[3], scores, lowest);
-  const int64_t last = static_cast<int64_t>(scores->shape().size()) - 1;
-  return MatmulTransposed(b, Softmax(b, scores, last), b.Transpose(x[2], -1, -2));
-}
-
 }  // namespace
 
 const Node* MatmulTransposed(Builder& b, const Node* a, const Node* bt) {
@@ -71,17 +41,7 @@ std::vector<OpDef> LinearComposites() {
       Composite("linear", {"x", "weight", "bias?"}, DTypeRule::kPromote, DTypeClass::kNumeric,
                 ExpandLinear, "x (…, in) times weight (out, in) transposed, plus bias");
   linear.shape_rule = ShapeRule::kLinear;
-  OpDef attention =
-      Composite("scaled_dot_product_attention", {"query", "key", "value", "mask?"},
-                DTypeRule::kPromoteFloat, DTypeClass::kFloat, ExpandAttention,
-                "softmax(query key^T * scale) value (Vaswani et al., 2017). Scale 0 stands for "
-                "1 / sqrt(E); where mask is false, or with causal the key comes after the query, "
-                "the score is -inf");
-  attention.attributes = {OptionalBool("causal", false), OptionalFloat("scale", 0)};
-  attention.shape_rule = ShapeRule::kAttention;
-  attention.special_operand = 3;
-  attention.special_class = DTypeClass::kBool;
-  return {std::move(matmul), std::move(linear), std::move(attention)};
+  return {std::move(matmul), std::move(linear)};
 }
 
 }  // namespace kiln::ops

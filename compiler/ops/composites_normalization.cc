@@ -84,6 +84,79 @@ Expansion ExpandBatchNorm(Builder& b, Operands x, const Attributes& attributes) 
   return statistics.size() > 3 ? b.Add(result, statistics[3]) : result;
 }
 
+// Each channel's weight and bias, dimension 1.
+Expansion ChannelAffine(Builder& b, const Node* x, Operands affine) {
+  Shape channel(x->shape().size(), 1);
+  channel[1] = x->shape()[1];
+  for (const Node* operand : affine) {
+    if (operand->shape() == Shape{channel[1]}) continue;
+    return absl::InvalidArgumentError(StrCat("a weight or bias of shape ",
+                                             ToString(operand->shape()), "; it must be ",
+                                             ToString({channel[1]})));
+  }
+  if (!affine.empty()) x = b.Mul(x, b.Reshape(affine[0], channel));
+  if (affine.size() > 1) x = b.Add(x, b.Reshape(affine[1], channel));
+  return x;
+}
+
+Expansion NormalizeGroups(Builder& b, Operands x, int64_t groups, double epsilon) {
+  const Shape& shape = x[0]->shape();
+  const int64_t in_group =
+      shape[0] * groups == 0 ? 0 : ir::NumElements(shape) / (shape[0] * groups);
+  const Node* rows = b.Reshape(x[0], {shape[0], groups, in_group});
+  const Node* centered = b.Sub(rows, Mean(b, rows, {2}, true));
+  const Node* variance = Mean(b, b.Mul(centered, centered), {2}, true);
+  const Node* normal = b.Mul(centered, Rsqrt(b, b.Add(variance, epsilon)));
+  return ChannelAffine(b, b.Reshape(normal, shape), x.subspan(1));
+}
+
+absl::Status CheckChannels(std::string_view op, const Node* x, size_t least) {
+  if (x->shape().size() >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat(op, " of shape ", ToString(x->shape()),
+                                           "; it must be (N, C, ", least > 2 ? "spatial" : "…",
+                                           ")"));
+}
+
+Expansion ExpandGroupNorm(Builder& b, Operands x, const Attributes& attributes) {
+  const absl::Status fits = CheckChannels("group_norm", x[0], 2);
+  if (!fits.ok()) return fits;
+  const int64_t groups = IntOf(attributes, "groups");
+  const int64_t channels = x[0]->shape()[1];
+  if (groups < 1 || channels % groups != 0) {
+    return absl::InvalidArgumentError(StrCat("group_norm of ", channels, " channels in ", groups,
+                                             " groups; groups must divide the channels"));
+  }
+  return NormalizeGroups(b, x, groups, FloatOf(attributes, "epsilon"));
+}
+
+Expansion ExpandInstanceNorm(Builder& b, Operands x, const Attributes& attributes) {
+  const absl::Status fits = CheckChannels("instance_norm", x[0], 3);
+  if (!fits.ok()) return fits;
+  return NormalizeGroups(b, x, x[0]->shape()[1], FloatOf(attributes, "epsilon"));
+}
+
+// x / (k + alpha * mean of x² over `size` neighbouring channels) ^ beta.
+Expansion ExpandLocalResponseNorm(Builder& b, Operands x, const Attributes& attributes) {
+  const absl::Status fits = CheckChannels("local_response_norm", x[0], 2);
+  if (!fits.ok()) return fits;
+  const int64_t size = IntOf(attributes, "size");
+  if (size < 1 || size > (int64_t{1} << 32)) {
+    return absl::InvalidArgumentError(
+        StrCat("local_response_norm over ", size, " channels; it must be at least 1"));
+  }
+  std::vector<int64_t> padding(2 * x[0]->shape().size(), 0);
+  padding[2] = size / 2;
+  padding[3] = (size - 1) / 2;
+  const Node* squares = b.Pad(b.Mul(x[0], x[0]), padding);
+  if (!b.status().ok()) return b.status();
+  const Node* sum = b.Sum(b.Window(squares, 1, size, 1, 1), {-1});
+  const Node* base = b.Add(b.Mul(sum, FloatOf(attributes, "alpha") / static_cast<double>(size)),
+                           FloatOf(attributes, "k"));
+  const Node* power =
+      b.Binary(ir::Op::kPow, base, b.Const(base->dtype(), FloatOf(attributes, "beta")));
+  return b.Div(x[0], power);
+}
+
 OpDef Normalization(std::string_view name, std::vector<std::string_view> operands,
                     std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
@@ -109,6 +182,19 @@ std::vector<OpDef> NormalizationComposites() {
                     "(x - mean) / sqrt(var + epsilon) * weight + bias for each channel, dimension "
                     "1; in training mean and var (correction 0) are the batch's own (Ioffe and "
                     "Szegedy, 2015)"),
+      Normalization("group_norm", {"x", "weight?", "bias?"},
+                    {RequiredInt("groups"), OptionalFloat("epsilon", 1e-5)}, ExpandGroupNorm,
+                    "x (N, C, …) less its mean over its root of variance plus epsilon, over each "
+                    "group of channels, times each channel's weight plus bias (Wu and He, 2018)"),
+      Normalization("instance_norm", {"x", "weight?", "bias?"}, {OptionalFloat("epsilon", 1e-5)},
+                    ExpandInstanceNorm,
+                    "group_norm with a group for each channel (Ulyanov et al., 2016)"),
+      Normalization("local_response_norm", {"x"},
+                    {RequiredInt("size"), OptionalFloat("alpha", 1e-4), OptionalFloat("beta", 0.75),
+                     OptionalFloat("k", 1)},
+                    ExpandLocalResponseNorm,
+                    "x over (k + alpha * the mean of x² over size neighbouring channels)^beta "
+                    "(Krizhevsky et al., 2012), as PyTorch's"),
   };
 }
 

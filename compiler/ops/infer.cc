@@ -78,16 +78,36 @@ ShapeResult Dispatch(const ShapeQuery& query) {
       return LinearShape(query);
     case ShapeRule::kAttention:
       return AttentionShape(query);
-    case ShapeRule::kConv2d:
-      return Conv2dShape(query);
-    case ShapeRule::kPool2d:
-      return Pool2dShape(query);
+    case ShapeRule::kConv:
+      return ConvShape(query);
+    case ShapeRule::kConvTranspose:
+      return ConvTransposeShape(query);
+    case ShapeRule::kPool:
+      return PoolShape(query);
+    case ShapeRule::kResize:
+      return ResizeShape(query);
+    case ShapeRule::kUnfold:
+      return UnfoldShape(query);
+    case ShapeRule::kFold:
+      return FoldShape(query);
+    case ShapeRule::kPixelShuffle:
+      return PixelShuffleShape(query);
+    case ShapeRule::kPixelUnshuffle:
+      return PixelUnshuffleShape(query);
     case ShapeRule::kConcat:
       return ConcatShape(query);
     case ShapeRule::kOneHot:
       return OneHotShape(query);
-    case ShapeRule::kScalar:
-      return Shape{};
+    case ShapeRule::kLoss:
+      return LossShape(query);
+    case ShapeRule::kLabelLoss:
+      return LabelLossShape(query);
+    case ShapeRule::kRowLoss:
+      return RowLossShape(query);
+    case ShapeRule::kPairwise:
+      return PairwiseShape(query);
+    case ShapeRule::kHalf:
+      return HalfShape(query);
     case ShapeRule::kGradient:
       return GradientShape(query);
   }

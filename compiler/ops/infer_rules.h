@@ -42,8 +42,23 @@ ShapeResult OneHotShape(const ShapeQuery& query);
 ShapeResult MatmulShape(const ShapeQuery& query);
 ShapeResult LinearShape(const ShapeQuery& query);
 ShapeResult AttentionShape(const ShapeQuery& query);
-ShapeResult Conv2dShape(const ShapeQuery& query);
-ShapeResult Pool2dShape(const ShapeQuery& query);
+
+// Windows over spatial dimensions.
+ShapeResult ConvShape(const ShapeQuery& query);
+ShapeResult ConvTransposeShape(const ShapeQuery& query);
+ShapeResult PoolShape(const ShapeQuery& query);
+ShapeResult ResizeShape(const ShapeQuery& query);
+ShapeResult UnfoldShape(const ShapeQuery& query);
+ShapeResult FoldShape(const ShapeQuery& query);
+ShapeResult PixelShuffleShape(const ShapeQuery& query);
+ShapeResult PixelUnshuffleShape(const ShapeQuery& query);
+
+// Losses, and what else neural networks reduce or halve.
+ShapeResult LossShape(const ShapeQuery& query);
+ShapeResult LabelLossShape(const ShapeQuery& query);
+ShapeResult RowLossShape(const ShapeQuery& query);
+ShapeResult PairwiseShape(const ShapeQuery& query);
+ShapeResult HalfShape(const ShapeQuery& query);
 
 // Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length`
 // elements. INVALID_ARGUMENT when a parameter is not positive or the window does not fit.

@@ -25,6 +25,19 @@ const Node* Diagonal(Builder& b, const Node* x) {
   return b.Reshape(b.Slice(rows, -1, 0, 1), result);
 }
 
+// x without its last dimension if its elements do not differ along it, else null.
+const Node* WithoutLast(Builder& b, const Node* x) {
+  const Node* one = x;
+  Shape shape = x->shape();
+  if (shape.back() != 1) {
+    if (x->op() != ir::Op::kExpand || x->operand(0)->shape().back() != 1) return nullptr;
+    shape.back() = 1;
+    one = b.Expand(x->operand(0), shape);
+  }
+  shape.pop_back();
+  return b.Reshape(one, shape);
+}
+
 }  // namespace
 
 Adjoints ReshapeGradient(Builder& b, const Node* node, const Node* upstream) {
@@ -71,10 +84,15 @@ Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
   return {b.Sum(b.Unwindow(upstream, window[0], length, window[2], window[3]), {-1})};
 }
 
-// Of the windows over upstream, each element of a window needs its own position alone.
+// Of the windows over upstream, each element of a window needs its own position alone. Where all
+// elements of upstream's windows are equal, as in a transposed convolution, windows over one of
+// them are the answer.
 Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
   const std::vector<int64_t>& unwindow = IntsOfNode(node);  // axis, length, stride, dilation
   const int64_t size = node->shape().back();
+  if (const Node* one = WithoutLast(b, upstream)) {
+    return {b.Window(one, unwindow[0], size, unwindow[2], unwindow[3])};
+  }
   return {Diagonal(b, b.Window(upstream, unwindow[0], size, unwindow[2], unwindow[3]))};
 }
 

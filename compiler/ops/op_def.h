@@ -54,14 +54,22 @@ enum class ShapeRule : uint8_t {
   kMatmul,  // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
   kLinear,  // x (…,K), weight (N,K), bias (N)? -> (…,N)
   kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
-  kConv2d,  // x (N,C,H,W), weight (O,C/groups,KH,KW); attributes stride, padding, dilation (2 ints
-            // each), groups
-  kPool2d,  // x (…,H,W); attributes kernel, stride, padding (2 ints each; an empty stride is the
-            // kernel)
-  kConcat,  // attribute "axis"
-  kOneHot,  // operand 0's shape plus attribute "classes"
-  kScalar,  // ()
-  kGradient,  // operand 1's
+  kConv,  // x (N,C,…), weight (O,C/groups,…); attributes stride, padding, dilation, groups
+  kConvTranspose,  // x (N,C,…), weight (C,O/groups,…); as kConv, and output_padding
+  kPool,           // x (…, spatial); attributes kernel, stride, padding, dilation?, ceil_mode
+  kResize,         // x's last dimensions become the attribute "size"
+  kUnfold,         // x (N,C,…) -> (N, C * taps, windows); attributes kernel, stride, padding, …
+  kFold,           // the other way, to the attribute "size"
+  kPixelShuffle,   // (…,C,H,W) -> (…,C/f²,H*f,W*f) by the attribute "factor"
+  kPixelUnshuffle,
+  kConcat,     // attribute "axis"
+  kOneHot,     // operand 0's shape plus attribute "classes"
+  kLoss,       // operand 0's, or () as the attribute "reduction" says; operands agree
+  kLabelLoss,  // as kLoss, without the class dimension; labels (N,…), or as the scores
+  kRowLoss,    // as kLoss, without the last dimension
+  kPairwise,   // broadcast, reduced over the attribute "axis"; "keepdims"
+  kHalf,       // operand 0's with the attribute "axis" halved
+  kGradient,   // operand 1's
 };
 std::string_view Name(ShapeRule rule);
 

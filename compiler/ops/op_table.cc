@@ -24,13 +24,23 @@ std::vector<OpDef> MakeRows() {
   Append(rows, MathComposites());
   Append(rows, LogicComposites());
   Append(rows, ActivationComposites());
+  Append(rows, PiecewiseComposites());
   Append(rows, StatisticsComposites());
   Append(rows, LinearComposites());
+  Append(rows, AttentionComposites());
   Append(rows, ConvolutionComposites());
+  Append(rows, PoolComposites());
+  Append(rows, ResizeComposites());
+  Append(rows, BorderComposites());
+  Append(rows, FoldComposites());
   Append(rows, NormalizationComposites());
+  Append(rows, DistanceComposites());
   Append(rows, LossComposites());
+  Append(rows, LabelLossComposites());
+  Append(rows, RowLossComposites());
   Append(rows, ArrangeComposites());
   Append(rows, RandomComposites());
+  Append(rows, DropoutComposites());
   return rows;
 }
 
@@ -70,9 +80,12 @@ const OpDef& DefOf(ir::Op op) {
 
 std::string_view Name(ShapeRule rule) {
   static constexpr std::string_view kNames[] = {
-      "attribute", "same",   "broadcast", "reduce",   "reshape", "permute", "expand",  "pad",
-      "shrink",    "flip",   "window",    "unwindow", "gather",  "scatter", "matmul",  "linear",
-      "attention", "conv2d", "pool2d",    "concat",   "one_hot", "scalar",  "gradient"};
+      "attribute",       "same",    "broadcast", "reduce", "reshape",    "permute",
+      "expand",          "pad",     "shrink",    "flip",   "window",     "unwindow",
+      "gather",          "scatter", "matmul",    "linear", "attention",  "conv",
+      "conv_transpose",  "pool",    "resize",    "unfold", "fold",       "pixel_shuffle",
+      "pixel_unshuffle", "concat",  "one_hot",   "loss",   "label_loss", "row_loss",
+      "pairwise",        "half",    "gradient"};
   static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
   return kNames[static_cast<int>(rule)];
 }

@@ -54,13 +54,23 @@ std::vector<OpDef> StructureOps();
 std::vector<OpDef> MathComposites();
 std::vector<OpDef> LogicComposites();
 std::vector<OpDef> ActivationComposites();
+std::vector<OpDef> PiecewiseComposites();
 std::vector<OpDef> StatisticsComposites();
 std::vector<OpDef> LinearComposites();
+std::vector<OpDef> AttentionComposites();
 std::vector<OpDef> ConvolutionComposites();
+std::vector<OpDef> PoolComposites();
+std::vector<OpDef> ResizeComposites();
+std::vector<OpDef> BorderComposites();
+std::vector<OpDef> FoldComposites();
 std::vector<OpDef> NormalizationComposites();
+std::vector<OpDef> DistanceComposites();
 std::vector<OpDef> LossComposites();
+std::vector<OpDef> LabelLossComposites();
+std::vector<OpDef> RowLossComposites();
 std::vector<OpDef> ArrangeComposites();
 std::vector<OpDef> RandomComposites();
+std::vector<OpDef> DropoutComposites();
 
 }  // namespace kiln::ops
 

@@ -132,32 +132,6 @@ void AddContractions(std::vector<ShapeCase>& cases) {
                 {"scaled_dot_product_attention", {{5, 8}, {7, 9}, {7, 3}}, {}, kError}});
 }
 
-void AddConvolutions(std::vector<ShapeCase>& cases) {
-  const Attributes strided = {
-      {"stride", Ints{2, 1}}, {"padding", Ints{1, 2}}, {"dilation", Ints{1, 2}}, {"groups", I(2)}};
-  cases.insert(cases.end(),
-               {{"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}}, {}, Shape{2, 4, 6, 7}},
-                {"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}, {4}}, {}, Shape{2, 4, 6, 7}},
-                {"conv2d", {{2, 4, 7, 8}, {6, 2, 3, 3}}, strided, Shape{2, 6, 4, 8}},
-                {"conv2d", {{2, 3, 7, 8}, {6, 2, 3, 3}}, strided, kError},
-                {"conv2d", {{2, 3, 8, 9}, {4, 2, 3, 3}}, {}, kError},
-                {"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}, {3}}, {}, kError},
-                {"conv2d", {{3, 8, 9}, {4, 3, 3, 3}}, {}, kError},
-                {"conv2d", {{2, 3, 2, 9}, {4, 3, 3, 3}}, {}, kError},
-                {"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}}, {{"stride", Ints{1}}}, kError},
-                {"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}}, {{"padding", Ints{-1, 0}}}, kError},
-                {"conv2d", {{2, 3, 8, 9}, {4, 3, 3, 3}}, {{"groups", I(0)}}, kError},
-                {"max_pool2d", {{2, 3, 6, 7}}, {{"kernel", Ints{2, 2}}}, Shape{2, 3, 3, 3}},
-                {"max_pool2d",
-                 {{6, 7}},
-                 {{"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}, {"padding", Ints{1, 1}}},
-                 Shape{3, 4}},
-                {"max_pool2d", {{6, 7}}, {{"kernel", Ints{2, 2}}, {"padding", Ints{2, 0}}}, kError},
-                {"max_pool2d", {{7}}, {{"kernel", Ints{2, 2}}}, kError},
-                {"avg_pool2d", {{1, 4, 4}}, {{"kernel", Ints{5, 5}}}, kError},
-                {"avg_pool2d", {{1, 4, 4}}, {{"kernel", Ints{2, 4}}}, Shape{1, 2, 1}}});
-}
-
 void AddOthers(std::vector<ShapeCase>& cases) {
   cases.insert(cases.end(), {{"iota", {}, {{"shape", Ints{2, 3}}}, Shape{2, 3}},
                              {"iota", {}, {{"shape", Ints{-2}}}, kError},
@@ -181,7 +155,8 @@ std::vector<ShapeCase> ShapeCases() {
   AddWindows(cases);
   AddIndexed(cases);
   AddContractions(cases);
-  AddConvolutions(cases);
+  AddConvolutionCases(cases);
+  AddNeuralCases(cases);
   AddOthers(cases);
   return cases;
 }

@@ -19,6 +19,9 @@ struct ShapeCase {
   std::optional<ir::Shape> result;  // absent: an error
 };
 std::vector<ShapeCase> ShapeCases();
+// Its parts in other files.
+void AddConvolutionCases(std::vector<ShapeCase>& cases);
+void AddNeuralCases(std::vector<ShapeCase>& cases);
 
 struct DTypeCase {
   std::string_view op;

@@ -60,7 +60,7 @@ TEST(MalformedGraphs, Structure) {
       {"an unknown op",
        "$X nodes { op: 'frobnicate' operands: 0 source: 'train.py:31' } outputs: 1",
        "UNKNOWN_OP",
-       {"node 1 \"frobnicate\" (train.py:31)", "no such op", "version 1"}},
+       {"node 1 \"frobnicate\" (train.py:31)", "no such op", "op set, version "}},
       {"an op without a name",
        "$X nodes { operands: 0 } outputs: 1",
        "UNKNOWN_OP",

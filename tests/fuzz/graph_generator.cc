@@ -28,6 +28,9 @@ constexpr std::array<int64_t, 10> kHurting = {-1,
                                               33,
                                               7};
 
+constexpr std::array<const char*, 7> kWords = {"tanh",   "none",  "mean",         "sum",
+                                               "linear", "cubic", "nearest-exact"};
+
 int64_t SmallInt(Random& random) { return static_cast<int64_t>(Below(random, 5)); }
 int64_t AnyInt(Random& random) {
   return OneIn(random, 4) ? kHurting[Below(random, kHurting.size())] : SmallInt(random) - 1;
@@ -57,7 +60,7 @@ void SetValue(Random& random, const v1::Graph& graph, Type type, v1::Attribute* 
       value->set_b(OneIn(random, 2));
       break;
     case Type::kString:
-      value->set_s(OneIn(random, 2) ? "tanh" : "none");
+      value->set_s(kWords[Below(random, kWords.size())]);
       break;
     case Type::kInts:
       value->mutable_ints();
@@ -163,14 +166,35 @@ void AddSpecialNodes(Random& random, v1::Graph* graph) {
       *new std::vector<Typed>{{v1::DTYPE_FLOAT32, {2, 3, 4, 4}}, {v1::DTYPE_FLOAT32, {4, 3, 3, 3}},
                               {v1::DTYPE_FLOAT32, {3}},          {v1::DTYPE_UINT32, {2}},
                               {v1::DTYPE_FLOAT32, {2, 3}},       {v1::DTYPE_INT64, {2}},
-                              {v1::DTYPE_FLOAT32, {2, 2, 2, 3}}};
-  static const auto& calls =
-      *new std::vector<Call>{{"conv2d", {0, 1}},     {"batch_norm", {0, 2, 2, 2, 2}},
-                             {"max_pool2d", {0}},    {"avg_pool2d", {0}},
-                             {"random_bits", {3}},   {"random_uniform", {3}},
-                             {"random_normal", {3}}, {"cross_entropy", {4, 5}},
-                             {"nll_loss", {4, 5}},   {"unwindow", {6}},
-                             {"gather", {4, 5}},     {"scatter_add", {4, 5, 4}}};
+                              {v1::DTYPE_FLOAT32, {2, 2, 2, 3}}, {v1::DTYPE_FLOAT32, {3, 2, 2, 2}}};
+  static const auto& calls = *new std::vector<Call>{{"conv2d", {0, 1}},
+                                                    {"batch_norm", {0, 2, 2, 2, 2}},
+                                                    {"max_pool2d", {0}},
+                                                    {"avg_pool2d", {0}},
+                                                    {"random_bits", {3}},
+                                                    {"random_uniform", {3}},
+                                                    {"random_normal", {3}},
+                                                    {"cross_entropy", {4, 5}},
+                                                    {"nll_loss", {4, 5}},
+                                                    {"unwindow", {6}},
+                                                    {"gather", {4, 5}},
+                                                    {"scatter_add", {4, 5, 4}},
+                                                    {"conv_transpose2d", {0, 7}},
+                                                    {"unfold", {0}},
+                                                    {"interpolate", {0}},
+                                                    {"adaptive_avg_pool", {0}},
+                                                    {"adaptive_max_pool", {0}},
+                                                    {"pad_reflect", {0}},
+                                                    {"pad_circular", {0}},
+                                                    {"lp_pool2d", {0}},
+                                                    {"cross_entropy", {4, 5, 2}},
+                                                    {"cross_entropy", {4, 4}},
+                                                    {"binary_cross_entropy", {4, 4}},
+                                                    {"dropout", {4, 3}},
+                                                    {"triplet_margin_loss", {4, 4, 4}},
+                                                    {"group_norm", {0, 2, 2}},
+                                                    {"local_response_norm", {0}},
+                                                    {"rotary_embedding", {0, 7, 7}}};
   for (size_t i = 0; i < inputs.size(); ++i) {
     v1::Node* node = graph->add_nodes();
     node->set_op("input");

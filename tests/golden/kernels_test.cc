@@ -1,12 +1,8 @@
 // Which kernels known graphs become, compared with files, so that a change in fusion shows in
 // review; and that these kernels compute what the graphs mean.
-//
-// KILN_UPDATE_GOLDEN=1 or --update writes the files.
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +15,7 @@
 #include "compiler/partition/fuse.h"
 #include "compiler/partition/memory_plan.h"
 #include "gtest/gtest.h"
+#include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
 #include "tests/numerics/cases.h"
 #include "tests/numerics/compare.h"
@@ -29,8 +26,6 @@ namespace {
 
 using ops::HostTensor;
 using partition::Partition;
-
-bool UpdateFiles() { return std::getenv("KILN_UPDATE_GOLDEN") != nullptr; }
 
 absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
   absl::StatusOr<Partition> partition = partition::Fuse(graph);
@@ -106,16 +101,7 @@ TEST_P(KnownGraphTest, KernelsAreAsInTheFile) {
   ASSERT_TRUE(partition.ok()) << partition.status();
   absl::StatusOr<std::string> text = PrintKernels(*partition);
   ASSERT_TRUE(text.ok()) << text.status();
-  const std::string path = absl::StrCat(KILN_TEST_DATA, "/", GetParam().name, ".txt");
-  if (UpdateFiles()) {
-    std::ofstream(path) << *text;
-    return;
-  }
-  std::ifstream file(path);
-  ASSERT_TRUE(file) << path << " is missing; KILN_UPDATE_GOLDEN=1 writes it";
-  std::stringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(*text, expected.str()) << "KILN_UPDATE_GOLDEN=1 writes the files anew";
+  EXPECT_EQ(DifferenceFromFile(absl::StrCat("kernels/", GetParam().name, ".txt"), *text), "");
 }
 
 TEST_P(KnownGraphTest, KernelsComputeTheGraph) {

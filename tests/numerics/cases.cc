@@ -9,44 +9,13 @@
 #include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/infer.h"
+#include "tests/numerics/case_builders.h"
 
 namespace kiln::numerics {
 namespace {
 
 using ir::DType;
 using ir::Node;
-using ir::Shape;
-using ops::Attributes;
-using Ints = std::vector<int64_t>;
-
-constexpr DType kBool = DType::kBool;
-constexpr DType kInt32 = DType::kInt32;
-constexpr DType kUInt32 = DType::kUInt32;
-
-Case Make(std::string op, std::vector<OperandSpec> operands, Attributes attributes = {}) {
-  Case result;
-  result.name = op;
-  result.op = std::move(op);
-  result.operands = std::move(operands);
-  result.attributes = std::move(attributes);
-  return result;
-}
-
-// The same op under another name, for a second shape or attribute.
-Case Named(std::string name, Case test_case) {
-  test_case.name = std::move(name);
-  return test_case;
-}
-
-Case Flat(Case test_case) {
-  test_case.differentiable = false;
-  return test_case;
-}
-
-OperandSpec Ints32(Shape shape, double low, double high) {
-  return {std::move(shape), low, high, kInt32};
-}
-OperandSpec Bools(Shape shape) { return {std::move(shape), 0, 2, kBool}; }
 
 void AddElementwise(std::vector<Case>& cases) {
   for (const char* op : {"neg", "sin", "exp2", "exp", "cos", "tanh", "erf", "abs", "square", "relu",
@@ -281,6 +250,8 @@ const std::vector<Case>& Cases() {
     AddContractions(*all);
     AddNetworks(*all);
     AddRandom(*all);
+    AddNeural(*all);
+    AddNeuralLosses(*all);
     return all;
   }();
   return cases;

@@ -10,13 +10,23 @@ Shape = Tuple[int, ...]
 
 _MATRIX: Shape = (2, 3)
 
+
+def _windowed(rank: int) -> Dict[str, Tuple[List[Shape], Dict[str, Any]]]:
+    """Rules whose operands have `rank` spatial dimensions."""
+    x, taps = (1, 4, *(8,) * rank), (3,) * rank
+    return {
+        "conv": ([x, (6, 4, *taps), (6,)], {}),
+        "conv_transpose": ([x, (4, 6, *taps), (6,)], {}),
+        "pool": ([x], {"kernel": (2,) * rank}),
+    }
+
+
 # The operands' shapes, the last one for all further ones, and the attributes without a default.
 _BY_RULE: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "attribute": ([_MATRIX], {"shape": (2, 3)}),
     "same": ([_MATRIX], {}),
     "broadcast": ([_MATRIX, (3,)], {}),
     "reduce": ([_MATRIX], {"axes": (1,)}),
-    "scalar": ([_MATRIX], {}),
     "reshape": ([_MATRIX], {"shape": (3, 2)}),
     "permute": ([_MATRIX], {"axes": (1, 0)}),
     "expand": ([(1, 3)], {"shape": (2, 3)}),
@@ -32,13 +42,28 @@ _BY_RULE: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "matmul": ([_MATRIX, (3, 4)], {}),
     "linear": ([_MATRIX, (4, 3), (4,)], {}),
     "attention": ([(2, 5, 4), (2, 6, 4), (2, 6, 3), (5, 6)], {}),
-    "conv2d": ([(1, 4, 8, 8), (6, 4, 3, 3), (6,)], {}),
-    "pool2d": ([(1, 4, 8, 8)], {"kernel": (2, 2)}),
+    "resize": ([(1, 4, 8, 8)], {"size": (4, 4)}),
+    "unfold": ([(1, 4, 8, 8)], {"kernel": (2, 2)}),
+    "fold": ([(1, 16, 49)], {"size": (8, 8), "kernel": (2, 2)}),
+    "pixel_shuffle": ([(1, 8, 2, 3)], {"factor": 2}),
+    "pixel_unshuffle": ([(1, 2, 4, 6)], {"factor": 2}),
+    "loss": ([_MATRIX], {}),
+    "label_loss": ([_MATRIX, (2,)], {}),
+    "row_loss": ([_MATRIX], {}),
+    "pairwise": ([_MATRIX], {}),
+    "half": ([(2, 4)], {}),
+    **{f"{kind}_{rank}": sample for rank in (1, 2, 3) for kind, sample in _windowed(rank).items()},
 }
 _BY_OP: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "batch_norm": ([_MATRIX, (3,)], {}),
-    "cross_entropy": ([_MATRIX, (2,)], {}),
-    "nll_loss": ([_MATRIX, (2,)], {}),
+    "cross_entropy": ([_MATRIX], {}),
+    "dropout": ([_MATRIX, (2,)], {}),
+    "rotary_embedding": ([(2, 5, 4), (5, 2)], {}),
+    "prelu": ([_MATRIX, (3,)], {}),
+    "group_norm": ([_MATRIX], {"groups": 3}),
+    "instance_norm": ([(2, 3, 4)], {}),
+    "local_response_norm": ([_MATRIX], {"size": 2}),
+    "cosine_embedding_loss": ([_MATRIX, _MATRIX, (2,)], {}),
     "random_bits": ([(2,)], {"shape": (2, 3)}),
     "random_uniform": ([(2,)], {"shape": (2, 3)}),
     "random_normal": ([(2,)], {"shape": (2, 3)}),
@@ -53,9 +78,15 @@ class Sample(NamedTuple):
     shape: Shape
 
 
+def _rule_of(op: Op) -> str:
+    """The shape rule, with the number of spatial dimensions where several ops share it."""
+    rank = _rules.spatial_rank(op) if op.shape_rule in ("conv", "conv_transpose", "pool") else 0
+    return f"{op.shape_rule}_{rank}" if rank else op.shape_rule
+
+
 def sample_of(op: Op) -> Optional[Sample]:
     """Arguments for an op; None if there is no sample for its rule."""
-    shapes, known = _BY_OP.get(op.name) or _BY_RULE.get(op.shape_rule, ([], {}))
+    shapes, known = _BY_OP.get(op.name) or _BY_RULE.get(_rule_of(op), ([], {}))
     if not shapes:
         return None
     least = [name for name in op.operands if not name.endswith("?")]
@@ -77,7 +108,7 @@ def sample_of(op: Op) -> Optional[Sample]:
 
 def _operand(op: Op, number: int, shape: Shape) -> str:
     wanted = op.special_class if number == op.special_operand else op.operand_class
-    if wanted == "integer" and op.name.startswith("random"):
+    if wanted == "integer" and (op.name == "dropout" or op.name.startswith("random")):
         return f"kiln.ones({shape}, dtype=kiln.uint32)"
     dtype = _DTYPE_OF_CLASS.get(wanted)
     return f"kiln.ones({shape})" if dtype is None else f"kiln.ones({shape}, dtype=kiln.{dtype})"

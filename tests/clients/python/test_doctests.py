@@ -26,7 +26,8 @@ def test_examples(connection, name):
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report = []
-    for test in Finder().find(module, name, globs={"kiln": kiln, "np": np}):
+    names = {"kiln": kiln, "np": np, "F": kiln.functional}
+    for test in Finder().find(module, name, globs=names):
         runner.run(test, out=report.append)
     assert not runner.failures, "".join(report)
 

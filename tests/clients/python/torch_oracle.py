@@ -1,9 +1,13 @@
-"""Computes cases with PyTorch: python3 torch_oracle.py modules|training CASES.json RESULTS.npz.
+"""Computes cases with PyTorch: python3 torch_oracle.py KIND CASES.json RESULTS.npz. Kinds are
+modules, functions and training.
 
 A case of a module is {"name", "make", "call", "inputs"}: text that makes a module `m` from `nn`,
 text that calls it with inputs x0, x1, … made by `inputs_of`, and what those are. The same text
 serves Kiln, so that names, arguments and layouts are compared, too. Results are in float64 from
 float32's numbers.
+
+A case of a function is [an expression in which F is torch.nn.functional, its arrays as [name,
+dtype, values]]; results are its value, and the gradients of arrays whose names are in lower case.
 
 A case of training is text that makes an optimizer of parameters `p` and `q`, or a scheduler of an
 optimizer `o`; the results are the parameters, or the learning rates, after each step.
@@ -109,6 +113,31 @@ def run_modules(cases):
     return results
 
 
+def cosines(shape):
+    """By what the value of a function is multiplied before it is summed."""
+    count = int(np.prod(shape, dtype=np.int64))
+    return np.cos(np.arange(count, dtype=np.float64)).reshape(shape).astype(np.float32)
+
+
+def run_functions(cases):
+    """The value of case i as "i", gradients as "i/name"."""
+    import torch
+
+    results = {}
+    for i, (expression, arrays) in enumerate(cases):
+        tensors = {name: torch.from_numpy(np.array(values, dtype))
+                   for name, dtype, values in arrays}  # fmt: skip
+        for name, tensor in tensors.items():
+            tensor.requires_grad_(tensor.is_floating_point() and name.islower())
+        value = eval(expression, {"F": torch.nn.functional, **tensors})
+        results[str(i)] = value.detach().numpy()
+        (value * torch.from_numpy(cosines(tuple(value.shape)))).sum().backward()
+        for name, tensor in tensors.items():
+            if tensor.grad is not None:
+                results[f"{i}/{name}"] = tensor.grad.numpy()
+    return results
+
+
 def run_training(cases):
     """All results by name."""
     import torch
@@ -143,7 +172,8 @@ def run_training(cases):
 def main():
     with open(sys.argv[2]) as file:
         cases = json.load(file)
-    run = {"modules": run_modules, "training": run_training}[sys.argv[1]]
+    run = {"modules": run_modules, "functions": run_functions, "training": run_training}[
+        sys.argv[1]]
     np.savez(sys.argv[3], **run(cases))
 
 

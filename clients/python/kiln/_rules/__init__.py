@@ -9,7 +9,8 @@ from typing import Any, Dict, Sequence, Tuple
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
-from kiln._rules import basic, indexed, movement, products, windows
+from kiln._rules import basic, convolution, indexed, movement, neural, products, windows
+from kiln._rules.convolution import spatial_rank
 from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
 from kiln._rules.shapes import (
     Attributes,
@@ -34,6 +35,7 @@ __all__ = [
     "infer_shape",
     "normalize_axes",
     "normalize_axis",
+    "spatial_rank",
 ]
 
 SHAPE_RULES: Dict[str, ShapeRule] = {
@@ -42,6 +44,8 @@ SHAPE_RULES: Dict[str, ShapeRule] = {
     **indexed.RULES,
     **products.RULES,
     **windows.RULES,
+    **convolution.RULES,
+    **neural.RULES,
 }
 
 

@@ -27,10 +27,6 @@ def _reduce(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     return tuple(size for i, size in enumerate(shape) if i not in axes)
 
 
-def _scalar(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    return ()
-
-
 def _gradient(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     y = shapes[0]
     if len(shapes) == 2 and y:
@@ -48,6 +44,5 @@ RULES: Dict[str, ShapeRule] = {
     "same": _same,
     "broadcast": _broadcast,
     "reduce": _reduce,
-    "scalar": _scalar,
     "gradient": _gradient,
 }

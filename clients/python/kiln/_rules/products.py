@@ -36,13 +36,24 @@ def _linear(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     return x[:-1] + weight[:1]
 
 
+def _grouped_leading(shapes: Sequence[Shape]) -> Shape:
+    q, k, v = (shape[-3] for shape in shapes)
+    if k < 1 or k != v or q % k:
+        raise InvalidArgument(
+            f"attention in groups with {q} heads of query, {k} of key and {v} of value; the last "
+            "two must be equal and divide the first")
+    return (*broadcast([shape[:-3] for shape in shapes]), q)
+
+
 def _attention(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     q, k, v = shapes[:3]
-    if min(len(q), len(k), len(v)) < 2 or q[-1] != k[-1] or k[-2] != v[-2]:
+    grouped = attributes["grouped"]
+    if min(len(q), len(k), len(v)) < 2 + grouped or q[-1] != k[-1] or k[-2] != v[-2]:
         raise InvalidArgument(
             f"attention of query {q}, key {k} and value {v}; they must be (…, L, E), (…, S, E) "
-            "and (…, S, V)")
-    leading = broadcast([q[:-2], k[:-2], v[:-2]])
+            f"and (…, S, V){', with heads before' if grouped else ''}")
+    ungrouped = [shape[:-2] for shape in shapes[:3]]
+    leading = _grouped_leading(shapes[:3]) if grouped else broadcast(ungrouped)
     if len(shapes) == 4:
         scores = (*leading, q[-2], k[-2])
         mask = shapes[3]

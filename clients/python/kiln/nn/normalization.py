@@ -226,7 +226,7 @@ class RMSNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape, normalised."""
-        return functional.rms_norm(x, self.weight, eps=self.eps)
+        return functional.rms_norm(x, None, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """Sizes."""

@@ -1,0 +1,60 @@
+"""From integers to vectors: embedding, one-hot, and affine maps."""
+
+from typing import Optional
+
+from kiln._errors import InvalidArgument
+from kiln.tensor import Tensor, apply
+
+
+def linear(input: Tensor, weight: Tensor, bias: Optional[Tensor] = None) -> Tensor:
+    """input (…, in) @ weight.T + bias, with weight (out, in) and bias (out).
+
+    >>> F.linear(kiln.ones(2), kiln.ones(3, 2), kiln.ones(3)).tolist()
+    [3.0, 3.0, 3.0]
+    """
+    return apply("linear", (input, weight) if bias is None else (input, weight, bias))
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor,
+             bias: Optional[Tensor] = None) -> Tensor:
+    """input1 (…, in1) weight (out, in1, in2) input2 (…, in2), plus bias (out).
+
+    >>> F.bilinear(kiln.ones(1, 2), kiln.ones(1, 3), kiln.ones(4, 2, 3)).tolist()
+    [[6.0, 6.0, 6.0, 6.0]]
+    """
+    out, first, second = weight.shape
+    half = linear(input2, weight.reshape(out * first, second)).reshape(
+        *input2.shape[:-1], out, first)
+    result = (half @ input1.unsqueeze(-1)).squeeze(-1)
+    return result if bias is None else result + bias
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) -> Tensor:
+    """The rows of weight that input names; an index outside gives zeros.
+
+    The row at padding_idx gets no gradient.
+
+    >>> F.embedding(kiln.tensor([1, 0]), kiln.tensor([[1.0], [2.0]])).tolist()
+    [[2.0], [1.0]]
+    """
+    rows = weight._op("gather", input, axis=0)
+    if padding_idx is None:
+        return rows
+    size = weight.shape[0]
+    if not -size <= padding_idx < size:
+        raise InvalidArgument(
+            f"padding_idx {padding_idx} of an embedding of {size} rows; it must be one of them")
+    fixed = (input == padding_idx % size).unsqueeze(-1)
+    return apply("where", (fixed, rows.detach(), rows))
+
+
+def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
+    """1 at the place that each integer names, 0 elsewhere, along a new last dimension, as int64.
+
+    >>> F.one_hot(kiln.tensor([2, 0]), 3).tolist()
+    [[0, 0, 1], [1, 0, 0]]
+    """
+    return tensor._op("one_hot", classes=int(num_classes))
+
+
+__all__ = ["bilinear", "embedding", "linear", "one_hot"]

@@ -1,0 +1,106 @@
+// Norms, angles and distances of vectors along one axis.
+#include <limits>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composite.h"
+#include "compiler/ops/infer.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+absl::Status CheckOrder(double p) {
+  if (p > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("\"p\" is ", p, "; it must be above 0, or inf for the largest"));
+}
+
+absl::StatusOr<int64_t> AxisOf(size_t rank, const Attributes& attributes) {
+  return NormalizeAxis(IntOf(attributes, "axis"), rank);
+}
+
+const Node* Squeezed(Builder& b, const Node* x, int64_t axis, const Attributes& attributes) {
+  return b.Sum(
+      x, BoolOf(attributes, "keepdims") ? std::vector<int64_t>{} : std::vector<int64_t>{axis});
+}
+
+Expansion ExpandNormalize(Builder& b, Operands x, const Attributes& attributes) {
+  const double p = FloatOf(attributes, "p");
+  if (const absl::Status legal = CheckOrder(p); !legal.ok()) return legal;
+  const auto axis = AxisOf(x[0]->shape().size(), attributes);
+  if (!axis.ok()) return axis.status();
+  return b.Div(x[0], BoundedNorm(b, x[0], *axis, p, FloatOf(attributes, "epsilon")));
+}
+
+Expansion ExpandCosineSimilarity(Builder& b, Operands x, const Attributes& attributes) {
+  const ir::Shape shape = BroadcastShapes({x[0]->shape(), x[1]->shape()}).value();
+  const auto axis = AxisOf(shape.size(), attributes);
+  if (!axis.ok()) return axis.status();
+  const double epsilon = FloatOf(attributes, "epsilon");
+  const auto unit = [&](const Node* operand) {
+    const Node* whole = b.BroadcastTo(operand, shape);
+    return b.Div(whole, BoundedNorm(b, whole, *axis, 2, epsilon));
+  };
+  const Node* sum = b.Sum(b.Mul(unit(x[0]), unit(x[1])), {*axis}, true);
+  return Squeezed(b, sum, *axis, attributes);
+}
+
+Expansion ExpandPairwiseDistance(Builder& b, Operands x, const Attributes& attributes) {
+  const double p = FloatOf(attributes, "p");
+  if (const absl::Status legal = CheckOrder(p); !legal.ok()) return legal;
+  const Node* difference = b.Add(b.Sub(x[0], x[1]), FloatOf(attributes, "epsilon"));
+  const auto axis = AxisOf(difference->shape().size(), attributes);
+  if (!axis.ok()) return axis.status();
+  return Squeezed(b, Norm(b, difference, *axis, p), *axis, attributes);
+}
+
+OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
+               std::string_view doc) {
+  OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
+  row.attributes = std::move(attributes);
+  row.attributes.push_back(OptionalBool("keepdims", false));
+  row.shape_rule = ShapeRule::kPairwise;
+  return row;
+}
+
+}  // namespace
+
+const Node* Norm(Builder& b, const Node* x, int64_t axis, double p) {
+  const Node* a = Abs(b, x);
+  if (p == std::numeric_limits<double>::infinity()) return b.Max(a, {axis}, true);
+  if (p == 1) return b.Sum(a, {axis}, true);
+  const Node* powers = p == 2 ? b.Mul(x, x) : b.Binary(Op::kPow, a, b.Const(x->dtype(), p));
+  const Node* sum = b.Sum(powers, {axis}, true);
+  const Node* zero = b.Const(x->dtype(), 0);
+  const Node* positive = b.Less(zero, sum);
+  const Node* safe = b.Where(positive, sum, b.Const(x->dtype(), 1));
+  const Node* root = p == 2 ? b.Sqrt(safe) : b.Binary(Op::kPow, safe, b.Const(x->dtype(), 1 / p));
+  return b.Where(positive, root, b.Where(IsNan(b, sum), sum, zero));
+}
+
+const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, double epsilon) {
+  const Node* norm = Norm(b, x, axis, p);
+  const Node* least = b.Const(x->dtype(), epsilon);
+  return b.Where(b.Less(norm, least), least, norm);
+}
+
+std::vector<OpDef> DistanceComposites() {
+  OpDef normalize = Composite("normalize", {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny,
+                              ExpandNormalize, "x over its p-norm along axis, at least epsilon");
+  normalize.attributes = {OptionalFloat("p", 2), OptionalInt("axis", 1),
+                          OptionalFloat("epsilon", 1e-12)};
+  return {
+      std::move(normalize),
+      Pairwise("cosine_similarity", {OptionalInt("axis", 1), OptionalFloat("epsilon", 1e-8)},
+               ExpandCosineSimilarity,
+               "The sum along axis of a and b, each over its 2-norm, at least epsilon"),
+      Pairwise("pairwise_distance",
+               {OptionalFloat("p", 2), OptionalFloat("epsilon", 1e-6), OptionalInt("axis", -1)},
+               ExpandPairwiseDistance, "The p-norm of a - b + epsilon along axis"),
+  };
+}
+
+}  // namespace kiln::ops
