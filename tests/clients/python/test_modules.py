@@ -140,3 +140,26 @@ def test_what_does_not_load_changes_nothing():
     np.testing.assert_array_equal(layer.weight.numpy(), 5)
     result = layer.load_state_dict({"weight": kiln.zeros(1, 1), "other": 1}, strict=False)
     assert result == (["bias"], ["other"])
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: nn.Conv2d(3, 4, 3, groups=2), "2 groups"),
+    (lambda: nn.Conv1d(3, 4, (3, 3)), "kernel_size"),
+    (lambda: nn.Conv2d(3, 4, 3, padding="full"), "full"),
+    (lambda: nn.Conv2d(3, 4, 3, 2, padding="same"), "stride of 1"),
+    (lambda: nn.Conv2d(3, 4, 3, padding_mode="mirror"), "mirror"),
+    (lambda: nn.Conv2d(3, 4, 3)(kiln.zeros(1, 4, 8, 8)), r"\(N, 3, H, W\)"),
+    (lambda: nn.ConvTranspose1d(2, 2, 3, 2)(kiln.zeros(1, 2, 4), output_size=[12]), "9 to 10"),
+    (lambda: nn.ZeroPad2d((1, 2, 3)), "4"),
+    (lambda: nn.BatchNorm2d(3)(kiln.zeros(2, 3, 4)), "4 dimensions"),
+    (lambda: nn.GroupNorm(2, 5), "2 groups"),
+    (lambda: nn.MultiheadAttention(10, 3), "3 heads"),
+    (lambda: nn.LSTM(3, 4)(kiln.zeros(5, 2, 7)), r"\(T, N, 3\)"),
+    (lambda: nn.GRU(3, 4)(kiln.zeros(5, 2, 3), kiln.zeros(1, 1, 4)), r"\(1, 2, 4\)"),
+    (lambda: nn.RNN(3, 4, nonlinearity="cube"), "cube"),
+    (lambda: nn.TransformerEncoderLayer(4, 2, activation="cube"), "cube"),
+    (lambda: nn.Embedding(3, 2, padding_idx=5), "5"),
+])
+def test_mistakes_are_named(make, message):
+    with pytest.raises(kiln.InvalidArgument, match=message):
+        make()

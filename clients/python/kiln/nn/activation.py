@@ -1,32 +1,118 @@
-"""Activations as modules."""
+"""Activations as modules.
+
+`inplace` is taken for the sake of PyTorch's signatures; results are always new.
+"""
+
+from typing import Optional
 
 from kiln import functional
-from kiln.nn.module import Module
+from kiln.creation import full
+from kiln.nn.module import Module, Parameter
 from kiln.tensor import Tensor
 
 
-class ReLU(Module):
+class _Activation(Module):
+    """Elementwise, without parameters."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+
+
+class ReLU(_Activation):
     """max(x, 0)."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
-        return x.relu()
+        return functional.relu(x)
 
 
-class LeakyReLU(Module):
-    """x above 0, negative_slope * x elsewhere."""
-
-    def __init__(self, negative_slope: float = 0.01) -> None:
-        super().__init__()
-        self.negative_slope = negative_slope
+class ReLU6(_Activation):
+    """x between 0 and 6."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
-        return functional.leaky_relu(x, self.negative_slope)
+        return functional.relu6(x)
+
+
+class Sigmoid(_Activation):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.sigmoid(x)
+
+
+class Hardsigmoid(_Activation):
+    """x / 6 + 1 / 2 between 0 and 1."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.hardsigmoid(x)
+
+
+class LogSigmoid(_Activation):
+    """The logarithm of the sigmoid."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.logsigmoid(x)
+
+
+class Tanh(_Activation):
+    """The hyperbolic tangent."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.tanh(x)
+
+
+class Tanhshrink(_Activation):
+    """x - tanh(x)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.tanhshrink(x)
+
+
+class Hardtanh(Module):
+    """x between min_val and max_val."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.min_val = min_val
+        self.max_val = max_val
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.hardtanh(x, self.min_val, self.max_val)
+
+
+class SiLU(_Activation):
+    """x * sigmoid(x)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.silu(x)
+
+
+class Hardswish(_Activation):
+    """x * hardsigmoid(x). (Howard et al., 2019.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.hardswish(x)
+
+
+class Mish(_Activation):
+    """x * tanh(softplus(x)). (Misra, 2019.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.mish(x)
 
 
 class GELU(Module):
-    """x times the normal distribution's cumulative function."""
+    """x times the normal distribution's cumulative function. (Hendrycks and Gimpel, 2016.)"""
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -37,37 +123,185 @@ class GELU(Module):
         return functional.gelu(x, self.approximate)
 
 
-class SiLU(Module):
-    """x * sigmoid(x)."""
+class LeakyReLU(Module):
+    """x above 0, negative_slope * x elsewhere."""
+
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
-        return functional.silu(x)
+        return functional.leaky_relu(x, self.negative_slope)
 
 
-class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+class RReLU(Module):
+    """x above 0; elsewhere x times a slope drawn in [lower, upper), their mean in eval()."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Elementwise."""
-        return x.sigmoid()
-
-
-class Tanh(Module):
-    """The hyperbolic tangent."""
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
+                 inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
-        return x.tanh()
+        return functional.rrelu(x, self.lower, self.upper, self.training)
 
 
-class Softmax(Module):
-    """exp(x), scaled so that it sums to 1 along dim."""
+class PReLU(Module):
+    """x above 0, weight * x elsewhere; one weight or one for each channel. (He et al., 2015.)"""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        super().__init__()
+        self.weight = Parameter(full((num_parameters,), float(init)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, …), or any shape with one weight."""
+        return functional.prelu(x, self.weight)
+
+
+class ELU(Module):
+    """x above 0, alpha * (exp(x) - 1) elsewhere. (Clevert et al., 2016.)"""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.elu(x, self.alpha)
+
+
+class CELU(Module):
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). (Barron, 2017.)"""
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.celu(x, self.alpha)
+
+
+class SELU(_Activation):
+    """A scaled ELU that keeps mean and variance. (Klambauer et al., 2017.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.selu(x)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.softplus(x, self.beta, self.threshold)
+
+
+class Softsign(_Activation):
+    """x / (1 + |x|)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.softsign(x)
+
+
+class Softshrink(Module):
+    """x moved by lambd towards 0; 0 within lambd of it."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.softshrink(x, self.lambd)
+
+
+class Hardshrink(Module):
+    """x; 0 within lambd of 0."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.hardshrink(x, self.lambd)
+
+
+class Threshold(Module):
+    """x above threshold, value elsewhere."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Elementwise."""
+        return functional.threshold(x, self.threshold, self.value)
+
+
+class GLU(Module):
+    """The first half along dim times the sigmoid of the second. (Dauphin et al., 2017.)"""
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
     def forward(self, x: Tensor) -> Tensor:
+        """Half as long along dim."""
+        return functional.glu(x, self.dim)
+
+
+class _AlongDimension(Module):
+    """`dim` None stands for -1."""
+
+    def __init__(self, dim: Optional[int] = None) -> None:
+        super().__init__()
+        self.dim = -1 if dim is None else dim
+
+    def extra_repr(self) -> str:
+        """Dimension."""
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDimension):
+    """exp(x), scaled so that it sums to 1 along dim."""
+
+    def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        return x.softmax(self.dim)
+        return functional.softmax(x, self.dim)
+
+
+class Softmin(_AlongDimension):
+    """The softmax of -x."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return functional.softmin(x, self.dim)
+
+
+class LogSoftmax(_AlongDimension):
+    """The logarithm of softmax."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return functional.log_softmax(x, self.dim)
+
+
+class Softmax2d(Module):
+    """The softmax over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return functional.softmax(x, -3)

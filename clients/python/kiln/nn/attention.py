@@ -150,17 +150,15 @@ class MultiheadAttention(Module):
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor],
                 need_weights: bool) -> Tuple[Tensor, Optional[Tensor]]:
-        dropped = self.training and self.dropout > 0
-        if not need_weights and not dropped and (mask is None or mask.dtype is _dtypes.bool_):
-            return functional.scaled_dot_product_attention(q, k, v, mask), None
+        share = self.dropout if self.training else 0.0
+        if not need_weights:
+            return functional.scaled_dot_product_attention(q, k, v, mask, share), None
         scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]))
         if mask is not None:
             scores = scores.where(mask, -math.inf) if mask.dtype is _dtypes.bool_ else (
                 scores + mask)
-        weights = scores.softmax(-1)
-        if dropped:
-            weights = functional.dropout(weights, self.dropout, True)
-        return weights @ v, weights if need_weights else None
+        weights = functional.dropout(scores.softmax(-1), share)
+        return weights @ v, weights
 
     def extra_repr(self) -> str:
         """Sizes."""

@@ -1,36 +1,211 @@
-"""Convolutions as modules."""
+"""Convolutions and transposed convolutions over one to three dimensions."""
+
+import math
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from kiln import functional
-from kiln.functional import Pair, pair
+from kiln._errors import InvalidArgument
 from kiln.nn.linear import uniform_parameter
 from kiln.nn.module import Module
 from kiln.tensor import Tensor
 
+Sizes = Union[int, Sequence[int]]
 
-class Conv2d(Module):
-    """Convolution (cross-correlation) over the last two of four dimensions."""
 
-    def __init__(self, in_channels: int, out_channels: int, kernel_size: Pair, stride: Pair = 1,
-                 padding: Pair = 0, dilation: Pair = 1, groups: int = 1,
-                 bias: bool = True) -> None:
+def sizes_of(value: Sizes, rank: int, name: str) -> Tuple[int, ...]:
+    """One number for every dimension, or one for each."""
+    if isinstance(value, int):
+        return (value,) * rank
+    result = tuple(int(number) for number in value)
+    if len(result) != rank:
+        raise InvalidArgument(f"{name} {result}; there must be one number or {rank}")
+    return result
+
+
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _Convolution(Module):
+    """What all have: sizes, weight, bias."""
+
+    _rank = 0
+    _function: Callable[..., Tensor]
+    _transposed = False
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes,
+                 padding: Union[str, Sizes], dilation: Sizes, groups: int, bias: bool) -> None:
         super().__init__()
-        height, width = pair(kernel_size)
-        self.stride = pair(stride)
-        self.padding = pair(padding)
-        self.dilation = pair(dilation)
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise InvalidArgument(
+                f"{in_channels} channels to {out_channels} do not divide into {groups} groups")
+        rank = self._rank
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = sizes_of(kernel_size, rank, "kernel_size")
+        self.stride = sizes_of(stride, rank, "stride")
+        self.padding: Any = padding if isinstance(padding, str) else sizes_of(
+            padding, rank, "padding")
+        self.dilation = sizes_of(dilation, rank, "dilation")
         self.groups = groups
-        fan_in = in_channels // groups * height * width
-        self.weight = uniform_parameter(
-            (out_channels, in_channels // groups, height, width), fan_in)
+        shape = (in_channels, out_channels // groups) if self._transposed else (
+            out_channels, in_channels // groups)
+        fan_in = shape[1] * math.prod(self.kernel_size)
+        self.weight = uniform_parameter((*shape, *self.kernel_size), fan_in)
         self.bias = uniform_parameter((out_channels,), fan_in) if bias else None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) to (N, O, H', W')."""
-        return functional.conv2d(
-            x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+    def _batched(self, x: Tensor) -> Tensor:
+        """The input with its batch's dimension."""
+        if x.ndim not in (self._rank + 1, self._rank + 2) or x.shape[-self._rank - 1] != (
+                self.in_channels):
+            names = ", ".join("DHW"[3 - self._rank :] if self._rank > 1 else "L")
+            raise InvalidArgument(
+                f"{type(self).__name__} of a tensor of shape {x.shape}; it needs "
+                f"(N, {self.in_channels}, {names}), with or without N")
+        return x if x.ndim == self._rank + 2 else x.unsqueeze(0)
 
     def extra_repr(self) -> str:
         """Sizes."""
-        out, within, height, width = self.weight.shape
-        return (f"{within * self.groups}, {out}, kernel_size=({height}, {width}), "
-                f"stride={self.stride}, padding={self.padding}, bias={self.bias is not None}")
+        return (f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
+                f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+                f"groups={self.groups}, bias={self.bias is not None}")
+
+
+class _Forward(_Convolution):
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 padding: Union[str, Sizes] = 0, dilation: Sizes = 1, groups: int = 1,
+                 bias: bool = True, padding_mode: str = "zeros") -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                         bias)
+        if padding_mode not in _PADDING_MODES:
+            raise InvalidArgument(
+                f"padding_mode {padding_mode!r}; there are {', '.join(_PADDING_MODES)}")
+        self.padding_mode = padding_mode
+        self._borders = self._made_borders()
+
+    def _made_borders(self) -> Tuple[int, ...]:
+        """What is added before and after each dimension, the last one first, as pad() wants it."""
+        borders: List[int] = []
+        for i in reversed(range(self._rank)):
+            if self.padding == "same":
+                if self.stride[i] != 1:
+                    raise InvalidArgument('padding "same" needs a stride of 1')
+                total = self.dilation[i] * (self.kernel_size[i] - 1)
+                borders += [total // 2, total - total // 2]
+            elif self.padding == "valid":
+                borders += [0, 0]
+            elif isinstance(self.padding, str):
+                raise InvalidArgument(
+                    f'padding {self.padding!r}; it is "same", "valid" or numbers')
+            else:
+                borders += [self.padding[i]] * 2
+        return tuple(borders)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, in, …) to (N, out, …), with or without N."""
+        batched = self._batched(x)
+        even = self._borders[::2] == self._borders[1::2]
+        if self.padding_mode == "zeros" and even:
+            padding = self._borders[::-2]
+        else:
+            mode = "constant" if self.padding_mode == "zeros" else self.padding_mode
+            batched = functional.pad(batched, self._borders, mode)
+            padding = (0,) * self._rank
+        result = type(self)._function(
+            batched, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return result if x.ndim == batched.ndim else result.squeeze(0)
+
+
+class Conv1d(_Forward):
+    """Convolution (cross-correlation) of (N, C, L) with weight (out, in / groups, K).
+
+    >>> kiln.nn.Conv1d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 50)).shape
+    (20, 33, 24)
+    """
+
+    _rank = 1
+    _function = staticmethod(functional.conv1d)
+
+
+class Conv2d(_Forward):
+    """Convolution (cross-correlation) of (N, C, H, W) with weight (out, in / groups, KH, KW).
+
+    >>> kiln.nn.Conv2d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 50, 100)).shape
+    (20, 33, 24, 49)
+    """
+
+    _rank = 2
+    _function = staticmethod(functional.conv2d)
+
+
+class Conv3d(_Forward):
+    """Convolution of (N, C, D, H, W) with weight (out, in / groups, KD, KH, KW).
+
+    >>> kiln.nn.Conv3d(16, 33, 3, stride=2)(kiln.zeros(20, 16, 10, 50, 100)).shape
+    (20, 33, 4, 24, 49)
+    """
+
+    _rank = 3
+    _function = staticmethod(functional.conv3d)
+
+
+class _Transposed(_Convolution):
+    _transposed = True
+
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1,
+                 padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, bias: bool = True,
+                 dilation: Sizes = 1) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups,
+                         bias)
+        self.output_padding = sizes_of(output_padding, self._rank, "output_padding")
+
+    def forward(self, x: Tensor, output_size: Optional[Sequence[int]] = None) -> Tensor:
+        """(N, in, …) to (N, out, …), with or without N; output_size, where several are possible."""
+        batched = self._batched(x)
+        added = self.output_padding if output_size is None else self._added(
+            batched, tuple(output_size)[-self._rank :])
+        result = type(self)._function(
+            batched, self.weight, self.bias, self.stride, self.padding, added, self.groups,
+            self.dilation)
+        return result if x.ndim == batched.ndim else result.squeeze(0)
+
+    def _added(self, x: Tensor, wanted: Tuple[int, ...]) -> Tuple[int, ...]:
+        """The output_padding that gives a size."""
+        added = []
+        for i, size in enumerate(wanted):
+            least = (x.shape[2 + i] - 1) * self.stride[i] - 2 * self.padding[i] + (
+                self.dilation[i] * (self.kernel_size[i] - 1) + 1)
+            if not 0 <= size - least < max(self.stride[i], self.dilation[i]):
+                raise InvalidArgument(
+                    f"output_size {wanted}: dimension {i} can be {least} to "
+                    f"{least + max(self.stride[i], self.dilation[i]) - 1}")
+            added.append(size - least)
+        return tuple(added)
+
+
+class ConvTranspose1d(_Transposed):
+    """The adjoint of Conv1d, with weight (in, out / groups, K).
+
+    >>> kiln.nn.ConvTranspose1d(16, 8, 3, stride=2)(kiln.zeros(20, 16, 24)).shape
+    (20, 8, 49)
+    """
+
+    _rank = 1
+    _function = staticmethod(functional.conv_transpose1d)
+
+
+class ConvTranspose2d(_Transposed):
+    """The adjoint of Conv2d, with weight (in, out / groups, KH, KW).
+
+    >>> kiln.nn.ConvTranspose2d(16, 8, 2, stride=2)(kiln.zeros(1, 16, 12, 12)).shape
+    (1, 8, 24, 24)
+    """
+
+    _rank = 2
+    _function = staticmethod(functional.conv_transpose2d)
+
+
+class ConvTranspose3d(_Transposed):
+    """The adjoint of Conv3d, with weight (in, out / groups, KD, KH, KW)."""
+
+    _rank = 3
+    _function = staticmethod(functional.conv_transpose3d)

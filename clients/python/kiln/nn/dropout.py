@@ -1,12 +1,8 @@
 """Dropout (Srivastava et al., 2014) and its relatives. In eval() they do nothing."""
 
-import math
-
 from kiln import functional
 from kiln._errors import InvalidArgument
-from kiln.creation import ones
 from kiln.nn.module import Module
-from kiln.random import rand
 from kiln.tensor import Tensor
 
 
@@ -33,37 +29,28 @@ class Dropout(_Dropout):
         return functional.dropout(x, self.p, self.training)
 
 
-class _ChannelDropout(_Dropout):
-    """Zeroes whole channels (dimension 1) with probability p and scales the rest."""
-
-    _dimensions = 2
+class Dropout1d(_Dropout):
+    """Dropout of whole channels of (N, C, L) or (C, L)."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """(N, C, …) to the same shape."""
-        if x.ndim != self._dimensions + 2:
-            raise InvalidArgument(
-                f"{type(self).__name__} of a tensor of shape {x.shape}; it needs "
-                f"{self._dimensions + 2} dimensions (N, C, …)")
-        if not self.training or self.p == 0:
-            return x
-        shape = (*x.shape[:2], *[1] * self._dimensions)
-        return x * functional.dropout(ones(shape, dtype=x.dtype), self.p, True)
+        """The same shape."""
+        return functional.dropout1d(x, self.p, self.training)
 
 
-class Dropout1d(_ChannelDropout):
-    """Dropout of the channels of (N, C, L)."""
+class Dropout2d(_Dropout):
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W). (Tompson et al., 2015.)"""
 
-    _dimensions = 1
-
-
-class Dropout2d(_ChannelDropout):
-    """Dropout of the channels of (N, C, H, W). (Tompson et al., 2015.)"""
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return functional.dropout2d(x, self.p, self.training)
 
 
-class Dropout3d(_ChannelDropout):
-    """Dropout of the channels of (N, C, D, H, W)."""
+class Dropout3d(_Dropout):
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _dimensions = 3
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape."""
+        return functional.dropout3d(x, self.p, self.training)
 
 
 class AlphaDropout(_Dropout):
@@ -71,10 +58,4 @@ class AlphaDropout(_Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
-        if not self.training or self.p == 0:
-            return x
-        low = -1.7580993408473766  # -scale * alpha of SELU
-        keep = 1 - self.p
-        slope = 1 / math.sqrt(keep * (1 + self.p * low**2)) if keep else 0.0
-        offset = -slope * low * self.p
-        return x.where(rand(x.shape) < keep, low) * slope + offset
+        return functional.alpha_dropout(x, self.p, self.training)

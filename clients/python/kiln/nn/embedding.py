@@ -45,11 +45,7 @@ class Embedding(Module):
 
     def forward(self, index: Tensor) -> Tensor:
         """Any shape to the same shape and a last dimension of embedding_dim."""
-        vectors = functional.embedding(index, self.weight)
-        if self.padding_idx is None:
-            return vectors
-        padding = (index == self.padding_idx).unsqueeze(-1)
-        return vectors.detach().where(padding, vectors)
+        return functional.embedding(index, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
         """Sizes."""

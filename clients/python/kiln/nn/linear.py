@@ -57,11 +57,7 @@ class Bilinear(Module):
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         """(…, in1) and (…, in2) to (…, out)."""
-        out, within, _ = self.weight.shape
-        # As one product with a matrix: rows are pairs (k, i), summed over i afterwards.
-        right = functional.linear(input2, self.weight.reshape(out * within, -1))
-        result = (right.reshape(*input2.shape[:-1], out, within) * input1.unsqueeze(-2)).sum(-1)
-        return result if self.bias is None else result + self.bias
+        return functional.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Sizes."""

@@ -126,12 +126,11 @@ class _InstanceNorm(_ChannelNorm):
         if not self.training and self.running_mean is not None:
             return functional.batch_norm(
                 x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
-        axes = tuple(range(2, x.ndim))
         if self.training and self.running_mean is not None:
+            axes = tuple(range(2, x.ndim))
             count = x.numel() // (x.shape[0] * x.shape[1])
             self._track(x.mean(axes).mean(0), x.var(axes, correction=0).mean(0), count)
-        normal = functional.layer_norm(x, x.shape[2:], eps=self.eps)
-        return _scale(normal, self.weight, self.bias)
+        return functional.instance_norm(x, weight=self.weight, bias=self.bias, eps=self.eps)
 
 
 class InstanceNorm1d(_InstanceNorm):
@@ -150,13 +149,6 @@ class InstanceNorm3d(_InstanceNorm):
     """Instance normalisation of (N, C, D, H, W)."""
 
     _ranks = (5,)
-
-
-def _scale(x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tensor:
-    shape = (-1, *[1] * (x.ndim - 2))
-    if weight is not None:
-        x = x * weight.reshape(shape)
-    return x if bias is None else x + bias.reshape(shape)
 
 
 class GroupNorm(Module):
@@ -179,9 +171,7 @@ class GroupNorm(Module):
             raise InvalidArgument(
                 f"GroupNorm of a tensor of shape {x.shape}; its second dimension must be "
                 f"{self.num_channels}")
-        groups = x.reshape(x.shape[0], self.num_groups, -1)
-        normal = functional.layer_norm(groups, groups.shape[2:], eps=self.eps)
-        return _scale(normal.reshape(x.shape), self.weight, self.bias)
+        return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """Sizes."""
@@ -231,3 +221,22 @@ class RMSNorm(Module):
     def extra_repr(self) -> str:
         """Sizes."""
         return f"{self.normalized_shape}, eps={self.eps}"
+
+
+class LocalResponseNorm(Module):
+    """x over a power of the squares of neighbouring channels. (Krizhevsky et al., 2012.)"""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, …) to the same shape."""
+        return functional.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

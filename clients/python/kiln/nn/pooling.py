@@ -1,31 +1,179 @@
 """Pooling as modules."""
 
-from typing import Optional
+from typing import Callable, Optional, Sequence, Union
 
 from kiln import functional
-from kiln.functional import Pair, pair
+from kiln.nn.convolution import Sizes, sizes_of
 from kiln.nn.module import Module
 from kiln.tensor import Tensor
 
+OutputSizes = Union[None, int, Sequence[Optional[int]]]
 
-class MaxPool2d(Module):
-    """The largest of each window."""
 
-    def __init__(self, kernel_size: Pair, stride: Optional[Pair] = None,
-                 padding: Pair = 0) -> None:
+class _Pool(Module):
+    _rank = 0
+    _function: Callable[..., Tensor]
+
+    def __init__(self, kernel_size: Sizes, stride: Optional[Sizes], padding: Sizes) -> None:
         super().__init__()
-        self.kernel_size = pair(kernel_size)
-        self.stride = self.kernel_size if stride is None else pair(stride)
-        self.padding = pair(padding)
+        self.kernel_size = sizes_of(kernel_size, self._rank, "kernel_size")
+        self.stride = self.kernel_size if stride is None else sizes_of(
+            stride, self._rank, "stride")
+        self.padding = sizes_of(padding, self._rank, "padding")
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _MaxPool(_Pool):
+    def __init__(self, kernel_size: Sizes, stride: Optional[Sizes] = None, padding: Sizes = 0,
+                 dilation: Sizes = 1, ceil_mode: bool = False) -> None:
+        super().__init__(kernel_size, stride, padding)
+        self.dilation = sizes_of(dilation, self._rank, "dilation")
+        self.ceil_mode = ceil_mode
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last two dimensions."""
-        return functional.max_pool2d(x, self.kernel_size, self.stride, self.padding)
+        """Over the last dimensions."""
+        return type(self)._function(x, self.kernel_size, self.stride, self.padding, self.dilation,
+                                    self.ceil_mode)
 
 
-class AvgPool2d(MaxPool2d):
-    """The mean of each window."""
+class MaxPool1d(_MaxPool):
+    """The largest of each window of (N, C, L); padding never wins."""
+
+    _rank = 1
+    _function = staticmethod(functional.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    """The largest of each window of (N, C, H, W); padding never wins."""
+
+    _rank = 2
+    _function = staticmethod(functional.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """The largest of each window of (N, C, D, H, W); padding never wins."""
+
+    _rank = 3
+    _function = staticmethod(functional.max_pool3d)
+
+
+class _AvgPool(_Pool):
+    def __init__(self, kernel_size: Sizes, stride: Optional[Sizes] = None, padding: Sizes = 0,
+                 ceil_mode: bool = False, count_include_pad: bool = True) -> None:
+        super().__init__(kernel_size, stride, padding)
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
 
     def forward(self, x: Tensor) -> Tensor:
-        """Over the last two dimensions."""
-        return functional.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+        """Over the last dimensions."""
+        return type(self)._function(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                                    self.count_include_pad)
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window of (N, C, L)."""
+
+    _rank = 1
+    _function = staticmethod(functional.avg_pool1d)
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window of (N, C, H, W)."""
+
+    _rank = 2
+    _function = staticmethod(functional.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window of (N, C, D, H, W)."""
+
+    _rank = 3
+    _function = staticmethod(functional.avg_pool3d)
+
+
+class _AdaptivePool(Module):
+    _function: Callable[..., Tensor]
+
+    def __init__(self, output_size: OutputSizes) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Over the last dimensions, to output_size (None keeps a size)."""
+        return type(self)._function(x, self.output_size)
+
+    def extra_repr(self) -> str:
+        """Size."""
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptivePool):
+    """Means of windows that divide (N, C, L) into output_size."""
+
+    _function = staticmethod(functional.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptivePool):
+    """Means of windows that divide (N, C, H, W) into output_size."""
+
+    _function = staticmethod(functional.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptivePool):
+    """Means of windows that divide (N, C, D, H, W) into output_size."""
+
+    _function = staticmethod(functional.adaptive_avg_pool3d)
+
+
+class AdaptiveMaxPool1d(_AdaptivePool):
+    """The largest of windows that divide (N, C, L) into output_size."""
+
+    _function = staticmethod(functional.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptivePool):
+    """The largest of windows that divide (N, C, H, W) into output_size."""
+
+    _function = staticmethod(functional.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptivePool):
+    """The largest of windows that divide (N, C, D, H, W) into output_size."""
+
+    _function = staticmethod(functional.adaptive_max_pool3d)
+
+
+class _LPPool(Module):
+    _rank = 0
+    _function: Callable[..., Tensor]
+
+    def __init__(self, norm_type: float, kernel_size: Sizes, stride: Optional[Sizes] = None,
+                 ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = sizes_of(kernel_size, self._rank, "kernel_size")
+        self.stride = self.kernel_size if stride is None else sizes_of(
+            stride, self._rank, "stride")
+        self.ceil_mode = ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Over the last dimensions."""
+        return type(self)._function(
+            x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(_LPPool):
+    """The p-norm of each window of (N, C, L)."""
+
+    _rank = 1
+    _function = staticmethod(functional.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """The p-norm of each window of (N, C, H, W)."""
+
+    _rank = 2
+    _function = staticmethod(functional.lp_pool2d)

@@ -1,0 +1,157 @@
+"""Borders, sizes and patches of images."""
+
+from typing import Any, Optional, Sequence, Tuple, Union
+
+from kiln import functional
+from kiln._errors import InvalidArgument
+from kiln.functional import Pair
+from kiln.nn.module import Module
+from kiln.tensor import Tensor
+
+
+class Upsample(Module):
+    """Another size of (N, C, …): nearest, linear, bilinear, bicubic or trilinear.
+
+    >>> kiln.nn.Upsample(scale_factor=2, mode="bilinear")(kiln.zeros(1, 3, 4, 5)).shape
+    (1, 3, 8, 10)
+    """
+
+    def __init__(self, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                 align_corners: Optional[bool] = None) -> None:
+        super().__init__()
+        self.size = size
+        self.scale_factor = scale_factor
+        self.mode = mode
+        self.align_corners = align_corners
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same batch and channels."""
+        return functional.interpolate(
+            x, self.size, self.scale_factor, self.mode, self.align_corners)
+
+
+class UpsamplingNearest2d(Upsample):
+    """Upsample of (N, C, H, W) by nearest neighbours."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """Upsample of (N, C, H, W), linear between corners that stay."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class Unfold(Module):
+    """Patches of (N, C, H, W) as columns (N, C * KH * KW, L)."""
+
+    def __init__(self, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
+                 stride: Pair = 1) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Columns."""
+        return functional.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+
+
+class Fold(Module):
+    """The adjoint of Unfold: columns (N, C * KH * KW, L) added up to (N, C, *output_size)."""
+
+    def __init__(self, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
+                 stride: Pair = 1) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.kernel_size = kernel_size
+        self.dilation = dilation
+        self.padding = padding
+        self.stride = stride
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Images."""
+        return functional.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding,
+                               self.stride)
+
+
+class PixelShuffle(Module):
+    """(…, C * r * r, H, W) to (…, C, H * r, W * r). (Shi et al., 2016.)"""
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Larger."""
+        return functional.pixel_shuffle(x, self.upscale_factor)
+
+
+class PixelUnshuffle(Module):
+    """(…, C, H * r, W * r) to (…, C * r * r, H, W)."""
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Smaller."""
+        return functional.pixel_unshuffle(x, self.downscale_factor)
+
+
+class ChannelShuffle(Module):
+    """Channels of groups in turn. (Zhang et al., 2018.)"""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, C, …) to the same shape."""
+        return functional.channel_shuffle(x, self.groups)
+
+
+class _Pad(Module):
+    _rank = 0
+    _mode = "constant"
+
+    def __init__(self, padding: Union[int, Sequence[int]], value: float = 0.0) -> None:
+        super().__init__()
+        amounts: Tuple[int, ...] = (padding,) * (2 * self._rank) if isinstance(
+            padding, int) else tuple(padding)
+        if len(amounts) != 2 * self._rank:
+            raise InvalidArgument(
+                f"padding {amounts}; {type(self).__name__} needs one number or {2 * self._rank}")
+        self.padding = amounts
+        self.value = value
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Larger in its last dimensions."""
+        if self._mode == "constant":
+            return functional.pad(x, self.padding, "constant", self.value)
+        return functional.pad(x, self.padding, self._mode)
+
+    def extra_repr(self) -> str:
+        """Amounts."""
+        return f"{self.padding}"
+
+
+def _made(name: str, rank: int, mode: str, meaning: str) -> type:
+    return type(name, (_Pad,), {
+        "_rank": rank, "_mode": mode, "__module__": __name__,
+        "__doc__": f"The last {rank} dimensions padded {meaning}; (before, after), last first."})
+
+
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (
+    _made(f"ConstantPad{rank}d", rank, "constant", "with a number") for rank in (1, 2, 3))
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (
+    _made(f"ZeroPad{rank}d", rank, "constant", "with zeros") for rank in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (
+    _made(f"ReflectionPad{rank}d", rank, "reflect", "by reflection") for rank in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (
+    _made(f"ReplicationPad{rank}d", rank, "replicate", "by the border") for rank in (1, 2, 3))
+CircularPad1d, CircularPad2d, CircularPad3d = (
+    _made(f"CircularPad{rank}d", rank, "circular", "by the other end") for rank in (1, 2, 3))
