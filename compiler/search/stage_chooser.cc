@@ -80,7 +80,11 @@ class StageChooser {
 
   // `grid_lanes`: the lanes stand along a loop of the grid already.
   void Choose(bool grid_lanes) {
-    lanes_ = grid_lanes ? 1 : std::max(target_.vector_bytes / std::max(work_.widest, 4), 1);
+    // Arithmetic is done in four bytes or more; what is only moved fills a vector with as few as
+    // two.
+    const bool moves = work_.inside_operations + work_.outside_operations == 0;
+    const int bytes = std::max(work_.widest, moves ? 2 : 4);
+    lanes_ = grid_lanes ? 1 : std::max(target_.vector_bytes / bytes, 1);
     ChooseLanes();
     if (vector_ < 0) {
       ChooseScalar();
