@@ -17,7 +17,6 @@ from kiln.nn.activation import (
     Hardtanh,
     LeakyReLU,
     LogSigmoid,
-    LogSoftmax,
     Mish,
     PReLU,
     ReLU,
@@ -25,9 +24,6 @@ from kiln.nn.activation import (
     RReLU,
     Sigmoid,
     SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
     Softplus,
     Softshrink,
     Softsign,
@@ -91,10 +87,7 @@ from kiln.nn.loss import (
     SoftMarginLoss,
     TripletMarginLoss,
 )  # fmt: skip
-from kiln.nn.module import (
-    Module,
-    Parameter,
-)  # fmt: skip
+from kiln.nn.module import Module
 from kiln.nn.normalization import (
     BatchNorm1d,
     BatchNorm2d,
@@ -107,6 +100,7 @@ from kiln.nn.normalization import (
     LocalResponseNorm,
     RMSNorm,
 )  # fmt: skip
+from kiln.nn.parameter import Parameter
 from kiln.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -131,6 +125,7 @@ from kiln.nn.recurrent import (
     LSTMCell,
     RNNCell,
 )  # fmt: skip
+from kiln.nn.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from kiln.nn.transformer import (
     Transformer,
     TransformerDecoder,

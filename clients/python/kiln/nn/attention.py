@@ -9,7 +9,8 @@ from kiln.creation import ones, zeros
 from kiln.manipulation import cat
 from kiln.nn import init
 from kiln.nn.linear import Linear
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 
 

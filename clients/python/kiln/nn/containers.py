@@ -3,7 +3,8 @@
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from kiln._errors import InvalidArgument
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 
 

@@ -5,7 +5,8 @@ from typing import Optional
 from kiln import functional
 from kiln._errors import InvalidArgument
 from kiln.creation import arange
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.random import randn
 from kiln.tensor import Tensor
 

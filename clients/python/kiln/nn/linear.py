@@ -4,7 +4,8 @@ import math
 from typing import Any, Optional, Sequence, Tuple
 
 from kiln import functional
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.random import uniform
 from kiln.tensor import Tensor
 

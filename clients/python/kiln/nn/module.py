@@ -17,30 +17,8 @@ from kiln import _dtypes, _realize
 from kiln._errors import InvalidArgument, NotFound
 from kiln._node import alias
 from kiln.autograd import no_grad
+from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
-
-
-class Parameter(Tensor):
-    """A tensor that training changes. Requires a gradient unless said otherwise."""
-
-    __slots__ = ()
-
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        super().__init__(0.0)
-        self._node = (data if isinstance(data, Tensor) else Tensor(data)).detach()._node
-        if requires_grad:
-            self.requires_grad_()
-
-    def __deepcopy__(self, memo: Any) -> "Parameter":
-        copied = memo[id(self)] = Parameter(self, self._requires_grad)
-        return copied
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (self.numpy(), self.dtype.name, self._requires_grad)
-
-
-def _rebuild(array: Any, dtype: str, requires_grad: bool) -> Parameter:
-    return Parameter(Tensor(array, dtype), requires_grad)
 
 
 class Incompatible(NamedTuple):

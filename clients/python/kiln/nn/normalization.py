@@ -6,7 +6,8 @@ from kiln import _dtypes, functional
 from kiln._errors import InvalidArgument
 from kiln.autograd import no_grad
 from kiln.creation import ones, zeros
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 
 

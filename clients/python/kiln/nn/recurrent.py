@@ -10,7 +10,8 @@ from kiln import functional
 from kiln._errors import InvalidArgument
 from kiln.creation import zeros
 from kiln.manipulation import cat, stack
-from kiln.nn.module import Module, Parameter
+from kiln.nn.module import Module
+from kiln.nn.parameter import Parameter
 from kiln.random import uniform
 from kiln.tensor import Tensor
 

@@ -1,0 +1,87 @@
+"""A learning rate that follows a measure."""
+
+import math
+from typing import Any, Dict, List, Mapping
+
+from kiln._errors import InvalidArgument, TraceError
+from kiln._node import mode
+from kiln.optim.optimizer import Optimizer
+
+
+def refuse_in_trace() -> None:
+    """Raises while kiln.jit traces: schedulers belong between the calls."""
+    if mode.trace is not None:
+        raise TraceError(
+            "a scheduler is used inside a function that kiln.jit traces; later calls would not "
+            "repeat it. Call its step() between the calls")
+
+
+class ReduceLROnPlateau:
+    """Times factor when a measure has not improved for more than `patience` calls of step().
+
+        scheduler = ReduceLROnPlateau(optimizer, patience=5)
+        scheduler.step(validation_loss)
+    """
+
+    def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1,
+                 patience: int = 10, threshold: float = 1e-4, threshold_mode: str = "rel",
+                 cooldown: int = 0, min_lr: float = 0.0, eps: float = 1e-8) -> None:
+        if not factor < 1 or mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
+            raise InvalidArgument(
+                f"factor {factor}, mode {mode!r}, threshold_mode {threshold_mode!r}; the factor "
+                'must be below 1, the mode "min" or "max", the threshold\'s "rel" or "abs"')
+        self.optimizer = optimizer
+        self.mode = mode
+        self.factor = factor
+        self.patience = patience
+        self.threshold = threshold
+        self.threshold_mode = threshold_mode
+        self.cooldown = cooldown
+        self.min_lr = min_lr
+        self.eps = eps
+        self.best = math.inf if mode == "min" else -math.inf
+        self.num_bad_epochs = 0
+        self.cooldown_counter = 0
+        self.last_epoch = 0
+
+    def _is_better(self, value: float) -> bool:
+        if self.threshold_mode == "abs":
+            margin = self.threshold
+        else:
+            margin = abs(self.best) * self.threshold if math.isfinite(self.best) else 0.0
+        return value < self.best - margin if self.mode == "min" else value > self.best + margin
+
+    def step(self, metrics: Any) -> None:
+        """Takes note of a measure, a number or a scalar tensor."""
+        refuse_in_trace()
+        value = float(metrics)
+        self.last_epoch += 1
+        if self._is_better(value):
+            self.best = value
+            self.num_bad_epochs = 0
+        else:
+            self.num_bad_epochs += 1
+        if self.cooldown_counter > 0:
+            self.cooldown_counter -= 1
+            self.num_bad_epochs = 0
+        if self.num_bad_epochs > self.patience:
+            self.cooldown_counter = self.cooldown
+            self.num_bad_epochs = 0
+            for group in self.optimizer.param_groups:
+                wanted = max(group.lr * self.factor, self.min_lr)
+                if group.lr - wanted > self.eps:
+                    group.lr = wanted
+
+    def get_last_lr(self) -> List[float]:
+        """The groups' learning rates."""
+        return [group.lr for group in self.optimizer.param_groups]
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where it stands."""
+        return {name: getattr(self, name) for name in
+                ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continues from a state_dict()."""
+        for name in self.state_dict():
+            setattr(self, name, state[name])
