@@ -144,6 +144,7 @@ Expansion ExpandLocalResponseNorm(Builder& b, Operands x, const Attributes& attr
     return absl::InvalidArgumentError(
         StrCat("local_response_norm over ", size, " channels; it must be at least 1"));
   }
+  if (x[0]->shape()[1] == 0) return x[0];  // the window would not fit
   std::vector<int64_t> padding(2 * x[0]->shape().size(), 0);
   padding[2] = size / 2;
   padding[3] = (size - 1) / 2;
