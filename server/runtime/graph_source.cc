@@ -1,5 +1,7 @@
 #include "server/runtime/graph_source.h"
 
+#include <algorithm>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
@@ -30,6 +32,22 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
     if (!known) return BadBinding(name, "is bound, but the graph has no such variable");
   }
   return absl::OkStatus();
+}
+
+std::vector<Variable> WorkingBounds(const std::vector<Variable>& variables,
+                                    const Bindings& bindings) {
+  constexpr int64_t kWide = 1024;
+  constexpr int64_t kPartFactor = 8;
+  std::vector<Variable> bounds = variables;
+  for (Variable& variable : bounds) {
+    const int64_t value = bindings.at(variable.name);
+    for (int64_t end = variable.max; variable.max > kWide && value <= end;) {
+      variable.max = end;
+      end = std::max(kWide, end / kPartFactor);
+      if (end == variable.max) break;
+    }
+  }
+  return bounds;
 }
 
 Bindings SmallestBindings(const std::vector<Variable>& variables) {

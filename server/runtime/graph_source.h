@@ -32,6 +32,11 @@ class GraphSource {
 
 // OK if `bindings` name exactly the variables, each within its bounds.
 absl::Status CheckBindings(const std::vector<Variable>& variables, const Bindings& bindings);
+// The part of the variables' bounds that one program serves with these bindings. Such a program
+// does the work of the largest sizes, but for sums, which end early; so bounds of more than 1,024
+// values are taken in parts, each eight times as wide as the one before.
+std::vector<Variable> WorkingBounds(const std::vector<Variable>& variables,
+                                    const Bindings& bindings);
 // Every variable at its smallest value: enough to check a graph before its first run.
 Bindings SmallestBindings(const std::vector<Variable>& variables);
 

@@ -219,9 +219,18 @@ void ProgramCache::ForgetGeneral(const Key& key) {
   const bool left = next != by_source_.end() && std::get<0>(next->first) == device &&
                     std::get<1>(next->first) == source;
   if (left) return;
-  const auto general = generals_.extract(SourceKey(device, source));
-  if (general.empty() || !general.mapped()->resolved() || !general.mapped()->result().ok()) return;
-  DropUnnamed(device, (*general.mapped()->result())->program);
+  std::vector<std::shared_ptr<GeneralFuture>> dropped;
+  for (auto general = generals_.lower_bound(GeneralKey(device, source, {}));
+       general != generals_.end() && std::get<0>(general->first) == device &&
+       std::get<1>(general->first) == source;) {
+    dropped.push_back(std::move(general->second));
+    general = generals_.erase(general);
+  }
+  for (const auto& general : dropped) {
+    if (general->resolved() && general->result().ok()) {
+      DropUnnamed(device, (*general->result())->program);
+    }
+  }
 }
 
 void ProgramCache::DropUnnamed(const std::string& device, const std::shared_ptr<Program>& program) {

@@ -77,9 +77,11 @@ class ProgramCache {
 
  private:
   using Key = std::tuple<std::string, std::string, Bindings>;  // device, source key, bindings
-  using SourceKey = std::pair<std::string, std::string>;       // device, source key
+  // Device, source key, the upper end of each variable's part of its bounds (WorkingBounds).
+  using GeneralKey = std::tuple<std::string, std::string, std::vector<int64_t>>;
   // One program for all values of a source's variables.
   struct General {
+    std::vector<Variable> bounds;
     variables::OneGraph graph;
     std::shared_ptr<Program> program;
   };
@@ -102,6 +104,7 @@ class ProgramCache {
   void Compile(const Request& request);
   // A program of these bindings alone.
   void CompileAlone(const Request& request, const graph::Graph& graph);
+  static std::vector<Variable> BoundsOf(const Request& request);
   // The source's one program, or why there is none. The first to ask makes it, on its own thread.
   std::shared_ptr<GeneralFuture> GeneralOf(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
   void MakeGeneral(const Request& request, const std::shared_ptr<GeneralFuture>& general);
@@ -131,7 +134,7 @@ class ProgramCache {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a resolved source, and its program if no other source names it.
   void Forget(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Drops a source's one program if no binding of the source is left.
+  // Drops a source's programs for all values if no binding of the source is left.
   void ForgetGeneral(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops a program that nothing names any more.
   void DropUnnamed(const std::string& device, const std::shared_ptr<Program>& program)
@@ -146,7 +149,7 @@ class ProgramCache {
   // Per device and digest: the one that compiles or has compiled it.
   std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
       ABSL_GUARDED_BY(mutex_);
-  std::map<SourceKey, std::shared_ptr<GeneralFuture>> generals_ ABSL_GUARDED_BY(mutex_);
+  std::map<GeneralKey, std::shared_ptr<GeneralFuture>> generals_ ABSL_GUARDED_BY(mutex_);
   ThreadPool threads_;  // last: its tasks use everything above
 };
 

@@ -20,8 +20,9 @@ std::vector<int64_t> InOrder(const std::vector<Variable>& variables, const Bindi
   return values;
 }
 
-absl::StatusOr<variables::OneGraph> MakeOneGraph(const GraphSource& source) {
-  return variables::OneGraph::Make(source.variables(), [&](absl::Span<const int64_t> values) {
+absl::StatusOr<variables::OneGraph> MakeOneGraph(const GraphSource& source,
+                                                 const std::vector<Variable>& bounds) {
+  return variables::OneGraph::Make(bounds, [&](absl::Span<const int64_t> values) {
     Bindings bindings;
     for (size_t i = 0; i < values.size(); ++i) bindings[source.variables()[i].name] = values[i];
     return source.Build(bindings);
@@ -30,11 +31,17 @@ absl::StatusOr<variables::OneGraph> MakeOneGraph(const GraphSource& source) {
 
 }  // namespace
 
+std::vector<Variable> ProgramCache::BoundsOf(const Request& request) {
+  return WorkingBounds(request.source->variables(), std::get<Bindings>(request.key));
+}
+
 std::shared_ptr<ProgramCache::GeneralFuture> ProgramCache::GeneralOf(const Request& request) {
+  GeneralKey key(request.device->name(), request.source->key(), {});
+  for (const Variable& variable : BoundsOf(request)) std::get<2>(key).push_back(variable.max);
   std::shared_ptr<GeneralFuture> general;
   {
     absl::MutexLock lock(&mutex_);
-    auto& known = generals_[{request.device->name(), request.source->key()}];
+    auto& known = generals_[key];
     if (known) return known;
     general = known = std::make_shared<GeneralFuture>();
   }
@@ -44,7 +51,8 @@ std::shared_ptr<ProgramCache::GeneralFuture> ProgramCache::GeneralOf(const Reque
 
 void ProgramCache::MakeGeneral(const Request& request,
                                const std::shared_ptr<GeneralFuture>& general) {
-  auto graph = MakeOneGraph(*request.source);
+  const std::vector<Variable> bounds = BoundsOf(request);
+  auto graph = MakeOneGraph(*request.source, bounds);
   if (!graph.ok()) {
     log::Info("program_not_general",
               {{"name", request.name}, {"why", std::string(graph.status().message())}});
@@ -52,12 +60,13 @@ void ProgramCache::MakeGeneral(const Request& request,
   }
   const graph::Graph capacity = graph->capacity();
   const auto program = std::make_shared<ProgramFuture>();
-  CompileOnce(
-      request, capacity, program, [general, program, graph = *std::move(graph)](auto bound) {
-        program->Resolve(bound);
-        if (!bound.ok()) return general->Resolve(bound.status());
-        general->Resolve(std::make_shared<const General>(General{graph, (*bound)->program}));
-      });
+  CompileOnce(request, capacity, program,
+              [general, program, bounds, graph = *std::move(graph)](auto bound) {
+                program->Resolve(bound);
+                if (!bound.ok()) return general->Resolve(bound.status());
+                general->Resolve(
+                    std::make_shared<const General>(General{bounds, graph, (*bound)->program}));
+              });
 }
 
 void ProgramCache::BindGeneral(const Request& request, const GeneralFuture& general) {
@@ -92,8 +101,8 @@ void ProgramCache::MarkShared(const Key& key) {
 }
 
 void ProgramCache::BindAhead(const Request& request, const General& general) {
-  const std::vector<Variable>& variables = request.source->variables();
-  if (variables.size() != 1) return;
+  if (general.bounds.size() != 1) return;
+  const int64_t most = general.bounds[0].max;
   Request next = request;
   int64_t& value = std::get<Bindings>(next.key).begin()->second;
   const int64_t asked = value;
@@ -102,7 +111,7 @@ void ProgramCache::BindAhead(const Request& request, const General& general) {
     --value;
     if (!by_source_.contains(next.key)) return;
   }
-  for (value = asked + 1; value <= std::min(variables[0].max, asked + kBindAhead); ++value) {
+  for (value = asked + 1; value <= std::min(most, asked + kBindAhead); ++value) {
     {
       absl::MutexLock lock(&mutex_);
       if (by_source_.contains(next.key)) continue;

@@ -30,6 +30,21 @@ TEST(Bindings, NameExactlyTheVariablesWithinBounds) {
   EXPECT_EQ(SmallestBindings(variables), (Bindings{{"n", 1}, {"m", 2}}));
 }
 
+TEST(WorkingBounds, AreTakenInPartsWhereTheyAreWide) {
+  const auto most = [](int64_t max, int64_t value) {
+    const std::vector<Variable> bounds = WorkingBounds({{"n", 1, max}}, {{"n", value}});
+    EXPECT_EQ(bounds[0].min, 1);
+    return bounds[0].max;
+  };
+  EXPECT_EQ(most(1024, 1), 1024);
+  EXPECT_EQ(most(2000, 1), 1024);
+  EXPECT_EQ(most(2000, 1025), 2000);
+  EXPECT_EQ(most(1 << 20, 1), 1024);
+  EXPECT_EQ(most(1 << 20, 1025), 1 << 11);
+  EXPECT_EQ(most(1 << 20, 1 << 14), 1 << 14);
+  EXPECT_EQ(most(1 << 20, 1 << 20), 1 << 20);
+}
+
 TEST(ShortName, IsTheFirstLineCutBetweenCharacters) {
   EXPECT_EQ(ShortName("name\nsecond line"), "name");
   EXPECT_EQ(ShortName(std::string(100, 'a')), std::string(80, 'a'));
