@@ -148,9 +148,13 @@ const Node* Sigmoid(Builder& b, const Node* x) {
   return b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));
 }
 
-// max(x, 0) + log(1 + e^-|x|)
+// max(x, 0) + log(1 + e^-|x|). What rounding 1 + e loses is added again (Kahan), so that far to the
+// left e itself is left; the derivative needs none of it.
 const Node* Softplus(Builder& b, const Node* x) {
-  const Node* tail = b.Log(b.Add(b.Exp(b.Neg(Abs(b, x))), 1.0));
+  const Node* e = b.Exp(b.Neg(Abs(b, x)));
+  const Node* u = b.Add(e, 1.0);
+  const Node* lost = b.Detach(b.Div(b.Sub(e, b.Add(u, -1.0)), u));
+  const Node* tail = b.Add(b.Log(u), lost);
   return b.Add(b.Binary(Op::kMax, x, b.Const(x->dtype(), 0)), tail);
 }
 

@@ -221,3 +221,45 @@ def test_the_package_has_what_its_modules_have():
         if not module.name.startswith("_"):
             names |= set(importlib.import_module(f"kiln.functional.{module.name}").__all__)
     assert set(F.__all__) == names
+
+
+def test_softplus_keeps_its_digits_far_to_the_left(connection):
+    x = np.array([-30.0, -20.0, -5.0])
+    got = F.softplus(kiln.tensor(x.astype(np.float32))).numpy()
+    np.testing.assert_allclose(got, np.log1p(np.exp(x)), rtol=2e-6)
+
+
+def test_nan_goes_through_activations(connection):
+    x = kiln.tensor([float("nan")])
+    results = [F.relu(x), F.relu6(x), F.hardtanh(x), F.hardswish(x), F.softshrink(x),
+               F.hardshrink(x), F.elu(x), F.mish(x), F.softplus(x), F.threshold(x, 0.0, 1.0)]
+    kiln.realize(*results)
+    assert all(np.isnan(result.numpy()[0]) for result in results)
+
+
+def test_a_row_that_attends_to_nothing_is_zero_and_so_is_its_gradient(connection):
+    query, key = (kiln.tensor(normal(2, 3, 4), requires_grad=True) for _ in range(2))
+    kept = np.array([[True, False, True], [False, False, False], [True, True, True]])
+    for mask in (kiln.tensor(kept), kiln.tensor(np.where(kept, 0, -np.inf).astype(np.float32))):
+        query.grad = key.grad = None
+        attended = F.scaled_dot_product_attention(query, key, key, mask)
+        attended.sum().backward()
+        assert not attended.numpy()[:, 1].any() and not query.grad.numpy()[:, 1].any()
+        assert np.isfinite(key.grad.numpy()).all() and query.grad.numpy()[:, 2].any()
+
+
+def test_heads_in_groups_are_repeated_heads(connection):
+    query, key, value = normal(2, 6, 5, 4), normal(2, 2, 7, 4), normal(2, 2, 7, 3)
+    got = F.scaled_dot_product_attention(*map(kiln.tensor, (query, key, value)), enable_gqa=True)
+    repeated = [kiln.tensor(part.repeat(3, 1)) for part in (key, value)]
+    wanted = F.scaled_dot_product_attention(kiln.tensor(query), *repeated)
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_dropout_keeps_the_mean_and_whole_channels(connection):
+    kiln.manual_seed(5)
+    dropped = F.dropout(kiln.ones(200, 100), 0.3).numpy()
+    assert set(np.unique(dropped)) == {np.float32(0), np.float32(1 / 0.7)}
+    assert abs(dropped.mean() - 1) < 0.02
+    channels = F.dropout2d(kiln.ones(20, 10, 3, 3), 0.5).numpy()
+    assert (channels == channels[:, :, :1, :1]).all() and 0.3 < (channels > 0).mean() < 0.7
