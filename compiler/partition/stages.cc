@@ -20,6 +20,9 @@ namespace {
 // computed again.
 constexpr double kWorthKeeping = 0.3;
 constexpr int64_t kFewElements = 64;
+// Nodes of other clusters' values that a stage computes again: a chain of such values would
+// otherwise be computed from its beginning at each of its ends.
+constexpr int kMostInlined = 256;
 
 // Cluster and stage.
 using Place = std::pair<int, int>;
@@ -103,7 +106,8 @@ class Builder {
       if (place == PlaceOf(number)) {
         decision.in_place = true;
       } else if (place.first != member.cluster) {
-        if (must_store || decision.global || member.storage != Storage::kNearby) {
+        if (must_store || decision.global || member.storage != Storage::kNearby ||
+            inlined_[place] + member.nodes > kMostInlined) {
           decision.global = true;
         } else {
           inline_at.insert(place);
@@ -116,6 +120,9 @@ class Builder {
     }
     if (decision.global) {
       std::erase_if(inline_at, [&](const Place& place) { return place.first != member.cluster; });
+    }
+    for (const Place& place : inline_at) {
+      if (place.first != member.cluster) inlined_[place] += member.nodes;
     }
     if (decision.global || decision.local || decision.in_place) inline_at.insert(PlaceOf(number));
     for (const Place& place : inline_at) {
@@ -239,6 +246,7 @@ class Builder {
   const Clustering& all_;
   Partition partition_;
   std::vector<Decision> decisions_;
+  absl::flat_hash_map<Place, int> inlined_;  // nodes of other clusters
   absl::flat_hash_map<const Node*, int> tensor_of_;
   absl::flat_hash_map<int, std::set<int>> input_reads_;  // by cluster
   absl::flat_hash_map<int, std::vector<int>>

@@ -95,6 +95,18 @@ void Chain(ModelBuilder& model, int size) {
   model.Output(x);
 }
 
+// The chain backwards, too.
+void ChainGradient(ModelBuilder& model, int size) {
+  const Node start = model.Input({32, 32});
+  Node x = start;
+  for (int i = 0; i < size / 2; ++i) {
+    x = model.ops.Mul(x, 1.001);
+    x = i % 8 == 7 ? model.ops.Add(x, model.ops.Sum(x, {1}, true)) : model.ops.Sin(x);
+  }
+  const Node y = model.ops.Sum(x, {0, 1});
+  model.Output(model.Gradient(y, start));
+}
+
 // Sums that are added up one after the other.
 void ChainedSums(ModelBuilder& model, int size) {
   Node x = model.Input({32, 32});
@@ -170,7 +182,8 @@ TEST_P(ScalingTest, WorkGrowsWithTheNodes) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ScalingTest,
                          testing::Values(Kind{"chain", Chain}, Kind{"chained_sums", ChainedSums},
-                                         Kind{"tree", Tree}, Kind{"layers", Layers}),
+                                         Kind{"chain_gradient", ChainGradient}, Kind{"tree", Tree},
+                                         Kind{"layers", Layers}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(EqualLayersTest, ShareTheirKernels) {
@@ -182,10 +195,14 @@ TEST(EqualLayersTest, ShareTheirKernels) {
 }
 
 // No walk recurses along the graph: the depth is beyond any stack.
-TEST(DepthTest, AHundredThousandDeepChain) {
-  for (const Maker& make : {Maker(Chain), Maker(ChainedSums)}) {
-    const Outcome outcome = Compile(make, 100000);
-    EXPECT_GT(outcome.groups, 50);
+TEST(DepthTest, DeepChains) {
+  struct Deep {
+    Maker make;
+    int size;
+  };
+  for (const Deep& deep :
+       {Deep{Chain, 100000}, Deep{ChainedSums, 100000}, Deep{ChainGradient, 20000}}) {
+    EXPECT_GT(Compile(deep.make, deep.size).groups, 50);
   }
 }
 
