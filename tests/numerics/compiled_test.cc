@@ -1,5 +1,5 @@
 // Compiled programs on the CPU driver against the reference interpreter: every op in the table in
-// float32 and float64, its gradients, and random graphs.
+// float32, float64, float16 and bfloat16, its gradients, and random graphs.
 //
 // Tolerances: the interpreter rounds after every node and adds in double; a compiled kernel works
 // in the node's dtype, fuses multiplications with additions and adds in another order. For float32
@@ -20,7 +20,19 @@ namespace {
 using ir::DType;
 using ops::HostTensor;
 
-double Tolerance(DType dtype) { return dtype == DType::kFloat64 ? 1e-12 : 2e-5; }
+// Short floats: their last place, since both sides compute in more digits and round once.
+double Tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 1e-12;
+    case DType::kFloat16:
+      return 0x1p-10;
+    case DType::kBFloat16:
+      return 0x1p-7;
+    default:
+      return 2e-5;
+  }
+}
 
 struct Parameter {
   Case test_case;
@@ -36,14 +48,16 @@ std::vector<Parameter> Parameters(bool differentiable_only) {
       has_float = has_float || operand.dtype == DType::kInvalid;
     }
     parameters.push_back({test_case, DType::kFloat32});
-    if (has_float) parameters.push_back({test_case, DType::kFloat64});
+    if (!has_float) continue;
+    for (const DType dtype : {DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
+      parameters.push_back({test_case, dtype});
+    }
   }
   return parameters;
 }
 
 std::string ParameterName(const testing::TestParamInfo<Parameter>& info) {
-  return absl::StrCat(info.param.test_case.name,
-                      info.param.dtype == DType::kFloat64 ? "_float64" : "_float32");
+  return absl::StrCat(info.param.test_case.name, "_", std::string(ir::Name(info.param.dtype)));
 }
 
 class OpTest : public testing::TestWithParam<Parameter> {};
