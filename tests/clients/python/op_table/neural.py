@@ -30,7 +30,7 @@ def _conv2d(x, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)
     return y if bias is None else y + bias[:, None, None]
 
 
-def _pool(x, kernel, stride, padding, start, function):
+def pool(x, kernel, stride, padding, start, function):
     ones = (1,) * (x.ndim - 2)
     around = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in padding]
     return lax.reduce_window(x, start, function, (*ones, *kernel), (*ones, *(stride or kernel)),
@@ -39,13 +39,13 @@ def _pool(x, kernel, stride, padding, start, function):
 
 def _max_pool2d(x, kernel, stride=(), padding=(0, 0)):
     if jnp.issubdtype(x.dtype, jnp.floating):
-        return _pool(x, kernel, stride, padding, -jnp.inf, lax.max)
+        return pool(x, kernel, stride, padding, -jnp.inf, lax.max)
     lowest = jnp.asarray(jnp.iinfo(x.dtype).min, x.dtype)
-    return _pool(x, kernel, stride, padding, lowest, lax.max)
+    return pool(x, kernel, stride, padding, lowest, lax.max)
 
 
 def _avg_pool2d(x, kernel, stride=(), padding=(0, 0)):
-    return _pool(x, kernel, stride, padding, 0.0, lax.add) / (kernel[0] * kernel[1])
+    return pool(x, kernel, stride, padding, 0.0, lax.add) / (kernel[0] * kernel[1])
 
 
 def _layer_norm(x, weight=None, bias=None, axes=1, epsilon=1e-5):
@@ -79,7 +79,7 @@ def _clip(x, min=-jnp.inf, max=jnp.inf):
     return jnp.where(x < min, min, jnp.where(x > max, max, x)).astype(x.dtype)
 
 
-def _distinct(generator, shape):
+def distinct(generator, shape):
     """Whole numbers around 0, each once: of equal ones the gradient could go to any."""
     count = math.prod(shape)
     return generator.permutation(count).reshape(shape) - count // 2
@@ -108,7 +108,7 @@ ROWS = {
         ((2, 4, 9, 9), (6, 2, 3, 3), {"stride": (2, 2), "padding": (1, 1), "groups": 2}),
         ((1, 2, 11, 8), (3, 2, 3, 3), {"dilation": (2, 1), "padding": (2, 0)}),
         ((2, 8, 17, 17), (8, 8, 5, 5), (8,), {"padding": (2, 2)}))),
-    "max_pool2d": Row(_max_pool2d, (Domain(values=_distinct),), cases=cases(
+    "max_pool2d": Row(_max_pool2d, (Domain(values=distinct),), cases=cases(
         ((1, 1, 4, 4), {"kernel": (2, 2)}), ((2, 3, 9, 7), {"kernel": (3, 2), "stride": (2, 2)}),
         ((2, 3, 9, 9), {"kernel": (3, 3), "stride": (2, 2), "padding": (1, 1)}))),
     "avg_pool2d": Row(_avg_pool2d, factor=16, cases=cases(
