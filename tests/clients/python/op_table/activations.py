@@ -10,7 +10,8 @@ _ACROSS = Domain(-5.0, 8.0)
 
 def _hardtanh(x):
     """The gradient at both ends is 0."""
-    return jnp.where(x > -1, jnp.where(x < 1, x, 1), -1).astype(x.dtype)
+    low = 0 if jnp.issubdtype(x.dtype, jnp.unsignedinteger) else -1
+    return jnp.where(x > low, jnp.where(x < 1, x, 1), low).astype(x.dtype)
 
 
 def _relu6(x):

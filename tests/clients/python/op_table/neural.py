@@ -31,8 +31,9 @@ def _conv2d(x, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)
 
 
 def pool(x, kernel, stride, padding, start, function):
-    ones = (1,) * (x.ndim - 2)
-    around = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in padding]
+    rank = x.ndim - len(kernel)
+    ones = (1,) * rank
+    around = [(0, 0)] * rank + [(p, p) for p in padding]
     return lax.reduce_window(x, start, function, (*ones, *kernel), (*ones, *(stride or kernel)),
                              around)
 

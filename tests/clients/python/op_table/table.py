@@ -1,7 +1,6 @@
 """All rows, and the ops that have none, with the reason."""
 
-from op_table import (activations, elementwise, layers, losses, movements, neural,
-                      reductions)
+from op_table import activations, elementwise, layers, losses, movements, neural, reductions
 
 ROWS = {**elementwise.ROWS, **movements.ROWS, **reductions.ROWS, **neural.ROWS,
         **activations.ROWS, **layers.ROWS, **losses.ROWS}
