@@ -16,6 +16,7 @@
 #include "compiler/codegen/executable_code.h"
 #include "compiler/codegen/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/kernel/bounds.h"
 #include "compiler/kernel/interpret.h"
 #include "compiler/search/heuristic.h"
 #include "drivers/cpu/host.h"
@@ -430,6 +431,45 @@ TEST_F(CodegenTest, GathersOutOfRangeReadZero) {
   auto row = w.Load(index, i).Cast(DType::kInt64);
   w.Store(out, i * width + j, w.LoadIf(table, row * width + j, (w.Int(-1) < row) & (row < rows)));
   ExpectAllMatch(w.kernel, 0, "gather");
+}
+
+// Rows of every width and number, far more positions than rows, and rows that are not there: what
+// lies around the buffers must not be touched, and each element gets its values in order.
+TEST_F(CodegenTest, Scatters) {
+  for (const int64_t width : {1, 3, 16, 33, 600}) {
+    for (const bool combines : {true, false}) {
+      KernelWriter w(context_);
+      const int64_t positions = 70, rows = 7;
+      const int values = w.In(positions * width), index = w.In(positions, DType::kInt32);
+      const int out = w.Buffer(rows * width, kernel::Access::kUpdate);
+      auto i = w.Range(width), p = w.Range(positions);
+      w.Scatter({i}, {p});
+      auto row = w.Load(index, p).Cast(DType::kInt64);
+      auto place = row * width + i, valid = (w.Int(-1) < row) & (row < rows);
+      auto value = w.Load(values, p * width + i);
+      w.StoreIf(out, place, combines ? w.LoadIf(out, place, valid) + value : value, valid);
+      ASSERT_EQ(kernel::Verify(w.kernel), absl::OkStatus());
+      ASSERT_EQ(kernel::VerifyBounds(w.kernel, context_), absl::OkStatus());
+      ExpectAllMatch(w.kernel, 0, StrCat("scatter ", width));
+    }
+  }
+}
+
+// Every lane goes to a row of its own.
+TEST_F(CodegenTest, ScattersElements) {
+  for (const int64_t width : {5, 64}) {
+    KernelWriter w(context_);
+    const int64_t positions = 40, rows = 9;
+    const int values = w.In(positions * width, DType::kInt16);
+    const int index = w.In(positions * width, DType::kInt8);
+    const int out = w.Buffer(rows * width, kernel::Access::kUpdate, DType::kInt16);
+    auto i = w.Range(width), p = w.Range(positions);
+    w.Scatter({i}, {p});
+    auto row = w.Load(index, p * width + i).Cast(DType::kInt64);
+    auto place = row * width + i, valid = (w.Int(-1) < row) & (row < rows);
+    w.StoreIf(out, place, w.LoadIf(out, place, valid) + w.Load(values, p * width + i), valid);
+    ExpectAllMatch(w.kernel, 0, StrCat("scatter_elements ", width));
+  }
 }
 
 TEST_F(CodegenTest, PoolingWindows) {

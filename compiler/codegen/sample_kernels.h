@@ -84,6 +84,10 @@ class KernelWriter {
     return Reduce(ir::ReduceKind::kSum, value, ranges);
   }
   void Grid(const std::vector<Expression>& ranges) { kernel.grid = Nodes(ranges); }
+  // Begins a scatter's only stage.
+  void Scatter(const std::vector<Expression>& ranges, const std::vector<Expression>& ordered) {
+    kernel.stages.push_back({Nodes(ranges), {}, {}, Nodes(ordered)});
+  }
   // Begins a stage.
   void Stage(const std::vector<Expression>& ranges, const std::vector<Expression>& reduce = {}) {
     kernel.stages.push_back({Nodes(ranges), Nodes(reduce), {}});

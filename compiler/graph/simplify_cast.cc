@@ -66,7 +66,7 @@ bool HasOnlyValuesOf(const Node* node, DType dtype, int depth = 8) {
     case Op::kNeg:
     case Op::kTrunc:
     case Op::kReduceMax:
-    case Op::kGather:
+    case Op::kGatherElements:
     case Op::kReshape:
     case Op::kPermute:
     case Op::kExpand:

@@ -20,8 +20,15 @@ const Node* CastTo(ir::Context& context, const Node* node, DType dtype) {
   return context.Get(Op::kCast, dtype, node->shape(), {node});
 }
 
+// Whether a scatter only moves values.
+bool IsMove(const Node* node) {
+  return node->op() == Op::kScatterElements &&
+         node->attr<ir::ScatterAttr>().mode == ir::ScatterMode::kSet;
+}
+
 // The same op on float32; a comparison's result is bool either way.
 const Node* InFloat32(ir::Context& context, const Node* node) {
+  if (IsMove(node)) return nullptr;
   std::vector<const Node*> operands;
   bool is_short = ir::IsShortFloat(node->dtype());
   for (const Node* operand : node->operands()) {
@@ -48,10 +55,17 @@ const Node* CountWide(ir::Context& context, const Node* node) {
 const std::vector<ir::Rule>& Rules() {
   static const auto& rules = *new std::vector<ir::Rule>{
       {"in_float32",
-       {Op::kNeg,       Op::kReciprocal, Op::kSqrt,      Op::kExp2,      Op::kLog2,  Op::kSin,
-        Op::kTrunc,     Op::kAdd,        Op::kSub,       Op::kMul,       Op::kDiv,   Op::kMod,
-        Op::kMax,       Op::kMin,        Op::kPow,       Op::kCmpLt,     Op::kCmpEq, Op::kCmpNe,
-        Op::kReduceSum, Op::kReduceProd, Op::kReduceMax, Op::kScatterAdd},
+       {Op::kNeg,       Op::kReciprocal,
+        Op::kSqrt,      Op::kExp2,
+        Op::kLog2,      Op::kSin,
+        Op::kTrunc,     Op::kAdd,
+        Op::kSub,       Op::kMul,
+        Op::kDiv,       Op::kMod,
+        Op::kMax,       Op::kMin,
+        Op::kPow,       Op::kCmpLt,
+        Op::kCmpEq,     Op::kCmpNe,
+        Op::kReduceSum, Op::kReduceProd,
+        Op::kReduceMax, Op::kScatterElements},
        InFloat32},
       {"count_wide", {Op::kIota}, CountWide},
   };

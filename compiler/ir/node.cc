@@ -11,13 +11,56 @@ namespace kiln::ir {
 namespace {
 
 constexpr std::array<std::string_view, kNumOps> kNames = {
-    "const",   "input",       "iota",       "neg",        "reciprocal",  "sqrt",       "exp2",
-    "log2",    "sin",         "trunc",      "not",        "cast",        "bitcast",    "add",
-    "sub",     "mul",         "div",        "idiv",       "mod",         "max",        "min",
-    "pow",     "cmplt",       "cmpeq",      "cmpne",      "and",         "or",         "xor",
-    "shl",     "shr",         "where",      "reduce_sum", "reduce_prod", "reduce_max", "reshape",
-    "permute", "expand",      "pad",        "shrink",     "flip",        "window",     "unwindow",
-    "gather",  "scatter_add", "contiguous", "detach",     "gradient",    "range",      "load",
+    "const",
+    "input",
+    "iota",
+    "neg",
+    "reciprocal",
+    "sqrt",
+    "exp2",
+    "log2",
+    "sin",
+    "trunc",
+    "not",
+    "cast",
+    "bitcast",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "idiv",
+    "mod",
+    "max",
+    "min",
+    "pow",
+    "cmplt",
+    "cmpeq",
+    "cmpne",
+    "and",
+    "or",
+    "xor",
+    "shl",
+    "shr",
+    "where",
+    "reduce_sum",
+    "reduce_prod",
+    "reduce_max",
+    "reshape",
+    "permute",
+    "expand",
+    "pad",
+    "shrink",
+    "flip",
+    "window",
+    "unwindow",
+    "gather_elements",
+    "scatter_elements",
+    "contiguous",
+    "detach",
+    "mutable",
+    "gradient",
+    "range",
+    "load",
     "reduce",
 };
 static_assert(!kNames.back().empty());
@@ -29,6 +72,18 @@ size_t Hash(const IntAttr& attr) { return absl::HashOf(attr.value); }
 size_t Hash(const IntsAttr& attr) { return absl::HashOf(attr.values); }
 size_t Hash(const RangeAttr& attr) { return absl::HashOf(attr.id, attr.extent); }
 size_t Hash(const ReduceAttr& attr) { return absl::HashOf(attr.kind); }
+size_t Hash(const ScatterAttr& attr) { return absl::HashOf(attr.axis, attr.mode); }
+
+struct ScatterModeRow {
+  std::string_view name;
+  std::optional<Op> combiner;
+};
+// In the order of ScatterMode.
+constexpr std::array<ScatterModeRow, 5> kScatterModes = {{{"set", std::nullopt},
+                                                          {"add", Op::kAdd},
+                                                          {"mul", Op::kMul},
+                                                          {"max", Op::kMax},
+                                                          {"min", Op::kMin}}};
 
 // A node's parts before the node exists, so that a lookup copies nothing.
 struct Parts {
@@ -67,6 +122,19 @@ int64_t NumElements(absl::Span<const int64_t> shape) {
 std::string_view Name(Op op) {
   size_t index = static_cast<size_t>(op);
   return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::string_view Name(ScatterMode mode) { return kScatterModes[static_cast<size_t>(mode)].name; }
+
+std::optional<ScatterMode> ParseScatterMode(std::string_view name) {
+  for (size_t i = 0; i < kScatterModes.size(); ++i) {
+    if (kScatterModes[i].name == name) return static_cast<ScatterMode>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Op> CombinerOf(ScatterMode mode) {
+  return kScatterModes[static_cast<size_t>(mode)].combiner;
 }
 
 ConstValue ConstValue::Float(double v) { return {std::bit_cast<uint64_t>(v)}; }

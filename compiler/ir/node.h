@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -58,15 +59,18 @@ enum class Op : uint8_t {
   // result[…, i, …, k] = operand[…, (i - k*dilation)/stride, …, k] where that is whole and in range, else zero.
   // The gradient of kWindow is kUnwindow followed by a sum over k.
   kUnwindow,
-  // Indexed. IntAttr: axis. gather(x, index): result shape is x.shape[:axis] + index.shape + x.shape[axis+1:]; an index
-  // out of range (negative ones included) reads zero.
-  kGather,
-  // scatter_add(x, index, values): x plus values added at index along the axis; values has gather's result shape; an index
-  // out of range adds nothing.
-  kScatterAdd,
+  // Indexed, after ONNX's ops of these names. x and index have one rank; away from the axis, index has x's sizes or 1,
+  // which stands for all of x's.
+  // (x, index), IntAttr: axis. The result has x's shape but index's size at the axis; result[…, i, …] =
+  // x[…, index[…, i, …], …]; an index out of range (negative ones included) reads zero.
+  kGatherElements,
+  // (x, index, values), ScatterAttr. values has the shape of a gather at the index. x with each of values combined into the
+  // element that the gather would read there, in the order of i; an index out of range changes nothing.
+  kScatterElements,
   // Structure.
   kContiguous,  // identity that is materialised
   kDetach,      // identity without gradient
+  kMutable,     // identity in memory of its own, which a scatter writes over; IntAttr tells copies apart. partition makes it
   kGradient,    // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff replaces it
 
   // Kernel level only.
@@ -104,13 +108,27 @@ struct RangeAttr {
   int64_t extent = 0;
   bool operator==(const RangeAttr&) const = default;
 };
+// What becomes of an element that a value is scattered to: the value itself (the last one wins), or old op value.
+enum class ScatterMode : uint8_t { kSet, kAdd, kMul, kMax, kMin };
+struct ScatterAttr {
+  int64_t axis = 0;
+  ScatterMode mode = ScatterMode::kSet;
+  bool operator==(const ScatterAttr&) const = default;
+};
 enum class ReduceKind : uint8_t { kSum, kProd, kMax };
 struct ReduceAttr {
   ReduceKind kind = ReduceKind::kSum;
   bool operator==(const ReduceAttr&) const = default;
 };
 using Attribute =
-    std::variant<std::monostate, ConstValue, InputAttr, IntAttr, IntsAttr, RangeAttr, ReduceAttr>;
+    std::variant<std::monostate, ConstValue, InputAttr, IntAttr, IntsAttr, RangeAttr, ReduceAttr,
+                 ScatterAttr>;
+
+// "set", "add", "mul", "max", "min".
+std::string_view Name(ScatterMode mode);
+std::optional<ScatterMode> ParseScatterMode(std::string_view name);
+// The binary op that combines; nothing for kSet.
+std::optional<Op> CombinerOf(ScatterMode mode);
 
 class Context;
 

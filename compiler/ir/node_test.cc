@@ -75,7 +75,8 @@ TEST(OpTest, NamesAreDistinct) {
   EXPECT_EQ(Name(Op::kShr), "shr");
   EXPECT_EQ(Name(Op::kReduceSum), "reduce_sum");
   EXPECT_EQ(Name(Op::kUnwindow), "unwindow");
-  EXPECT_EQ(Name(Op::kScatterAdd), "scatter_add");
+  EXPECT_EQ(Name(Op::kScatterElements), "scatter_elements");
+  EXPECT_EQ(Name(Op::kMutable), "mutable");
   EXPECT_EQ(Name(Op::kReduce), "reduce");
 }
 

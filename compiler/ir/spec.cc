@@ -72,13 +72,15 @@ constexpr DTypeLaw kSameSize = {
     }};
 constexpr DTypeLaw kCompare = {"operands have one dtype, the result is bool", Compare};
 constexpr DTypeLaw kWhere = {"a bool, then two of the result's dtype", Where};
-constexpr DTypeLaw kGather = {"the first operand's; the index is an integer", [](const Node& node) {
-                                return In(node) == node.dtype() && IsInteger(In(node, 1));
-                              }};
-constexpr DTypeLaw kScatterAdd = {
-    "x, values and result have one dtype, a number; the index is an integer", [](const Node& node) {
+constexpr DTypeLaw kGatherElements = {
+    "the first operand's; the index is an integer",
+    [](const Node& node) { return In(node) == node.dtype() && IsInteger(In(node, 1)); }};
+constexpr DTypeLaw kScatterElements = {
+    "x, values and result have one dtype, a number unless they are set; the index is an integer",
+    [](const Node& node) {
+      const bool combines = CombinerOf(node.attr<ScatterAttr>().mode).has_value();
       return In(node) == node.dtype() && IsInteger(In(node, 1)) && In(node, 2) == node.dtype() &&
-             IsNumber(node.dtype());
+             (!combines || IsNumber(node.dtype()));
     }};
 constexpr DTypeLaw kGradient = {"floats; the result's is that of x", Gradient};
 constexpr DTypeLaw kRange = {"int64, with an extent that is not negative", [](const Node& node) {
@@ -93,7 +95,16 @@ constexpr uint8_t kT = 1 << static_cast<int>(Level::kTensor);
 constexpr uint8_t kK = 1 << static_cast<int>(Level::kKernel);
 constexpr int kMany = std::numeric_limits<int>::max();
 // Indices of Attribute's alternatives.
-enum AttributeKind : size_t { kNone, kConst, kInput, kInt, kInts, kRangeKind, kReduceKind };
+enum AttributeKind : size_t {
+  kNone,
+  kConst,
+  kInput,
+  kInt,
+  kInts,
+  kRangeKind,
+  kReduceKind,
+  kScatterKind
+};
 
 struct Row {
   Op op;
@@ -148,10 +159,11 @@ const std::array<Row, kNumOps> kRows = {{
     {Op::kFlip, kT, 1, 1, kInts, kSame, kFlipShapeLaw},
     {Op::kWindow, kT, 1, 1, kInts, kSame, kWindowShapeLaw},
     {Op::kUnwindow, kT, 1, 1, kInts, kSame, kUnwindowShapeLaw},
-    {Op::kGather, kT, 2, 2, kInt, kGather, kGatherShapeLaw},
-    {Op::kScatterAdd, kT, 3, 3, kInt, kScatterAdd, kScatterAddShapeLaw},
+    {Op::kGatherElements, kT, 2, 2, kInt, kGatherElements, kGatherElementsShapeLaw},
+    {Op::kScatterElements, kT, 3, 3, kScatterKind, kScatterElements, kScatterElementsShapeLaw},
     {Op::kContiguous, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kDetach, kT, 1, 1, kNone, kSame, kSameShapeLaw},
+    {Op::kMutable, kT, 1, 1, kInt, kSame, kSameShapeLaw},
     {Op::kGradient, kT, 2, 3, kNone, kGradient, kGradientShapeLaw},
     {Op::kRange, kK, 0, 0, kRangeKind, kRange, kScalarShapeLaw},
     {Op::kLoad, kK, 1, 2, kInt, kLoad, kScalarShapeLaw},

@@ -118,21 +118,25 @@ bool UnwindowLaw(const Node& node) {
   return node.shape() == expected;
 }
 
-// x.shape[:axis] + index.shape + x.shape[axis+1:], or nothing for an axis that x does not have.
-std::optional<Shape> GatherShape(const Node& node) {
-  int64_t axis = node.attr<IntAttr>().value;
-  if (axis < 0 || axis >= Rank(In(node))) return std::nullopt;
+// x's shape with index's size at the axis, or nothing where the two do not fit.
+std::optional<Shape> GatheredShape(const Node& node, int64_t axis) {
   const Shape& index = node.operand(1)->shape();
-  Shape shape(In(node).begin(), In(node).begin() + axis);
-  shape.insert(shape.end(), index.begin(), index.end());
-  shape.insert(shape.end(), In(node).begin() + axis + 1, In(node).end());
+  if (axis < 0 || axis >= Rank(In(node)) || Rank(index) != Rank(In(node))) return std::nullopt;
+  Shape shape = In(node);
+  shape[axis] = index[axis];
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (index[i] != shape[i] && index[i] != 1) return std::nullopt;
+  }
   return shape;
 }
 
-bool GatherLaw(const Node& node) { return GatherShape(node) == node.shape(); }
+bool GatherElementsLaw(const Node& node) {
+  return GatheredShape(node, node.attr<IntAttr>().value) == node.shape();
+}
 
-bool ScatterAddLaw(const Node& node) {
-  return node.shape() == In(node) && GatherShape(node) == node.operand(2)->shape();
+bool ScatterElementsLaw(const Node& node) {
+  return node.shape() == In(node) &&
+         GatheredShape(node, node.attr<ScatterAttr>().axis) == node.operand(2)->shape();
 }
 
 bool GradientLaw(const Node& node) {
@@ -163,9 +167,11 @@ const ShapeLaw kWindowShapeLaw = {
 const ShapeLaw kUnwindowShapeLaw = {
     "the size given at the axis, of which the operand's last dimension makes that many windows",
     UnwindowLaw};
-const ShapeLaw kGatherShapeLaw = {"the index's shape in place of the axis", GatherLaw};
-const ShapeLaw kScatterAddShapeLaw = {
-    "the first operand's; the values have the shape of a gather at the index", ScatterAddLaw};
+const ShapeLaw kGatherElementsShapeLaw = {
+    "the first operand's with the index's size at the axis; the index has those sizes or 1",
+    GatherElementsLaw};
+const ShapeLaw kScatterElementsShapeLaw = {
+    "the first operand's; the values have the shape of a gather at the index", ScatterElementsLaw};
 const ShapeLaw kGradientShapeLaw = {
     "that of x; y is a scalar unless an upstream gradient of its shape is given", GradientLaw};
 

@@ -27,8 +27,8 @@ extern const ShapeLaw kShrinkShapeLaw;
 extern const ShapeLaw kFlipShapeLaw;
 extern const ShapeLaw kWindowShapeLaw;
 extern const ShapeLaw kUnwindowShapeLaw;
-extern const ShapeLaw kGatherShapeLaw;
-extern const ShapeLaw kScatterAddShapeLaw;
+extern const ShapeLaw kGatherElementsShapeLaw;
+extern const ShapeLaw kScatterElementsShapeLaw;
 extern const ShapeLaw kGradientShapeLaw;
 
 }  // namespace kiln::ir

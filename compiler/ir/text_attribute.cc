@@ -14,7 +14,7 @@
 namespace kiln::ir {
 namespace {
 
-enum class Form { kNone, kConst, kInput, kInt, kInts, kEachInt, kRange, kReduce };
+enum class Form { kNone, kConst, kInput, kInt, kInts, kEachInt, kRange, kReduce, kScatter };
 
 struct Keys {
   Form form = Form::kNone;
@@ -39,8 +39,9 @@ const Keys& KeysOf(Op op) {
     set(Op::kFlip, Form::kInts, {"axes"});
     set(Op::kWindow, Form::kEachInt, {"axis", "size", "stride", "dilation"});
     set(Op::kUnwindow, Form::kEachInt, {"axis", "size", "stride", "dilation"});
-    set(Op::kGather, Form::kInt, {"axis"});
-    set(Op::kScatterAdd, Form::kInt, {"axis"});
+    set(Op::kGatherElements, Form::kInt, {"axis"});
+    set(Op::kScatterElements, Form::kScatter, {"axis", "mode"});
+    set(Op::kMutable, Form::kInt, {"copy"});
     set(Op::kRange, Form::kRange, {"id", "extent"});
     set(Op::kLoad, Form::kInt, {"buffer"});
     set(Op::kReduce, Form::kReduce, {"kind"});
@@ -142,6 +143,14 @@ absl::StatusOr<Attribute> ParseReduceKind(std::string_view text) {
   return BadValue(text, "sum, prod or max");
 }
 
+absl::StatusOr<Attribute> ParseScatter(std::string_view axis, std::string_view mode) {
+  absl::StatusOr<int64_t> number = ParseInt(axis);
+  if (!number.ok()) return number.status();
+  const std::optional<ScatterMode> named = ParseScatterMode(mode);
+  if (!named.has_value()) return BadValue(mode, "set, add, mul, max or min");
+  return ScatterAttr{*number, *named};
+}
+
 // The attribute of an op whose every field is one int64.
 Attribute FromInts(Form form, std::vector<int64_t> values) {
   switch (form) {
@@ -177,6 +186,9 @@ std::vector<std::string> Values(DType dtype, const Attribute& attribute, Form fo
     std::vector<std::string> operator()(const ReduceAttr& v) const {
       return {std::string(kReduceNames[static_cast<size_t>(v.kind)])};
     }
+    std::vector<std::string> operator()(const ScatterAttr& v) const {
+      return {StrCat(v.axis), std::string(Name(v.mode))};
+    }
   };
   return std::visit(Visitor{dtype, form}, attribute);
 }
@@ -211,6 +223,8 @@ absl::StatusOr<Attribute> ParseAttribute(Op op, DType dtype, const std::vector<F
       return ParseConst(dtype, fields[0].second);
     case Form::kReduce:
       return ParseReduceKind(fields[0].second);
+    case Form::kScatter:
+      return ParseScatter(fields[0].second, fields[1].second);
     case Form::kInts: {
       absl::StatusOr<std::vector<int64_t>> values = ParseInts(fields[0].second);
       if (!values.ok()) return values.status();

@@ -50,8 +50,8 @@ TEST(TextTest, TensorLevelReadsBack) {
 %10 = shrink float32[7] %9 bounds=[1,8]
 %11 = flip float32[7] %10 axes=[0]
 %12 = iota int32[3] axis=0
-%13 = gather float32[3] %11 %12 axis=0
-%14 = scatter_add float32[7] %11 %12 %13 axis=0
+%13 = gather_elements float32[3] %11 %12 axis=0
+%14 = scatter_elements float32[7] %11 %12 %13 axis=0 mode=add
 %15 = reshape float32[7] %14
 )");
 }

@@ -1,5 +1,6 @@
 #include "compiler/kernel/bounds.h"
 
+#include <numeric>
 #include <string>
 
 #include "absl/algorithm/container.h"
@@ -8,6 +9,7 @@
 #include "compiler/ir/spec.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/kernel/text.h"
 
 namespace kiln::kernel {
@@ -31,6 +33,54 @@ absl::Status CheckAccess(const Kernel& kernel, IndexMath& math, int buffer, cons
       "kernel ", kernel.name, ": the ", what, " b", buffer, "[", PrintExpression(index),
       valid == nullptr ? "" : " if " + PrintExpression(valid), "] may reach element ",
       bounds.low < 0 ? bounds.low : bounds.high, " of ", kernel.buffers[buffer].elements));
+}
+
+// One digit of a number: coefficient * [0, extent).
+struct ScaledDigit {
+  __int128 coefficient = 1;
+  __int128 extent = 1;
+};
+
+// Points of a scatter that differ in its ranges go to different elements: the ranges and what is
+// left of the index are digits of one number, each larger than all that the lower ones reach.
+absl::Status CheckDistinct(const Kernel& kernel, IndexMath& math, const Stage& stage) {
+  if (stage.ordered_ranges.empty()) return absl::OkStatus();
+  const Store& store = stage.stores[0];
+  const Validity validity = math.ToValidity(store.valid);
+  if (validity.never) return absl::OkStatus();
+  auto error = [&] {
+    return absl::InternalError(absl::StrCat("kernel ", kernel.name, ": the scatter to b",
+                                            store.buffer, "[", PrintExpression(store.index),
+                                            "] may go to one element at several points"));
+  };
+  std::vector<ScaledDigit> digits;
+  Sum rest = math.ToSum(store.index);
+  for (const Node* range : stage.ranges) {
+    const int64_t coefficient = CoefficientOf(rest, range);
+    if (range->attr<ir::RangeAttr>().extent == 1) continue;
+    if (coefficient <= 0) return error();
+    digits.push_back({coefficient, range->attr<ir::RangeAttr>().extent});
+    std::erase_if(rest.terms, [&](const Term& term) { return term.atom == range; });
+  }
+  // The position, which may itself depend on the ranges.
+  int64_t unit = 0;
+  for (const Term& term : rest.terms) unit = std::gcd(unit, term.coefficient);
+  if (unit != 0) {
+    rest.constant = 0;
+    const Interval reach = math.BoundsOf(math.ToNode(rest), validity);
+    if (!IsKnown(reach)) return error();
+    digits.push_back({unit, (reach.high - reach.low) / unit + 1});
+  }
+  absl::c_sort(digits, [](const ScaledDigit& a, const ScaledDigit& b) {
+    return a.coefficient < b.coefficient;
+  });
+  __int128 reached = 0;
+  for (const ScaledDigit& digit : digits) {
+    if (digit.extent == 1) continue;
+    if (digit.coefficient <= reached) return error();
+    reached += digit.coefficient * (digit.extent - 1);
+  }
+  return absl::OkStatus();
 }
 
 std::vector<const Node*> Roots(const Stage& stage) {
@@ -81,11 +131,15 @@ class FormVerifier {
     for (const Node* range : stage.ranges) {
       if (absl::Status s = Enter(range, &outer); !s.ok()) return s;
     }
+    for (const Node* range : stage.ordered_ranges) {
+      if (absl::Status s = Enter(range, &outer); !s.ok()) return s;
+    }
     Ranges inner = outer;
     for (const Node* range : stage.reduce_ranges) {
       if (absl::Status s = Enter(range, &inner); !s.ok()) return s;
     }
     if (stage.stores.empty()) return Error("a stage stores nothing");
+    if (absl::Status s = VerifyScatter(stage); !s.ok()) return s;
     for (const Node* node : ir::TopologicalOrder(Roots(stage))) {
       if (absl::Status s = VerifyNode(stage, inner, node); !s.ok()) return s;
     }
@@ -106,17 +160,48 @@ class FormVerifier {
                        });
       if (!all) return Error("a reduction does not run over its stage's reduce ranges");
     }
-    if (node->op() == Op::kLoad) return VerifyLoad(node);
+    if (node->op() == Op::kLoad) return VerifyLoad(stage, node);
     return absl::OkStatus();
   }
 
-  absl::Status VerifyLoad(const Node* load) {
+  // Buffers that are updated belong to scatters: stages with ordered ranges and one store.
+  absl::Status VerifyScatter(const Stage& stage) const {
+    const bool scatters = !stage.ordered_ranges.empty();
+    for (const Store& store : stage.stores) {
+      if (store.buffer < 0 || store.buffer >= static_cast<int>(kernel_.buffers.size())) {
+        return Error(absl::StrCat("a store names buffer ", store.buffer));
+      }
+      if ((kernel_.buffers[store.buffer].access == Access::kUpdate) == scatters) continue;
+      return Error("a scatter is what updates a buffer, and nothing else");
+    }
+    if (!scatters) return absl::OkStatus();
+    if (stage.stores.size() != 1 || !stage.reduce_ranges.empty() || kernel_.stages.size() != 1) {
+      return Error("a scatter has one stage with one store and no reductions");
+    }
+    return absl::OkStatus();
+  }
+
+  // What a scatter combines: its own element, where that is valid.
+  static bool IsOld(const Stage& stage, const Node* load) {
+    const Store& store = stage.stores[0];
+    if (load->attr<ir::IntAttr>().value != store.buffer || load->operand(0) != store.index) {
+      return false;
+    }
+    const Node* valid = load->operands().size() > 1 ? load->operand(1) : nullptr;
+    return valid == store.valid;
+  }
+
+  absl::Status VerifyLoad(const Stage& stage, const Node* load) {
     const int64_t number = load->attr<ir::IntAttr>().value;
     if (number < 0 || number >= static_cast<int64_t>(kernel_.buffers.size())) {
       return Error(absl::StrCat("a load names buffer ", number));
     }
     const Buffer& buffer = kernel_.buffers[number];
     if (buffer.dtype != load->dtype()) return Error("a load has not its buffer's dtype");
+    if (buffer.access == Access::kUpdate) {
+      return IsOld(stage, load) ? absl::OkStatus()
+                                : Error("a scatter reads more than the element that it writes");
+    }
     if (buffer.memory == Memory::kGlobal && buffer.access == Access::kWrite) {
       return Error(absl::StrCat("buffer ", number, " is written and read"));
     }
@@ -133,7 +218,7 @@ class FormVerifier {
       return Error(absl::StrCat("a store names buffer ", store.buffer));
     }
     const Buffer& buffer = kernel_.buffers[store.buffer];
-    if (buffer.access != Access::kWrite) return Error("a store goes to an input");
+    if (buffer.access == Access::kRead) return Error("a store goes to an input");
     if (buffer.dtype != store.value->dtype()) return Error("a store has not its buffer's dtype");
     std::vector<const Node*> pending = {store.index, store.value};
     if (store.valid != nullptr) pending.push_back(store.valid);
@@ -166,6 +251,7 @@ absl::Status VerifyBounds(const Kernel& kernel, ir::Context& context) {
           CheckAccess(kernel, math, store.buffer, store.index, store.valid, "store to");
       if (!status.ok()) return status;
     }
+    if (absl::Status status = CheckDistinct(kernel, math, stage); !status.ok()) return status;
     for (const Node* node : ir::TopologicalOrder(Roots(stage))) {
       if (node->op() != Op::kLoad) continue;
       absl::Status status = CheckAccess(

@@ -50,6 +50,35 @@ TEST(Bounds, TrustsNoLoadedIndex) {
             absl::OkStatus());
 }
 
+std::string ScatterError(const std::string& stage, const std::string& index) {
+  ir::Context context;
+  const std::string text = "buffer b0 int64[12] read\nbuffer b1 int32[40] update\nstage " + stage +
+                           "\n  v0 = b0[r1]\n  b1[" + index +
+                           " if and(cmplt(-1, v0), cmplt(v0, 5))] = 1:int32\n";
+  const absl::StatusOr<Kernel> kernel = ParseKernel(text, context);
+  return std::string((kernel.ok() ? VerifyBounds(*kernel, context) : kernel.status()).message());
+}
+
+TEST(Bounds, PointsOfAScatterAreDistinct) {
+  EXPECT_EQ(ScatterError("r0:8 order r1:12", "v0*8 + r0"), "");
+  EXPECT_EQ(ScatterError("r0:8 order r1:12", "r0*5 + v0"), "");
+  EXPECT_THAT(ScatterError("r0:8 order r1:12", "v0*4 + r0"), HasSubstr("at several points"));
+  EXPECT_THAT(ScatterError("r0:8 order r1:12", "r0*4 + v0"), HasSubstr("at several points"));
+  EXPECT_THAT(ScatterError("r0:8 order r1:12", "v0"), HasSubstr("at several points"));
+  EXPECT_THAT(ScatterError("r0:9 order r1:12", "v0*9 + r0"), HasSubstr("may reach element 44"));
+}
+
+TEST(Form, OnlyScattersUpdate) {
+  EXPECT_THAT(ScatterError("r0:8 r1:12", "v0*8 + r0"), HasSubstr("what updates a buffer"));
+  EXPECT_THAT(ScatterError("r0:8 order r1:12 r2:1\n  b1[r0] = 0:int32", "v0*8 + r0"),
+              HasSubstr("one store"));
+  ir::Context context;
+  const std::string text =
+      "buffer b0 int32[8] update\nstage order r0:8\n  b0[r0] = b0[r0 - 1 if cmplt(0, r0)]\n";
+  EXPECT_THAT(std::string(ParseKernel(text, context).status().message()),
+              HasSubstr("more than the element"));
+}
+
 std::string FormError(const std::string& body) {
   ir::Context context;
   return std::string(ParseKernel(kBuffers + body, context).status().message());

@@ -49,7 +49,7 @@ Cost EstimateCost(const Kernel& kernel) {
   std::vector<int64_t> touched(kernel.buffers.size(), 0);
   const int64_t grid = Points(kernel.grid);
   for (const Stage& stage : kernel.stages) {
-    const int64_t outer = grid * Points(stage.ranges);
+    const int64_t outer = grid * Points(stage.ranges) * Points(stage.ordered_ranges);
     const int64_t inner = outer * Points(stage.reduce_ranges);
     std::vector<const Node*> values;
     for (const Store& store : stage.stores) {
@@ -73,7 +73,8 @@ Cost EstimateCost(const Kernel& kernel) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     if (buffer.memory != Memory::kGlobal) continue;
-    cost.bytes += std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
+    const int64_t bytes = std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
+    cost.bytes += buffer.access == Access::kUpdate ? 2 * bytes : bytes;
   }
   return cost;
 }

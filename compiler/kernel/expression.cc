@@ -95,10 +95,10 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
   if (IsMovement(node->op())) {
     return LowerGuarded(node, point, MoveThrough(math_, node, point));
   }
-  if (node->op() == Op::kGather) return LowerGather(node, point);
+  if (node->op() == Op::kGatherElements) return LowerGather(node, point);
   if (IsElementwise(node->op())) return LowerElementwise(node, point);
   const std::string name(ir::Name(node->op()));
-  if (node->op() == Op::kGradient || node->op() == Op::kScatterAdd) {
+  if (node->op() == Op::kGradient || node->op() == Op::kScatterElements) {
     return absl::InternalError(absl::StrCat("node ", node->id(), " (", name,
                                             ") should have been replaced before lowering"));
   }
@@ -183,22 +183,31 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* nod
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGather(const Node* node, const Point& point) {
-  const size_t axis = node->attr<ir::IntAttr>().value;
-  const size_t index_rank = node->operand(1)->shape().size();
-  const auto begin = point.index.begin();
-  const Point at_index{{begin + axis, begin + axis + index_rank}, point.valid};
+  absl::StatusOr<Point> inner = IndexedPoint(node, node->attr<ir::IntAttr>().value, point);
+  if (!inner.ok()) return inner.status();
+  return LowerGuarded(node, point, *std::move(inner));
+}
+
+absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t axis,
+                                                      const Point& point) {
+  Point at_index = point;
+  for (size_t i = 0; i < at_index.index.size(); ++i) {
+    if (node->operand(1)->shape()[i] == 1) at_index.index[i] = math_.Constant(0);
+  }
   absl::StatusOr<const Node*> index = Lower(node->operand(1), at_index);
-  if (!index.ok()) return index;
+  if (!index.ok()) return index.status();
   const Node* position = *index;
   if (position->dtype() != DType::kInt64) {
     position = math_.context().Get(Op::kCast, DType::kInt64, {}, {position});
   }
   position = math_.Simplify(position);
-  Point inner{{begin, begin + axis}, point.valid};
-  inner.index.push_back(position);
-  inner.index.insert(inner.index.end(), begin + axis + index_rank, point.index.end());
-  math_.Require(inner.valid, position, 0, node->operand(0)->shape()[axis]);
-  return LowerGuarded(node, point, inner);
+  Point inner = point;
+  inner.index[axis] = position;
+  const int64_t size = node->operand(0)->shape()[axis];
+  math_.Require(inner.valid, position, 0, size);
+  // Where it is valid, an index of a dimension of size 1 is 0, whatever it is made of.
+  if (size == 1) inner.index[axis] = math_.Constant(0);
+  return inner;
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, const Point& outer,
@@ -245,7 +254,7 @@ bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
       break;
     default: {
       const bool view =
-          IsMovement(node->op()) || node->op() == Op::kGather || node->op() == Op::kCast;
+          IsMovement(node->op()) || node->op() == Op::kGatherElements || node->op() == Op::kCast;
       zero = view && IsZeroWhereInvalid(node->operand(0));
       break;
     }

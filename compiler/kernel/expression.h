@@ -44,6 +44,9 @@ class ExpressionLowerer {
   ExpressionLowerer(IndexMath& math, FindSource find, IsStored is_stored)
       : math_(math), find_(std::move(find)), is_stored_(std::move(is_stored)) {}
 
+  // Where a gather or scatter (node) at `point` of its index reads or writes operand 0.
+  absl::StatusOr<Point> IndexedPoint(const ir::Node* node, int64_t axis, const Point& point);
+
   // UNIMPLEMENTED: the op has no scalar form. INTERNAL: a reduction that is no source.
   absl::StatusOr<const ir::Node*> Lower(const ir::Node* node, const Point& point);
 

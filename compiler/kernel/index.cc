@@ -140,8 +140,8 @@ Sum IndexMath::ToSum(const Node* index) {
 const Node* IndexMath::ToNode(const Sum& sum) {
   std::vector<Term> terms = sum.terms;
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
-    const int64_t x = std::abs(a.coefficient);
-    const int64_t y = std::abs(b.coefficient);
+    const uint64_t x = Magnitude(a.coefficient);
+    const uint64_t y = Magnitude(b.coefficient);
     return x != y ? x > y : Compare(a.atom, b.atom) < 0;
   });
   const Node* node = nullptr;
@@ -177,8 +177,39 @@ static bool SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* re
   return !multiple->terms.empty();
 }
 
+// An idiv or mod of an idiv or mod, if the sum is just that: its atom.
+static const Node* SingleAtom(const Sum& sum) {
+  const bool single = sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].coefficient == 1;
+  return single ? sum.terms[0].atom : nullptr;
+}
+
+Sum IndexMath::DivAtom(const Sum& sum, int64_t divisor, const Validity* where) {
+  const Node* atom = SingleAtom(sum);
+  if (atom != nullptr && atom->op() == Op::kIDiv && Divisor(atom) > 0) {
+    int64_t product;
+    if (!__builtin_mul_overflow(Divisor(atom), divisor, &product)) {
+      return DivSum(ToSum(atom->operand(0)), product, where);
+    }
+  }
+  if (atom != nullptr && atom->op() == Op::kMod && Divisor(atom) > 0 &&
+      Divisor(atom) % divisor == 0) {
+    return ModSum(DivSum(ToSum(atom->operand(0)), divisor, where), Divisor(atom) / divisor, where);
+  }
+  return Sum{0, {{Atom(Op::kIDiv, sum, divisor), 1}}};
+}
+
+Sum IndexMath::ModAtom(const Sum& sum, int64_t divisor, const Validity* where) {
+  const Node* atom = SingleAtom(sum);
+  if (atom != nullptr && atom->op() == Op::kMod && Divisor(atom) > 0 &&
+      Divisor(atom) % divisor == 0) {
+    return ModSum(ToSum(atom->operand(0)), divisor, where);
+  }
+  return Sum{0, {{Atom(Op::kMod, sum, divisor), 1}}};
+}
+
 Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
   if (divisor == 1) return sum;
+  if (!IsExact(sum, where)) return DivAtom(sum, divisor, where);
   Sum quotient;
   Sum rest;
   SplitMultiple(sum, divisor, &quotient, &rest);
@@ -198,22 +229,12 @@ Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
     if (small.low < 0 || small.high >= factor) continue;
     return AddScaled(quotient, DivSum(multiple, divisor / factor, where), 1);
   }
-  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
-    const Node* atom = rest.terms[0].atom;
-    if (atom->op() == Op::kIDiv && Divisor(atom) > 0) {
-      const Sum inner = DivSum(ToSum(atom->operand(0)), Divisor(atom) * divisor, where);
-      return AddScaled(quotient, inner, 1);
-    }
-    if (atom->op() == Op::kMod && Divisor(atom) > 0 && Divisor(atom) % divisor == 0) {
-      const Sum inner = DivSum(ToSum(atom->operand(0)), divisor, where);
-      return AddScaled(quotient, ModSum(inner, Divisor(atom) / divisor, where), 1);
-    }
-  }
-  return AddScaled(quotient, Sum{0, {{Atom(Op::kIDiv, rest, divisor), 1}}}, 1);
+  return AddScaled(quotient, DivAtom(rest, divisor, where), 1);
 }
 
 Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
   if (divisor == 1) return Sum{};
+  if (!IsExact(sum, where)) return ModAtom(sum, divisor, where);
   Sum quotient;
   Sum rest;
   SplitMultiple(sum, divisor, &quotient, &rest);
@@ -233,13 +254,7 @@ Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
     if (small.low < 0 || small.high >= factor) continue;
     return AddScaled(remainder, ModSum(multiple, divisor / factor, where), factor);
   }
-  if (rest.constant == 0 && rest.terms.size() == 1 && rest.terms[0].coefficient == 1) {
-    const Node* atom = rest.terms[0].atom;
-    if (atom->op() == Op::kMod && Divisor(atom) > 0 && Divisor(atom) % divisor == 0) {
-      return ModSum(ToSum(atom->operand(0)), divisor, where);
-    }
-  }
-  return Sum{0, {{Atom(Op::kMod, rest, divisor), 1}}};
+  return ModAtom(rest, divisor, where);
 }
 
 namespace {
@@ -274,12 +289,18 @@ void IndexMath::CombineDigits(Sum& sum) {
     if (low.extent == 0) continue;
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       const Term high_term = sum.terms[j];
-      if (i == j || high_term.coefficient != low_term.coefficient * low.extent) continue;
+      if (i == j || high_term.coefficient != WrappingMul(low_term.coefficient, low.extent)) {
+        continue;
+      }
       const BaseDigit high = AsDigit(high_term.atom);
-      const bool same_base = high.base == low.base && high.stride == low.stride * low.extent;
+      int64_t stride;
+      int64_t extent = 0;
+      const bool same_base =
+          high.base == low.base && !__builtin_mul_overflow(low.stride, low.extent, &stride) &&
+          high.stride == stride && !__builtin_mul_overflow(low.extent, high.extent, &extent);
       if (!same_base) continue;
       Sum joined = DivSum(ToSum(low.base), low.stride, nullptr);
-      if (high.extent != 0) joined = ModSum(joined, low.extent * high.extent, nullptr);
+      if (high.extent != 0) joined = ModSum(joined, extent, nullptr);
       sum = AddScaled(sum, Sum{0, {low_term, high_term}}, -1, /*unordered=*/true);
       sum = AddScaled(sum, joined, low_term.coefficient);
       return CombineDigits(sum);

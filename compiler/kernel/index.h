@@ -7,8 +7,9 @@
 // rules as in Halide's and tinygrad's simplifiers; the digit view follows MLIR's
 // linearise/delinearise.)
 //
-// Ranges count from 0 to extent-1, every extent >= 1. Coefficients and bounds are trusted to fit in
-// int64, since tensors' sizes do.
+// Ranges count from 0 to extent-1, every extent >= 1. Sums wrap, as int64 does: data may be any
+// number and be multiplied by any. Division, and what a bound is divided by, therefore look only
+// into sums that are proved not to wrap.
 #ifndef KILN_COMPILER_KERNEL_INDEX_H_
 #define KILN_COMPILER_KERNEL_INDEX_H_
 
@@ -43,7 +44,7 @@ struct Sum {
 };
 
 // low <= sum <= high; the sum's constant is 0, its leading coefficient positive, the coefficients
-// without a common factor.
+// without a common factor, as far as the sum cannot wrap.
 struct Bound {
   Sum sum;
   Interval interval;
@@ -108,8 +109,13 @@ class IndexMath {
   Interval AtomBounds(const ir::Node* atom);
   Interval AtomBounds(const ir::Node* atom, const Validity& where);
   Interval SumBounds(const Sum& sum, const Validity* where);
+  // Whether no part of the sum can wrap.
+  bool IsExact(const Sum& sum, const Validity* where);
   Sum DivSum(const Sum& sum, int64_t divisor, const Validity* where);
   Sum ModSum(const Sum& sum, int64_t divisor, const Validity* where);
+  // The same for a sum that is not taken apart.
+  Sum DivAtom(const Sum& sum, int64_t divisor, const Validity* where);
+  Sum ModAtom(const Sum& sum, int64_t divisor, const Validity* where);
   const ir::Node* Atom(ir::Op op, const Sum& operand, int64_t divisor);
   void CombineDigits(Sum& sum);
   void RequireBound(Validity& validity, Sum sum, Interval interval);

@@ -14,7 +14,7 @@ int64_t Divisor(const Node* node) {
 
 Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
   Sum result;
-  result.constant = a.constant + factor * b.constant;
+  result.constant = WrappingAdd(a.constant, WrappingMul(factor, b.constant));
   if (factor == 0) b.terms.clear();
   auto by_id = [](const Term& x, const Term& y) { return x.atom->id() < y.atom->id(); };
   if (unordered) std::sort(b.terms.begin(), b.terms.end(), by_id);
@@ -25,9 +25,9 @@ Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
     if (j == b.terms.size() || (i < a.terms.size() && by_id(a.terms[i], b.terms[j]))) {
       term = a.terms[i++];
     } else {
-      term = {b.terms[j].atom, b.terms[j].coefficient * factor};
+      term = {b.terms[j].atom, WrappingMul(b.terms[j].coefficient, factor)};
       if (i < a.terms.size() && a.terms[i].atom == term.atom) {
-        term.coefficient += a.terms[i++].coefficient;
+        term.coefficient = WrappingAdd(term.coefficient, a.terms[i++].coefficient);
       }
       ++j;
     }
@@ -58,6 +58,17 @@ Interval Scale(const Interval& interval, int64_t factor) {
   const int64_t low = Saturate(static_cast<__int128>(interval.low) * factor);
   const int64_t high = Saturate(static_cast<__int128>(interval.high) * factor);
   return factor < 0 ? Interval{high, low} : Interval{low, high};
+}
+
+Interval AddUnlessWrapped(const Interval& a, const Interval& b) {
+  const Interval sum = AddIntervals(a, b);
+  return IsKnown(a) && IsKnown(b) && IsKnown(sum) ? sum : kAnything;
+}
+
+Interval Shift(const Interval& interval, int64_t by) {
+  const Interval all = AddIntervals(interval, {by, by});
+  return {IsSmall(interval.low) ? all.low : interval.low,
+          IsSmall(interval.high) ? all.high : interval.high};
 }
 
 static int CompareAttributes(const Node* a, const Node* b) {

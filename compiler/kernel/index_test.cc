@@ -1,9 +1,11 @@
 #include "compiler/kernel/index.h"
 
+#include <limits>
 #include <random>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/kernel/text.h"
 #include "gtest/gtest.h"
 
@@ -100,20 +102,20 @@ TEST_F(IndexTest, ConditionsBoundTheSumsTheyAreAbout) {
 // Evaluates an expression as its ops say.
 int64_t Evaluate(const Node* node, const absl::flat_hash_map<const Node*, int64_t>& values) {
   if (node->op() == Op::kConst) return node->attr<ir::ConstValue>().AsInt();
-  if (node->op() == Op::kRange) return values.at(node);
+  if (node->op() == Op::kRange || node->op() == Op::kLoad) return values.at(node);
   const int64_t a = Evaluate(node->operand(0), values);
   const int64_t b = Evaluate(node->operand(1), values);
   switch (node->op()) {
     case Op::kAdd:
-      return a + b;
+      return WrappingAdd(a, b);
     case Op::kSub:
-      return a - b;
+      return WrappingAdd(a, WrappingMul(b, -1));
     case Op::kMul:
-      return a * b;
+      return WrappingMul(a, b);
     case Op::kIDiv:
-      return a / b - (a % b != 0 && a < 0 ? 1 : 0);
+      return FloorDiv(a, b);
     case Op::kMod:
-      return (a % b + b) % b;
+      return WrappingAdd(a, WrappingMul(FloorDiv(a, b), -b));
     case Op::kCmpLt:
       return a < b;
     case Op::kCmpEq:
@@ -184,6 +186,68 @@ TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
       if (!holds) continue;
       ASSERT_GE(Evaluate(other, values), conditional.low) << Text(other);
       ASSERT_LE(Evaluate(other, values), conditional.high) << Text(other);
+    }
+  }
+}
+
+// Data may hold any number and be multiplied by any: sums wrap, as in the kernels.
+TEST_F(IndexTest, SumsThatWrapMeanTheSame) {
+  std::mt19937_64 random(11);
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  auto wild = [&]() -> int64_t {
+    constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+    constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+    const int64_t numbers[] = {kMin, kMin + 1, kMax, kMax - 1, int64_t{1} << 62, -1, 0, kUnbounded};
+    if (pick(0, 3) == 0) return static_cast<int64_t>(random() & kMax);
+    return pick(0, 1) == 0 ? numbers[pick(0, 7)] : pick(-12, 12);
+  };
+  auto divisor = [&] { return std::max<int64_t>(wild() & INT64_MAX, 1); };
+  for (int round = 0; round < 4000; ++round) {
+    std::vector<const Node*> atoms = {math_.Range(pick(1, 6))};
+    for (int64_t buffer = 0; buffer < 2; ++buffer) {
+      atoms.push_back(
+          context_.Get(Op::kLoad, ir::DType::kInt64, {}, {atoms[0]}, ir::IntAttr{buffer}));
+    }
+    std::vector<const Node*> nodes = atoms;
+    for (int step = 0; step < 6; ++step) {
+      const Node* a = nodes[pick(0, static_cast<int64_t>(nodes.size()) - 1)];
+      const Node* b = pick(0, 3) == 0 ? math_.Constant(wild())
+                                      : nodes[pick(0, static_cast<int64_t>(nodes.size()) - 1)];
+      const int64_t kind = pick(0, 4);
+      nodes.push_back(kind == 0   ? Binary(Op::kAdd, a, b)
+                      : kind == 1 ? Binary(Op::kSub, a, b)
+                      : kind == 2 ? Binary(Op::kMul, a, math_.Constant(wild()))
+                      : kind == 3 ? Binary(Op::kIDiv, a, math_.Constant(divisor()))
+                                  : Binary(Op::kMod, a, math_.Constant(divisor())));
+    }
+    const Node* original = nodes.back();
+    const Node* simple = math_.Simplify(original);
+    const Interval bounds = math_.BoundsOf(simple);
+    Validity validity;
+    const int64_t low = pick(-6, 6);
+    const int64_t high = low + pick(1, 1000);
+    math_.Require(validity, simple, low, high);
+    const Node* condition = math_.ToNode(validity);
+    const Node* other = math_.Simplify(nodes[nodes.size() - 2]);
+    const Interval conditional = math_.BoundsOf(other, validity);
+    for (int sample = 0; sample < 8; ++sample) {
+      absl::flat_hash_map<const Node*, int64_t> values;
+      values[atoms[0]] = pick(0, atoms[0]->attr<ir::RangeAttr>().extent - 1);
+      values[atoms[1]] = wild();
+      values[atoms[2]] = wild();
+      const int64_t value = Evaluate(original, values);
+      ASSERT_EQ(Evaluate(simple, values), value) << Text(original) << " as " << Text(simple);
+      if (bounds.low > -kUnbounded) ASSERT_GE(value, bounds.low) << Text(simple);
+      if (bounds.high < kUnbounded) ASSERT_LE(value, bounds.high) << Text(simple);
+      const bool holds = low <= value && value < high;
+      ASSERT_EQ(condition == nullptr || Evaluate(condition, values) != 0, holds)
+          << Text(simple) << " in [" << low << ", " << high << ") as " << Text(condition);
+      if (!holds) continue;
+      const int64_t beside = Evaluate(other, values);
+      if (conditional.low > -kUnbounded) ASSERT_GE(beside, conditional.low) << Text(other);
+      if (conditional.high < kUnbounded) ASSERT_LE(beside, conditional.high) << Text(other);
     }
   }
 }

@@ -14,8 +14,6 @@ using ir::Op;
 
 namespace {
 
-constexpr Interval kAnything = {-kUnbounded, kUnbounded};
-
 Interval DTypeBounds(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
   if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) >= 8) return kAnything;
@@ -90,6 +88,8 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
   }
   Interval bounds = AtomBounds(atom);
   if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
+    // A bound may lead back here; what holds without conditions then has to do.
+    conditional_bounds_.emplace(atom, bounds);
     ++conditional_depth_;
     const Interval operand = SumBounds(ToSum(atom->operand(0)), &where);
     --conditional_depth_;
@@ -97,10 +97,12 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
   }
   for (const Bound& known : where.bounds) {
     const bool about_atom = known.sum.terms.size() == 1 && known.sum.terms[0].atom == atom;
-    if (about_atom) bounds = Intersect(bounds, known.interval);
+    if (about_atom && known.sum.terms[0].coefficient == 1) {
+      bounds = Intersect(bounds, known.interval);
+    }
   }
   if (conditional_depth_ > 0) {
-    conditional_bounds_.emplace(atom, bounds);
+    conditional_bounds_[atom] = bounds;
   } else {
     conditional_bounds_.clear();
   }
@@ -108,25 +110,44 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
 }
 
 Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
+  const bool single = sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].coefficient == 1;
   Interval bounds = {sum.constant, sum.constant};
   for (const Term& term : sum.terms) {
     const Interval atom = where == nullptr ? AtomBounds(term.atom) : AtomBounds(term.atom, *where);
-    bounds = AddIntervals(bounds, Scale(atom, term.coefficient));
+    bounds = single ? atom : AddUnlessWrapped(bounds, Scale(atom, term.coefficient));
   }
   if (where == nullptr) return bounds;
   // A bound on a sum that stands, scaled, within this one.
   for (const Bound& known : where->bounds) {
-    if (known.sum.terms.size() < 2) continue;
     const Term& first = known.sum.terms[0];
+    if (known.sum.terms.size() < 2 && first.coefficient == 1) continue;
     const int64_t coefficient = CoefficientOf(sum, first.atom);
+    if (!IsSmall(coefficient) || !IsSmall(first.coefficient)) continue;
     if (coefficient == 0 || coefficient % first.coefficient != 0) continue;
     const int64_t factor = coefficient / first.coefficient;
     const Sum rest = AddScaled(sum, known.sum, -factor);
     if (rest.terms.size() >= sum.terms.size()) continue;
-    const Interval scaled = Scale(known.interval, factor);
-    bounds = Intersect(bounds, AddIntervals(scaled, SumBounds(rest, where)));
+    Interval whole = Scale(known.interval, factor);
+    if (factor != 1 || rest.constant != 0 || !rest.terms.empty()) {
+      whole = AddUnlessWrapped(whole, SumBounds(rest, where));
+    }
+    bounds = Intersect(bounds, whole);
   }
   return bounds;
+}
+
+bool IndexMath::IsExact(const Sum& sum, const Validity* where) {
+  if (!IsSmall(sum.constant)) return false;
+  // The sum of the terms' magnitudes bounds that of any part.
+  Interval total = {0, static_cast<int64_t>(Magnitude(sum.constant))};
+  for (const Term& term : sum.terms) {
+    if (!IsSmall(term.coefficient)) return false;
+    const Interval atom = where == nullptr ? AtomBounds(term.atom) : AtomBounds(term.atom, *where);
+    if (!IsKnown(atom)) return false;
+    const Interval scaled = Scale(atom, term.coefficient);
+    total = AddIntervals(total, {0, std::max(std::abs(scaled.low), std::abs(scaled.high))});
+  }
+  return IsKnown(total);
 }
 
 Interval IndexMath::BoundsOf(const Node* index) { return SumBounds(ToSum(index), nullptr); }
@@ -142,28 +163,45 @@ void IndexMath::Require(Validity& validity, const Node* index, int64_t low, int6
 // The canonical form of a bound, then merged with the others.
 void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
   if (validity.never) return;
-  interval = AddIntervals(interval, {-sum.constant, -sum.constant});
-  sum.constant = 0;
+  const bool one_sided = !IsKnown(interval);
+  Interval shifted = interval;
+  if (sum.constant != 0 && IsSmall(sum.constant)) shifted = Shift(interval, -sum.constant);
+  const bool splits = IsSmall(sum.constant) && KeepsEnds(interval, shifted) &&
+                      (sum.constant == 0 || !one_sided || IsExact(sum, &validity));
+  if (splits) {
+    interval = shifted;
+    sum.constant = 0;
+  } else {
+    sum = Sum{0, {{ToNode(sum), 1}}};
+  }
   if (sum.terms.size() == 1 && sum.terms[0].coefficient == 1) {
     const Node* atom = sum.terms[0].atom;
     if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
       const int64_t divisor = Divisor(atom);
-      const Interval scaled = Scale(interval, divisor);
-      return RequireBound(validity, ToSum(atom->operand(0)),
-                          AddIntervals(scaled, {0, interval.high < kUnbounded ? divisor - 1 : 0}));
+      Interval scaled = Scale(interval, divisor);
+      scaled = AddIntervals(scaled, {0, interval.high < kUnbounded ? divisor - 1 : 0});
+      if (KeepsEnds(interval, scaled)) {
+        return RequireBound(validity, ToSum(atom->operand(0)), scaled);
+      }
     }
   }
-  int64_t factor = 0;
-  for (const Term& term : sum.terms) factor = std::gcd(factor, term.coefficient);
+  const bool exact = IsExact(sum, &validity);
+  int64_t factor = exact ? 0 : 1;
+  for (const Term& term : sum.terms) {
+    if (exact) factor = std::gcd(factor, term.coefficient);
+  }
   const Node* lead = nullptr;
   int64_t sign = 1;
   for (const Term& term : sum.terms) {
     if (lead != nullptr && Compare(lead, term.atom) <= 0) continue;
     lead = term.atom;
-    sign = term.coefficient < 0 ? -1 : 1;
+    sign = term.coefficient < 0 && (exact || !one_sided) ? -1 : 1;
   }
   if (factor > 1 || sign < 0) {
-    for (Term& term : sum.terms) term.coefficient = term.coefficient / factor * sign;
+    for (Term& term : sum.terms) {
+      term.coefficient =
+          WrappingMul(factor > 1 ? term.coefficient / factor : term.coefficient, sign);
+    }
     if (sign < 0) interval = {-interval.high, -interval.low};
     if (interval.low > -kUnbounded) interval.low = CeilDiv(interval.low, factor);
     if (interval.high < kUnbounded) interval.high = FloorDiv(interval.high, factor);
@@ -202,12 +240,19 @@ void IndexMath::Require(Validity& validity, const Node* condition) {
   if (condition->op() == Op::kCmpLt && IsIndex(condition->operand(0))) {
     const Node* a = condition->operand(0);
     const Node* b = condition->operand(1);
-    if (IsConstant(b)) return RequireBound(validity, ToSum(a), {-kUnbounded, ValueOf(b) - 1});
-    if (IsConstant(a)) return RequireBound(validity, ToSum(b), {ValueOf(a) + 1, kUnbounded});
-    return RequireBound(validity, AddScaled(ToSum(a), ToSum(b), -1), {-kUnbounded, -1});
+    if (IsConstant(b) && IsSmall(ValueOf(b))) {
+      return RequireBound(validity, ToSum(a), {-kUnbounded, ValueOf(b) - 1});
+    }
+    if (IsConstant(a) && IsSmall(ValueOf(a))) {
+      return RequireBound(validity, ToSum(b), {ValueOf(a) + 1, kUnbounded});
+    }
+    const Sum difference = AddScaled(ToSum(a), ToSum(b), -1);
+    if (IsExact(difference, &validity)) {
+      return RequireBound(validity, difference, {-kUnbounded, -1});
+    }
   }
   if (condition->op() == Op::kCmpEq && IsIndex(condition->operand(0)) &&
-      IsConstant(condition->operand(1))) {
+      IsConstant(condition->operand(1)) && IsSmall(ValueOf(condition->operand(1)))) {
     const int64_t value = ValueOf(condition->operand(1));
     return RequireBound(validity, ToSum(condition->operand(0)), {value, value});
   }

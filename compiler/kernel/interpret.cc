@@ -157,12 +157,22 @@ class KernelInterpreter {
   }
 
   absl::Status RunStage(const Stage& stage, int64_t grid_point) {
+    const int64_t steps = CountPoints(stage.ordered_ranges);
+    for (int64_t step = 0; step < steps; ++step) {
+      absl::Status status = RunStep(stage, grid_point, step);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // One point of the ordered ranges: later ones see what it stored.
+  absl::Status RunStep(const Stage& stage, int64_t grid_point, int64_t step) {
     const int64_t points = CountPoints(stage.ranges);
     const int64_t reduce_points = CountPoints(stage.reduce_ranges);
     const int64_t block = std::max<int64_t>(1, kBlockPoints / std::max<int64_t>(1, reduce_points));
     for (int64_t begin = 0; begin < points; begin += block) {
       const int64_t size = std::min(block, points - begin);
-      absl::Status status = RunBlock(stage, grid_point, begin, size, reduce_points);
+      absl::Status status = RunBlock(stage, grid_point, step, begin, size, reduce_points);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -182,10 +192,11 @@ class KernelInterpreter {
     }
   }
 
-  absl::Status RunBlock(const Stage& stage, int64_t grid_point, int64_t begin, int64_t size,
-                        int64_t reduce_points) {
+  absl::Status RunBlock(const Stage& stage, int64_t grid_point, int64_t step, int64_t begin,
+                        int64_t size, int64_t reduce_points) {
     BlockEvaluator outer(buffers_, size);
     SetRanges(outer, kernel_.grid, grid_point, 1, 1, size);
+    SetRanges(outer, stage.ordered_ranges, step, 1, 1, size);
     SetRanges(outer, stage.ranges, begin, size, 1, 1);
     BlockEvaluator inner(buffers_, size * reduce_points);
     SetRanges(inner, kernel_.grid, grid_point, 1, 1, size * reduce_points);

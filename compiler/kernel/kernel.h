@@ -9,9 +9,15 @@
 //   for grid…:                        // any order, may run in parallel
 //     for each stage, in order:
 //       for ranges…:                  // any order
-//         for every store:            // `value` may contain kReduce nodes, all over this stage's
-//         reduce_ranges
-//           buffer[index] = value     // where valid
+//         for ordered_ranges…:        // one after the other
+//           for every store:          // `value` may contain kReduce nodes, all over this stage's
+//           reduce_ranges
+//             buffer[index] = value   // where valid
+//
+// A scatter is a stage with ordered ranges, whose store goes to an element that a loaded number
+// names and may combine it with the element's old value: b2[b1[r1]*64 + r0] = b2[b1[r1]*64 + r0] +
+// b0[r1*64 + r0]. Points that differ in `ranges` go to different elements (verified), so that they
+// may run in parallel.
 //
 // Index expressions are int64 nodes over kRange, kConst, kAdd, kMul, kIDiv, kMod (and kSub, kMin,
 // kMax, kWhere, kCast and kLoad for gathers). Every access is proved in bounds or carries a valid
@@ -34,14 +40,19 @@ enum class Memory : uint8_t {
   kLocal,   // lives for one point of the grid; shared by the stages; the schedule decides on
             // registers or scratch
 };
-enum class Access : uint8_t { kRead, kWrite };
+enum class Access : uint8_t {
+  kRead,
+  kWrite,
+  kUpdate,  // has a value before the kernel, which a scatter changes in part
+};
 
 struct Buffer {
   ir::DType dtype = ir::DType::kInvalid;
   int64_t elements = 0;
   Memory memory = Memory::kGlobal;
-  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes. Locals are
-                                  // written, then read.
+  Access access = Access::kRead;  // kGlobal: a kernel never reads what it writes, but for the
+                                  // element that a scatter combines. Locals are written, then
+                                  // read.
 };
 
 struct Store {
@@ -57,6 +68,8 @@ struct Stage {
   std::vector<const ir::Node*>
       reduce_ranges;          // kRange; every kReduce in the stores runs over exactly these
   std::vector<Store> stores;  // at least one
+  // kRange; of a scatter, which has one store and no reduce ranges.
+  std::vector<const ir::Node*> ordered_ranges = {};
 };
 
 struct Kernel {

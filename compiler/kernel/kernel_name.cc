@@ -36,6 +36,7 @@ bool IsContraction(const Node* reduce) {
 }
 
 std::string StageName(const Stage& stage) {
+  if (!stage.ordered_ranges.empty()) return "scatter";
   std::vector<std::string> kinds;
   std::vector<const Node*> roots;
   for (const Store& store : stage.stores) roots.push_back(store.value);
@@ -51,6 +52,7 @@ std::string StageName(const Stage& stage) {
 std::string StageSize(const Stage& stage) {
   std::string size = Extents(stage.ranges);
   if (!stage.reduce_ranges.empty()) absl::StrAppend(&size, "_", Extents(stage.reduce_ranges));
+  if (!stage.ordered_ranges.empty()) absl::StrAppend(&size, "_", Extents(stage.ordered_ranges));
   return size;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -77,6 +78,7 @@ class GroupLowerer {
   absl::Status LowerStage(const partition::Stage& stage);
   absl::StatusOr<const Node*> LowerValue(const partition::Value& value);
   absl::StatusOr<const Node*> LowerReduction(const partition::Value& value);
+  absl::StatusOr<Store> LowerScatter(const partition::Value& value);
   absl::Status AddStores(const partition::Value& value, const Node* expression, Stage* stage);
 
   const Node* DigitIndex(const partition::Digit& digit);
@@ -96,6 +98,7 @@ class GroupLowerer {
   absl::flat_hash_map<int, const Node*> ranges_;                      // by loop
   absl::flat_hash_map<const Node*, int> read_buffers_;                // tensors read
   absl::flat_hash_map<int, int> write_buffers_;                       // by tensor
+  int first_local_ = 0;                                               // buffer
   absl::flat_hash_map<const Node*, LocalValue> locals_;               // of earlier stages
   absl::flat_hash_map<const Node*, const partition::Value*> values_;  // of this stage
 };
@@ -111,6 +114,8 @@ void GroupLowerer::AddBuffers() {
     read_buffers_[partition_.tensors[tensor].node] = add(tensor, Access::kRead);
   }
   for (const int tensor : group_.writes) write_buffers_[tensor] = add(tensor, Access::kWrite);
+  for (const int tensor : group_.updates) write_buffers_[tensor] = add(tensor, Access::kUpdate);
+  first_local_ = static_cast<int>(result_.kernel.buffers.size());
   for (const partition::Local& local : group_.locals) {
     result_.kernel.buffers.push_back({local.dtype, local.elements, Memory::kLocal, Access::kWrite});
   }
@@ -133,19 +138,25 @@ void GroupLowerer::MakeGrid() { result_.kernel.grid = MakeRanges(group_.grid); }
 absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   Stage lowered;
   lowered.ranges = MakeRanges(stage.loops);
-  lowered.reduce_ranges = MakeRanges(stage.reduce_loops);
+  const bool scatters = stage.values.back().node->op() == Op::kScatterElements;
+  (scatters ? lowered.ordered_ranges : lowered.reduce_ranges) = MakeRanges(stage.reduce_loops);
   expressions_.Clear();
   values_.clear();
   for (const partition::Value& value : stage.values) values_[value.node] = &value;
   // Also those that are not stored: one after the other they keep the recursion shallow.
   for (const partition::Value& value : stage.values) {
+    if (scatters) {
+      absl::StatusOr<Store> store = LowerScatter(value);
+      if (!store.ok()) return store.status();
+      lowered.stores.push_back(*store);
+      continue;
+    }
     absl::StatusOr<const Node*> expression = LowerValue(value);
     if (!expression.ok()) return expression.status();
     if (absl::Status status = AddStores(value, *expression, &lowered); !status.ok()) return status;
   }
-  const int first_local = static_cast<int>(group_.reads.size() + group_.writes.size());
   for (const partition::Value& value : stage.values) {
-    if (value.local >= 0) locals_[value.node] = {&value, first_local + value.local};
+    if (value.local >= 0) locals_[value.node] = {&value, first_local_ + value.local};
   }
   for (const int loop : stage.loops) ranges_.erase(loop);
   for (const int loop : stage.reduce_loops) ranges_.erase(loop);
@@ -169,9 +180,8 @@ absl::Status GroupLowerer::AddStores(const partition::Value& value, const Node* 
         extents.push_back(digit.extent);
       }
     }
-    const int first_local = static_cast<int>(group_.reads.size() + group_.writes.size());
     stage->stores.push_back(
-        {first_local + value.local, math_.Flatten(digits, extents), expression, nullptr});
+        {first_local_ + value.local, math_.Flatten(digits, extents), expression, nullptr});
   }
   return absl::OkStatus();
 }
@@ -204,6 +214,31 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
   std::vector<const Node*> operands = {*operand};
   operands.insert(operands.end(), ranges.begin(), ranges.end());
   return context_.Get(Op::kReduce, node->dtype(), {}, std::move(operands), ir::ReduceAttr{kind});
+}
+
+// One value at its place in what the scatter writes over.
+absl::StatusOr<Store> GroupLowerer::LowerScatter(const partition::Value& value) {
+  const auto [axis, mode] = value.node->attr<ir::ScatterAttr>();
+  Point from{AxesIndex(value.axes), {}};
+  from.index[axis] = AxisIndex(value.reduce_axes[0]);
+  absl::StatusOr<const Node*> scattered = expressions_.Lower(value.node->operand(2), from);
+  if (!scattered.ok()) return scattered.status();
+  absl::StatusOr<Point> to = expressions_.IndexedPoint(value.node, axis, from);
+  if (!to.ok()) return to.status();
+  const int buffer = write_buffers_.at(value.tensor);
+  const Node* index = math_.Flatten(to->index, value.node->shape());
+  const Interval bounds = math_.BoundsOf(index, to->valid);
+  const int64_t elements = ir::NumElements(value.node->shape());
+  // In bounds by the op's meaning; where that is too hard to prove, a condition makes it so.
+  if (bounds.low < 0 || bounds.high >= elements) math_.Require(to->valid, index, 0, elements);
+  const Node* valid = math_.ToNode(to->valid);
+  const std::optional<Op> combiner = ir::CombinerOf(mode);
+  if (!combiner.has_value()) return Store{buffer, index, *scattered, valid};
+  std::vector<const Node*> place = {index};
+  if (valid != nullptr) place.push_back(valid);
+  const ir::DType dtype = value.node->dtype();
+  const Node* old = context_.Get(Op::kLoad, dtype, {}, std::move(place), ir::IntAttr{buffer});
+  return Store{buffer, index, context_.Get(*combiner, dtype, {}, {old, *scattered}), valid};
 }
 
 const Node* GroupLowerer::DigitIndex(const partition::Digit& digit) {

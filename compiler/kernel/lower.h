@@ -15,7 +15,7 @@ namespace kiln::kernel {
 struct LoweredKernel {
   Kernel kernel;             // verified: spec and bounds
   std::vector<int> tensors;  // the partition's tensor behind each global buffer, in order: reads
-                             // first, then writes
+                             // first, then writes, then updates
 };
 
 // Nodes are made in `context`, which need not be the partition's: give each thread its own, so that

@@ -35,6 +35,7 @@ class Merger {
       const absl::flat_hash_set<const Node*> old(stage.reduce_ranges.begin(),
                                                  stage.reduce_ranges.end());
       stage.reduce_ranges = Replace(stage.reduce_ranges);
+      stage.ordered_ranges = Replace(stage.ordered_ranges, /*in_order=*/true);
       for (Store& store : stage.stores) RebuildStore(stage, &store);
     }
     kernel_->grid = std::move(grid);
@@ -84,7 +85,8 @@ class Merger {
   }
 
   // Merges within one list, makes the new ranges, and records what the old ones have become.
-  std::vector<const Node*> Replace(const std::vector<const Node*>& ranges) {
+  // `in_order`: the order of their points must stay.
+  std::vector<const Node*> Replace(const std::vector<const Node*>& ranges, bool in_order = false) {
     std::vector<Joined> list;
     for (const Node* range : ranges) {
       list.push_back({{range}, range->attr<ir::RangeAttr>().extent});
@@ -94,7 +96,7 @@ class Merger {
       changed = false;
       for (size_t i = 0; i < list.size() && !changed; ++i) {
         for (size_t j = 0; j < list.size() && !changed; ++j) {
-          if (i == j || !Mergeable(list[i], list[j])) continue;
+          if (i == j || (in_order && j != i + 1) || !Mergeable(list[i], list[j])) continue;
           list[i].parts.insert(list[i].parts.end(), list[j].parts.begin(), list[j].parts.end());
           list[i].extent *= list[j].extent;
           list.erase(list.begin() + static_cast<std::ptrdiff_t>(j));

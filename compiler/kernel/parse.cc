@@ -63,6 +63,8 @@ class KernelParser {
       buffer.access = Access::kRead;
     } else if (line.Take("local")) {
       buffer.memory = Memory::kLocal;
+    } else if (line.Take("update")) {
+      buffer.access = Access::kUpdate;
     } else if (absl::Status s = line.Expect("write"); !s.ok()) {
       return s;
     }
@@ -89,6 +91,9 @@ class KernelParser {
     if (absl::Status s = ParseRanges(line, &stage.ranges); !s.ok()) return s;
     if (line.Take("reduce")) {
       if (absl::Status s = ParseRanges(line, &stage.reduce_ranges); !s.ok()) return s;
+    }
+    if (line.Take("order")) {
+      if (absl::Status s = ParseRanges(line, &stage.ordered_ranges); !s.ok()) return s;
     }
     expressions_.SetReduceRanges(stage.reduce_ranges);
     kernel_.stages.push_back(std::move(stage));

@@ -31,9 +31,10 @@ class KernelPrinter {
  private:
   void PrintBuffer(size_t i) {
     const Buffer& buffer = kernel_.buffers[i];
-    const char* role = buffer.memory == Memory::kLocal  ? "local"
-                       : buffer.access == Access::kRead ? "read"
-                                                        : "write";
+    const char* role = buffer.memory == Memory::kLocal   ? "local"
+                       : buffer.access == Access::kRead  ? "read"
+                       : buffer.access == Access::kWrite ? "write"
+                                                         : "update";
     absl::StrAppend(&text_, "buffer b", i, " ", std::string(ir::Name(buffer.dtype)), "[",
                     buffer.elements, "] ", role, "\n");
   }
@@ -52,6 +53,9 @@ class KernelPrinter {
     absl::StrAppend(&text_, "stage", PrintRanges(stage.ranges));
     if (!stage.reduce_ranges.empty()) {
       absl::StrAppend(&text_, " reduce", PrintRanges(stage.reduce_ranges));
+    }
+    if (!stage.ordered_ranges.empty()) {
+      absl::StrAppend(&text_, " order", PrintRanges(stage.ordered_ranges));
     }
     text_ += "\n";
     CountUses(stage);

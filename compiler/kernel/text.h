@@ -5,7 +5,8 @@
 //   stage r0:128 reduce r1:800
 //     b1[r0] = sum(b0[r0*800 + r1])
 //
-// Ranges are numbered in the order of the loops. A subexpression that stands more than once in a
+// A scatter's stage has "order" instead of "reduce", its buffer "update" instead of "write". Ranges
+// are numbered in the order of the loops. A subexpression that stands more than once in a
 // stage gets a name in a line before its first use ("v0 = …"). Operators are + - * / // (flooring)
 // % with their usual precedence; everything else is written as a function, and casts as float32(x).
 // Constants other than int64 carry their dtype: 0.5:float32.

@@ -28,6 +28,26 @@ TEST(KernelText, ReadsBack) {
   EXPECT_EQ(Print(*kernel), kRows);
 }
 
+constexpr char kScatter[] =
+    "buffer b0 float32[96] read\n"
+    "buffer b1 int32[12] read\n"
+    "buffer b2 float32[40] update\n"
+    "stage r0:8 order r1:12\n"
+    "  v0 = int64(b1[r1])\n"
+    "  b2[v0*8 + r0 if and(cmplt(-1, v0), cmplt(v0, 5))] = "
+    "b2[v0*8 + r0 if and(cmplt(-1, v0), cmplt(v0, 5))] + b0[r1*8 + r0]\n";
+
+TEST(KernelText, ScattersReadBack) {
+  ir::Context context;
+  const absl::StatusOr<Kernel> kernel = ParseKernel(kScatter, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const std::string text = Print(*kernel);
+  const absl::StatusOr<Kernel> back = ParseKernel(text, context);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(Print(*back), text);
+  EXPECT_THAT(text, HasSubstr("buffer b2 float32[40] update\nstage r0:8 order r1:12\n"));
+}
+
 TEST(KernelText, LongIndicesThatAreSharedGetNames) {
   ir::Context context;
   const ir::Node* r = context.Get(ir::Op::kRange, ir::DType::kInt64, {}, {}, ir::RangeAttr{0, 8});

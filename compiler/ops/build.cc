@@ -8,6 +8,7 @@
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/infer.h"
+#include "compiler/ops/scatter_mode.h"
 #include "compiler/ops/round.h"
 
 namespace kiln::ops {
@@ -126,14 +127,12 @@ NodeOr MakeMovement(Builder& builder, const Checked& node) {
 NodeOr MakeIndexed(Builder& builder, const Checked& node) {
   const std::vector<const Node*>& operands = node.operands;
   const int64_t axis = IntOf(node.attributes, "axis");
-  if (node.op.op == Op::kGather) return builder.Gather(operands[0], operands[1], axis);
-  const DType dtype = operands[0]->dtype();
-  if (operands[2]->dtype() != dtype) {
-    return absl::InvalidArgumentError(StrCat("values of ", ir::Name(operands[2]->dtype()),
-                                             " to scatter into ", ir::Name(dtype),
-                                             "; both must have one dtype"));
+  if (node.op.op == Op::kGatherElements) {
+    return builder.GatherElements(operands[0], operands[1], axis);
   }
-  return builder.ScatterAdd(operands[0], operands[1], operands[2], axis);
+  const auto mode = ScatterModeOf(node.attributes, operands[0], operands[2]);
+  if (!mode.ok()) return mode.status();
+  return builder.ScatterElements(operands[0], operands[1], operands[2], axis, *mode);
 }
 
 NodeOr MakeStructure(Builder& builder, const Checked& node) {
@@ -220,7 +219,7 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};
   const DType cast_to = OperandDType(op, dtypes);
   for (size_t i = 0; i < node.operands.size(); ++i) {
-    const bool stays = cast_to == DType::kInvalid || static_cast<int>(i) == op.special_operand;
+    const bool stays = cast_to == DType::kInvalid || IsSpecial(op, i);
     if (!stays) node.operands[i] = builder.Cast(node.operands[i], cast_to);
   }
   const NodeOr made = Make(builder, node);

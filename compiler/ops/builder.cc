@@ -239,18 +239,43 @@ const Node* Builder::Unwindow(const Node* x, int64_t axis, int64_t length, int64
   return Make(Op::kUnwindow, x->dtype(), shape, {x}, IntsAttr{{normal, length, stride, dilation}});
 }
 
+const Node* Builder::GatherElements(const Node* x, const Node* index, int64_t axis) {
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  Shape shape = x->shape();
+  shape[normal] = index->shape()[normal];
+  return Make(Op::kGatherElements, x->dtype(), shape, {x, index}, IntAttr{normal});
+}
+
+const Node* Builder::ScatterElements(const Node* x, const Node* index, const Node* values,
+                                     int64_t axis, ir::ScatterMode mode) {
+  const int64_t normal = NormalAxis(axis, x->shape().size());
+  return Make(Op::kScatterElements, x->dtype(), x->shape(), {x, index, values},
+              ir::ScatterAttr{normal, mode});
+}
+
+// The index along one axis of a tensor of this rank.
+static Shape AlongAxis(const Node* index, int64_t axis, size_t rank) {
+  Shape shape(rank, 1);
+  shape[axis] = ir::NumElements(index->shape());
+  return shape;
+}
+
 const Node* Builder::Gather(const Node* x, const Node* index, int64_t axis) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
+  const Node* along = Reshape(index, AlongAxis(index, normal, x->shape().size()));
   Shape shape(x->shape().begin(), x->shape().begin() + normal);
   shape.insert(shape.end(), index->shape().begin(), index->shape().end());
   shape.insert(shape.end(), x->shape().begin() + normal + 1, x->shape().end());
-  return Make(Op::kGather, x->dtype(), shape, {x, index}, IntAttr{normal});
+  return Reshape(GatherElements(x, along, normal), shape);
 }
 
-const Node* Builder::ScatterAdd(const Node* x, const Node* index, const Node* values,
-                                int64_t axis) {
+const Node* Builder::Scatter(const Node* x, const Node* index, const Node* values, int64_t axis,
+                             ir::ScatterMode mode) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
-  return Make(Op::kScatterAdd, x->dtype(), x->shape(), {x, index, values}, IntAttr{normal});
+  const Node* along = Reshape(index, AlongAxis(index, normal, x->shape().size()));
+  Shape shape = x->shape();
+  shape[normal] = ir::NumElements(index->shape());
+  return ScatterElements(x, along, Reshape(values, shape), normal, mode);
 }
 
 }  // namespace kiln::ops

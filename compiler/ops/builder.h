@@ -102,9 +102,13 @@ class Builder {
                            int64_t dilation);
 
   // Indexed and structure.
+  const ir::Node* GatherElements(const ir::Node* x, const ir::Node* index, int64_t axis);
+  const ir::Node* ScatterElements(const ir::Node* x, const ir::Node* index, const ir::Node* values,
+                                  int64_t axis, ir::ScatterMode mode);
+  // x[…, index, …] with the index's dimensions in place of the axis, and its adjoint.
   const ir::Node* Gather(const ir::Node* x, const ir::Node* index, int64_t axis);
-  const ir::Node* ScatterAdd(const ir::Node* x, const ir::Node* index, const ir::Node* values,
-                             int64_t axis);
+  const ir::Node* Scatter(const ir::Node* x, const ir::Node* index, const ir::Node* values,
+                          int64_t axis, ir::ScatterMode mode);
   const ir::Node* Contiguous(const ir::Node* x) { return Unary(ir::Op::kContiguous, x); }
   const ir::Node* Detach(const ir::Node* x) { return Unary(ir::Op::kDetach, x); }
 

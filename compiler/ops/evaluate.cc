@@ -37,6 +37,8 @@ absl::StatusOr<HostTensor> EvaluateInput(const Node* node, absl::Span<const Host
 absl::StatusOr<HostTensor> EvaluateNode(const Node* node, Values& values,
                                         absl::Span<const HostTensor> inputs) {
   if (node->op() == Op::kInput) return EvaluateInput(node, inputs);
+  // What partition adds has no row: the same value elsewhere.
+  if (node->op() == ir::Op::kMutable) return values.at(node->operand(0)).tensor;
   const EvaluateFn evaluate = DefOf(node->op()).evaluate;
   if (evaluate == nullptr) {
     return absl::InvalidArgumentError(StrCat(ir::Name(node->op()), " has no value of its own"));

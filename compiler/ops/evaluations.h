@@ -69,8 +69,8 @@ KILN_EVALUATE(EvaluateWindow);
 KILN_EVALUATE(EvaluateUnwindow);
 
 // Indexed.
-KILN_EVALUATE(EvaluateGather);
-KILN_EVALUATE(EvaluateScatterAdd);
+KILN_EVALUATE(EvaluateGatherElements);
+KILN_EVALUATE(EvaluateScatterElements);
 
 // Structure: contiguous and detach.
 KILN_EVALUATE(EvaluateIdentity);

@@ -52,8 +52,10 @@ KILN_GRADIENT(WindowGradient);
 KILN_GRADIENT(UnwindowGradient);
 
 // Indexed and structure.
-KILN_GRADIENT(GatherGradient);
-KILN_GRADIENT(ScatterAddGradient);
+KILN_GRADIENT(GatherElementsGradient);
+// For max and min, equal largest (or smallest) ones share equally. For mul it is exact with zeros
+// among the factors; its own gradient is not, at zeros.
+KILN_GRADIENT(ScatterElementsGradient);
 KILN_GRADIENT(ContiguousGradient);
 
 #undef KILN_GRADIENT

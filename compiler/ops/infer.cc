@@ -68,10 +68,22 @@ ShapeResult Dispatch(const ShapeQuery& query) {
       return WindowShape(query);
     case ShapeRule::kUnwindow:
       return UnwindowShape(query);
+    case ShapeRule::kGatherElements:
+      return GatherElementsShape(query);
+    case ShapeRule::kScatterElements:
+      return ScatterElementsShape(query);
     case ShapeRule::kGather:
       return GatherShape(query);
     case ShapeRule::kScatter:
       return ScatterShape(query);
+    case ShapeRule::kTakeAlongAxis:
+      return TakeAlongAxisShape(query);
+    case ShapeRule::kPutAlongAxis:
+      return PutAlongAxisShape(query);
+    case ShapeRule::kIndex:
+      return IndexShape(query);
+    case ShapeRule::kIndexPut:
+      return IndexPutShape(query);
     case ShapeRule::kMatmul:
       return MatmulShape(query);
     case ShapeRule::kLinear:
@@ -121,8 +133,7 @@ absl::Status NoArithmetic(const OpDef& op, DType dtype) {
 }
 
 absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
-  const bool special = static_cast<int>(operand) == op.special_operand;
-  const DTypeClass wanted = special ? op.special_class : op.operand_class;
+  const DTypeClass wanted = IsSpecial(op, operand) ? op.special_class : op.operand_class;
   if (Belongs(dtype, wanted)) return absl::OkStatus();
   if (ir::IsFloat8(dtype) && Belongs(DType::kFloat32, wanted)) return NoArithmetic(op, dtype);
   return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
@@ -132,7 +143,7 @@ absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
 absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operands) {
   DType promoted = DType::kBool;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (static_cast<int>(i) == op.special_operand) continue;
+    if (IsSpecial(op, i)) continue;
     const auto next = Promote(promoted, operands[i]);
     if (!next.ok()) return next.status();
     promoted = *next;

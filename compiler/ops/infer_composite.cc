@@ -58,14 +58,6 @@ ShapeResult ConcatShape(const ShapeQuery& query) {
   return result;
 }
 
-ShapeResult OneHotShape(const ShapeQuery& query) {
-  const int64_t classes = IntOf(query.attributes, "classes");
-  if (classes < 1) return ShapeError("one_hot of ", classes, " classes; at least 1 is needed");
-  Shape result = query.operands[0];
-  result.push_back(classes);
-  return result;
-}
-
 ShapeResult MatmulShape(const ShapeQuery& query) {
   Shape a = query.operands[0];
   Shape b = query.operands[1];

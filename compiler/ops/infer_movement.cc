@@ -158,26 +158,4 @@ ShapeResult UnwindowShape(const ShapeQuery& query) {
   return result;
 }
 
-ShapeResult GatherShape(const ShapeQuery& query) {
-  const Shape& x = query.operands[0];
-  const Shape& index = query.operands[1];
-  const auto axis = NormalizeAxis(IntOf(query.attributes, "axis"), x.size());
-  if (!axis.ok()) return axis.status();
-  Shape result(x.begin(), x.begin() + *axis);
-  result.insert(result.end(), index.begin(), index.end());
-  result.insert(result.end(), x.begin() + *axis + 1, x.end());
-  return result;
-}
-
-ShapeResult ScatterShape(const ShapeQuery& query) {
-  const ShapeResult gathered = GatherShape(query);
-  if (!gathered.ok()) return gathered;
-  if (*gathered != query.operands[2]) {
-    return ShapeError("values of shape ", ToString(query.operands[2]), " to scatter into ",
-                      ToString(query.operands[0]), " at an index of shape ",
-                      ToString(query.operands[1]), "; they must have shape ", ToString(*gathered));
-  }
-  return query.operands[0];
-}
-
 }  // namespace kiln::ops

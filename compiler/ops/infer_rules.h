@@ -33,12 +33,18 @@ ShapeResult WindowShape(const ShapeQuery& query);
 ShapeResult UnwindowShape(const ShapeQuery& query);
 
 // Indexed.
+ShapeResult GatherElementsShape(const ShapeQuery& query);
+ShapeResult ScatterElementsShape(const ShapeQuery& query);
 ShapeResult GatherShape(const ShapeQuery& query);
 ShapeResult ScatterShape(const ShapeQuery& query);
+ShapeResult TakeAlongAxisShape(const ShapeQuery& query);
+ShapeResult PutAlongAxisShape(const ShapeQuery& query);
+ShapeResult IndexShape(const ShapeQuery& query);
+ShapeResult IndexPutShape(const ShapeQuery& query);
+ShapeResult OneHotShape(const ShapeQuery& query);
 
 // Composites.
 ShapeResult ConcatShape(const ShapeQuery& query);
-ShapeResult OneHotShape(const ShapeQuery& query);
 ShapeResult MatmulShape(const ShapeQuery& query);
 ShapeResult LinearShape(const ShapeQuery& query);
 ShapeResult AttentionShape(const ShapeQuery& query);

@@ -96,17 +96,6 @@ Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
   return {Diagonal(b, b.Window(upstream, unwindow[0], size, unwindow[2], unwindow[3]))};
 }
 
-Adjoints GatherGradient(Builder& b, const Node* node, const Node* upstream) {
-  const Node* x = node->operand(0);
-  const int64_t axis = node->attr<ir::IntAttr>().value;
-  return {b.ScatterAdd(b.FullLike(x, 0), node->operand(1), upstream, axis), nullptr};
-}
-
-Adjoints ScatterAddGradient(Builder& b, const Node* node, const Node* upstream) {
-  const int64_t axis = node->attr<ir::IntAttr>().value;
-  return {upstream, nullptr, b.Gather(upstream, node->operand(1), axis)};
-}
-
 Adjoints ContiguousGradient(Builder& b, const Node* node, const Node* upstream) {
   return {upstream};
 }

@@ -49,8 +49,14 @@ enum class ShapeRule : uint8_t {
   kFlip,
   kWindow,
   kUnwindow,
-  kGather,
-  kScatter,
+  kGatherElements,   // x, index of x's rank; attribute "axis"
+  kScatterElements,  // and values of the gathered shape
+  kGather,           // x, index -> x.shape[:axis] + index.shape + x.shape[axis+1:]
+  kScatter,          // and values of the gathered shape
+  kTakeAlongAxis,    // x, index of x's rank; they broadcast but for the axis
+  kPutAlongAxis,     // index broadcasts to x's shape but for the axis, values to the index's
+  kIndex,     // x, index… that broadcast together in place of as many dimensions from "axis" on
+  kIndexPut,  // x, values that broadcast to what kIndex gives, index…
   kMatmul,  // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
   kLinear,  // x (…,K), weight (N,K), bias (N)? -> (…,N)
   kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
@@ -103,6 +109,10 @@ enum class Kind : uint8_t {
 enum class DTypeClass : uint8_t { kAny, kNumeric, kFloat, kInteger, kIntegerOrBool, kBool };
 std::string_view Name(DTypeClass dtype_class);
 
+struct OpDef;
+// Whether an operand, by its number, is the one that stands apart; see OpDef::special_operand.
+bool IsSpecial(const OpDef& op, size_t operand);
+
 // Builds tensor-level nodes over a Context; the vocabulary in which gradients and expansions are
 // written. Binary ops broadcast and promote. Shapes are trusted to be legal (checked before). See
 // builder.h.
@@ -135,7 +145,7 @@ struct OpDef {
   DTypeRule dtype_rule = DTypeRule::kSame;
   DTypeClass operand_class = DTypeClass::kAny;
   // One operand may stand apart: it takes no part in promotion and has a class of its own, as
-  // where's condition and gather's index do. -1: none.
+  // where's condition and gather's index do; where it stands for any number, all of them. -1: none.
   int special_operand = -1;
   DTypeClass special_class = DTypeClass::kInteger;
   GradientFn gradient =

@@ -41,6 +41,7 @@ std::vector<OpDef> MakeRows() {
   Append(rows, ArrangeComposites());
   Append(rows, RandomComposites());
   Append(rows, DropoutComposites());
+  Append(rows, IndexedComposites());
   return rows;
 }
 
@@ -78,14 +79,53 @@ const OpDef& DefOf(ir::Op op) {
   return *row;
 }
 
+bool IsSpecial(const OpDef& op, size_t operand) {
+  if (op.special_operand < 0) return false;
+  const auto special = static_cast<size_t>(op.special_operand);
+  const bool any_number = op.operands[special].back() == '*';
+  return operand == special || (any_number && operand > special);
+}
+
 std::string_view Name(ShapeRule rule) {
-  static constexpr std::string_view kNames[] = {
-      "attribute",       "same",    "broadcast", "reduce", "reshape",    "permute",
-      "expand",          "pad",     "shrink",    "flip",   "window",     "unwindow",
-      "gather",          "scatter", "matmul",    "linear", "attention",  "conv",
-      "conv_transpose",  "pool",    "resize",    "unfold", "fold",       "pixel_shuffle",
-      "pixel_unshuffle", "concat",  "one_hot",   "loss",   "label_loss", "row_loss",
-      "pairwise",        "half",    "gradient"};
+  static constexpr std::string_view kNames[] = {"attribute",
+                                                "same",
+                                                "broadcast",
+                                                "reduce",
+                                                "reshape",
+                                                "permute",
+                                                "expand",
+                                                "pad",
+                                                "shrink",
+                                                "flip",
+                                                "window",
+                                                "unwindow",
+                                                "gather_elements",
+                                                "scatter_elements",
+                                                "gather",
+                                                "scatter",
+                                                "take_along_axis",
+                                                "put_along_axis",
+                                                "index",
+                                                "index_put",
+                                                "matmul",
+                                                "linear",
+                                                "attention",
+                                                "conv",
+                                                "conv_transpose",
+                                                "pool",
+                                                "resize",
+                                                "unfold",
+                                                "fold",
+                                                "pixel_shuffle",
+                                                "pixel_unshuffle",
+                                                "concat",
+                                                "one_hot",
+                                                "loss",
+                                                "label_loss",
+                                                "row_loss",
+                                                "pairwise",
+                                                "half",
+                                                "gradient"};
   static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
   return kNames[static_cast<int>(rule)];
 }

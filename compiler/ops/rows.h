@@ -71,6 +71,7 @@ std::vector<OpDef> RowLossComposites();
 std::vector<OpDef> ArrangeComposites();
 std::vector<OpDef> RandomComposites();
 std::vector<OpDef> DropoutComposites();
+std::vector<OpDef> IndexedComposites();
 
 }  // namespace kiln::ops
 

@@ -94,6 +94,41 @@ void AddWindows(std::vector<ShapeCase>& cases) {
                 {"unwindow", {{6, 2}}, {{"axis", I(-1)}, {"length", I(7)}}, Shape{7, 2}}});
 }
 
+void AddAlongAxis(std::vector<ShapeCase>& cases) {
+  cases.insert(
+      cases.end(),
+      {{"gather_elements", {{5, 3}, {2, 3}}, {}, Shape{2, 3}},
+       {"gather_elements", {{5, 3}, {5, 7}}, {{"axis", I(-1)}}, Shape{5, 7}},
+       {"gather_elements", {{5, 3}, {2, 1}}, {}, Shape{2, 3}},
+       {"gather_elements", {{5, 3}, {0, 3}}, {}, Shape{0, 3}},
+       {"gather_elements", {{5, 3}, {2, 2}}, {}, kError},
+       {"gather_elements", {{5, 1}, {2, 3}}, {}, kError},
+       {"gather_elements", {{5, 3}, {3}}, {}, kError},
+       {"gather_elements", {{}, {}}, {}, kError},
+       {"scatter_elements", {{5, 3}, {2, 1}, {2, 3}}, {}, Shape{5, 3}},
+       {"scatter_elements", {{5, 3}, {2, 1}, {2, 1}}, {}, kError},
+       {"scatter_elements", {{5, 3}, {2, 3}, {3}}, {}, kError},
+       {"take_along_axis", {{5, 3}, {2, 3}}, {}, Shape{2, 3}},
+       {"take_along_axis", {{5, 1}, {2, 3}}, {}, Shape{2, 3}},
+       {"take_along_axis", {{5, 3}, {2, 1}}, {}, Shape{2, 3}},
+       {"take_along_axis", {{5, 3}, {2, 2}}, {}, kError},
+       {"take_along_axis", {{5}, {2, 3}}, {}, kError},
+       {"put_along_axis", {{5, 3}, {2, 3}, {}}, {}, Shape{5, 3}},
+       {"put_along_axis", {{5, 3}, {2, 1}, {2, 1}}, {}, Shape{5, 3}},
+       {"put_along_axis", {{5, 3}, {2, 3}, {4, 2, 3}}, {}, kError},
+       {"put_along_axis", {{5, 1}, {2, 3}, {}}, {}, kError},
+       {"index", {{5, 3, 4}, {2}}, {{"axis", I(1)}}, Shape{5, 2, 4}},
+       {"index", {{5, 3, 4}, {2, 1}, {6}}, {}, Shape{2, 6, 4}},
+       {"index", {{5, 3, 4}, {}, {}, {}}, {}, Shape{}},
+       {"index", {{5, 3}, {2}, {3}}, {}, kError},
+       {"index", {{5, 3}, {2}, {2}}, {{"axis", I(1)}}, kError},
+       {"index", {{5, 3}}, {}, kError},
+       {"index_put", {{5, 3, 4}, {}, {2, 1}, {6}}, {}, Shape{5, 3, 4}},
+       {"index_put", {{5, 3, 4}, {6, 4}, {2, 1}, {6}}, {}, Shape{5, 3, 4}},
+       {"index_put", {{5, 3, 4}, {3, 4}, {2, 1}, {6}}, {}, kError},
+       {"index_put", {{5, 3}, {5}}, {}, kError}});
+}
+
 void AddIndexed(std::vector<ShapeCase>& cases) {
   cases.insert(cases.end(), {{"gather", {{5, 3}, {2, 4}}, {}, Shape{2, 4, 3}},
                              {"gather", {{5, 3}, {}}, {{"axis", I(1)}}, Shape{5}},
@@ -102,6 +137,9 @@ void AddIndexed(std::vector<ShapeCase>& cases) {
                              {"gather", {{5}, {4}}, {{"axis", I(1)}}, kError},
                              {"scatter_add", {{5, 3}, {2}, {2, 3}}, {}, Shape{5, 3}},
                              {"scatter_add", {{5, 3}, {2}, {3, 2}}, {}, kError},
+                             {"scatter", {{5, 3}, {}, {5}}, {{"axis", I(1)}}, Shape{5, 3}},
+                             {"scatter", {{5, 3}, {2}, {3}}, {}, kError},
+                             {"take", {{5, 3}, {2, 4}}, {{"axis", I(-1)}}, Shape{5, 2, 4}},
                              {"one_hot", {{2, 3}}, {{"classes", I(4)}}, Shape{2, 3, 4}},
                              {"one_hot", {{2}}, {{"classes", I(0)}}, kError},
                              {"concat", {{2, 3}, {2, 1}, {2, 4}}, {{"axis", I(1)}}, Shape{2, 8}},
@@ -154,6 +192,7 @@ std::vector<ShapeCase> ShapeCases() {
   AddMovement(cases);
   AddWindows(cases);
   AddIndexed(cases);
+  AddAlongAxis(cases);
   AddContractions(cases);
   AddConvolutionCases(cases);
   AddNeuralCases(cases);
@@ -229,6 +268,11 @@ std::vector<DTypeCase> DTypeCases() {
       {"argmax", {kFloat}, kInt32, kError},
       {"gather", {kDouble, kInt8}, kNone, kDouble},
       {"gather", {kDouble, kFloat}, kNone, kError},
+      {"scatter_elements", {kBool, kInt8, kBool}, kNone, kBool},
+      {"scatter_add", {kBool, kInt8, kBool}, kNone, kError},
+      {"index", {kDouble, kInt8, kUInt64}, kNone, kDouble},
+      {"index", {kDouble, kInt8, kFloat}, kNone, kError},
+      {"index_put", {kInt32, kFloat, kInt8, kInt64}, kNone, kInt32},
       {"cross_entropy", {kFloat, kInt64}, kNone, kFloat},
       {"cross_entropy", {kInt64, kInt64}, kNone, kError},
       {"one_hot", {kUInt8}, kNone, kInt64},

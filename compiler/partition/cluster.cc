@@ -78,12 +78,16 @@ class Clusterer {
     member.nodes = candidate.nodes;
     member.reduction = IsReduction(candidate.node);
     member.contraction = IsContraction(candidate.node);
+    member.scatter = IsScatter(candidate.node);
     member.space = SpaceOf(candidate.node);
     member.reduced.assign(member.space.size(), false);
     if (member.reduction) {
       for (const int64_t axis : candidate.node->attr<ir::IntsAttr>().values) {
         member.reduced[axis] = true;
       }
+    }
+    if (member.scatter) {
+      member.reduced[candidate.node->attr<ir::ScatterAttr>().axis] = true;
     }
     return member;
   }
@@ -144,6 +148,7 @@ class Clusterer {
 
   // Joining must not make the cluster wait for itself.
   bool MayJoin(const Member& member, int cluster) const {
+    if (result_.clusters[cluster].scatter) return false;
     if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
     if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
     return absl::c_none_of(member.reads, [&](const Read& read) {
@@ -160,7 +165,8 @@ class Clusterer {
 
   bool TryJoin(int number) {
     const Member& member = result_.members[number];
-    if (member.contraction || ir::NumElements(member.space) == 0) return false;
+    if (member.contraction || member.scatter) return false;
+    if (ir::NumElements(member.space) == 0) return false;
     const std::vector<int> sources = SourceClusters(member);
     for (const int cluster : sources) {
       if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
@@ -275,6 +281,7 @@ class Clusterer {
     }
     cluster.stages = {{number}};
     cluster.contraction = member.contraction;
+    cluster.scatter = member.scatter;
     cluster.work = ir::NumElements(member.space);
     cluster.nodes = member.nodes;
     member.cluster = static_cast<int>(result_.clusters.size());

@@ -7,7 +7,8 @@
 //  * as a new stage, if both fit one grid ("rows"): softmax, normalisations and their gradients.
 //  The grid may shrink for it,
 //    as long as it keeps enough points or the work is small.
-// Contractions take epilogues only: their loops belong to the schedule.
+// Contractions take epilogues only: their loops belong to the schedule. A scatter is alone: it
+// writes over a tensor that is there already.
 #ifndef KILN_COMPILER_PARTITION_CLUSTER_H_
 #define KILN_COMPILER_PARTITION_CLUSTER_H_
 
@@ -39,8 +40,9 @@ struct Member {
   int nodes = 0;
   bool reduction = false;
   bool contraction = false;
+  bool scatter = false;
   ir::Shape space;            // SpaceOf(node)
-  std::vector<bool> reduced;  // by axis of the space
+  std::vector<bool> reduced;  // by axis of the space; that of a scatter counts too
   std::vector<Read> reads;    // leaves: inputs and other members
   int cluster = -1;
   int stage = -1;
@@ -53,8 +55,9 @@ struct Cluster {
       grid;  // loops that every member has; all its kept loops while there is one stage
   std::vector<std::vector<int>> stages;  // members
   bool contraction = false;
-  int64_t work = 0;  // points of all members' spaces
-  int nodes = 0;     // of all members' expressions
+  bool scatter = false;  // nothing joins it
+  int64_t work = 0;      // points of all members' spaces
+  int nodes = 0;         // of all members' expressions
 };
 
 struct Clustering {

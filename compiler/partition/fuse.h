@@ -3,7 +3,7 @@
 // Movement ops cost nothing: they turn into index arithmetic when a group is lowered
 // (kernel/lower.h). Elementwise work fuses into the reduction before and after it. A value is
 // *stored* only where that is cheaper than computing it again; all other nodes are inlined into
-// what reads them. The passes, in order: normalize.h (merged reductions, scatters as reductions),
+// what reads them. The passes, in order: normalize.h (merged reductions, what scatters write over),
 // materialize.h (which values are stored), cluster.h (which of them share a kernel), stages.h (the
 // loops).
 #ifndef KILN_COMPILER_PARTITION_FUSE_H_
@@ -52,7 +52,8 @@ struct Value {
   const ir::Node* node = nullptr;
   std::vector<Digits> axes;  // one for each dimension of node
   std::vector<Digits>
-      reduce_axes;  // reductions only: one for each reduced axis, in the order of its IntsAttr
+      reduce_axes;  // reductions: one for each reduced axis, in the order of its IntsAttr;
+                    // scatters: the position along the axis, whose own digits in `axes` are empty
   int tensor = -1;  // stored to this tensor, or -1
   int local = -1;   // stored to this local of the group, or -1
 };
@@ -61,7 +62,7 @@ struct Value {
 // point.
 struct Stage {
   std::vector<int> loops;         // besides the grid
-  std::vector<int> reduce_loops;  // what the stage's reductions run over
+  std::vector<int> reduce_loops;  // what the stage's reductions run over, or its scatter in order
   std::vector<Value> values;      // operands before users
 };
 
@@ -74,6 +75,7 @@ struct Local {
 struct Group {
   std::vector<int> reads;      // tensors, each once
   std::vector<int> writes;     // tensors, each once
+  std::vector<int> updates;    // tensors that exist and are written over in part
   std::vector<int64_t> loops;  // extents
   std::vector<int> grid;       // loops that all stages share, outermost first; may be empty
   std::vector<Local> locals;
@@ -98,8 +100,8 @@ struct Partition {
 // names an op that cannot be lowered; INTERNAL is a defect.
 absl::StatusOr<Partition> Fuse(const graph::Graph& graph);
 
-// Every group's reads exist before it, every tensor is written once, every output and update is
-// served. INTERNAL names the group and the tensor.
+// Every group's reads exist before it, every tensor is written once, nothing that was read is
+// written over, every output and update is served. INTERNAL names the group and the tensor.
 absl::Status Verify(const Partition& partition, const graph::Graph& graph);
 
 // For people and golden files; deterministic.

@@ -145,7 +145,8 @@ TEST_F(FuseTest, NormalizedGraphsMeanTheSame) {
   Node summed = b_.Sum(b_.Unwindow(b_.Mul(overlapping, overlapping), 2, 6, 1, 1), {3});
   Node nested = b_.Sum(b_.Flip(b_.Pad(b_.Sum(x, {2}), {0, 0, 1, 2}), {1}), {0});
   Node index = b_.Iota(DType::kInt32, {3}, 0);
-  Node scattered = b_.ScatterAdd(b_.Sum(x, {2}), index, b_.Slice(b_.Sum(x, {2}), 1, 0, 3), 1);
+  Node scattered = b_.Scatter(b_.Sum(x, {2}), index, b_.Slice(b_.Sum(x, {2}), 1, 0, 3), 1,
+                              ir::ScatterMode::kAdd);
   graph_.outputs = {pooled, back, summed, nested, scattered};
   const graph::Graph normal = Normalize(graph_);
   std::vector<double> values;
@@ -161,6 +162,63 @@ TEST_F(FuseTest, NormalizedGraphsMeanTheSame) {
       EXPECT_EQ((*actual)[i].Float(j), (*expected)[i].Float(j)) << i;
     }
   }
+}
+
+int CountUpdates(const Partition& partition) {
+  int count = 0;
+  for (const Group& group : partition.groups) count += static_cast<int>(group.updates.size());
+  return count;
+}
+
+TEST_F(FuseTest, AScatterWritesOverWhatItsProducerMade) {
+  Node index = Input({5}, DType::kInt64);
+  Node x = b_.Mul(Input({9, 4}), 2);
+  Node values = b_.Neg(Input({5, 4}));
+  const Partition partition = Fused({b_.Scatter(x, index, values, 0, ir::ScatterMode::kAdd)});
+  ASSERT_EQ(partition.groups.size(), 2) << Print(partition);
+  EXPECT_EQ(partition.groups[0].writes, partition.groups[1].updates);
+  EXPECT_THAT(partition.groups[1].writes, testing::IsEmpty());
+  // The product and the negation are computed in place: all else are inputs.
+  EXPECT_EQ(partition.tensors.size(), 4);
+}
+
+TEST_F(FuseTest, AChainOfScattersSharesATensorUntilSomebodyReads) {
+  Node index = Input({5}, DType::kInt64);
+  Node values = Input({5, 4});
+  auto scatter = [&](Node x) { return b_.Scatter(x, index, values, 0, ir::ScatterMode::kSet); };
+  Node x = Input({9, 4});
+  Partition chain = Fused({scatter(scatter(scatter(x)))});
+  EXPECT_EQ(chain.groups.size(), 4) << Print(chain);
+  EXPECT_EQ(CountUpdates(chain), 3);
+  EXPECT_EQ(chain.tensors.size(), 4);
+  OrderGroups(&chain);
+  EXPECT_EQ(Verify(chain, graph_), absl::OkStatus());
+  Node first = scatter(x);
+  Partition read = Fused({scatter(first), b_.Exp2(b_.Sum(first, {0}))});
+  EXPECT_EQ(CountUpdates(read), 2);
+  EXPECT_EQ(read.tensors.size(), 6) << Print(read);
+  OrderGroups(&read);
+  EXPECT_EQ(Verify(read, graph_), absl::OkStatus());
+}
+
+TEST_F(FuseTest, VerifyFindsWhatIsWrittenOverTooLate) {
+  Node index = Input({5}, DType::kInt64);
+  Node y = b_.Scatter(Input({9, 400}), index, Input({5, 400}), 0, ir::ScatterMode::kSet);
+  Partition partition = Fused({b_.Sum(b_.Mul(y, y), {1})});
+  ASSERT_EQ(partition.groups.size(), 3) << Print(partition);
+  std::swap(partition.groups[1], partition.groups[2]);
+  EXPECT_THAT(std::string(Verify(partition, graph_).message()), HasSubstr("what others read"));
+  std::swap(partition.groups[1], partition.groups[2]);
+  std::swap(partition.groups[0], partition.groups[1]);
+  EXPECT_THAT(std::string(Verify(partition, graph_).message()), HasSubstr("what is not made"));
+}
+
+TEST_F(FuseTest, OneValueALineIsElementwise) {
+  Node index = Input({300, 1}, DType::kInt64);
+  Node zeros = b_.Full(DType::kFloat32, {300, 50}, 0);
+  Node upstream = Input({300, 1});
+  Node gradient = b_.ScatterElements(zeros, index, upstream, 1, ir::ScatterMode::kAdd);
+  EXPECT_EQ(Fused({b_.Add(gradient, Input({300, 50}))}).groups.size(), 1);
 }
 
 TEST_F(FuseTest, VerifyFindsWhatIsMissing) {

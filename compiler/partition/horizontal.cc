@@ -13,7 +13,7 @@ constexpr size_t kMaxOpen = 8;
 bool IsEligible(const Cluster& cluster) {
   const bool simple =
       cluster.stages.size() == 1 || (cluster.grid.empty() && !cluster.stages.empty());
-  return simple && !cluster.contraction && cluster.work <= kSmallWork;
+  return simple && !cluster.contraction && !cluster.scatter && cluster.work <= kSmallWork;
 }
 
 void Absorb(Clustering* clustering, int from, int into) {

@@ -49,7 +49,7 @@ bool IsWidening(const Node* node) {
 // Follows views and casts down to what is computed (a value rounded to a short float is) or stored.
 const Node* BehindViews(const Node* node) {
   while (IsMovement(node) || node->op() == Op::kCast) {
-    if (node->op() == Op::kContiguous) break;
+    if (IsMaterialised(node)) break;
     if (ir::IsShortFloat(node->dtype()) && !IsMovement(node)) break;
     node = node->operand(0);
   }
@@ -81,7 +81,7 @@ class Chooser {
       if (root->op() != Op::kInput) required_.insert(root);
     }
     for (const Node* node : order_) {
-      if (IsReduction(node) || node->op() == Op::kContiguous) required_.insert(node);
+      if (IsMaterialised(node)) required_.insert(node);
       if (IsContraction(node)) {
         factors_.insert(BehindViews(Product(node)->operand(0)));
         factors_.insert(BehindViews(Product(node)->operand(1)));
@@ -203,7 +203,7 @@ class Chooser {
         readers.users += through ? own.users : 1;
         readers.single_user = through ? own.single_user : node;
         double repetition = root ? 1 : own.repetition;
-        if (IsMovement(node) || node->op() == Op::kGather) {
+        if (IsMovement(node) || node->op() == Op::kGatherElements) {
           const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
           repetition *= std::max(1.0, static_cast<double>(Elements(node)) / elements);
         }

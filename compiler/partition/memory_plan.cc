@@ -40,6 +40,7 @@ std::vector<Life> FindLives(const Partition& partition) {
   };
   for (int time = 0; time < end; ++time) {
     for (const int tensor : partition.groups[time].writes) use(tensor, time);
+    for (const int tensor : partition.groups[time].updates) use(tensor, time);
     for (const int tensor : partition.groups[time].reads) use(tensor, time);
   }
   for (const Copy& copy : partition.copies) use(copy.tensor, end);

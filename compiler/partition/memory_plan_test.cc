@@ -54,6 +54,15 @@ TEST(MemoryPlan, ManyTensorsNeedLittleMoreThanWhatLivesAtOnce) {
   EXPECT_LE(plan.arena_bytes, 4 * 64 * 64);  // two of the largest, twice
 }
 
+TEST(MemoryPlan, WhatIsWrittenOverLivesThroughIt) {
+  Partition partition = Chain({100, 100, 100});
+  // The last kernel writes over the first intermediate, whose bytes the third one had taken.
+  partition.groups.back().updates = {1};
+  const MemoryPlan plan = PlanMemory(partition);
+  EXPECT_EQ(plan.arena_bytes, 3 * 448);
+  EXPECT_EQ(Verify(plan, partition), absl::OkStatus());
+}
+
 TEST(MemoryPlan, WhatACopyReadsLivesToTheEnd) {
   Partition partition = Chain({100, 100, 100});
   partition.copies.push_back({1, Tensor::Kind::kOutput, 1});

@@ -45,7 +45,7 @@ class RowMerger {
   }
 
   static bool IsRows(const Cluster& cluster) {
-    if (cluster.stages.empty() || cluster.contraction) return false;
+    if (cluster.stages.empty() || cluster.contraction || cluster.scatter) return false;
     return !cluster.grid.empty() || cluster.work <= kSmallWork;
   }
 

@@ -11,6 +11,7 @@
 #include "compiler/partition/factor_sum.h"
 #include "compiler/partition/materialize.h"
 #include "compiler/partition/merge_reductions.h"
+#include "compiler/partition/prepare_scatter.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/split_reduction.h"
 #include "compiler/partition/tensor_maker.h"
@@ -29,40 +30,8 @@ bool IsZero(const Node* node) {
          node->attr<ir::ConstValue>().AsDouble() == 0;
 }
 
-// x + sum over positions p of where(index[p] == i, values[p], 0).
-const Node* ReplaceScatter(ir::Context& context, const Node* node) {
-  TensorMaker make(context);
-  const Node* x = node->operand(0);
-  const Node* values = node->operand(2);
-  const int64_t axis = node->attr<ir::IntAttr>().value;
-  const int64_t positions = ir::NumElements(node->operand(1)->shape());
-  ir::Shape narrow = x->shape();
-  narrow[axis] = 1;
-  narrow.insert(narrow.begin() + axis, positions);
-  ir::Shape wide = narrow;
-  wide[axis + 1] = x->shape()[axis];
-
-  const Node* index =
-      context.Get(Op::kCast, ir::DType::kInt64, node->operand(1)->shape(), {node->operand(1)});
-  if (node->operand(1)->dtype() == ir::DType::kInt64) index = node->operand(1);
-  ir::Shape index_shape(wide.size(), 1);
-  index_shape[axis] = positions;
-  index = make.Expand(make.Reshape(index, index_shape), wide);
-  const Node* row = context.Get(Op::kIota, ir::DType::kInt64, wide, {}, ir::IntAttr{axis + 1});
-  const Node* hit = context.Get(Op::kCmpEq, ir::DType::kBool, wide, {index, row});
-  const Node* value = make.Expand(make.Reshape(values, narrow), wide);
-  const Node* zero = make.Zeros(x->dtype(), wide);
-  const Node* chosen = context.Get(Op::kWhere, x->dtype(), wide, {hit, value, zero});
-  const Node* sum = make.Reshape(make.Reduce(Op::kReduceSum, chosen, {axis}), x->shape());
-  // Gradients add to zeros.
-  if (IsZero(x)) return sum;
-  return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
-}
-
 const Node* Replace(ir::Context& context, const Node* node) {
   switch (node->op()) {
-    case Op::kScatterAdd:
-      return ReplaceScatter(context, node);
     case Op::kWindow:
       return ReplaceWindow(context, node);
     case Op::kDetach:
@@ -136,7 +105,10 @@ class Normalizer {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
-    if (ir::NumElements(SpaceOf(current)) == 0 && current->op() != Op::kScatterAdd) return current;
+    if (IsScatter(current)) {
+      return PrepareScatter(context_, current, IsSingleUse(current->operand(0)), &copies_);
+    }
+    if (ir::NumElements(SpaceOf(current)) == 0) return current;
     return Normal(current);
   }
 
@@ -207,6 +179,7 @@ class Normalizer {
   ir::Context& context_;
   UnwindowSums unwindow_sums_;
   Replacement replacement_;
+  int64_t copies_ = 0;                                     // that scatters write over
   absl::flat_hash_map<const Node*, const Node*> relu_of_;  // by condition
   absl::flat_hash_map<const Node*, int> uses_;
   absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand

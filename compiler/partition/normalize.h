@@ -10,9 +10,8 @@
 //  * A sum that follows from another one is not computed, see factor_sum.h.
 //  * A large reduction to few elements becomes two.
 //  * The mask 0 < x of a relu that is computed anyway is taken from its result.
-//  * scatter_add becomes a reduction over the positions of the index: sum of where(index == i,
-//  value, 0). It costs positions *
-//    rows steps; there are no atomic additions in a kernel.
+//  * A scatter gets a tensor of its own to write over; one with a single position is elementwise.
+//  See prepare_scatter.h.
 #ifndef KILN_COMPILER_PARTITION_NORMALIZE_H_
 #define KILN_COMPILER_PARTITION_NORMALIZE_H_
 

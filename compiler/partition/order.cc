@@ -18,6 +18,7 @@ class Scheduler {
  public:
   explicit Scheduler(Partition* partition)
       : partition_(*partition),
+        dependents_(partition->groups.size()),
         readers_(partition->tensors.size()),
         pending_(partition->tensors.size(), 0),
         blocked_(partition->groups.size(), 0),
@@ -40,17 +41,24 @@ class Scheduler {
   }
 
  private:
+  // Who writes over a tensor waits for who wrote it before; readers wait for the last of them.
   void CountDependencies() {
-    std::vector<bool> written(partition_.tensors.size(), false);
-    for (const Group& group : partition_.groups) {
-      for (const int tensor : group.writes) written[tensor] = true;
+    std::vector<int> maker(partition_.tensors.size(), -1);
+    auto wait = [&](size_t group, int tensor) {
+      ++pending_[tensor];
+      if (maker[tensor] < 0) return;
+      dependents_[maker[tensor]].push_back(static_cast<int>(group));
+      ++blocked_[group];
+    };
+    for (size_t i = 0; i < partition_.groups.size(); ++i) {
+      for (const int tensor : partition_.groups[i].updates) wait(i, tensor);
+      for (const int tensor : partition_.groups[i].writes) maker[tensor] = static_cast<int>(i);
+      for (const int tensor : partition_.groups[i].updates) maker[tensor] = static_cast<int>(i);
     }
     for (size_t i = 0; i < partition_.groups.size(); ++i) {
       for (const int tensor : partition_.groups[i].reads) {
-        if (!written[tensor]) continue;
+        wait(i, tensor);
         readers_[tensor].push_back(static_cast<int>(i));
-        ++pending_[tensor];
-        ++blocked_[i];
       }
     }
   }
@@ -76,14 +84,15 @@ class Scheduler {
   }
 
   void Finish(int group) {
-    for (const int tensor : partition_.groups[group].reads) {
-      if (--pending_[tensor] == 1) UpdateReaders(tensor);
+    for (const std::vector<int>* used :
+         {&partition_.groups[group].reads, &partition_.groups[group].updates}) {
+      for (const int tensor : *used) {
+        if (--pending_[tensor] == 1) UpdateReaders(tensor);
+      }
     }
     done_[group] = true;
-    for (const int tensor : partition_.groups[group].writes) {
-      for (const int reader : readers_[tensor]) {
-        if (--blocked_[reader] == 0) MakeReady(reader);
-      }
+    for (const int dependent : dependents_[group]) {
+      if (--blocked_[dependent] == 0) MakeReady(dependent);
     }
   }
 
@@ -96,10 +105,11 @@ class Scheduler {
   }
 
   Partition& partition_;
-  std::vector<std::vector<int>> readers_;  // groups, by tensor
-  std::vector<int> pending_;               // readers that have not run, by tensor
-  std::vector<int> blocked_;               // reads that are not there yet, by group
-  std::vector<bool> done_;                 // by group
+  std::vector<std::vector<int>> dependents_;  // groups that wait for this one
+  std::vector<std::vector<int>> readers_;     // groups, by tensor
+  std::vector<int> pending_;                  // uses that have not run, by tensor
+  std::vector<int> blocked_;                  // what is not there yet, by group
+  std::vector<bool> done_;                    // by group
   // Groups that may run, by rank, and the rank of each.
   std::set<std::pair<int64_t, int>> ready_;
   std::vector<std::pair<int64_t, int>> ranks_;

@@ -60,8 +60,10 @@ class PartitionPrinter {
 
   void PrintGroup(size_t i) {
     const Group& group = partition_.groups[i];
-    absl::StrAppend(&text_, "group ", i, " reads", Tensors(group.reads), " writes",
-                    Tensors(group.writes), "\n");
+    absl::StrAppend(&text_, "group ", i, " reads", Tensors(group.reads));
+    if (!group.writes.empty()) absl::StrAppend(&text_, " writes", Tensors(group.writes));
+    if (!group.updates.empty()) absl::StrAppend(&text_, " updates", Tensors(group.updates));
+    text_ += "\n";
     if (!group.grid.empty()) absl::StrAppend(&text_, "  grid", Loops(group, group.grid), "\n");
     for (const Stage& stage : group.stages) {
       absl::StrAppend(&text_, "  stage", Loops(group, stage.loops));

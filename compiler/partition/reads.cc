@@ -15,9 +15,16 @@ bool IsReduction(const Node* node) {
          node->op() == Op::kReduceMax;
 }
 
+bool IsScatter(const Node* node) { return node->op() == Op::kScatterElements; }
+
 bool IsMovement(const Node* node) {
   return (node->op() >= Op::kReshape && node->op() <= Op::kUnwindow) ||
-         node->op() == Op::kContiguous || node->op() == Op::kDetach;
+         node->op() == Op::kContiguous || node->op() == Op::kDetach || node->op() == Op::kMutable;
+}
+
+bool IsMaterialised(const Node* node) {
+  return IsReduction(node) || IsScatter(node) || node->op() == Op::kContiguous ||
+         node->op() == Op::kMutable;
 }
 
 bool IsElementwise(const Node* node) { return node->op() >= Op::kNeg && node->op() <= Op::kWhere; }
@@ -28,6 +35,7 @@ bool IsTranscendental(const Node* node) {
 }
 
 const ir::Shape& SpaceOf(const Node* node) {
+  if (IsScatter(node)) return node->operand(2)->shape();
   return IsReduction(node) ? node->operand(0)->shape() : node->shape();
 }
 
@@ -58,8 +66,10 @@ class ReadFinder {
   void Expand(const Node* node, const Access& access) {
     if (IsMovement(node)) {
       Visit(node->operand(0), MoveThrough(node, access));
-    } else if (node->op() == Op::kGather) {
+    } else if (node->op() == Op::kGatherElements) {
       ExpandGather(node, access);
+    } else if (IsScatter(node)) {
+      ExpandScatter(node, access);
     } else {
       for (const Node* operand : node->operands()) Visit(operand, access);
     }
@@ -67,14 +77,28 @@ class ReadFinder {
 
  private:
   void ExpandGather(const Node* node, const Access& access) {
-    const auto axis = node->attr<ir::IntAttr>().value;
-    const auto rank = static_cast<std::ptrdiff_t>(node->operand(1)->shape().size());
-    const auto begin = access.axes.begin();
-    Visit(node->operand(1), {{begin + axis, begin + axis + rank}, access.conditional});
-    Access inner{{begin, begin + axis}, true};
-    inner.axes.push_back(std::nullopt);
-    inner.axes.insert(inner.axes.end(), begin + axis + rank, access.axes.end());
-    Visit(node->operand(0), std::move(inner));
+    VisitIndex(node->operand(1), access);
+    VisitIndexed(node->operand(0), node->attr<ir::IntAttr>().value, access);
+  }
+
+  // `access` is that of the values.
+  void ExpandScatter(const Node* node, const Access& access) {
+    VisitIndex(node->operand(1), access);
+    VisitIndexed(node->operand(0), node->attr<ir::ScatterAttr>().axis, access);
+    Visit(node->operand(2), access);
+  }
+
+  void VisitIndex(const Node* index, Access access) {
+    for (size_t i = 0; i < access.axes.size(); ++i) {
+      if (index->shape()[i] == 1) access.axes[i] = Digits{};
+    }
+    Visit(index, std::move(access));
+  }
+
+  void VisitIndexed(const Node* x, int64_t axis, Access access) {
+    access.axes[axis] = std::nullopt;
+    access.conditional = true;
+    Visit(x, std::move(access));
   }
 
   const std::function<bool(const Node*)>& is_leaf_;
@@ -90,7 +114,7 @@ std::vector<Read> FindReads(const Node* root, const std::function<bool(const Nod
   if (IsReduction(root)) {
     finder.Visit(root->operand(0), Identity(SpaceOf(root)));
   } else {
-    finder.Expand(root, Identity(root->shape()));
+    finder.Expand(root, Identity(SpaceOf(root)));
   }
   return finder.Run();
 }

@@ -11,6 +11,7 @@
 namespace kiln::partition {
 
 bool IsReduction(const ir::Node* node);
+bool IsScatter(const ir::Node* node);
 bool IsMovement(const ir::Node* node);     // identities included
 bool IsElementwise(const ir::Node* node);  // computes; contiguous and detach are movement
 bool IsTranscendental(const ir::Node* node);
@@ -21,11 +22,16 @@ struct Read {
   Access access;  // over the axes of the value that reads
 };
 
-// The points over which `node` is computed: a reduction's operand's shape, else its own.
+// Whether the value is in memory wherever it is used.
+bool IsMaterialised(const ir::Node* node);
+
+// The points over which `node` is computed: a reduction's operand's shape, a scatter's values',
+// else its own.
 const ir::Shape& SpaceOf(const ir::Node* node);
 
 // All reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf` says
-// where it ends (never at root itself). Each pair of leaf and access once.
+// where it ends (never at root itself). What a scatter writes over counts as read. Each pair of
+// leaf and access once.
 std::vector<Read> FindReads(const ir::Node* root,
                             const std::function<bool(const ir::Node*)>& is_leaf);
 

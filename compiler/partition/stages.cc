@@ -43,6 +43,7 @@ class Builder {
     partition_.context = graph_.context;
     AddInputs();
     AddResults();
+    AddUpdated();
     for (size_t i = all_.members.size(); i-- > 0;) Decide(static_cast<int>(i));
     AddIntermediates();
     FindStoredReads();
@@ -96,11 +97,23 @@ class Builder {
     }
   }
 
+  // A scatter's result is where what it writes over was.
+  void AddUpdated() {
+    for (size_t i = all_.members.size(); i-- > 0;) {
+      const Node* node = all_.members[i].node;
+      if (!all_.members[i].scatter) continue;
+      if (!tensor_of_.contains(node)) AddTensor(node, Tensor::Kind::kIntermediate, 0);
+      tensor_of_[node->operand(0)] = tensor_of_.at(node);
+      decisions_[all_.member_of.at(node->operand(0))].global = true;
+      decisions_[i].global = true;
+    }
+  }
+
   // Users come before operands, so what a value is needed for is known by now.
   void Decide(int number) {
     const Member& member = all_.members[number];
     Decision& decision = decisions_[number];
-    const bool must_store = member.reduction || member.node->op() == ir::Op::kContiguous;
+    const bool must_store = IsMaterialised(member.node);
     std::set<Place> inline_at;
     for (const Place& place : decision.needed) {
       if (place == PlaceOf(number)) {
@@ -187,9 +200,12 @@ class Builder {
           value.reduce_axes.push_back(member.axes[axis]);
         }
       }
+      if (member.scatter) {
+        value.reduce_axes = {member.axes[member.node->attr<ir::ScatterAttr>().axis]};
+      }
       if (decision.global) {
         value.tensor = tensor_of_.at(member.node);
-        group->writes.push_back(value.tensor);
+        (member.scatter ? group->updates : group->writes).push_back(value.tensor);
       }
       if (decision.local) {
         value.local = static_cast<int>(group->locals.size());
@@ -239,6 +255,7 @@ class Builder {
     if (auto stored = stored_reads_.find(cluster); stored != stored_reads_.end()) {
       reads.insert(stored->second.begin(), stored->second.end());
     }
+    for (const int tensor : group->updates) reads.erase(tensor);
     group->reads.assign(reads.begin(), reads.end());
   }
 

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/partition/fuse.h"
@@ -14,7 +15,10 @@ namespace {
 class Verifier {
  public:
   Verifier(const Partition& partition, const graph::Graph& graph)
-      : partition_(partition), graph_(graph), ready_(partition.tensors.size(), false) {}
+      : partition_(partition),
+        graph_(graph),
+        ready_(partition.tensors.size(), false),
+        read_(partition.tensors.size(), false) {}
 
   absl::Status Run() {
     for (size_t i = 0; i < partition_.tensors.size(); ++i) {
@@ -54,8 +58,20 @@ class Verifier {
     for (const int tensor : group.writes) {
       if (!Exists(tensor) || ready_[tensor]) return error("writes what exists already,", tensor);
     }
+    for (const int tensor : group.updates) {
+      if (!Exists(tensor) || !ready_[tensor]) return error("writes over what is not made,", tensor);
+      if (read_[tensor] || partition_.tensors[tensor].kind == Tensor::Kind::kInput) {
+        return error("writes over what others read,", tensor);
+      }
+    }
+    for (const int tensor : group.reads) read_[tensor] = true;
+    for (const int tensor : group.updates) {
+      if (absl::c_linear_search(group.reads, tensor)) {
+        return error("reads what it writes over,", tensor);
+      }
+    }
     for (const int tensor : group.writes) ready_[tensor] = true;
-    if (group.writes.empty())
+    if (group.writes.empty() && group.updates.empty())
       return absl::InternalError(absl::StrCat("group ", number, " writes nothing"));
     return absl::OkStatus();
   }
@@ -90,6 +106,7 @@ class Verifier {
   const Partition& partition_;
   const graph::Graph& graph_;
   std::vector<bool> ready_;
+  std::vector<bool> read_;
   absl::flat_hash_set<std::pair<int, int>> served_;
 };
 

@@ -19,6 +19,7 @@ using ir::Node;
 
 std::string BufferName(const kernel::Buffer& buffer, size_t number) {
   if (buffer.memory == kernel::Memory::kLocal) return StrCat("local", number);
+  if (buffer.access == kernel::Access::kUpdate) return StrCat("inout", number);
   return StrCat(buffer.access == kernel::Access::kRead ? "in" : "out", number);
 }
 
@@ -33,6 +34,7 @@ class Importer {
     for (kernel::Stage& stage : copy.stages) {
       for (const Node*& range : stage.ranges) range = Import(range);
       for (const Node*& range : stage.reduce_ranges) range = Import(range);
+      for (const Node*& range : stage.ordered_ranges) range = Import(range);
       for (kernel::Store& store : stage.stores) {
         store.index = Import(store.index);
         store.value = Import(store.value);
@@ -90,6 +92,7 @@ int64_t NextRange(const kernel::Kernel& kernel) {
   for (const kernel::Stage& stage : kernel.stages) {
     see(stage.ranges);
     see(stage.reduce_ranges);
+    see(stage.ordered_ranges);
   }
   return next;
 }

@@ -125,14 +125,14 @@ const Node* Folder::Range(int64_t id, int64_t extent) {
 
 const Node* Folder::Add(const Node* a, const Node* b) {
   int64_t x, y;
-  if (IsConstant(a, &x) && IsConstant(b, &y)) return Int(x + y);
+  if (IsConstant(a, &x) && IsConstant(b, &y)) return Int(Wrap(Unsigned(x) + Unsigned(y)));
   if (const Node* same = Identity(Op::kAdd, a, b)) return same;
   return context_.Get(Op::kAdd, DType::kInt64, {}, {a, b});
 }
 
 const Node* Folder::Mul(const Node* a, int64_t factor) {
   int64_t x;
-  if (IsConstant(a, &x)) return Int(x * factor);
+  if (IsConstant(a, &x)) return Int(Wrap(Unsigned(x) * Unsigned(factor)));
   if (factor == 0) return Int(0);
   if (factor == 1) return a;
   return context_.Get(Op::kMul, DType::kInt64, {}, {a, Int(factor)});
@@ -184,6 +184,8 @@ const Node* Folder::FromLinear(const Linear& linear) {
 const Node* Folder::Divide(Op op, const Node* dividend, const Node* divisor) {
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
+  // A sum that may wrap cannot be taken apart.
+  if (BoundsOf(dividend) == Interval{}) return nullptr;
   const Linear linear = Linearise(dividend);
   Linear quotient, rest;
   quotient.constant = FloorDivide(linear.constant, c);

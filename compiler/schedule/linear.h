@@ -37,6 +37,7 @@ bool DependsOn(const ir::Node* root, const ir::Node* range);
 struct Interval {
   int64_t low = INT64_MIN;
   int64_t high = INT64_MAX;
+  bool operator==(const Interval&) const = default;
 };
 Interval BoundsOf(const ir::Node* node);
 

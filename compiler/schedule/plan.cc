@@ -49,6 +49,10 @@ class Planner {
       const int stage = static_cast<int>(i);
       for (const Node* range : kernel_.stages[i].ranges) AddAxis(range, stage, false);
       for (const Node* range : kernel_.stages[i].reduce_ranges) AddAxis(range, stage, true);
+      for (const Node* range : kernel_.stages[i].ordered_ranges) {
+        AddAxis(range, stage, false);
+        plan_.axes.back().ordered = true;
+      }
     }
   }
 
@@ -66,8 +70,8 @@ class Planner {
     const Node* outer_range = InnermostRange(fuse.outer);
     const Node* inner_range = InnermostRange(fuse.inner);
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
-        outer.reduce != inner.reduce || outer_range == nullptr || inner_range == nullptr ||
-        !IsContiguous(kernel_, outer_range, inner_range, inner.extent)) {
+        outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer_range == nullptr ||
+        inner_range == nullptr || !IsContiguous(kernel_, outer_range, inner_range, inner.extent)) {
       return Bad(fuse.Print(), "the axes do not always stand together");
     }
     Axis fused;
@@ -102,6 +106,7 @@ class Planner {
     if (split.factor < 1) return Bad(split.Print(), "the factor must be at least 1");
     Axis outer;
     outer.reduce = plan_.axes[split.axis].reduce;
+    outer.ordered = plan_.axes[split.axis].ordered;
     outer.stage = plan_.axes[split.axis].stage;
     outer.parent = split.axis;
     Axis inner = outer;
@@ -140,6 +145,9 @@ class Planner {
     Axis& axis = plan_.axes[bind.axis];
     if (bind.binding == Binding::kTask && axis.reduce) {
       return Bad(bind.Print(), "tasks cannot share a sum");
+    }
+    if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector)) {
+      return Bad(bind.Print(), "the axis's steps come one after the other");
     }
     if (bind.binding == Binding::kVector && (axis.extent & (axis.extent - 1)) != 0) {
       return Bad(bind.Print(), "the extent is no power of two");
@@ -234,12 +242,16 @@ class Planner {
   absl::Status CheckOrder(const std::string& name, const std::vector<int>& order) const {
     bool tasks_end = false;
     int vectors = 0;
+    int last_ordered = -1;
     for (size_t i = 0; i < order.size(); ++i) {
       const Axis& axis = plan_.axes[order[i]];
       if (axis.binding == Binding::kTask && tasks_end) return Bad(name, "a task inside a loop");
       tasks_end |= axis.binding != Binding::kTask;
       vectors += axis.binding == Binding::kVector ? 1 : 0;
       if (!OuterStandsBefore(order, i)) return Bad(name, "an inner axis before its outer one");
+      if (!axis.ordered) continue;
+      if (WholeOf(order[i]) < last_ordered) return Bad(name, "ordered axes in another order");
+      last_ordered = WholeOf(order[i]);
     }
     const bool grid_vector =
         std::any_of(plan_.grid_order.begin(), plan_.grid_order.end(),
@@ -248,6 +260,12 @@ class Planner {
       return Bad(name, "lanes inside the lanes of the grid");
     }
     return vectors <= 1 ? absl::OkStatus() : Bad(name, "two axes bound to lanes");
+  }
+
+  // The axis that was split into this one, if any was.
+  int WholeOf(int axis) const {
+    while (plan_.axes[axis].parent >= 0) axis = plan_.axes[axis].parent;
+    return axis;
   }
 
   // Everything that this axis is the inner part of, in every level of splitting, stands before it.

@@ -15,6 +15,7 @@ namespace kiln::schedule {
 struct Axis {
   int64_t extent = 0;
   bool reduce = false;
+  bool ordered = false;             // its steps come one after the other, in one task
   int stage = -1;                   // -1: the grid
   const ir::Node* range = nullptr;  // the kernel's range, if it is one
   // Fused away: the range's value is that of `fused_into` (the inner one) or 0 (the outer one).

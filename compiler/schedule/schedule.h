@@ -3,8 +3,8 @@
 // the kernel cache, and fits every kernel with the same canonical text.
 //
 // Directives name *axes*. Axes 0, 1, … are the kernel's ranges in the order grid, then for each
-// stage its ranges and its reduce ranges; fuse and split append new ones. An axis that was fused or
-// split is gone.
+// stage its ranges, its reduce ranges and its ordered ranges; fuse and split append new ones. An
+// axis that was fused or split is gone.
 #ifndef KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 #define KILN_COMPILER_SCHEDULE_SCHEDULE_H_
 

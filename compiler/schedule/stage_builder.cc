@@ -48,7 +48,8 @@ StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
       folder_(folder),
       program_(*program),
       kernel_buffers_(kernel_buffers),
-      reduces_(FindReduces(stage)) {}
+      reduces_(FindReduces(stage)),
+      guard_(stage.ordered_ranges.empty() ? nullptr : stage.stores[0].valid) {}
 
 const Node* StageBuilder::ProductOperand(int operand) const {
   if (reduces_.empty() || reduces_[0]->operand(0)->op() != Op::kMul) return nullptr;
@@ -89,6 +90,14 @@ bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
 }
 
 Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment environment) {
+  if (guard_ != nullptr && !environment.guarded && IsDecided(guard_, state)) {
+    environment.guarded = true;
+    Branch branch;
+    Folder::Map memo = RangeValues(state);
+    branch.condition = Place(guard_, state, &memo);
+    branch.then_body = Compute(axes, std::move(state), std::move(environment));
+    return {Statement{std::move(branch)}};
+  }
   if (reduces_.empty()) {
     return axes.empty() ? StoreResults(state, environment)
                         : OpenLoop(axes, std::move(state), std::move(environment));
@@ -103,6 +112,21 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
     return Shadow(axes, std::move(state), std::move(environment));
   }
   return OpenLoop(axes, std::move(state), std::move(environment));
+}
+
+// Whether all loops that the condition depends on are open, and none of them is one of lanes.
+bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
+  for (const Node* range : RangesOf(condition)) {
+    for (size_t i = 0; i < plan_.axes.size(); ++i) {
+      if (plan_.axes[i].range != range) continue;
+      if (nest_.UnopenedPart(static_cast<int>(i), state) >= 0) return false;
+      const int vector = OpenVectorAxis(state);
+      if (vector >= 0 && DependsOn(nest_.Value(static_cast<int>(i), state), state.values[vector])) {
+        return false;
+      }
+    }
+  }
+  return true;
 }
 
 Body StageBuilder::OpenLoop(absl::Span<const int> axes, State state, Environment environment) {
@@ -324,6 +348,7 @@ const Node* StageBuilder::Total(size_t which, const State& state, const Accumula
 
 Body StageBuilder::StoreResults(const State& state, const Environment& environment) {
   Folder::Map memo = RangeValues(state);
+  if (environment.guarded) memo[guard_] = folder_.Bool(true);
   for (size_t i = 0; i < reduces_.size(); ++i) {
     memo[reduces_[i]] = Total(i, state, *environment.accumulators);
   }

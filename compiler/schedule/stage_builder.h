@@ -66,8 +66,10 @@ class StageBuilder {
   struct Environment {
     std::shared_ptr<const Accumulators> accumulators;
     std::vector<StagedOperand> staged;
+    bool guarded = false;  // inside a branch on guard_
   };
 
+  bool IsDecided(const ir::Node* condition, const State& state) const;
   const ir::Node* ProductOperand(int operand) const;
   Body Compute(absl::Span<const int> axes, State state, Environment environment);
   Body OpenLoop(absl::Span<const int> axes, State state, Environment environment);
@@ -139,6 +141,8 @@ class StageBuilder {
   LoopProgram& program_;
   const int kernel_buffers_;
   std::vector<const ir::Node*> reduces_;
+  // Of a scatter: where its store is valid, which is asked as far out as it is known. Null: always.
+  const ir::Node* guard_ = nullptr;
   std::map<std::tuple<std::string, int, int64_t, Space, int>, int> buffers_;
 };
 

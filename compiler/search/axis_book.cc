@@ -17,6 +17,7 @@ AxisBook::AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule)
   for (const kernel::Stage& stage : kernel.stages) {
     ranges_.push_back(add_all(stage.ranges));
     reduce_ranges_.push_back(add_all(stage.reduce_ranges));
+    ordered_ranges_.push_back(add_all(stage.ordered_ranges));
   }
 }
 

@@ -31,6 +31,7 @@ class AxisBook {
   const std::vector<int>& grid() const { return grid_; }
   const std::vector<int>& ranges(int stage) const { return ranges_[stage]; }
   const std::vector<int>& reduce_ranges(int stage) const { return reduce_ranges_[stage]; }
+  const std::vector<int>& ordered_ranges(int stage) const { return ordered_ranges_[stage]; }
 
   int Fuse(int outer, int inner);
   // {outer, inner}
@@ -54,6 +55,7 @@ class AxisBook {
   std::vector<int> grid_;
   std::vector<std::vector<int>> ranges_;
   std::vector<std::vector<int>> reduce_ranges_;
+  std::vector<std::vector<int>> ordered_ranges_;
 };
 
 }  // namespace kiln::search

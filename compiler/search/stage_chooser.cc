@@ -5,6 +5,7 @@
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/search/contraction_chooser.h"
+#include "compiler/search/scatter_chooser.h"
 #include "compiler/search/stage_cost.h"
 #include "compiler/search/task_split.h"
 
@@ -338,6 +339,9 @@ void ChooseStage(const kernel::Kernel& kernel, int number, const drivers::Target
   std::vector<int> parallel = book->ranges(number);
   if (!shared) parallel.insert(parallel.begin(), book->grid().begin(), book->grid().end());
   parallel = book->FuseAll(parallel);
+  if (!kernel.stages[number].ordered_ranges.empty()) {
+    return ChooseScatter(kernel, number, parallel, target, book);
+  }
   std::vector<int> reduce = book->FuseAll(book->reduce_ranges(number));
   if (!shared && ChooseContraction(kernel, number, parallel, reduce, target, book)) return;
   StageChooser(kernel, number, target, std::move(parallel), std::move(reduce), book)

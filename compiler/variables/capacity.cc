@@ -114,10 +114,10 @@ class Lowerer {
         return MakeWindow(node);
       case Op::kUnwindow:
         return MakeUnwindow(node);
-      case Op::kGather:
-        return MakeGather(node);
-      case Op::kScatterAdd:
-        return MakeScatterAdd(node);
+      case Op::kGatherElements:
+        return MakeGatherElements(node);
+      case Op::kScatterElements:
+        return MakeScatterElements(node);
       default:
         return MakeElementwise(node);
     }
@@ -239,21 +239,19 @@ class Lowerer {
                             extents_.Capacity(node.shape[axis]));
   }
 
-  NodeOr MakeGather(const GeneralNode& node) {
+  NodeOr MakeGatherElements(const GeneralNode& node) {
     const int64_t axis = std::get<ir::IntAttr>(node.attribute).value;
     const Node* index = Operand(node, 1);
-    const Node* gathered = builder_.Gather(Operand(node, 0), index, axis);
+    const Node* gathered = builder_.GatherElements(Operand(node, 0), index, axis);
     const Affine& size = DimsOf(node, 0)[axis];
     if (size.is_fixed()) return gathered;
-    ir::Shape shape(node.shape.size(), 1);
-    for (size_t i = 0; i < index->shape().size(); ++i) shape[axis + i] = index->shape()[i];
-    const Node* position = builder_.Reshape(builder_.Cast(index, DType::kInt64), shape);
+    const Node* position = builder_.Cast(index, DType::kInt64);
     return builder_.Where(builder_.Less(position, extents_.Scalar(size)), gathered,
                           Zero(node.dtype));
   }
 
-  // What would be added from beyond the index's true shape goes nowhere.
-  NodeOr MakeScatterAdd(const GeneralNode& node) {
+  // What would be scattered from beyond the index's true shape goes nowhere.
+  NodeOr MakeScatterElements(const GeneralNode& node) {
     const Dims dims = DimsOf(node, 1);
     const Node* index = Operand(node, 1);
     if (Varies(dims)) {
@@ -262,8 +260,8 @@ class Lowerer {
       index = extents_.Masked(builder_.Cast(index, DType::kInt64), dims, axes,
                               builder_.ConstInt(DType::kInt64, -1));
     }
-    return builder_.ScatterAdd(Operand(node, 0), index, Operand(node, 2),
-                               std::get<ir::IntAttr>(node.attribute).value);
+    const auto [axis, mode] = std::get<ir::ScatterAttr>(node.attribute);
+    return builder_.ScatterElements(Operand(node, 0), index, Operand(node, 2), axis, mode);
   }
 
   NodeOr MakeElementwise(const GeneralNode& node) {

@@ -1,4 +1,4 @@
-"""Training steps: time beside PyTorch's, compile times, number of kernels, memory."""
+"""Training steps: time beside PyTorch's, compile times, number of kernels, memory. An embedding's gradient."""
 
 import json
 import os
@@ -114,3 +114,27 @@ def model_rows(quick: bool) -> Iterator[Row]:
         yield Row(f"{name}, distinct kernels", cold["distinct_kernels"], "kernels")
         yield Row(f"{name}, cold compile", cold["compile_seconds"], "s")
         yield Row(f"{name}, memory", peak_gibibytes(daemon), "GiB")
+
+
+def embedding_rows(quick: bool) -> Iterator[Row]:
+    """The gradient of a large embedding, beside PyTorch's index_add_ (its best number of threads) and numpy.add.at."""
+    rounds = 1 if quick else 7
+    script = str(BENCH / "embedding_step.py")
+    threads = str(min(2, len(os.sched_getaffinity(0))))
+    peers = ["/usr/bin/python3", script]
+    with Kilnd() as daemon:
+        with (Stepper([str(ROOT / "build/venv/bin/python"), script, "kiln"], daemon.environment()) as ours,
+              Stepper([*peers, "torch", "1"], dict(os.environ)) as one,
+              Stepper([*peers, "torch", threads], dict(os.environ)) as several,
+              Stepper([*peers, "numpy"], dict(os.environ)) as numpy):
+            sides = (ours, one, several, numpy)
+            times = [[], [], [], []]
+            for side in sides:
+                side.steps(2)
+            for _ in range(rounds):
+                for side, seconds in zip(sides, times):
+                    seconds += side.steps(2)
+    kiln, *torch, numpy_time = (statistics.median(seconds) * 1e3 for seconds in times)
+    name = "embedding gradient 50257 x 768, 4096 positions"
+    yield Row(name, kiln, "ms", "PyTorch index_add_", min(torch))
+    yield Row(name, kiln, "ms", "numpy.add.at", numpy_time)

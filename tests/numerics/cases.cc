@@ -138,11 +138,36 @@ void AddMovement(std::vector<Case>& cases) {
   cases.push_back(Make("tril", {{{3, 4}}}));
   cases.push_back(Make("triu", {{{2, 3, 4}}}, {{"diagonal", int64_t{1}}}));
   cases.push_back(Make("contiguous", {{{3, 4}}}));
-  cases.push_back(Make("gather", {{{5, 3}}, Ints32({2, 4}, -1, 6)}));
-  cases.push_back(
-      Named("gather_last", Make("gather", {{{3, 5}}, Ints32({4}, 0, 5)}, {{"axis", int64_t{-1}}})));
-  cases.push_back(Make("scatter_add", {{{5, 3}}, Ints32({4}, -1, 6), {{4, 3}}}));
   cases.push_back(Flat(Make("one_hot", {Ints32({2, 3}, 0, 4)}, {{"classes", int64_t{4}}})));
+}
+
+// Indices reach beyond both ends, and some stand twice.
+void AddIndexed(std::vector<Case>& cases) {
+  const Attributes along_last = {{"axis", int64_t{-1}}};
+  const Attributes along_second = {{"axis", int64_t{1}}};
+  cases.push_back(Make("gather", {{{5, 3}}, Ints32({2, 4}, -1, 6)}));
+  cases.push_back(Named("gather_last", Make("gather", {{{3, 5}}, Ints32({4}, 0, 5)}, along_last)));
+  cases.push_back(Make("gather_elements", {{{5, 3}}, Ints32({4, 3}, -1, 6)}));
+  cases.push_back(
+      Named("gather_elements_wide",
+            Make("gather_elements", {{{2, 5, 3}}, Ints32({1, 4, 3}, -1, 6)}, along_second)));
+  cases.push_back(Make("scatter_add", {{{5, 3}}, Ints32({4}, -1, 6), {{4, 3}}}));
+  cases.push_back(Make("take", {{{3, 5}}, Ints32({2, 3}, -6, 6)}, along_second));
+  cases.push_back(Make("take_along_axis", {{{3, 1, 4}}, Ints32({3, 2, 5}, -5, 5)}, along_last));
+  cases.push_back(
+      Make("index", {{{2, 4, 5}}, Ints32({3, 1}, -5, 5), Ints32({4}, -6, 6)}, along_second));
+  for (const char* mode : {"set", "add", "mul", "max", "min"}) {
+    const Attributes first = {{"mode", std::string(mode)}};
+    const Attributes last = {{"mode", std::string(mode)}, {"axis", int64_t{-1}}};
+    auto add = [&](Case test_case) {
+      const std::string name = test_case.op + "_mode_" + mode;
+      cases.push_back(Named(name, std::move(test_case)));
+    };
+    add(Make("scatter", {{{5, 3}}, Ints32({9}, -1, 6), {{9, 3}}}, first));
+    add(Make("scatter_elements", {{{3, 4}}, Ints32({3, 7}, -1, 5), {{3, 7}}}, last));
+    add(Make("put_along_axis", {{{3, 4}}, Ints32({1, 6}, -5, 5), {{3, 1}}}, last));
+    add(Make("index_put", {{{4, 3}}, {{5, 1}}, Ints32({5, 2}, -5, 5), Ints32({2}, -4, 4)}, first));
+  }
 }
 
 void AddContractions(std::vector<Case>& cases) {
@@ -247,6 +272,7 @@ const std::vector<Case>& Cases() {
     AddCasts(*all);
     AddReductions(*all);
     AddMovement(*all);
+    AddIndexed(*all);
     AddContractions(*all);
     AddNetworks(*all);
     AddRandom(*all);

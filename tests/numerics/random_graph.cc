@@ -348,12 +348,42 @@ class Generator {
         }).node;
     if (raw == nullptr) raw = NewInput(DType::kInt32, {Between(1, 5)}).node;
     // Some indices are out of range on either side.
-    const Node* modulus = builder_.ConstInt(DType::kInt32, x.node->shape()[axis] + 2);
-    const Node* index = builder_.Add(builder_.Binary(Op::kMod, raw, modulus), -1.0);
+    if (Coin()) return GatheringElements(x, axis);
+    const Node* index = AroundRange(raw, x.node->shape()[axis]);
     const Node* gathered = builder_.Gather(x.node, index, axis);
     if (Coin()) return {gathered, x.bound, x.exact};
-    const double added = x.bound * static_cast<double>(1 + ir::NumElements(index->shape()));
-    return {builder_.ScatterAdd(x.node, index, gathered, axis), added, x.exact};
+    const int64_t count = ir::NumElements(index->shape());
+    return Scattered(x, count, [&](ir::ScatterMode mode) {
+      return builder_.Scatter(x.node, index, gathered, axis, mode);
+    });
+  }
+
+  // Each line along the axis has indices of its own.
+  Value GatheringElements(const Value& x, int64_t axis) {
+    Shape shape = x.node->shape();
+    shape[axis] = Between(1, 4);
+    const Node* index = AroundRange(NewInput(DType::kInt32, shape).node, x.node->shape()[axis]);
+    const Node* gathered = builder_.GatherElements(x.node, index, axis);
+    if (Coin()) return {gathered, x.bound, x.exact};
+    return Scattered(x, shape[axis], [&](ir::ScatterMode mode) {
+      return builder_.ScatterElements(x.node, index, gathered, axis, mode);
+    });
+  }
+
+  // Some are out of range on either side.
+  const Node* AroundRange(const Node* raw, int64_t size) {
+    const Node* modulus = builder_.ConstInt(DType::kInt32, size + 2);
+    return builder_.Add(builder_.Binary(Op::kMod, raw, modulus), -1.0);
+  }
+
+  // Values of x scattered into x, up to `count` to one place.
+  template <typename Scatter>
+  Value Scattered(const Value& x, int64_t count, Scatter scatter) {
+    using Mode = ir::ScatterMode;
+    constexpr Mode kModes[] = {Mode::kSet, Mode::kAdd, Mode::kMax, Mode::kMin};
+    const Mode mode = kModes[Between(0, 3)];
+    const double most = mode == Mode::kAdd ? static_cast<double>(1 + count) : 1;
+    return {scatter(mode), x.bound * most, x.exact};
   }
 
   Value Contraction() {

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from kiln import _convert, _dtypes, _node
+from kiln import _convert, _node
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument
 from kiln._keys import Part, dimensions, is_mask, is_range, parse, without_masks
@@ -108,23 +108,5 @@ def dimensions_of(parts: Sequence[Part]) -> int:
 
 def _written(source: "Tensor", place: "Tensor", values: "Tensor", axis: int) -> "Tensor":
     """`source` with the values at places along an axis; the last one of equal places stays."""
-    from kiln.creation import ones, zeros
-
-    count, size = place.numel(), source.shape[axis]
-    place = place.reshape(count)
-    flat = values.reshape((*source.shape[:axis], count, *source.shape[axis + 1 :]))
-    number = arange_of(count)
-    later = (place == place.unsqueeze(1)).logical_and(number > number.unsqueeze(1)).any(1)
-    last = place.where(later.logical_not(), -1)
-    hit = zeros(size, dtype="int32")._op(
-        "scatter_add", last, ones(count, dtype="int32"), axis=0) > 0
-    summed = flat.cast("uint8") if flat.dtype is _dtypes.bool_ else flat
-    empty = zeros(source.shape, dtype=summed.dtype)
-    placed = empty._op("scatter_add", last, summed, axis=axis).cast(source.dtype)
-    return placed.where(hit.reshape((size, *[1] * (source.ndim - axis - 1))), source)
-
-
-def arange_of(count: int) -> "Tensor":
-    from kiln.creation import arange
-
-    return arange(count)
+    fitting = values.reshape((*source.shape[:axis], *place.shape, *source.shape[axis + 1 :]))
+    return source._op("scatter", place, fitting, axis=axis)

@@ -1,4 +1,4 @@
-"""tensor[key], as NumPy's, and PyTorch's gather."""
+"""tensor[key], as NumPy's, and PyTorch's gather and scatter."""
 
 from math import prod
 from typing import TYPE_CHECKING, Any, List, Sequence
@@ -10,7 +10,7 @@ from kiln._errors import InvalidArgument
 from kiln._keys import Part, Span, is_mask, parse, without_masks
 from kiln._node import mode
 from kiln._rules import normalize_axis
-from kiln._selection import Selection
+from kiln._selection import Selection, combined
 from kiln.variables import Dim, has_dims
 
 if TYPE_CHECKING:
@@ -69,16 +69,49 @@ def read(tensor: "Tensor", selection: Selection) -> "Tensor":
 
 def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
     """PyTorch's gather."""
-    from kiln.creation import arange
-
     axis = normalize_axis(dim, tensor.ndim)
-    if places.ndim != tensor.ndim:
+    source = _beside(tensor, axis, places.shape, "gather of")
+    return source._op("gather_elements", combined([places], [source.shape[axis]]), axis=axis)
+
+
+def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor",
+                  mode: str) -> "Tensor":
+    """PyTorch's scatter, scatter_add and scatter_reduce."""
+    axis = normalize_axis(dim, tensor.ndim)
+    part = _beside(tensor, axis, places.shape, "scatter into")
+    if values.ndim != places.ndim or any(
+        size < wanted for size, wanted in zip(values.shape, places.shape)
+    ):
         raise InvalidArgument(
-            f"gather of shape {tensor.shape} with an index of shape {places.shape}; both must "
-            "have the same number of dimensions")
-    parts: List[Any] = []
-    for i, size in enumerate(places.shape):
-        ones = [1] * tensor.ndim
-        ones[i] = size
-        parts.append(places if i == axis else arange(size).reshape(tuple(ones)))
-    return read(tensor, Selection(tensor.shape, parts))
+            f"scatter of values of shape {values.shape} with an index of shape {places.shape}; "
+            "no dimension of the values may be smaller")
+    fitting = values[tuple(slice(size) for size in places.shape)]
+    place = combined([places], [part.shape[axis]])
+    written = part._op("scatter_elements", place, fitting, axis=axis, mode=mode)
+    if part.shape == tensor.shape:
+        return written
+    from kiln._assignment import assigned
+
+    return assigned(tensor, tuple(slice(size) for size in part.shape), written)
+
+
+def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "Tensor":
+    """The part of a tensor that has the index's sizes but for the axis."""
+    fits = len(places) == tensor.ndim and all(
+        i == axis or size <= tensor.shape[i] for i, size in enumerate(places))
+    if not fits:
+        raise InvalidArgument(
+            f"{what} shape {tensor.shape} with an index of shape {tuple(places)}; both must have "
+            f"the same number of dimensions, and none of the index's but {axis} may be larger")
+    return tensor[tuple(
+        slice(None) if i == axis else slice(size) for i, size in enumerate(places))]
+
+
+def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor",
+              mode: str) -> "Tensor":
+    """PyTorch's index_add, index_copy and index_reduce."""
+    axis = normalize_axis(dim, tensor.ndim)
+    if index.ndim > 1:
+        raise InvalidArgument(f"an index of shape {index.shape}; it must have one dimension")
+    place = combined([index.reshape((index.numel(),))], [tensor.shape[axis]])
+    return tensor._op("scatter", place, values, axis=axis, mode=mode)

@@ -264,8 +264,12 @@ class Movement(TensorBase):
                      for i in range(self.shape[axis]))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The places `index` along a dimension; a place outside reads zero."""
-        return self._op("gather", index, axis=normalize_axis(dim, self.ndim))
+        """The places `index` along a dimension; negative ones count from the end.
+
+        A place outside raises IndexError where the index's values are known here, else it reads
+        zero.
+        """
+        return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
 
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
         """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on."""

@@ -21,6 +21,14 @@ class Op(NamedTuple):
     shape_rule: str
     dtype_rule: str
     operand_class: str
-    special_operand: int  # an operand outside promotion, with a class of its own; -1: none
+    # An operand outside promotion, with a class of its own; "*": it and all after it; -1: none.
+    special_operand: int
     special_class: str
     doc: str
+
+    def is_special(self, operand: int) -> bool:
+        """Whether an operand, by its number, stands apart."""
+        if self.special_operand < 0:
+            return False
+        any_number = self.operands[self.special_operand].endswith("*")
+        return operand == self.special_operand or (any_number and operand > self.special_operand)

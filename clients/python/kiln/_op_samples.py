@@ -37,6 +37,12 @@ _BY_RULE: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "unwindow": ([(2, 3, 3)], {"axis": 1, "length": 5}),
     "gather": ([_MATRIX, (4,)], {}),
     "scatter": ([_MATRIX, (4,), (4, 3)], {}),
+    "gather_elements": ([_MATRIX, (4, 3)], {}),
+    "scatter_elements": ([_MATRIX, (4, 3), (4, 3)], {}),
+    "take_along_axis": ([_MATRIX, (4, 1)], {}),
+    "put_along_axis": ([_MATRIX, (4, 1), (4, 3)], {}),
+    "index": ([_MATRIX, (4,)], {}),
+    "index_put": ([_MATRIX, (), (4,)], {}),
     "one_hot": ([_MATRIX], {"classes": 4}),
     "concat": ([_MATRIX], {}),
     "matmul": ([_MATRIX, (3, 4)], {}),
@@ -107,7 +113,7 @@ def sample_of(op: Op) -> Optional[Sample]:
 
 
 def _operand(op: Op, number: int, shape: Shape) -> str:
-    wanted = op.special_class if number == op.special_operand else op.operand_class
+    wanted = op.special_class if op.is_special(number) else op.operand_class
     if wanted == "integer" and (op.name == "dropout" or op.name.startswith("random")):
         return f"kiln.ones({shape}, dtype=kiln.uint32)"
     dtype = _DTYPE_OF_CLASS.get(wanted)

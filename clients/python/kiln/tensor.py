@@ -8,11 +8,12 @@ from kiln._errors import TraceError
 from kiln._in_place import InPlace
 from kiln._interop import Interop
 from kiln._names import Names
+from kiln._scatter import Scatter
 from kiln._state import State
 from kiln._values import Number, Values
 
 
-class Tensor(InPlace, Names, State, Values, Interop):
+class Tensor(InPlace, Names, Scatter, State, Values, Interop):
     """An n-dimensional array that lives on the daemon's device.
 
     `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied. Python

@@ -14,7 +14,7 @@ FIXED_DTYPES = ("bool", "int64", "int32", "uint32", "float32")
 def _promote_all(op: Op, dtypes: Sequence[DType]) -> DType:
     result = _dtypes.bool_
     for i, dtype in enumerate(dtypes):
-        if i != op.special_operand:
+        if not op.is_special(i):
             result = _dtypes.promote(result, dtype)
     return result
 
@@ -27,7 +27,7 @@ def _no_arithmetic(op: Op, dtype: DType) -> InvalidArgument:
 def infer_dtype(op: Op, dtypes: Sequence[DType], declared: Any = None) -> DType:
     """The result's dtype; `declared` is the wanted one where the op leaves it open."""
     for i, dtype in enumerate(dtypes):
-        wanted = op.special_class if i == op.special_operand else op.operand_class
+        wanted = op.special_class if op.is_special(i) else op.operand_class
         if dtype not in _dtypes.members(wanted):
             if dtype in _dtypes.FLOAT8 and _dtypes.float32 in _dtypes.members(wanted):
                 raise _no_arithmetic(op, dtype)

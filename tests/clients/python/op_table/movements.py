@@ -57,6 +57,44 @@ def _take(x, index, axis=0):
     return jnp.where(inside.reshape(shape), taken, jnp.zeros((), x.dtype))
 
 
+def _from_end(index, size):
+    return jnp.where(index < 0, index + size, index)
+
+
+def _gather_elements(x, index, axis=0):
+    inside = (index >= 0) & (index < x.shape[axis])
+    taken = jnp.take_along_axis(x, jnp.where(inside, index, 0), axis)
+    return jnp.where(inside, taken, jnp.zeros((), x.dtype))
+
+
+def _take_along_axis(x, index, axis=0):
+    others = [list(part.shape) for part in (x, index)]
+    for shape in others:
+        shape[axis] = 1
+    wide = list(np.broadcast_shapes(*others))
+    wide[axis] = x.shape[axis]
+    return _gather_elements(jnp.broadcast_to(x, wide), _from_end(index, x.shape[axis]), axis)
+
+
+def _add_elements(x, index, values, axis=0, mode="add"):
+    index = jnp.broadcast_to(index, values.shape)
+    inside = (index >= 0) & (index < x.shape[axis])
+    places = list(jnp.indices(values.shape))
+    places[axis] = jnp.where(inside, index, x.shape[axis])
+    return x.at[tuple(places)].add(values, mode="drop")
+
+
+def _index(x, *indices, axis=0):
+    """Several indices are one into their dimensions joined."""
+    place, inside = 0, True
+    for i, index in enumerate(indices):
+        size = x.shape[axis + i]
+        row = _from_end(index, size)
+        place, inside = place * size + row, inside & (row >= 0) & (row < size)
+    shape = x.shape[:axis] + (-1,) + x.shape[axis + len(indices):]
+    return _take(x.reshape(shape), jnp.where(inside, place, -1), axis)
+
+
 def _scatter_add(x, index, values, axis=0):
     inside = (index >= 0) & (index < x.shape[axis])
     places = jnp.where(inside, index, x.shape[axis]).reshape(-1)
@@ -160,6 +198,25 @@ ROWS = {
     "gather": Row(_take, (ANY, _INDEX), dtypes=STORED, cases=cases(
         ((7,), (4,)), ((5, 3), (2, 3)), ((3, 5), (4,), {"axis": 1}), ((129, 67), (50,)),
         ((5, 3), ()), ((5, 3), (0,)))),
+    "gather_elements": Row(_gather_elements, (ANY, _INDEX), dtypes=STORED, cases=cases(
+        ((7,), (4,)), ((5, 3), (2, 3)), ((5, 3), (4, 1)), ((3, 5), (3, 4), {"axis": 1}),
+        ((129, 67), (50, 67)), ((5, 3), (0, 3)))),
+    "scatter_elements": Row(
+        _add_elements, (ANY, _INDEX, ANY), dtypes=CLASSES["numeric"], factor=16, cases=cases(
+            ((7,), (4,), (4,), {"mode": "add"}), ((5, 3), (2, 3), (2, 3), {"mode": "add"}),
+            ((5, 3), (9, 1), (9, 3), {"mode": "add"}),
+            ((3, 5), (3, 4), (3, 4), {"axis": 1, "mode": "add"}),
+            ((129, 67), (50, 67), (50, 67), {"mode": "add"}),
+            ((5, 3), (0, 3), (0, 3), {"mode": "add"}))),
+    "take": Row(
+        lambda x, index, axis=0: _take(x, _from_end(index, x.shape[axis]), axis), (ANY, _INDEX),
+        dtypes=STORED, cases=cases(
+            ((7,), (4,)), ((5, 3), (2, 3)), ((3, 5), (4,), {"axis": 1}), ((5, 3), ()))),
+    "take_along_axis": Row(_take_along_axis, (ANY, _INDEX), dtypes=STORED, cases=cases(
+        ((7,), (4,)), ((5, 1), (2, 3)), ((3, 5), (1, 4), {"axis": 1}), ((129, 67), (50, 67)))),
+    "index": Row(_index, (ANY, _INDEX, _INDEX), dtypes=STORED, cases=cases(
+        ((7,), (4,)), ((5, 3), (2, 1), (4,)), ((2, 5, 3), (4,), (4,), {"axis": 1}),
+        ((129, 67), (50,)), ((5, 3), ()))),
     "scatter_add": Row(_scatter_add, (ANY, _INDEX, ANY), factor=16, cases=cases(
         ((7,), (4,), (4,)), ((5, 3), (2, 3), (2, 3, 3)), ((3, 5), (4,), (3, 4), {"axis": 1}),
         ((129, 67), (50,), (50, 67)), ((5, 3), (0,), (0, 3)))),

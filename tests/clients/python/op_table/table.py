@@ -20,6 +20,8 @@ ELSEWHERE = {
     "const": "a source: every program has one, and test_generated compares all dtypes",
     "input": "a source: every case here has one",
     "random_normal": "its bits are random_bits'; other tests look at its distribution",
+    **dict.fromkeys(("scatter", "put_along_axis", "index_put"),
+                    "scatter_elements at other places; test_scatter has every mode"),
     "gradient": "a request: every differentiable case here makes one",
     **dict.fromkeys(_PYTORCHS, "compared with PyTorch"),
 }

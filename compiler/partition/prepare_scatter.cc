@@ -1,0 +1,98 @@
+#include "compiler/partition/prepare_scatter.h"
+
+#include <utility>
+#include <vector>
+
+#include "compiler/partition/reads.h"
+#include "compiler/partition/tensor_maker.h"
+
+namespace kiln::partition {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+const Node* Cast(ir::Context& context, const Node* x, DType dtype) {
+  return x->dtype() == dtype ? x : context.Get(Op::kCast, dtype, x->shape(), {x});
+}
+
+// where(index == i, combined, x)
+const Node* Elementwise(ir::Context& context, const Node* scatter) {
+  TensorMaker make(context);
+  const Node* x = scatter->operand(0);
+  const ir::Shape& shape = x->shape();
+  const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
+  const Node* index = make.Expand(Cast(context, scatter->operand(1), DType::kInt64), shape);
+  const Node* row = context.Get(Op::kIota, DType::kInt64, shape, {}, ir::IntAttr{axis});
+  const Node* hit = context.Get(Op::kCmpEq, DType::kBool, shape, {index, row});
+  const Node* value = make.Expand(scatter->operand(2), shape);
+  if (const std::optional<Op> combiner = ir::CombinerOf(mode)) {
+    value = context.Get(*combiner, x->dtype(), shape, {x, value});
+  }
+  return context.Get(Op::kWhere, x->dtype(), shape, {hit, value, x});
+}
+
+// Pieces of a long list of positions. Fixed, so that sums do not depend on the number of threads.
+constexpr int64_t kParts = 8;
+// Positions, at least, of each.
+constexpr int64_t kLeastPositions = 4096;
+// Elements of one position at most: longer rows are shared out between threads as they are.
+constexpr int64_t kMostElements = 16;
+
+bool IsWorthSplitting(const Node* scatter) {
+  const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
+  const int64_t positions = SpaceOf(scatter)[axis];
+  const int64_t elements = ir::NumElements(scatter->shape());
+  return mode == ir::ScatterMode::kAdd && positions >= kParts * kLeastPositions &&
+         elements / scatter->shape()[axis] <= kMostElements &&
+         2 * kParts * elements <= ir::NumElements(SpaceOf(scatter));
+}
+
+// x with its axis cut into kParts pieces, the piece as dimension 0. What is added at the end is
+// zero, which adds nothing wherever it goes.
+const Node* InParts(TensorMaker& make, const Node* x, int64_t axis) {
+  const int64_t length = x->shape()[axis];
+  const int64_t part = (length + kParts - 1) / kParts;
+  std::vector<int64_t> padding(2 * x->shape().size(), 0);
+  padding[2 * axis + 1] = part * kParts - length;
+  ir::Shape cut = x->shape();
+  cut[axis] = part;
+  cut.insert(cut.begin() + axis, kParts);
+  return make.MoveAxis(make.Reshape(make.Pad(x, padding), cut), axis, 0);
+}
+
+// x plus the sum over the pieces.
+const Node* SplitScatter(ir::Context& context, const Node* scatter, int64_t* copies) {
+  TensorMaker make(context);
+  const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
+  const Node* x = scatter->operand(0);
+  ir::Shape shape = x->shape();
+  shape.insert(shape.begin(), kParts);
+  const Node* zeros = context.Get(Op::kMutable, x->dtype(), shape, {make.Zeros(x->dtype(), shape)},
+                                  ir::IntAttr{(*copies)++});
+  const Node* sums = context.Get(
+      Op::kScatterElements, x->dtype(), shape,
+      {zeros, InParts(make, scatter->operand(1), axis), InParts(make, scatter->operand(2), axis)},
+      ir::ScatterAttr{axis + 1, mode});
+  const Node* sum = make.Reshape(make.Reduce(Op::kReduceSum, sums, {0}), x->shape());
+  return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
+}
+
+}  // namespace
+
+const Node* PrepareScatter(ir::Context& context, const Node* scatter, bool own, int64_t* copies) {
+  const Node* x = scatter->operand(0);
+  if (ir::NumElements(x->shape()) == 0 || ir::NumElements(SpaceOf(scatter)) == 0) return x;
+  if (SpaceOf(scatter)[scatter->attr<ir::ScatterAttr>().axis] == 1) {
+    return Elementwise(context, scatter);
+  }
+  if (IsWorthSplitting(scatter)) return SplitScatter(context, scatter, copies);
+  if (own && IsScatter(x)) return scatter;
+  const Node* base =
+      context.Get(Op::kMutable, x->dtype(), x->shape(), {x}, ir::IntAttr{(*copies)++});
+  return context.WithOperands(scatter, {base, scatter->operand(1), scatter->operand(2)});
+}
+
+}  // namespace kiln::partition

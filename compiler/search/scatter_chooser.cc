@@ -1,0 +1,62 @@
+#include "compiler/search/scatter_chooser.h"
+
+#include <algorithm>
+
+#include "compiler/search/stage_cost.h"
+#include "compiler/search/task_split.h"
+
+namespace kiln::search {
+namespace {
+
+using schedule::Binding;
+
+// What a position costs besides its arithmetic: its index, the test, the element read and written.
+constexpr int kPositionCost = 6;
+// Tasks for each thread, where they cut rows: shorter pieces of rows cost memory's bandwidth.
+constexpr int64_t kRowTasksPerThread = 2;
+// Vectors of a piece of a row, at least.
+constexpr int64_t kLeastVectors = 4;
+
+// The axis along which one position's elements stand in memory; -1: none.
+int FindLanes(const kernel::Stage& stage, const std::vector<int>& parallel, int lanes,
+              const AxisBook& book) {
+  for (const int axis : parallel) {
+    if (2 * book.extent(axis) < lanes) continue;
+    const LaneAccess access = AccessAlong(stage.stores[0].index, book[axis].range);
+    if (access == LaneAccess::kWhole) return axis;
+  }
+  return -1;
+}
+
+}  // namespace
+
+void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<int>& parallel,
+                   const drivers::Target& target, AxisBook* book) {
+  const kernel::Stage& stage = kernel.stages[number];
+  const StageWork work = WorkOf(stage);
+  const int lanes = std::max(target.vector_bytes / std::max(work.widest, 4), 1);
+  const int vector = lanes == 1 ? -1 : FindLanes(stage, parallel, lanes, *book);
+  const int64_t steps = book->Product(parallel) * book->Product(book->ordered_ranges(number));
+  const double cost = static_cast<double>(steps) * (work.outside_operations + kPositionCost) /
+                      (vector < 0 ? 1 : lanes);
+  std::vector<int> others = parallel;
+  if (vector >= 0) others.erase(std::find(others.begin(), others.end(), vector));
+  std::vector<int> order;
+  int64_t tasks = AppendTasks(others, TasksFor(cost, target), book, &order);
+  int rest = vector;
+  if (vector >= 0 && tasks > 1) {
+    const int64_t most = std::max<int64_t>(book->extent(vector) / (kLeastVectors * lanes), 1);
+    tasks = std::min({tasks, most, kRowTasksPerThread * std::max(target.compute_units, 1)});
+    rest = AppendChunks(vector, tasks, lanes, book, &order);
+  }
+  const std::vector<int>& ordered = book->ordered_ranges(number);
+  order.insert(order.end(), ordered.begin(), ordered.end());
+  if (vector >= 0) {
+    const auto [outer, lane] = book->Split(rest, lanes);
+    book->Bind(lane, Binding::kVector);
+    order.insert(order.end(), {outer, lane});
+  }
+  book->Order(number, order);
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,159 @@
+"""Writing and reading at places that are data, beside NumPy."""
+
+import numpy as np
+import pytest
+
+import kiln
+
+pytestmark = pytest.mark.usefixtures("connection")
+
+RANDOM = np.random.default_rng(5)
+COMBINE = {"set": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": np.maximum,
+           "min": np.minimum}  # fmt: skip
+EXTREMES = {
+    "int8": [-128, 127, -1, 0, 5],
+    "uint8": [255, 0, 5, 6, 200],
+    "int32": [-(2**31), 2**31 - 1, 6, 0, 5],
+    "int64": [-(2**63), 2**63 - 1, -(2**62), 2**62, 0, 5, 6, -6, -7],
+    "uint64": [2**64 - 1, 2**63, 2**62, 0, 5, 6, 2**64 - 6],
+}
+
+
+def scattered(x, index, values, mode):
+    """Rows of x with rows of values combined in, one after the other; places outside are left."""
+    result = x.copy()
+    for place, row in zip(index.tolist(), values):
+        if 0 <= place < len(x):
+            result[place] = COMBINE[mode](result[place], row)
+    return result
+
+
+@pytest.mark.parametrize("mode", COMBINE)
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
+@pytest.mark.parametrize("width", [1, 40, 300])
+def test_rows(mode, dtype, width):
+    x = RANDOM.integers(1, 5, (11, width)).astype(dtype)
+    values = RANDOM.integers(1, 4, (30, width)).astype(dtype)
+    index = RANDOM.integers(-3, 14, 30)
+    result = kiln.ops.scatter(kiln.tensor(x), kiln.tensor(index), kiln.tensor(values), mode=mode)
+    np.testing.assert_array_equal(result.numpy(), scattered(x, index, values, mode))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float16", "bfloat16"])
+def test_every_dtype_can_be_set(dtype):
+    x = kiln.zeros(5, dtype=dtype)
+    x[kiln.tensor([3, -1])] = kiln.ones(2, dtype=dtype)
+    assert x.cast("int32").tolist() == [0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", EXTREMES)
+def test_extreme_places_touch_nothing(dtype):
+    index = np.array(EXTREMES[dtype], dtype)
+    x = np.arange(12, dtype=np.float32).reshape(6, 2) + 1
+    values = np.ones((len(index), 2), np.float32)
+    known = kiln.tensor(index)
+    inside = [int(place) if 0 <= int(place) < 6 else -1 for place in index]
+    wanted = np.array([x[place] if place >= 0 else [0, 0] for place in inside])
+    np.testing.assert_array_equal(kiln.ops.gather(kiln.tensor(x), known).numpy(), wanted)
+    result = kiln.ops.scatter_add(kiln.tensor(x), known, kiln.tensor(values)).numpy()
+    np.testing.assert_array_equal(result, scattered(x, np.array(inside), values, "add"))
+    # Signed places count from the end, once; unsigned ones are large.
+    wrapped = [int(place) + 6 if -6 <= int(place) < 0 else int(place) for place in index]
+    wanted = np.array([x[place] if 0 <= place < 6 else [0, 0] for place in wrapped])
+    np.testing.assert_array_equal(kiln.ops.take(kiln.tensor(x), known).numpy(), wanted)
+
+
+def test_arithmetic_on_places_wraps():
+    raw = np.array([2**62, 2**63 - 1, -(2**63), 3, 7], np.int64)
+    x = kiln.arange(5, dtype="float32")
+    place = kiln.tensor(raw)
+    with np.errstate(over="ignore"):
+        wanted = [raw * 4 // 4, raw * 8 // 3, (raw + 2**62) * 2 % 7]
+    for made, index in zip([place * 4 // 4, place * 8 // 3, (place + 2**62) * 2 % 7], wanted):
+        np.testing.assert_array_equal(made.numpy(), index)
+        read = [float(i) if 0 <= i < 5 else 0.0 for i in index]
+        assert kiln.ops.gather(x, made).tolist() == read
+
+
+def test_histogram():
+    # Long enough to be counted in pieces.
+    data = RANDOM.integers(0, 16, 70_001)
+    counts = kiln.zeros(16, dtype="int64").index_add(
+        0, kiln.tensor(data), kiln.ones(len(data), dtype="int64"))
+    np.testing.assert_array_equal(counts.numpy(), np.bincount(data, minlength=16))
+    weights = RANDOM.random(len(data), dtype=np.float32)
+    sums = kiln.zeros(16).index_add(0, kiln.tensor(data), kiln.tensor(weights)).numpy()
+    np.testing.assert_allclose(sums, np.bincount(data, weights), rtol=1e-5)
+    again = kiln.zeros(16).index_add(0, kiln.tensor(data), kiln.tensor(weights)).numpy()
+    np.testing.assert_array_equal(sums, again)
+
+
+def test_torch_names():
+    x = RANDOM.random((4, 5), dtype=np.float32)
+    index = RANDOM.integers(0, 4, (3, 5))
+    source = RANDOM.random((3, 5), dtype=np.float32)
+    added, most, placed = x.copy(), x.copy(), x.copy()
+    distinct = np.argsort(RANDOM.random((3, 5)), axis=0)
+    np.add.at(added, (index, np.arange(5)), source)
+    np.maximum.at(most, (index, np.arange(5)), source)
+    np.put_along_axis(placed, distinct, source, 0)
+    ours = [kiln.tensor(part) for part in (x, index, source)]
+    np.testing.assert_allclose(ours[0].scatter_add(0, *ours[1:]).numpy(), added, rtol=1e-6)
+    result = ours[0].scatter_reduce(0, *ours[1:], "amax")
+    np.testing.assert_array_equal(result.numpy(), most)
+    result = ours[0].scatter(0, kiln.tensor(distinct), ours[2])
+    np.testing.assert_array_equal(result.numpy(), placed)
+    # An index that is smaller than the tensor, and values that are larger than the index.
+    part = ours[0].scatter_add(1, kiln.tensor(index[:2, :1]), ours[2])
+    wanted = x.copy()
+    for row in range(2):
+        wanted[row, index[row, 0]] += source[row, 0]
+    np.testing.assert_allclose(part.numpy(), wanted, rtol=1e-6)
+    with pytest.raises(IndexError):
+        ours[0].index_add(0, kiln.tensor([4]), kiln.ones(1, 5))
+    with pytest.raises(kiln.InvalidArgument):
+        ours[0].scatter_reduce(0, *ours[1:], "mean")
+
+
+def test_embedding_gradient():
+    table = kiln.tensor(RANDOM.random((50, 24), dtype=np.float32), requires_grad=True)
+    tokens = RANDOM.integers(0, 50, (4, 33))
+    upstream = RANDOM.random((4, 33, 24), dtype=np.float32)
+    (table[kiln.tensor(tokens)] * kiln.tensor(upstream)).sum().backward()
+    wanted = np.zeros((50, 24), np.float32)
+    np.add.at(wanted, tokens, upstream)
+    np.testing.assert_allclose(table.grad.numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", COMBINE)
+def test_second_gradients(mode):
+    x = kiln.tensor([1.0, 2.0, 3.0], dtype="float64", requires_grad=True)
+    values = kiln.tensor([1.5, 0.5, 4.0, 2.5], dtype="float64", requires_grad=True)
+    index = kiln.tensor([1, 1, 2, 7])
+
+    def once(a, b):
+        written = kiln.ops.scatter(a, index, b, mode=mode)
+        return kiln.autograd.gradients((written * written * written).sum(), [a, b])
+
+    first = once(x, values)
+    total = (first[0] * first[0]).sum() + (first[1] * first[1]).sum()
+    second = kiln.autograd.gradients(total, [x, values])
+    eps = 1e-6
+    for which, gradient in enumerate(second):
+        for i in range(gradient.shape[0]):
+            sides = []
+            for sign in (1, -1):
+                arrays = [x.numpy().copy(), values.numpy().copy()]
+                arrays[which][i] += sign * eps
+                moved = [kiln.tensor(a, requires_grad=True) for a in arrays]
+                sides.append(sum(float((part * part).sum().item()) for part in once(*moved)))
+            assert gradient.numpy()[i] == pytest.approx((sides[0] - sides[1]) / (2 * eps), rel=1e-4)
+
+
+def test_chains_write_in_place_and_keep_what_is_read():
+    x = kiln.zeros(6, 20)
+    first = x.index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 20))
+    second = first.index_add(0, kiln.tensor([1, 2]), kiln.ones(2, 20))
+    third = second.index_copy(0, kiln.tensor([5, 0]), first[1:3])
+    sums = [part.sum(1).tolist() for part in (first, second, third)]
+    assert sums == [[0, 40, 0, 0, 0, 0], [0, 60, 20, 0, 0, 0], [0, 60, 20, 0, 0, 40]]
