@@ -128,7 +128,7 @@ class Differentiator {
     return absl::OkStatus();
   }
 
-  // Detach has done its work once no gradient is left to take.
+  // What only says how to differentiate has done its work once no gradient is left to take.
   absl::StatusOr<graph::Graph> Result() {
     std::vector<const Node*> roots;
     for (const Node* root : Roots()) roots.push_back(became_.at(root));
@@ -136,7 +136,8 @@ class Differentiator {
     for (const Node* node : ir::TopologicalOrder(roots)) {
       std::vector<const Node*> operands;
       for (const Node* operand : node->operands()) operands.push_back(kept.at(operand));
-      kept[node] = node->op() == Op::kDetach
+      const bool is_done = node->op() == Op::kDetach || node->op() == Op::kWithDerivative;
+      kept[node] = is_done
                        ? operands[0]
                        : builder_.context().WithOperands(node, std::move(operands));
     }

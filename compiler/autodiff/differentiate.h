@@ -7,7 +7,7 @@
 
 namespace kiln::autodiff {
 
-// `graph` without kGradient and kDetach nodes, in the same context. Every request becomes the
+// `graph` without kGradient, kDetach and kWithDerivative nodes, in the same context. Every request becomes the
 // adjoint of its x; requests with the same y and upstream share one reverse walk. A request inside
 // another's y is answered first, so gradients of gradients work. Where y does not depend on x the
 // answer is zeros of x's shape.

@@ -114,6 +114,16 @@ TEST_F(DifferentiateTest, GradientsOfGradients) {
   EXPECT_THAT(Values({2}), testing::ElementsAre(8, 12, 12, 6, 0));
 }
 
+// y is 10 here, its derivative that of x cubed; so is the derivative's.
+TEST_F(DifferentiateTest, WithDerivative) {
+  const Node* x = Scalar();
+  const Node* slope = b_.Mul(b_.Mul(x, x), 3.0);
+  const Node* y = b_.WithDerivative(b_.Detach(b_.Mul(x, 5.0)), x, slope);
+  const Node* first = Request(y, x);
+  graph_.outputs = {y, first, Request(first, x)};
+  EXPECT_THAT(Values({2}), testing::ElementsAre(10, 12, 12));
+}
+
 // A gradient used inside the value of another, as in a gradient penalty.
 TEST_F(DifferentiateTest, GradientInsideLoss) {
   const Node* x = Scalar();

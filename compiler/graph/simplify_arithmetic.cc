@@ -203,7 +203,7 @@ std::vector<ir::Rule> ArithmeticRules() {
       {"where_decided", {Op::kWhere}, WhereDecided},
       {"where_of_not", {Op::kWhere}, WhereOfNot},
       {"where_of_bools", {Op::kWhere}, WhereOfBools},
-      {"drop_detach", {Op::kDetach}, DropDetach},
+      {"drop_detach", {Op::kDetach, Op::kWithDerivative}, DropDetach},
       {"drop_contiguous", {Op::kContiguous}, DropContiguous},
   };
 }

@@ -58,6 +58,7 @@ constexpr std::array<std::string_view, kNumOps> kNames = {
     "contiguous",
     "detach",
     "mutable",
+    "with_derivative",
     "gradient",
     "range",
     "load",

@@ -71,6 +71,9 @@ enum class Op : uint8_t {
   kContiguous,  // identity that is materialised
   kDetach,      // identity without gradient
   kMutable,     // identity in memory of its own, which a scatter writes over; IntAttr tells copies apart. partition makes it
+  // Operands (y, x, derivative) of one shape: y. A gradient also flows to x, element by element: upstream * derivative;
+  // none flows to derivative. Functions whose best formula differentiates badly are y = detach(formula) with this around.
+  kWithDerivative,
   kGradient,    // operands (y, x[, upstream]): dy/dx, y scalar unless upstream is given; autodiff replaces it
 
   // Kernel level only.

@@ -164,6 +164,7 @@ const std::array<Row, kNumOps> kRows = {{
     {Op::kContiguous, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kDetach, kT, 1, 1, kNone, kSame, kSameShapeLaw},
     {Op::kMutable, kT, 1, 1, kInt, kSame, kSameShapeLaw},
+    {Op::kWithDerivative, kT, 3, 3, kNone, kSameFloat, kSameShapeLaw},
     {Op::kGradient, kT, 2, 3, kNone, kGradient, kGradientShapeLaw},
     {Op::kRange, kK, 0, 0, kRangeKind, kRange, kScalarShapeLaw},
     {Op::kLoad, kK, 1, 2, kInt, kLoad, kScalarShapeLaw},

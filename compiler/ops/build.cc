@@ -94,6 +94,8 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
 NodeOr MakeUnary(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kCast) return builder.Cast(node.operands[0], node.dtype);
   if (node.op.op == Op::kBitcast) return MakeBitcast(builder, node);
+  const bool is_whole = !ir::IsFloat(node.operands[0]->dtype());
+  if (node.op.op == Op::kTrunc && is_whole) return node.operands[0];
   return builder.Unary(node.op.op, node.operands[0]);
 }
 
@@ -136,6 +138,9 @@ NodeOr MakeIndexed(Builder& builder, const Checked& node) {
 }
 
 NodeOr MakeStructure(Builder& builder, const Checked& node) {
+  if (node.op.op == Op::kWithDerivative) {
+    return builder.WithDerivative(node.operands[0], node.operands[1], node.operands[2]);
+  }
   if (node.op.op != Op::kGradient) return builder.Unary(node.op.op, node.operands[0]);
   if (node.operands.size() == 3 && node.operands[2]->dtype() != node.operands[0]->dtype()) {
     return absl::InvalidArgumentError(

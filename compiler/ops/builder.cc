@@ -239,6 +239,26 @@ const Node* Builder::Unwindow(const Node* x, int64_t axis, int64_t length, int64
   return Make(Op::kUnwindow, x->dtype(), shape, {x}, IntsAttr{{normal, length, stride, dilation}});
 }
 
+// In the flattened square the diagonal's elements are size + 1 apart.
+const Node* Builder::Diagonal(const Node* x) {
+  const int64_t size = x->shape().back();
+  Shape flat(x->shape().begin(), x->shape().end() - 2);
+  Shape skewed = flat;
+  flat.push_back(size * size);
+  skewed.insert(skewed.end(), {size, size + 1});
+  std::vector<int64_t> padding(2 * flat.size(), 0);
+  padding.back() = size;
+  const Node* rows = Reshape(Pad(Reshape(x, flat), padding), skewed);
+  const Shape result(skewed.begin(), skewed.end() - 1);
+  return Reshape(Slice(rows, -1, 0, 1), result);
+}
+
+const Node* Builder::WithDerivative(const Node* y, const Node* x, const Node* derivative) {
+  const Shape shape = BroadcastShapes({y->shape(), x->shape(), derivative->shape()}).value();
+  return Make(Op::kWithDerivative, x->dtype(), shape,
+              {BroadcastTo(y, shape), BroadcastTo(x, shape), BroadcastTo(derivative, shape)});
+}
+
 const Node* Builder::GatherElements(const Node* x, const Node* index, int64_t axis) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
   Shape shape = x->shape();

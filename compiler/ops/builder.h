@@ -101,6 +101,9 @@ class Builder {
   const ir::Node* Unwindow(const ir::Node* x, int64_t axis, int64_t length, int64_t stride,
                            int64_t dilation);
 
+  // result[…, k] = x[…, k, k] of two last dimensions of one size, by views alone.
+  const ir::Node* Diagonal(const ir::Node* x);
+
   // Indexed and structure.
   const ir::Node* GatherElements(const ir::Node* x, const ir::Node* index, int64_t axis);
   const ir::Node* ScatterElements(const ir::Node* x, const ir::Node* index, const ir::Node* values,
@@ -111,6 +114,9 @@ class Builder {
                           int64_t axis, ir::ScatterMode mode);
   const ir::Node* Contiguous(const ir::Node* x) { return Unary(ir::Op::kContiguous, x); }
   const ir::Node* Detach(const ir::Node* x) { return Unary(ir::Op::kDetach, x); }
+  // y, with `derivative` as the derivative of its elements to x's, beside the one y has already.
+  // All three broadcast; y and derivative are of x's dtype.
+  const ir::Node* WithDerivative(const ir::Node* y, const ir::Node* x, const ir::Node* derivative);
 
  private:
   const ir::Node* Make(ir::Op op, ir::DType dtype, ir::Shape shape,

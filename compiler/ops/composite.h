@@ -40,6 +40,29 @@ const ir::Node* AtMost(Builder& b, const ir::Node* x, double bound);
 const ir::Node* Abs(Builder& b, const ir::Node* x);
 const ir::Node* Floor(Builder& b, const ir::Node* x);
 const ir::Node* IsNan(Builder& b, const ir::Node* x);
+// Whether x's sign bit is set, as it is for -0.
+const ir::Node* SignBit(Builder& b, const ir::Node* x);
+// 1 with x's sign bit, without gradient.
+const ir::Node* SignOf(Builder& b, const ir::Node* x);
+// coefficients[0] * x^n + … + coefficients[n], by Horner's rule.
+const ir::Node* Polynomial(Builder& b, const ir::Node* x, absl::Span<const double> coefficients);
+// log(1 + x), and e^x - 1, to a few units in the last place; x is float32 or float64.
+const ir::Node* Log1p(Builder& b, const ir::Node* x);
+const ir::Node* Expm1(Builder& b, const ir::Node* x);
+// log(e^x + e^y) without overflow; both are float32 or float64.
+const ir::Node* LogAddExp(Builder& b, const ir::Node* x, const ir::Node* y);
+// The arc tangent in radians; x is float32 or float64.
+const ir::Node* Atan(Builder& b, const ir::Node* x);
+
+// The expansion of a function of one operand, and of two.
+template <const ir::Node* (*Function)(Builder&, const ir::Node*)>
+Expansion ExpandUnary(Builder& b, Operands x, const Attributes&) {
+  return Function(b, x[0]);
+}
+template <const ir::Node* (*Function)(Builder&, const ir::Node*, const ir::Node*)>
+Expansion ExpandBinary(Builder& b, Operands x, const Attributes&) {
+  return Function(b, x[0], x[1]);
+}
 
 // Over normal axes; `count` elements go into each.
 int64_t CountOver(const ir::Node* x, absl::Span<const int64_t> axes);
@@ -55,6 +78,13 @@ const ir::Node* BoundedNorm(Builder& b, const ir::Node* x, int64_t axis, double 
 // The attribute of losses, and what it makes of the single ones: "mean", "sum" or "none".
 AttributeDef Reduction();
 const ir::Node* ReduceLoss(Builder& b, const ir::Node* losses, const Attributes& attributes);
+// The diagonal of two dimensions, which become a last one, `offset` columns to the right of the
+// main one. Axes count from 0.
+const ir::Node* Diagonal(Builder& b, const ir::Node* x, int64_t row_axis, int64_t column_axis,
+                         int64_t offset = 0);
+
+// x moved by `shift` along an axis; what leaves at one end comes in at the other.
+const ir::Node* Rolled(Builder& b, const ir::Node* x, int64_t axis, int64_t shift);
 
 // (…, M, K) and (…, N, K) to (…, M, N): the sum over K of a product of two views.
 const ir::Node* MatmulTransposed(Builder& b, const ir::Node* a, const ir::Node* bt);

@@ -34,6 +34,10 @@ Expansion ExpandLogicalOr(Builder& b, Operands x, const Attributes&) {
   return b.Binary(Op::kOr, Truth(b, x[0]), Truth(b, x[1]));
 }
 
+Expansion ExpandLogicalXor(Builder& b, Operands x, const Attributes&) {
+  return b.Binary(Op::kXor, Truth(b, x[0]), Truth(b, x[1]));
+}
+
 Expansion ExpandIsNan(Builder& b, Operands x, const Attributes&) { return IsNan(b, x[0]); }
 
 const Node* IsInfinite(Builder& b, const Node* x) {
@@ -64,6 +68,7 @@ std::vector<OpDef> LogicComposites() {
       Comparison("less_equal", ExpandLessEqual, "a <= b"),
       Comparison("logical_and", ExpandLogicalAnd, "Whether neither a nor b is 0"),
       Comparison("logical_or", ExpandLogicalOr, "Whether a or b is not 0"),
+      Comparison("logical_xor", ExpandLogicalXor, "Whether one of a and b is 0 and the other not"),
       Test("logical_not", DTypeClass::kAny, ExpandLogicalNot, "Whether x is 0"),
       Test("isnan", DTypeClass::kFloat, ExpandIsNan, "Whether x is NaN"),
       Test("isinf", DTypeClass::kFloat, ExpandIsInf, "Whether x is inf or -inf"),

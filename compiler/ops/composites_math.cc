@@ -13,15 +13,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-// coefficients[0] * x^n + … + coefficients[n], by Horner's rule.
-const Node* Polynomial(Builder& b, const Node* x, absl::Span<const double> coefficients) {
-  const Node* sum = b.FullLike(x, coefficients[0]);
-  for (const double coefficient : coefficients.subspan(1)) {
-    sum = b.Add(b.Mul(sum, x), coefficient);
-  }
-  return sum;
-}
-
 const Node* Negative(Builder& b, const Node* x) { return b.Less(x, b.Const(x->dtype(), 0)); }
 
 Expansion ExpandExp(Builder& b, Operands x, const Attributes&) { return b.Exp(x[0]); }
@@ -153,7 +144,9 @@ Expansion ExpandAbs(Builder& b, Operands x, const Attributes&) { return Abs(b, x
 Expansion ExpandSign(Builder& b, Operands x, const Attributes&) {
   const DType dtype = x[0]->dtype();
   const Node* zero = b.Const(dtype, 0);
-  const Node* positive = b.Where(b.Less(zero, x[0]), b.Const(dtype, 1), zero);
+  // What is neither is itself: 0, or NaN.
+  const Node* rest = ir::IsFloat(dtype) ? b.Detach(x[0]) : zero;
+  const Node* positive = b.Where(b.Less(zero, x[0]), b.Const(dtype, 1), rest);
   if (!ir::IsFloat(dtype) && !ir::IsSigned(dtype)) return positive;
   return b.Where(b.Less(x[0], zero), b.Const(dtype, -1), positive);
 }
@@ -163,9 +156,12 @@ Expansion ExpandRsqrt(Builder& b, Operands x, const Attributes&) {
   return b.Reciprocal(b.Sqrt(x[0]));
 }
 
-Expansion ExpandFloor(Builder& b, Operands x, const Attributes&) { return Floor(b, x[0]); }
+Expansion ExpandFloor(Builder& b, Operands x, const Attributes&) {
+  return ir::IsFloat(x[0]->dtype()) ? Floor(b, x[0]) : x[0];
+}
 
 Expansion ExpandCeil(Builder& b, Operands x, const Attributes&) {
+  if (!ir::IsFloat(x[0]->dtype())) return x[0];
   const Node* whole = b.Trunc(x[0]);
   return b.Where(b.Less(whole, x[0]), b.Add(whole, 1.0), whole);
 }
@@ -181,7 +177,9 @@ const Node* Rounded(Builder& b, const Node* x) {
                  b.Where(b.Less(half, rest), b.Add(below, 1.0), at_half));
 }
 
-Expansion ExpandRound(Builder& b, Operands x, const Attributes&) { return Rounded(b, x[0]); }
+Expansion ExpandRound(Builder& b, Operands x, const Attributes&) {
+  return ir::IsFloat(x[0]->dtype()) ? Rounded(b, x[0]) : x[0];
+}
 
 Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   const Node* low = b.Const(x[0]->dtype(), FloatOf(attributes, "min"));
@@ -224,6 +222,14 @@ OpDef Broadcasting(std::string_view name, ExpandFn expand, std::string_view doc)
 
 }  // namespace
 
+const Node* Polynomial(Builder& b, const Node* x, absl::Span<const double> coefficients) {
+  const Node* sum = b.FullLike(x, coefficients[0]);
+  for (const double coefficient : coefficients.subspan(1)) {
+    sum = b.Add(b.Mul(sum, x), coefficient);
+  }
+  return sum;
+}
+
 // Equal to its negative at 0, so that maximum's tie makes the gradient 0 there.
 const Node* Abs(Builder& b, const Node* x) {
   if (!ir::IsFloat(x->dtype()) && !ir::IsSigned(x->dtype())) return x;
@@ -242,7 +248,6 @@ std::vector<OpDef> MathComposites() {
   constexpr auto kSame = DTypeRule::kSame;
   constexpr auto kAny = DTypeClass::kAny;
   constexpr auto kNumeric = DTypeClass::kNumeric;
-  constexpr auto kFloat = DTypeClass::kFloat;
   return {
       Composite("exp", {"x"}, kToFloat, kAny, ExpandExp, "e to the x"),
       Composite("log", {"x"}, kToFloat, kAny, ExpandLog, "The natural logarithm"),
@@ -251,12 +256,13 @@ std::vector<OpDef> MathComposites() {
       Composite("tanh", {"x"}, kToFloat, kAny, ExpandTanh, "The hyperbolic tangent"),
       Composite("erf", {"x"}, kToFloat, kAny, ExpandErf, "The error function"),
       Composite("abs", {"x"}, kSame, kNumeric, ExpandAbs, "|x|; its gradient at 0 is 0"),
-      Composite("sign", {"x"}, kSame, kNumeric, ExpandSign, "-1, 0 or 1; 0 for NaN"),
+      Composite("sign", {"x"}, kSame, kNumeric, ExpandSign, "-1, 0 or 1; NaN for NaN"),
       Composite("square", {"x"}, kSame, kNumeric, ExpandSquare, "x * x"),
       Composite("rsqrt", {"x"}, kToFloat, kAny, ExpandRsqrt, "1 / sqrt(x)"),
-      Composite("floor", {"x"}, kSame, kFloat, ExpandFloor, "The next whole number below or at x"),
-      Composite("ceil", {"x"}, kSame, kFloat, ExpandCeil, "The next whole number above or at x"),
-      Composite("round", {"x"}, kSame, kFloat, ExpandRound,
+      Composite("floor", {"x"}, kSame, kNumeric, ExpandFloor,
+                "The next whole number below or at x"),
+      Composite("ceil", {"x"}, kSame, kNumeric, ExpandCeil, "The next whole number above or at x"),
+      Composite("round", {"x"}, kSame, kNumeric, ExpandRound,
                 "The nearest whole number; halves go to the even one"),
       Clip(),
       Broadcasting("floor_divide", ExpandFloorDivide,

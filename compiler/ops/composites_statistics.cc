@@ -22,20 +22,27 @@ Expansion ExpandMean(Builder& b, Operands x, const Attributes& attributes) {
   return Mean(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
-Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
-  const std::vector<int64_t> axes = AxesOf(x[0], attributes);
-  const Node* centered = b.Sub(x[0], Mean(b, x[0], axes, true));
-  const double count = static_cast<double>(CountOver(x[0], axes));
+const Node* Variance(Builder& b, const Node* x, const Attributes& attributes) {
+  const std::vector<int64_t> axes = AxesOf(x, attributes);
+  const Node* centered = b.Sub(x, Mean(b, x, axes, true));
+  const double count = static_cast<double>(CountOver(x, axes));
   const double divisor = std::max(0.0, count - FloatOf(attributes, "correction"));
   return b.Mul(b.Sum(b.Mul(centered, centered), axes, KeepDims(attributes)), 1.0 / divisor);
 }
+Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
+  return Variance(b, x[0], attributes);
+}
+Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
+  return b.Sqrt(Variance(b, x[0], attributes));
+}
 
 // Integers are inverted bit by bit, which reverses their order and, unlike neg, wraps for none.
+const Node* Reversed(Builder& b, const Node* x) {
+  return b.Unary(ir::IsFloat(x->dtype()) ? Op::kNeg : Op::kNot, x);
+}
+
 Expansion ExpandMin(Builder& b, Operands x, const Attributes& attributes) {
-  const Op reverse = ir::IsFloat(x[0]->dtype()) ? Op::kNeg : Op::kNot;
-  const Node* largest =
-      b.Max(b.Unary(reverse, x[0]), AxesOf(x[0], attributes), KeepDims(attributes));
-  return b.Unary(reverse, largest);
+  return Reversed(b, b.Max(Reversed(b, x[0]), AxesOf(x[0], attributes), KeepDims(attributes)));
 }
 
 Expansion ExpandAny(Builder& b, Operands x, const Attributes& attributes) {
@@ -71,16 +78,52 @@ Expansion ExpandArgmax(Builder& b, Operands x, const Attributes& attributes) {
   return b.Reshape(index, shape);
 }
 
+Expansion ExpandArgmin(Builder& b, Operands x, const Attributes& attributes) {
+  return ExpandArgmax(b, {Reversed(b, x[0])}, attributes);
+}
+
+Expansion ExpandCountNonzero(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* is_nonzero = b.Cast(b.Cast(x[0], DType::kBool), DType::kInt64);
+  return b.Sum(is_nonzero, AxesOf(x[0], attributes), KeepDims(attributes));
+}
+
+// The root of a sum of squares. Its gradient where all is 0 would be 0 / 0; it is 0 there.
+const Node* RootOfSquares(Builder& b, const Node* sum) {
+  const Node* zero = b.Const(sum->dtype(), 0);
+  const Node* is_zero = b.Equal(sum, zero);
+  return b.Where(is_zero, zero, b.Sqrt(b.Where(is_zero, b.Const(sum->dtype(), 1), sum)));
+}
+
+const Node* VectorNorm(Builder& b, const Node* x, absl::Span<const int64_t> axes, double order,
+                       bool keepdims) {
+  const Node* a = Abs(b, x);
+  if (order == 2) return RootOfSquares(b, b.Sum(b.Mul(x, x), axes, keepdims));
+  if (order == 1) return b.Sum(a, axes, keepdims);
+  if (order == std::numeric_limits<double>::infinity()) return b.Max(a, axes, keepdims);
+  if (order == -std::numeric_limits<double>::infinity()) {
+    return b.Neg(b.Max(b.Neg(a), axes, keepdims));
+  }
+  if (order == 0) return b.Sum(b.Cast(b.Cast(x, DType::kBool), x->dtype()), axes, keepdims);
+  const Node* exponent = b.Const(x->dtype(), order);
+  const Node* sum = b.Sum(b.Binary(Op::kPow, a, exponent), axes, keepdims);
+  return b.Binary(Op::kPow, sum, b.Const(x->dtype(), 1 / order));
+}
+Expansion ExpandVectorNorm(Builder& b, Operands x, const Attributes& attributes) {
+  return VectorNorm(b, x[0], AxesOf(x[0], attributes), FloatOf(attributes, "ord"),
+                    KeepDims(attributes));
+}
+
 // The largest element where it is finite, else 0: what is subtracted before exp. Its gradient
 // cancels out.
+const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
+  const Node* largest = b.Detach(b.Max(x, axes, true));
+  const Node* infinity = b.Const(x->dtype(), std::numeric_limits<double>::infinity());
+  const Node* shift = b.Where(b.Less(Abs(b, largest), infinity), largest, b.Const(x->dtype(), 0));
+  const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), axes, true);
+  return b.Sum(b.Add(b.Log(sum), shift), keepdims ? absl::Span<const int64_t>{} : axes);
+}
 Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
-  const std::vector<int64_t> axes = AxesOf(x[0], attributes);
-  const Node* largest = b.Detach(b.Max(x[0], axes, true));
-  const Node* infinity = b.Const(x[0]->dtype(), std::numeric_limits<double>::infinity());
-  const Node* shift =
-      b.Where(b.Less(Abs(b, largest), infinity), largest, b.Const(x[0]->dtype(), 0));
-  const Node* sum = b.Sum(b.Exp(b.Sub(x[0], shift)), axes, true);
-  return b.Sum(b.Add(b.Log(sum), shift), KeepDims(attributes) ? std::vector<int64_t>{} : axes);
+  return LogSumExp(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
 absl::StatusOr<int64_t> AxisOf(const Node* x, const Attributes& attributes) {
@@ -153,15 +196,28 @@ std::vector<OpDef> StatisticsComposites() {
                         "The variance: squared distances from the mean, summed and divided by "
                         "their count less correction");
   var.attributes.push_back(OptionalFloat("correction", 1));
+  OpDef deviation = Statistic("std", kToFloat, kAny, ExpandStd, "The square root of var");
+  deviation.attributes.push_back(OptionalFloat("correction", 1));
+  OpDef norm = Statistic("vector_norm", kToFloat, kAny, ExpandVectorNorm,
+                         "The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest "
+                         "|x|, -inf the smallest, 0 how many are not 0. The gradient of order 2 "
+                         "is 0 where all of x is");
+  norm.attributes.push_back(OptionalFloat("ord", 2));
   return {
       Statistic("mean", kToFloat, kAny, ExpandMean, "The mean over axes"),
       std::move(var),
+      std::move(deviation),
+      std::move(norm),
       Statistic("min", DTypeRule::kSame, kAny, ExpandMin, "The smallest over axes; NaN if any is"),
       Statistic("any", DTypeRule::kBool, kAny, ExpandAny, "Whether any element is not 0"),
       Statistic("all", DTypeRule::kBool, kAny, ExpandAll, "Whether no element is 0"),
       Statistic("argmax", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmax,
                 "The index of the first largest element along the one axis in axes; an empty list "
                 "means the flattened tensor"),
+      Statistic("argmin", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmin,
+                "The index of the first smallest element, as argmax"),
+      Statistic("count_nonzero", DTypeRule::kInt64, kAny, ExpandCountNonzero,
+                "How many elements over axes are not 0"),
       Statistic("logsumexp", kToFloat, kAny, ExpandLogSumExp, "log(sum(exp(x))) over axes"),
       OverAxis("softmax", ExpandSoftmax, "exp(x) / sum(exp(x)) along axis"),
       OverAxis("log_softmax", ExpandLogSoftmax, "log(softmax(x)) along axis"),

@@ -60,7 +60,6 @@ OpDef Where() {
 std::vector<OpDef> ElementwiseOps() {
   constexpr auto kAny = DTypeClass::kAny;
   constexpr auto kNumeric = DTypeClass::kNumeric;
-  constexpr auto kFloat = DTypeClass::kFloat;
   constexpr auto kInteger = DTypeClass::kInteger;
   constexpr auto kIntegerOrBool = DTypeClass::kIntegerOrBool;
   constexpr auto kSame = DTypeRule::kSame;
@@ -79,7 +78,7 @@ std::vector<OpDef> ElementwiseOps() {
             "The binary logarithm; -inf at 0, NaN below"),
       Unary("sin", Op::kSin, kPromoteFloat, kAny, SinGradient, EvaluateSin,
             "The sine of x in radians"),
-      Unary("trunc", Op::kTrunc, kSame, kFloat, nullptr, EvaluateTrunc,
+      Unary("trunc", Op::kTrunc, kSame, kNumeric, nullptr, EvaluateTrunc,
             "x without its fraction; its gradient is 0"),
       Unary("not", Op::kNot, kSame, kIntegerOrBool, nullptr, EvaluateNot,
             "Every bit inverted; of bool, the opposite"),

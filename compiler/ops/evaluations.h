@@ -72,7 +72,7 @@ KILN_EVALUATE(EvaluateUnwindow);
 KILN_EVALUATE(EvaluateGatherElements);
 KILN_EVALUATE(EvaluateScatterElements);
 
-// Structure: contiguous and detach.
+// Structure: contiguous, detach and with_derivative.
 KILN_EVALUATE(EvaluateIdentity);
 
 #undef KILN_EVALUATE

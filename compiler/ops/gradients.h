@@ -57,6 +57,7 @@ KILN_GRADIENT(GatherElementsGradient);
 // among the factors; its own gradient is not, at zeros.
 KILN_GRADIENT(ScatterElementsGradient);
 KILN_GRADIENT(ContiguousGradient);
+KILN_GRADIENT(WithDerivativeGradient);
 
 #undef KILN_GRADIENT
 

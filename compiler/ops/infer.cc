@@ -120,6 +120,20 @@ ShapeResult Dispatch(const ShapeQuery& query) {
       return PairwiseShape(query);
     case ShapeRule::kHalf:
       return HalfShape(query);
+    case ShapeRule::kTopK:
+      return TopKShape(query);
+    case ShapeRule::kEinsum:
+      return EinsumShape(query);
+    case ShapeRule::kDiagonal:
+      return DiagonalShape(query);
+    case ShapeRule::kDiagEmbed:
+      return DiagEmbedShape(query);
+    case ShapeRule::kSolve:
+      return SolveShape(query);
+    case ShapeRule::kDeterminant:
+      return DeterminantShape(query);
+    case ShapeRule::kQr:
+      return QrShape(query);
     case ShapeRule::kGradient:
       return GradientShape(query);
   }

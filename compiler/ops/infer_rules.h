@@ -66,6 +66,15 @@ ShapeResult RowLossShape(const ShapeQuery& query);
 ShapeResult PairwiseShape(const ShapeQuery& query);
 ShapeResult HalfShape(const ShapeQuery& query);
 
+// Arrays and matrices.
+ShapeResult TopKShape(const ShapeQuery& query);
+ShapeResult EinsumShape(const ShapeQuery& query);
+ShapeResult DiagonalShape(const ShapeQuery& query);
+ShapeResult DiagEmbedShape(const ShapeQuery& query);
+ShapeResult SolveShape(const ShapeQuery& query);
+ShapeResult DeterminantShape(const ShapeQuery& query);
+ShapeResult QrShape(const ShapeQuery& query);
+
 // Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length`
 // elements. INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
 absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,

@@ -10,21 +10,6 @@ using ir::Shape;
 
 const std::vector<int64_t>& IntsOfNode(const Node* node) { return node->attr<IntsAttr>().values; }
 
-// result[…, k] = x[…, k, k], by views alone: in the flattened square the diagonal's elements are
-// size + 1 apart.
-const Node* Diagonal(Builder& b, const Node* x) {
-  const int64_t size = x->shape().back();
-  Shape flat(x->shape().begin(), x->shape().end() - 2);
-  Shape skewed = flat;
-  flat.push_back(size * size);
-  skewed.insert(skewed.end(), {size, size + 1});
-  std::vector<int64_t> padding(2 * flat.size(), 0);
-  padding.back() = size;
-  const Node* rows = b.Reshape(b.Pad(b.Reshape(x, flat), padding), skewed);
-  Shape result(skewed.begin(), skewed.end() - 1);
-  return b.Reshape(b.Slice(rows, -1, 0, 1), result);
-}
-
 // x without its last dimension if its elements do not differ along it, else null.
 const Node* WithoutLast(Builder& b, const Node* x) {
   const Node* one = x;
@@ -93,7 +78,11 @@ Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
   if (const Node* one = WithoutLast(b, upstream)) {
     return {b.Window(one, unwindow[0], size, unwindow[2], unwindow[3])};
   }
-  return {Diagonal(b, b.Window(upstream, unwindow[0], size, unwindow[2], unwindow[3]))};
+  return {b.Diagonal(b.Window(upstream, unwindow[0], size, unwindow[2], unwindow[3]))};
+}
+
+Adjoints WithDerivativeGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {upstream, b.Mul(upstream, node->operand(2)), nullptr};
 }
 
 Adjoints ContiguousGradient(Builder& b, const Node* node, const Node* upstream) {

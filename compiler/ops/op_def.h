@@ -75,6 +75,14 @@ enum class ShapeRule : uint8_t {
   kRowLoss,    // as kLoss, without the last dimension
   kPairwise,   // broadcast, reduced over the attribute "axis"; "keepdims"
   kHalf,       // operand 0's with the attribute "axis" halved
+  kTopK,    // the attribute "axis" has the size of the attribute "k"
+  kEinsum,  // attribute "equation"; see einsum.h
+  kDiagonal,   // attributes axis1 and axis2 become a last dimension, offset columns to the right
+  kDiagEmbed,  // (…,N) -> (…,M,M), M = N + |attribute "offset"|
+  kSolve,  // a (…,N,N), b (…,N,M) or (N) -> (…,N,M) or (…,N); leading dimensions broadcast
+  kDeterminant,  // (…,N,N) -> (…)
+  kQr,  // (…,M,N) -> (…,M,K) or, as attribute "part" says, (…,K,N); K = min(M, N), or M if
+        // "complete"
   kGradient,   // operand 1's
 };
 std::string_view Name(ShapeRule rule);

@@ -22,6 +22,10 @@ std::vector<OpDef> MakeRows() {
   Append(rows, SourceOps());
   Append(rows, StructureOps());
   Append(rows, MathComposites());
+  Append(rows, ExponentialComposites());
+  Append(rows, TrigonometricComposites());
+  Append(rows, SpecialComposites());
+  Append(rows, NumberComposites());
   Append(rows, LogicComposites());
   Append(rows, ActivationComposites());
   Append(rows, PiecewiseComposites());
@@ -42,6 +46,11 @@ std::vector<OpDef> MakeRows() {
   Append(rows, RandomComposites());
   Append(rows, DropoutComposites());
   Append(rows, IndexedComposites());
+  Append(rows, CumulativeComposites());
+  Append(rows, SortComposites());
+  Append(rows, MatrixComposites());
+  Append(rows, EinsumComposites());
+  Append(rows, FactorizationComposites());
   return rows;
 }
 
@@ -87,45 +96,8 @@ bool IsSpecial(const OpDef& op, size_t operand) {
 }
 
 std::string_view Name(ShapeRule rule) {
-  static constexpr std::string_view kNames[] = {"attribute",
-                                                "same",
-                                                "broadcast",
-                                                "reduce",
-                                                "reshape",
-                                                "permute",
-                                                "expand",
-                                                "pad",
-                                                "shrink",
-                                                "flip",
-                                                "window",
-                                                "unwindow",
-                                                "gather_elements",
-                                                "scatter_elements",
-                                                "gather",
-                                                "scatter",
-                                                "take_along_axis",
-                                                "put_along_axis",
-                                                "index",
-                                                "index_put",
-                                                "matmul",
-                                                "linear",
-                                                "attention",
-                                                "conv",
-                                                "conv_transpose",
-                                                "pool",
-                                                "resize",
-                                                "unfold",
-                                                "fold",
-                                                "pixel_shuffle",
-                                                "pixel_unshuffle",
-                                                "concat",
-                                                "one_hot",
-                                                "loss",
-                                                "label_loss",
-                                                "row_loss",
-                                                "pairwise",
-                                                "half",
-                                                "gradient"};
+  static constexpr std::string_view kNames[] = {
+      "attribute", "same", "broadcast", "reduce", "reshape", "permute", "expand", "pad", "shrink", "flip", "window", "unwindow", "gather_elements", "scatter_elements", "gather", "scatter", "take_along_axis", "put_along_axis", "index", "index_put", "matmul", "linear", "attention", "conv", "conv_transpose", "pool", "resize", "unfold", "fold", "pixel_shuffle", "pixel_unshuffle", "concat", "one_hot", "loss", "label_loss", "row_loss", "pairwise", "half", "topk", "einsum", "diagonal", "diag_embed", "solve", "determinant", "qr", "gradient"};
   static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
   return kNames[static_cast<int>(rule)];
 }

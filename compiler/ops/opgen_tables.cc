@@ -105,13 +105,16 @@ std::string MarkdownTable() {
   std::string text =
       "# Ops\n\nGenerated from `compiler/ops` by `opgen`; do not edit. After an operand's name `?` "
       "marks it optional, `*` any number of them. The rules of shapes and dtypes stand in "
-      "`compiler/ops/op_def.h`.\n\nOf float16 and bfloat16 every primitive is computed in float32 "
-      "and "
-      "rounded at once; sums and products over axes add up in float32 and round at the end, and a "
-      "composite rounds its result alone. The float8 dtypes store numbers: they can be cast, "
-      "moved, "
-      "gathered, chosen among and compared, and arithmetic on them is refused. Integers wrap.\n\n| "
-      "op | shape | dtype | what it computes |\n| --- | --- | --- | "
+      "`compiler/ops/op_def.h`.\n\nDtypes promote as in the Python array API. Where it leaves the "
+      "result open: bool gives way to every other dtype, an integer to a float of any width (int64 "
+      "and float32 give float32), float16 and bfloat16 give float32; uint64 and a signed integer "
+      "are an error. `promote_float` makes float32 of integers and bool. Clients give a bare "
+      "number "
+      "the dtype of the tensor beside it.\n\nOf float16 and bfloat16 every primitive is computed "
+      "in float32 and rounded at once; sums and products over axes add up in float32 and round at "
+      "the end, and a composite rounds its result alone. The float8 dtypes store numbers: they can "
+      "be cast, moved, gathered, chosen among and compared, and arithmetic on them is refused. "
+      "Integers wrap.\n\n| op | shape | dtype | what it computes |\n| --- | --- | --- | "
       "--- |\n";
   for (const OpDef& op : AllOps()) {
     StrAppend(&text, "| `", Cell(Signature(op)), "` | ", Name(op.shape_rule), " | ",

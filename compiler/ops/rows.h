@@ -24,6 +24,9 @@ inline AttributeDef OptionalFloat(std::string_view name, double value) {
 inline AttributeDef OptionalBool(std::string_view name, bool value) {
   return {name, AttributeDef::Type::kBool, value};
 }
+inline AttributeDef RequiredString(std::string_view name) {
+  return {name, AttributeDef::Type::kString, std::nullopt};
+}
 inline AttributeDef OptionalString(std::string_view name, std::string value) {
   return {name, AttributeDef::Type::kString, std::move(value)};
 }
@@ -52,6 +55,10 @@ std::vector<OpDef> StructureOps();
 
 // Composites.
 std::vector<OpDef> MathComposites();
+std::vector<OpDef> ExponentialComposites();
+std::vector<OpDef> TrigonometricComposites();
+std::vector<OpDef> SpecialComposites();
+std::vector<OpDef> NumberComposites();
 std::vector<OpDef> LogicComposites();
 std::vector<OpDef> ActivationComposites();
 std::vector<OpDef> PiecewiseComposites();
@@ -72,6 +79,11 @@ std::vector<OpDef> ArrangeComposites();
 std::vector<OpDef> RandomComposites();
 std::vector<OpDef> DropoutComposites();
 std::vector<OpDef> IndexedComposites();
+std::vector<OpDef> CumulativeComposites();
+std::vector<OpDef> SortComposites();
+std::vector<OpDef> MatrixComposites();
+std::vector<OpDef> EinsumComposites();
+std::vector<OpDef> FactorizationComposites();
 
 }  // namespace kiln::ops
 

@@ -196,6 +196,7 @@ std::vector<ShapeCase> ShapeCases() {
   AddContractions(cases);
   AddConvolutionCases(cases);
   AddNeuralCases(cases);
+  AddMatrices(cases);
   AddOthers(cases);
   return cases;
 }

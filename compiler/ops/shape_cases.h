@@ -22,6 +22,7 @@ std::vector<ShapeCase> ShapeCases();
 // Its parts in other files.
 void AddConvolutionCases(std::vector<ShapeCase>& cases);
 void AddNeuralCases(std::vector<ShapeCase>& cases);
+void AddMatrices(std::vector<ShapeCase>& cases);  // of arrays and matrices
 
 struct DTypeCase {
   std::string_view op;

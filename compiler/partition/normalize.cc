@@ -35,6 +35,7 @@ const Node* Replace(ir::Context& context, const Node* node) {
     case Op::kWindow:
       return ReplaceWindow(context, node);
     case Op::kDetach:
+    case Op::kWithDerivative:
       return node->operand(0);
     default:
       return node;

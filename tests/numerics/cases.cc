@@ -278,6 +278,8 @@ const std::vector<Case>& Cases() {
     AddRandom(*all);
     AddNeural(*all);
     AddNeuralLosses(*all);
+    AddFunctions(*all);
+    AddArrays(*all);
     return all;
   }();
   return cases;

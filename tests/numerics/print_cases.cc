@@ -14,7 +14,11 @@ namespace {
 
 struct Json {
   std::string operator()(int64_t value) const { return StrCat(value); }
-  std::string operator()(double value) const { return absl::StrFormat("%.17g", value); }
+  // As Python's json reads infinities.
+  std::string operator()(double value) const {
+    if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+    return absl::StrFormat("%.17g", value);
+  }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(const std::string& value) const { return StrCat("\"", value, "\""); }
   std::string operator()(const std::vector<int64_t>& values) const {

@@ -87,10 +87,16 @@ from kiln.linear_algebra import *  # noqa: F403
 from kiln.linear_algebra import __all__ as _linear_algebra
 from kiln.manipulation import *  # noqa: F403
 from kiln.manipulation import __all__ as _manipulation
+from kiln.nan_statistics import *  # noqa: F403
+from kiln.nan_statistics import __all__ as _nan_statistics
+from kiln.samples import *  # noqa: F403
+from kiln.samples import __all__ as _samples
 from kiln.searching import *  # noqa: F403
 from kiln.searching import __all__ as _searching
 from kiln.sets import *  # noqa: F403
 from kiln.sets import __all__ as _sets
+from kiln.sorting import *  # noqa: F403
+from kiln.sorting import __all__ as _sorting
 from kiln.statistical import *  # noqa: F403
 from kiln.statistical import __all__ as _statistical
 from kiln.utility import *  # noqa: F403
@@ -181,8 +187,11 @@ __all__ = [
     *_linear_algebra,
     *_manipulation,
     *_neural,
+    *_nan_statistics,
+    *_samples,
     *_searching,
     *_sets,
+    *_sorting,
     *_statistical,
     *_utility,
 ]  # fmt: skip

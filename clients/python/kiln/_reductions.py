@@ -7,7 +7,6 @@ from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._keywords import numpy_names
 from kiln._movement import whole
-from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -77,12 +76,13 @@ class Reductions(TensorBase):
     @numpy_names
     def std(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
         """The standard deviation."""
-        return self.var(dim, keepdim, correction).sqrt()
+        return self._op(
+            "std", axes=axes_of(dim), keepdims=bool(keepdim), correction=float(correction))
 
     @numpy_names
-    def norm(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The Euclidean norm."""
-        return self._tensor.square().sum(dim, keepdim).sqrt()
+    def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The norm of order p over axes; 2 is the Euclidean one."""
+        return self._op("vector_norm", axes=axes_of(dim), keepdims=bool(keepdim), ord=float(p))
 
     @numpy_names
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
@@ -102,9 +102,7 @@ class Reductions(TensorBase):
     @numpy_names
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
         """The place of the smallest element, the first of equals."""
-        # Negation keeps order; of integers, inverting does, even for the lowest and for unsigned.
-        turned = self._op("neg" if self.dtype.is_float else "not")
-        return turned._place("argmax", dim, keepdim)
+        return self._place("argmin", dim, keepdim)
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
         if dim is None:
@@ -129,16 +127,44 @@ class Reductions(TensorBase):
     @numpy_names
     def cumsum(self, dim: int) -> "Tensor":
         """Sums up to each place along `dim`."""
-        source = self._summable()
-        axis = normalize_axis(dim, self.ndim)
-        size = self.shape[axis]
-        if size == 0:
-            return source
-        last = source.transpose(axis, -1)
-        pads = (0, 0) * (self.ndim - 1) + (size - 1, 0)
-        windows = last._op("pad", padding=pads)._op(
-            "window", axis=self.ndim - 1, size=size, stride=1, dilation=1)
-        return windows.sum(-1).transpose(axis, -1)
+        return self._summable()._op("cumulative_sum", axis=int(dim))
+
+    @numpy_names
+    def cumprod(self, dim: int) -> "Tensor":
+        """Products up to each place along `dim`."""
+        return self._summable()._op("cumulative_prod", axis=int(dim))
+
+    @numpy_names
+    def cummax(self, dim: int) -> "Tensor":
+        """The largest up to each place along `dim`; NaN from the first one on."""
+        return self._op("cumulative_max", axis=int(dim))
+
+    @numpy_names
+    def cummin(self, dim: int) -> "Tensor":
+        """The smallest up to each place along `dim`; NaN from the first one on."""
+        return self._op("cumulative_min", axis=int(dim))
+
+    @numpy_names
+    def logcumsumexp(self, dim: int) -> "Tensor":
+        """log(sum(exp(self))) up to each place along `dim`, without overflow."""
+        return self._op("cumulative_logsumexp", axis=int(dim))
+
+    @numpy_names
+    def sort(self, dim: int = -1, descending: bool = False) -> "Tensor":
+        """Sorted along `dim` (values alone; argsort gives the places)."""
+        return self._op("sort", axis=int(dim), descending=bool(descending))
+
+    @numpy_names
+    def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
+        """The places that the sorted elements come from; equal ones keep their order."""
+        return self._op("argsort", axis=int(dim), descending=bool(descending))
+
+    @numpy_names
+    def topk(self, k: int, dim: int = -1, largest: bool = True) -> "Tuple[Tensor, Tensor]":
+        """The k largest (or smallest) along `dim` in order, and their places."""
+        from kiln.sorting import topk
+
+        return topk(self._tensor, k, dim, largest=largest)
 
     def matmul(self, other: Any) -> "Tensor":
         """The matrix product, as NumPy's."""

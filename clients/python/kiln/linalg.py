@@ -1,5 +1,34 @@
-"""The linear algebra extension of the Python array API standard."""
+"""The linear algebra extension of the Python array API standard.
 
-from kiln.linear_algebra import matmul, matrix_transpose
+Eigenvalues, singular values and what is made of them (eigh, svd, pinv, matrix_rank) need iterations
+and are not there.
+"""
 
-__all__ = ["matmul", "matrix_transpose"]
+from kiln.factorization import (
+    cholesky,
+    det,
+    inv,
+    matrix_norm,
+    matrix_power,
+    qr,
+    slogdet,
+    solve,
+    solve_triangular,
+    vector_norm,
+)
+from kiln.linear_algebra import (
+    cross,
+    diagonal,
+    matmul,
+    matrix_transpose,
+    outer,
+    tensordot,
+    trace,
+    vecdot,
+)
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_transpose", "outer", "qr", "slogdet", "solve", "solve_triangular", "tensordot",
+    "trace", "vecdot", "vector_norm",
+]  # fmt: skip

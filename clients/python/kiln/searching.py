@@ -4,7 +4,7 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from kiln import _dtypes, _realize
+from kiln import _realize
 from kiln._base import constant, operand_node
 from kiln._errors import InvalidArgument
 from kiln._keywords import torch_names
@@ -50,7 +50,7 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
     >>> kiln.count_nonzero(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
     [1, 2]
     """
-    return reduced("sum", x.bool().cast(_dtypes.int64), axis, keepdims)
+    return reduced("count_nonzero", tensor_of(x), axis, keepdims)
 
 
 def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:

@@ -105,7 +105,7 @@ def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
     >>> kiln.std(kiln.tensor([1.0, 3.0])).item()
     1.0
     """
-    return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
+    return reduced("std", tensor_of(x), axis, keepdims, correction=float(correction))
 
 
 @torch_names
@@ -124,6 +124,21 @@ def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = Non
     return with_initial(result, 0, place) if include_initial else result
 
 
+def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
+                    include_initial: bool = False) -> Tensor:
+    """Products up to each place along an axis, which only a vector need not name.
+
+    With include_initial there is a 1 before them. Dtypes as prod's.
+
+    >>> kiln.cumulative_prod(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
+    [1, 1, 2, 6]
+    """
+    source = tensor_of(x)._summable(dtype)
+    place = _only_axis("cumulative_prod", source, axis)
+    result = source._op("cumulative_prod", axis=place)
+    return with_initial(result, 1, place) if include_initial else result
+
+
 def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
     if axis is None and x.ndim != 1:
         raise InvalidArgument(f"{name} of shape {x.shape} without an axis; name one")
@@ -140,5 +155,5 @@ def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
 
 
 __all__ = [
-    "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
 ]  # fmt: skip

@@ -9,7 +9,17 @@ from typing import Any, Dict, Sequence, Tuple
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
-from kiln._rules import basic, convolution, indexed, movement, neural, products, windows
+from kiln._rules import (
+    arrays,
+    basic,
+    convolution,
+    einsum,
+    indexed,
+    movement,
+    neural,
+    products,
+    windows,
+)
 from kiln._rules.convolution import spatial_rank
 from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
 from kiln._rules.shapes import (
@@ -46,6 +56,8 @@ SHAPE_RULES: Dict[str, ShapeRule] = {
     **windows.RULES,
     **convolution.RULES,
     **neural.RULES,
+    **arrays.RULES,
+    **einsum.RULES,
 }
 
 

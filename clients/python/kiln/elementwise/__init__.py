@@ -1,11 +1,24 @@
 """Functions of each element, as the Python array API standard has them, and some more."""
 
-from kiln.elementwise import arithmetic, bits, comparison, exponential, rounding, trigonometry
+from kiln.elementwise import (
+    arithmetic,
+    bits,
+    comparison,
+    exponential,
+    inverse,
+    numbers,
+    rounding,
+    special,
+    trigonometry,
+)
 from kiln.elementwise.arithmetic import *  # noqa: F403
 from kiln.elementwise.bits import *  # noqa: F403
 from kiln.elementwise.comparison import *  # noqa: F403
 from kiln.elementwise.exponential import *  # noqa: F403
+from kiln.elementwise.inverse import *  # noqa: F403
+from kiln.elementwise.numbers import *  # noqa: F403
 from kiln.elementwise.rounding import *  # noqa: F403
+from kiln.elementwise.special import *  # noqa: F403
 from kiln.elementwise.trigonometry import *  # noqa: F403
 
 __all__ = [
@@ -13,6 +26,9 @@ __all__ = [
     *bits.__all__,
     *comparison.__all__,
     *exponential.__all__,
+    *inverse.__all__,
+    *numbers.__all__,
     *rounding.__all__,
+    *special.__all__,
     *trigonometry.__all__,
 ]
