@@ -1,9 +1,21 @@
 """All rows, and the ops that have none, with the reason."""
 
-from op_table import activations, elementwise, layers, losses, movements, neural, reductions
+from op_table import (
+    activations,
+    arrays,
+    elementwise,
+    functions,
+    layers,
+    losses,
+    movements,
+    neural,
+    reductions,
+)
 
-ROWS = {**elementwise.ROWS, **movements.ROWS, **reductions.ROWS, **neural.ROWS,
-        **activations.ROWS, **layers.ROWS, **losses.ROWS}
+ROWS = {
+    **elementwise.ROWS, **functions.ROWS, **movements.ROWS, **reductions.ROWS, **arrays.ROWS,
+    **neural.ROWS, **activations.ROWS, **layers.ROWS, **losses.ROWS,
+}  # fmt: skip
 
 # Their values and gradients are PyTorch's: in float64 in tests/golden/op_values.txt, which
 # tests/numerics reads, in float32 in test_functional.py.
