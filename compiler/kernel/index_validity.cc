@@ -129,7 +129,9 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
     if (rest.terms.size() >= sum.terms.size()) continue;
     Interval whole = Scale(known.interval, factor);
     if (factor != 1 || rest.constant != 0 || !rest.terms.empty()) {
-      whole = AddUnlessWrapped(whole, SumBounds(rest, where));
+      // An end that is not known says that a part may wrap, unless the sum is known not to.
+      const Interval beside = SumBounds(rest, where);
+      whole = IsExact(sum, nullptr) ? AddIntervals(whole, beside) : AddUnlessWrapped(whole, beside);
     }
     bounds = Intersect(bounds, whole);
   }

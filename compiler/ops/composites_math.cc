@@ -172,9 +172,9 @@ const Node* Rounded(Builder& b, const Node* x) {
   const Node* rest = b.Sub(x, below);  // exact
   const Node* half = b.Const(x->dtype(), 0.5);
   const Node* odd = b.Sub(below, b.Mul(Floor(b, b.Mul(below, 0.5)), 2.0));
-  const Node* at_half = b.Add(below, odd);
-  return b.Where(b.Less(rest, half), below,
-                 b.Where(b.Less(half, rest), b.Add(below, 1.0), at_half));
+  // Of an infinite x, rest is no number: no comparison holds, and below is x.
+  const Node* at_half = b.Where(b.Equal(rest, half), b.Add(below, odd), below);
+  return b.Where(b.Less(half, rest), b.Add(below, 1.0), at_half);
 }
 
 Expansion ExpandRound(Builder& b, Operands x, const Attributes&) {

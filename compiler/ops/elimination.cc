@@ -154,6 +154,11 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
     const Node* length = b.Where(is_zero, Zero(b, square), b.Sqrt(nonzero(square)));
     const Node* turned = b.Neg(b.Mul(SignOf(b, FirstRow(b, x)), length));
     const Node* v = b.Contiguous(b.Where(is_first_row, b.Sub(x, turned), x));
+    // A column that is done already, as an upper triangular matrix has them, keeps its sign in
+    // LAPACK; turning it and back gives the same, and a derivative.
+    const Node* below = b.Sum(b.Where(is_first_row, Zero(b, x), Abs(b, x)), {1}, true);
+    const Node* is_done = b.Binary(Op::kAnd, b.Equal(below, Zero(b, below)), b.Not(is_zero));
+    const Node* sign = b.Where(b.Binary(Op::kAnd, is_first_row, is_done), b.Const(dtype, -1), one);
     const Node* scale = b.Div(b.Const(dtype, 2), nonzero(b.Sum(b.Mul(v, v), {1}, true)));
     const auto reflect = [&](const Node* m) {
       const Node* along = b.Mul(b.Sum(b.Mul(v, m), {1}, true), scale);
@@ -162,8 +167,8 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
     // The first column becomes what it must be, without rounding.
     const Node* column = b.Where(is_first_row, turned, b.Sub(FirstColumn(b, r), x));
     const Node* next = b.Where(IsFirst(b, ColumnNumber(b, r)), column, reflect(r));
-    r = b.Contiguous(Rolled(b, Rolled(b, next, 1, -1), 2, -1));
-    qt = b.Contiguous(Rolled(b, reflect(qt), 1, -1));
+    r = b.Contiguous(Rolled(b, Rolled(b, b.Mul(next, sign), 1, -1), 2, -1));
+    qt = b.Contiguous(Rolled(b, b.Mul(reflect(qt), sign), 1, -1));
     waiting = OneRowFewer(b, waiting);
   }
   return {b.Transpose(Rolled(b, qt, 1, steps), 1, 2), Rolled(b, Rolled(b, r, 1, steps), 2, steps)};

@@ -16,6 +16,7 @@ namespace {
 
 using ir::DType;
 using ir::Node;
+using ops::Attributes;
 
 void AddElementwise(std::vector<Case>& cases) {
   for (const char* op : {"neg", "sin", "exp2", "exp", "cos", "tanh", "erf", "abs", "square", "relu",
