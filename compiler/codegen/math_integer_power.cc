@@ -1,9 +1,7 @@
 // Powers of integers by repeated squaring (Knuth, The Art of Computer Programming, 4.6.3).
-#include <string>
-
 #include "compiler/codegen/math.h"
+#include "compiler/codegen/math_helper.h"
 #include "llvm/IR/IRBuilder.h"
-#include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
 namespace {
@@ -49,26 +47,14 @@ Value* Power(llvm::IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
   return b.CreateSelect(b.CreateAnd(negative, b.CreateNot(unit)), Number(x, 0), power);
 }
 
-llvm::Function* Helper(llvm::Module& module, bool is_signed, llvm::Type* type) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  const std::string name = std::string("kiln.pow.") + (is_signed ? "i" : "u") +
-                           std::to_string(type->getScalarSizeInBits()) + "x" +
-                           std::to_string(vector == nullptr ? 1 : vector->getNumElements());
-  if (llvm::Function* made = module.getFunction(name)) return made;
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
-                                          llvm::Function::InternalLinkage, name, module);
-  function->setDoesNotThrow();
-  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "entry", function));
-  b.CreateRet(Power(b, is_signed, function->getArg(0), function->getArg(1)));
-  return function;
-}
-
 }  // namespace
 
 llvm::Value* EmitIntegerPow(llvm::IRBuilderBase& builder, bool is_signed, llvm::Value* x,
                             llvm::Value* y) {
-  llvm::Module& module = *builder.GetInsertBlock()->getModule();
-  return builder.CreateCall(Helper(module, is_signed, x->getType()), {x, y});
+  return CallHelper(builder, is_signed ? "pow.signed" : "pow.unsigned", {x, y},
+                    [is_signed](llvm::IRBuilderBase& b, absl::Span<Value* const> operands) {
+                      return Power(b, is_signed, operands[0], operands[1]);
+                    });
 }
 
 }  // namespace kiln::codegen

@@ -1,10 +1,8 @@
 // The floored remainder of floats: exact, but for the one addition that gives it the divisor's
 // sign.
-#include <string>
-
 #include "compiler/codegen/math.h"
+#include "compiler/codegen/math_helper.h"
 #include "compiler/codegen/math_lanes.h"
-#include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
 namespace {
@@ -65,29 +63,17 @@ Value* Modulo(llvm::IRBuilderBase& b, Value* x, Value* y) {
   return WithSignOf(l, LongDivision(l, x, y), y);
 }
 
-// A function, because it loops: the caller's blocks stay as they are. Floats are divided as
-// doubles.
-llvm::Function* Helper(llvm::Module& module, llvm::Type* type) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  const std::string name = std::string("kiln.mod.") +
-                           (type->getScalarType()->isDoubleTy() ? "f64x" : "f32x") +
-                           std::to_string(vector == nullptr ? 1 : vector->getNumElements());
-  if (llvm::Function* made = module.getFunction(name)) return made;
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, false),
-                                          llvm::Function::InternalLinkage, name, module);
-  function->setDoesNotThrow();
-  llvm::IRBuilder<> b(llvm::BasicBlock::Create(module.getContext(), "entry", function));
+Value* InDoubles(llvm::IRBuilderBase& b, absl::Span<Value* const> operands) {
+  llvm::Type* type = operands[0]->getType();
   llvm::Type* wide = type->getWithNewType(b.getDoubleTy());
-  Value* operands[2];
-  for (unsigned i = 0; i < 2; ++i) operands[i] = b.CreateFPCast(function->getArg(i), wide);
-  b.CreateRet(b.CreateFPCast(Modulo(b, operands[0], operands[1]), type));
-  return function;
+  return b.CreateFPCast(
+      Modulo(b, b.CreateFPCast(operands[0], wide), b.CreateFPCast(operands[1], wide)), type);
 }
 
 }  // namespace
 
 llvm::Value* EmitModulo(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {
-  return builder.CreateCall(Helper(*builder.GetInsertBlock()->getModule(), x->getType()), {x, y});
+  return CallHelper(builder, "mod", {x, y}, InDoubles);
 }
 
 }  // namespace kiln::codegen

@@ -1,12 +1,11 @@
 // sin and cos: x = q pi/2 + r, then one of two polynomials of r by q. Cody and Waite's reduction
 // serves the arguments that occur; where any lane needs more, Payne and Hanek's runs lane by lane.
 #include <array>
-#include <string>
 
 #include "compiler/codegen/math.h"
+#include "compiler/codegen/math_helper.h"
 #include "compiler/codegen/math_lanes.h"
 #include "compiler/codegen/math_payne_hanek.h"
-#include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
 namespace {
@@ -125,43 +124,26 @@ Value* KeepTiny(const Lanes& l, Value* x, Value* sine) {
   return l.Select(l.Less(l.Abs(x), l.F(l.IsDouble() ? 0x1p-27 : 0x1p-12)), x, sine);
 }
 
-std::string HelperName(llvm::Type* type, bool cosine) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type);
-  const int lanes = vector == nullptr ? 1 : vector->getNumElements();
-  return std::string(cosine ? "kiln.cos." : "kiln.sin.") +
-         (type->getScalarType()->isDoubleTy() ? "f64x" : "f32x") + std::to_string(lanes);
+Value* Sine(llvm::IRBuilderBase& builder, absl::Span<Value* const> x) {
+  Lanes l(builder, x[0]->getType());
+  return KeepTiny(l, x[0], SineOfQuadrant(l, Reduce(l, x[0])));
 }
 
-// A function, because it branches: the caller's blocks stay as they are.
-llvm::Function* Helper(llvm::Module& module, llvm::Type* type, bool cosine) {
-  const std::string name = HelperName(type, cosine);
-  if (llvm::Function* made = module.getFunction(name)) return made;
-  auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type}, false),
-                                          llvm::Function::InternalLinkage, name, module);
-  function->setDoesNotThrow();
-  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", function));
-  Lanes l(builder, type);
-  Value* x = function->getArg(0);
-  Reduced reduced = Reduce(l, x);
-  if (cosine) reduced.quadrant = builder.CreateAdd(reduced.quadrant, l.I(1));
-  Value* result = SineOfQuadrant(l, reduced);
-  builder.CreateRet(cosine ? result : KeepTiny(l, x, result));
-  return function;
-}
-
-Value* CallHelper(llvm::IRBuilderBase& builder, Value* x, bool cosine) {
-  return builder.CreateCall(Helper(*builder.GetInsertBlock()->getModule(), x->getType(), cosine),
-                            {x});
+Value* Cosine(llvm::IRBuilderBase& builder, absl::Span<Value* const> x) {
+  Lanes l(builder, x[0]->getType());
+  Reduced reduced = Reduce(l, x[0]);
+  reduced.quadrant = builder.CreateAdd(reduced.quadrant, l.I(1));
+  return SineOfQuadrant(l, reduced);
 }
 
 }  // namespace
 
 llvm::Value* EmitSin(llvm::IRBuilderBase& builder, llvm::Value* x) {
-  return CallHelper(builder, x, false);
+  return CallHelper(builder, "sin", {x}, Sine);
 }
 
 llvm::Value* EmitCos(llvm::IRBuilderBase& builder, llvm::Value* x) {
-  return CallHelper(builder, x, true);
+  return CallHelper(builder, "cos", {x}, Cosine);
 }
 
 }  // namespace kiln::codegen

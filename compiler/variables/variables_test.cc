@@ -16,6 +16,7 @@
 #include "compiler/variables/covers.h"
 #include "compiler/variables/generalize.h"
 #include "gtest/gtest.h"
+#include "tests/numerics/packed.h"
 #include "tests/numerics/variable_graph.h"
 
 namespace kiln::variables {
@@ -25,6 +26,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 using numerics::Maker;
+using numerics::Packed;
 using ops::Attributes;
 using ops::Builder;
 using ops::HostTensor;
@@ -53,20 +55,6 @@ HostTensor ValueOf(const graph::Input& input, uint64_t seed) {
     }
   }
   return tensor;
-}
-
-// `value` at the beginning of a buffer whose rest must not matter.
-HostTensor Packed(const HostTensor& value, const graph::Input& input) {
-  HostTensor packed = HostTensor::Zeros(input.dtype, input.shape);
-  for (int64_t i = 0; i < packed.size(); ++i) {
-    if (ir::IsFloat(input.dtype)) {
-      packed.SetFloat(i, std::numeric_limits<double>::quiet_NaN());
-    } else {
-      packed.SetInt(i, 77 + i);
-    }
-  }
-  std::copy(value.bytes.begin(), value.bytes.end(), packed.bytes.begin());
-  return packed;
 }
 
 void ExpectSame(const HostTensor& expected, const HostTensor& packed, const std::string& where) {

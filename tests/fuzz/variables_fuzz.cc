@@ -11,10 +11,12 @@
 #include "compiler/variables/one_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"
+#include "tests/numerics/packed.h"
 
 namespace kiln::fuzz {
 namespace {
 
+using numerics::Packed;
 using ops::HostTensor;
 
 constexpr int kNodes = 8;
@@ -30,20 +32,6 @@ HostTensor RandomValue(Random& random, const graph::Input& input) {
   std::vector<double> values(ir::NumElements(input.shape));
   for (double& value : values) value = std::uniform_real_distribution<double>(-2, 4)(random);
   return HostTensor::Of(input.dtype, input.shape, values);
-}
-
-// The value at the front of a buffer whose rest is garbage.
-HostTensor Packed(const HostTensor& value, const graph::Input& input) {
-  HostTensor packed = HostTensor::Zeros(input.dtype, input.shape);
-  for (int64_t i = 0; i < packed.size(); ++i) {
-    if (ir::IsFloat(input.dtype)) {
-      packed.SetFloat(i, std::numeric_limits<double>::quiet_NaN());
-    } else {
-      packed.SetInt(i, i);
-    }
-  }
-  std::copy(value.bytes.begin(), value.bytes.end(), packed.bytes.begin());
-  return packed;
 }
 
 // Sums of halves may be added in another order where a value was laid out otherwise.

@@ -1,7 +1,6 @@
 // One compiled program for all values of a variable against the reference interpreter of the graph
 // made for each of them.
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "compiler/autodiff/differentiate.h"
@@ -10,6 +9,7 @@
 #include "compiler/variables/one_graph.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/packed.h"
 #include "tests/numerics/run_compiled.h"
 #include "tests/numerics/variable_graph.h"
 
@@ -27,16 +27,6 @@ HostTensor ValueOf(const graph::Input& input, uint64_t seed) {
     value.SetFloat(i, static_cast<double>(seed >> 40) / (1 << 22) - 2);
   }
   return value;
-}
-
-// The value at the front of a buffer that is full of NaN.
-HostTensor Packed(const HostTensor& value, const graph::Input& input) {
-  HostTensor packed = HostTensor::Zeros(input.dtype, input.shape);
-  for (int64_t i = 0; i < packed.size(); ++i) {
-    packed.SetFloat(i, std::numeric_limits<double>::quiet_NaN());
-  }
-  std::copy(value.bytes.begin(), value.bytes.end(), packed.bytes.begin());
-  return packed;
 }
 
 HostTensor FrontOf(const HostTensor& packed, const ir::Shape& shape) {

@@ -146,12 +146,12 @@ void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::s
                 what);
 }
 
-class CodegenTest : public testing::Test {
+class KernelsTest : public testing::Test {
  protected:
   ir::Context context_;
 };
 
-TEST_F(CodegenTest, Matmuls) {
+TEST_F(KernelsTest, Matmuls) {
   const int64_t shapes[][3] = {{1, 1, 1},    {64, 64, 64},  {65, 33, 19},   {7, 130, 5},
                                {13, 16, 64}, {100, 100, 7}, {12, 200, 100}, {1, 300, 200},
                                {300, 1, 50}, {31, 47, 530}, {600, 70, 20},  {8, 128, 96}};
@@ -163,7 +163,7 @@ TEST_F(CodegenTest, Matmuls) {
   }
 }
 
-TEST_F(CodegenTest, SumsLongerThanTheCache) {
+TEST_F(KernelsTest, SumsLongerThanTheCache) {
   drivers::Target small = HostTarget();
   small.private_cache_bytes = 16 << 10;
   for (int threads : {1, 3}) {
@@ -183,7 +183,7 @@ TEST_F(CodegenTest, SumsLongerThanTheCache) {
   }
 }
 
-TEST_F(CodegenTest, Convolutions) {
+TEST_F(KernelsTest, Convolutions) {
   const ConvolutionShape shapes[] = {{2, 3, 20, 9, 3},    {1, 1, 32, 12, 5},  {3, 8, 16, 8, 3},
                                      {2, 5, 7, 6, 3},     {2, 4, 33, 7, 2},   {1, 16, 64, 6, 3},
                                      {2, 3, 16, 9, 3, 1}, {1, 2, 40, 8, 5, 2}};
@@ -197,7 +197,7 @@ TEST_F(CodegenTest, Convolutions) {
   }
 }
 
-TEST_F(CodegenTest, RowKernels) {
+TEST_F(KernelsTest, RowKernels) {
   for (int64_t rows : {1, 3, 100, 513}) {
     for (int64_t columns : {1, 10, 77, 256}) {
       const std::string what = StrCat(rows, " rows of ", columns);
@@ -207,7 +207,7 @@ TEST_F(CodegenTest, RowKernels) {
   }
 }
 
-TEST_F(CodegenTest, Chains) {
+TEST_F(KernelsTest, Chains) {
   for (int64_t elements : {0, 1, 15, 16, 17, 1000, 70001}) {
     ExpectAllMatch(ChainKernel(context_, elements), 1e-6, StrCat("chain ", elements));
   }
@@ -250,7 +250,7 @@ bool Takes(Op op, DType dtype) {
   }
 }
 
-TEST_F(CodegenTest, EveryOpOnEveryDType) {
+TEST_F(KernelsTest, EveryOpOnEveryDType) {
   const Op ops[] = {Op::kNeg, Op::kReciprocal, Op::kSqrt,  Op::kExp2,  Op::kLog2,
                     Op::kSin, Op::kTrunc,      Op::kNot,   Op::kAdd,   Op::kSub,
                     Op::kMul, Op::kDiv,        Op::kIDiv,  Op::kMod,   Op::kMax,
@@ -274,7 +274,7 @@ TEST_F(CodegenTest, EveryOpOnEveryDType) {
   }
 }
 
-TEST_F(CodegenTest, EveryCast) {
+TEST_F(KernelsTest, EveryCast) {
   for (DType from : kDTypes) {
     for (DType to : kDTypes) {
       KernelWriter w(context_);
@@ -289,7 +289,7 @@ TEST_F(CodegenTest, EveryCast) {
 }
 
 // The last vector of a row has one lane, whose store must not reach into the next row.
-TEST_F(CodegenTest, CastsToNarrowElementsStoreOneLane) {
+TEST_F(KernelsTest, CastsToNarrowElementsStoreOneLane) {
   for (const char* dtype : {"int8", "uint8", "int16", "uint16"}) {
     auto kernel = kernel::ParseKernel(
         StrCat("buffer b0 int32[51] read\nbuffer b1 ", dtype, "[51] write\n", "grid r0:17\n",
@@ -302,7 +302,7 @@ TEST_F(CodegenTest, CastsToNarrowElementsStoreOneLane) {
   }
 }
 
-TEST_F(CodegenTest, EveryReductionOverEveryAxis) {
+TEST_F(KernelsTest, EveryReductionOverEveryAxis) {
   for (DType dtype : kDTypes) {
     for (ir::ReduceKind kind :
          {ir::ReduceKind::kSum, ir::ReduceKind::kProd, ir::ReduceKind::kMax}) {
@@ -328,7 +328,7 @@ TEST_F(CodegenTest, EveryReductionOverEveryAxis) {
   }
 }
 
-TEST_F(CodegenTest, ReductionsOverOuterAndInnerAxesTogether) {
+TEST_F(KernelsTest, ReductionsOverOuterAndInnerAxesTogether) {
   for (int64_t batch : {1, 3, 9}) {
     for (int64_t pixels : {1, 5, 64, 100}) {
       KernelWriter w(context_);
@@ -344,7 +344,7 @@ TEST_F(CodegenTest, ReductionsOverOuterAndInnerAxesTogether) {
   }
 }
 
-TEST_F(CodegenTest, ViewsAndMasks) {
+TEST_F(KernelsTest, ViewsAndMasks) {
   for (int64_t n : {1, 9, 40, 257}) {
     KernelWriter w(context_);
     const int a = w.In(n * n), b = w.In(n);
@@ -377,7 +377,7 @@ TEST_F(CodegenTest, ViewsAndMasks) {
 
 // Odd schedules for an odd matmul: every combination of ragged ends, orders and bindings must
 // compute the same.
-TEST_F(CodegenTest, RaggedSchedules) {
+TEST_F(KernelsTest, RaggedSchedules) {
   const char* schedules[] = {
       "split 0 7\nsplit 3 3\nbind 5 task\norder 0 5 6 4 1 2",
       "split 0 7\nsplit 3 2\nbind 4 unroll\norder 0 5 6 1 4 2",
@@ -408,7 +408,7 @@ TEST_F(CodegenTest, RaggedSchedules) {
   }
 }
 
-TEST_F(CodegenTest, Transposes) {
+TEST_F(KernelsTest, Transposes) {
   const int64_t shapes[][2] = {{16, 16}, {64, 48}, {100, 300}, {333, 77}, {17, 1000}, {500, 3}};
   for (const auto& s : shapes) {
     for (DType dtype : {DType::kFloat32, DType::kFloat64, DType::kInt8, DType::kBool}) {
@@ -422,7 +422,7 @@ TEST_F(CodegenTest, Transposes) {
   }
 }
 
-TEST_F(CodegenTest, GathersOutOfRangeReadZero) {
+TEST_F(KernelsTest, GathersOutOfRangeReadZero) {
   KernelWriter w(context_);
   const int64_t n = 100, rows = 7, width = 33;
   const int table = w.In(rows * width), index = w.In(n, DType::kInt32), out = w.Out(n * width);
@@ -435,7 +435,7 @@ TEST_F(CodegenTest, GathersOutOfRangeReadZero) {
 
 // Rows of every width and number, far more positions than rows, and rows that are not there: what
 // lies around the buffers must not be touched, and each element gets its values in order.
-TEST_F(CodegenTest, Scatters) {
+TEST_F(KernelsTest, Scatters) {
   for (const int64_t width : {1, 3, 16, 33, 600}) {
     for (const bool combines : {true, false}) {
       KernelWriter w(context_);
@@ -456,7 +456,7 @@ TEST_F(CodegenTest, Scatters) {
 }
 
 // Every lane goes to a row of its own.
-TEST_F(CodegenTest, ScattersElements) {
+TEST_F(KernelsTest, ScattersElements) {
   for (const int64_t width : {5, 64}) {
     KernelWriter w(context_);
     const int64_t positions = 40, rows = 9;
@@ -472,7 +472,7 @@ TEST_F(CodegenTest, ScattersElements) {
   }
 }
 
-TEST_F(CodegenTest, PoolingWindows) {
+TEST_F(KernelsTest, PoolingWindows) {
   for (int64_t size : {4, 10, 24}) {
     KernelWriter w(context_);
     const int64_t images = 6, out = size / 2;
@@ -486,7 +486,7 @@ TEST_F(CodegenTest, PoolingWindows) {
   }
 }
 
-TEST_F(CodegenTest, LocalsOfManyElements) {
+TEST_F(KernelsTest, LocalsOfManyElements) {
   KernelWriter w(context_);
   const int64_t rows = 50, columns = 40;
   const int x = w.In(rows * columns), y = w.Out(rows * columns);
@@ -505,7 +505,7 @@ TEST_F(CodegenTest, LocalsOfManyElements) {
   ExpectAllMatch(w.kernel, 2e-4, "locals");
 }
 
-TEST_F(CodegenTest, GridOverColumns) {
+TEST_F(KernelsTest, GridOverColumns) {
   for (int64_t columns : {1, 16, 50, 2000}) {
     KernelWriter w(context_);
     const int64_t rows = 12;
@@ -522,7 +522,7 @@ TEST_F(CodegenTest, GridOverColumns) {
   }
 }
 
-TEST_F(CodegenTest, EmptySumsGiveTheirIdentity) {
+TEST_F(KernelsTest, EmptySumsGiveTheirIdentity) {
   KernelWriter w(context_);
   const int x = w.In(0), y = w.Out(20);
   auto i = w.Range(20), j = w.Range(0);
@@ -531,7 +531,7 @@ TEST_F(CodegenTest, EmptySumsGiveTheirIdentity) {
   ExpectAllMatch(w.kernel, 0, "empty sum");
 }
 
-TEST_F(CodegenTest, Float64Matmul) {
+TEST_F(KernelsTest, Float64Matmul) {
   KernelWriter w(context_);
   const int64_t m = 50, n = 37, k = 41;
   const int a = w.In(m * k, DType::kFloat64), b = w.In(k * n, DType::kFloat64);
@@ -542,7 +542,7 @@ TEST_F(CodegenTest, Float64Matmul) {
   ExpectAllMatch(w.kernel, 1e-12, "float64 matmul");
 }
 
-TEST_F(CodegenTest, FusedContractions) {
+TEST_F(KernelsTest, FusedContractions) {
   // relu(x * scale) against weights, then a bias and another relu.
   KernelWriter w(context_);
   const int64_t m = 70, n = 45, k = 33;
@@ -557,7 +557,7 @@ TEST_F(CodegenTest, FusedContractions) {
 }
 
 // The graph widens it before.
-TEST_F(CodegenTest, ArithmeticOfShortFloatsIsRefused) {
+TEST_F(KernelsTest, ArithmeticOfShortFloatsIsRefused) {
   KernelWriter w(context_);
   const int x = w.In(4, DType::kFloat16), y = w.Out(4, DType::kFloat16);
   auto i = w.Range(4);
