@@ -158,17 +158,22 @@ Expansion ExpandPoissonNll(Builder& b, Operands x, const Attributes& attributes)
 
 OpDef Loss(std::string_view name, std::vector<std::string_view> operands,
            std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
-  OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
-                        expand, doc);
-  row.attributes = std::move(attributes);
-  row.attributes.push_back(Reduction());
-  row.shape_rule = ShapeRule::kLoss;
-  return row;
+  return LossRow(ShapeRule::kLoss, name, std::move(operands), std::move(attributes), expand, doc);
 }
 
 }  // namespace
 
 AttributeDef Reduction() { return OptionalString("reduction", "mean"); }
+
+OpDef LossRow(ShapeRule shape_rule, std::string_view name, std::vector<std::string_view> operands,
+              std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
+                        expand, doc);
+  row.attributes = std::move(attributes);
+  row.attributes.push_back(Reduction());
+  row.shape_rule = shape_rule;
+  return row;
+}
 
 const Node* ReduceLoss(Builder& b, const Node* losses, const Attributes& attributes) {
   const std::string& reduction = StringOf(attributes, "reduction");

@@ -56,12 +56,8 @@ Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attribut
 
 OpDef RowLoss(std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
-  OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
-                        expand, doc);
-  row.attributes = std::move(attributes);
-  row.attributes.push_back(Reduction());
-  row.shape_rule = ShapeRule::kRowLoss;
-  return row;
+  return LossRow(ShapeRule::kRowLoss, name, std::move(operands), std::move(attributes), expand,
+                 doc);
 }
 
 }  // namespace
