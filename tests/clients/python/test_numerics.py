@@ -60,6 +60,14 @@ def test_unary(connection, name):
     check(getattr(kiln.tensor(data), name)(), reference(data), tolerance)
 
 
+@pytest.mark.parametrize("name", ["trunc", "floor", "ceil", "round"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_rounding_keeps_what_is_no_finite_number(connection, name, dtype):
+    data = np.array([np.inf, -np.inf, np.nan, 0.5, 1.5, -2.5, 3.0], dtype)
+    wanted = getattr(np, name)(data)
+    np.testing.assert_array_equal(getattr(kiln.tensor(data), name)().numpy(), wanted)
+
+
 BINARY = {
     "add": (A, B, np.add), "sub": (A, B, np.subtract), "mul": (A, B, np.multiply),
     "div": (A, POSITIVE, np.divide), "maximum": (A, B, np.maximum), "minimum": (A, B, np.minimum),
