@@ -2,8 +2,8 @@
 
 usage: embedding_step.py kiln|torch|numpy [THREADS]
 
-Reads a number N from each line of standard input, makes N gradients and prints the seconds that each took, as a JSON
-list. Kiln's daemon is the one at $KILN_ADDRESS.
+Reads a number N from each line of standard input, makes N gradients and prints the seconds that each took, as JSON
+{"seconds": [...]}. Kiln's daemon is the one at $KILN_ADDRESS.
 """
 
 import json
@@ -53,7 +53,7 @@ def main() -> None:
         return time.perf_counter() - begin
 
     for request in sys.stdin:
-        print(json.dumps([timed() for _ in range(int(request))]), flush=True)
+        print(json.dumps({"seconds": [timed() for _ in range(int(request))]}), flush=True)
 
 
 if __name__ == "__main__":

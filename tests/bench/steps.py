@@ -14,21 +14,21 @@ BENCH = ROOT / "tests/bench"
 
 
 class Stepper:
-    """A process that does training steps on request."""
+    """A process that does steps on request."""
 
     def __init__(self, command: list[str], environment: dict):
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.loss = 0.0
 
     def steps(self, count: int) -> list[float]:
-        """The seconds that each of `count` steps took; `loss` is the last one's."""
+        """The seconds that each of `count` steps took; `loss` is the last one's, of a model."""
         self.process.stdin.write(f"{count}\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{' '.join(self.process.args)} ended with status {self.process.wait()}")
         told = json.loads(answer)
-        self.loss = told["loss"]
+        self.loss = told.get("loss", 0.0)
         return told["seconds"]
 
     def __enter__(self) -> "Stepper":
