@@ -1,4 +1,4 @@
-#include "clients/cpp/kiln/client.h"
+#include "kiln/client.h"
 
 #include <unistd.h>
 

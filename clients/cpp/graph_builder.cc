@@ -1,12 +1,11 @@
 #include "absl/strings/str_cat.h"
-#include "clients/cpp/kiln/client.h"
+#include "clients/cpp/call.h"
+#include "clients/cpp/op_row.h"
+#include "kiln/graph.h"
 #include "kiln/v1/graph.pb.h"
 
 namespace kiln {
 namespace {
-
-// The op set this client's helpers were written for.
-constexpr uint32_t kOpSetVersion = 2;
 
 // Writes one alternative of a dimension to the wire.
 struct DimensionWriter {
@@ -53,17 +52,23 @@ int SizeOf(DType dtype) {
 }
 
 GraphBuilder::GraphBuilder() : proto_(std::make_unique<v1::Graph>()) {
-  proto_->set_op_set_version(kOpSetVersion);
+  proto_->set_op_set_version(internal::OpSetVersion());
 }
 GraphBuilder::~GraphBuilder() = default;
 
-void GraphBuilder::Fail(const absl::Status& status) { status_.Update(status); }
+Value GraphBuilder::Fail(const absl::Status& mistake) {
+  status_.Update(mistake);
+  return Value(this, -1, DType::kUnspecified);
+}
 
-bool GraphBuilder::Check(Value value, std::string_view where) {
-  if (value.node >= 0 && value.node < proto_->nodes_size()) return true;
-  Fail(absl::InvalidArgumentError(absl::StrCat(std::string(where),
-                                               ": the value is not of this builder (node ",
-                                               value.node, " of ", proto_->nodes_size(), ")")));
+bool GraphBuilder::Check(const Value& value, std::string_view where, std::string_view what) {
+  if (value.builder_ == this && value.node_ >= 0) return true;
+  if (value.builder_ == this) return false;  // of a mistake that has been kept
+  Fail(absl::InvalidArgumentError(absl::StrCat(
+      std::string(where), ": ", std::string(what),
+      value.builder_ == nullptr
+          ? " is no value: it was never assigned, or computed from such a one or numbers alone"
+          : " is of another GraphBuilder; values live in one graph, tensors in all of them")));
   return false;
 }
 
@@ -75,64 +80,54 @@ void GraphBuilder::Variable(std::string name, int64_t min, int64_t max) {
 }
 
 Value GraphBuilder::AddNode(std::string_view op, absl::Span<const Value> operands,
-                            const Attributes& attributes, DType dtype) {
+                            const Attributes& attributes, DType dtype, Location location) {
   const int number = proto_->nodes_size();
-  for (Value operand : operands) {
-    if (!Check(operand, absl::StrCat("node ", number, " (", std::string(op), ")"))) return Value{};
+  const std::string source = internal::SourceOf(location);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::string where =
+        absl::StrCat("node ", number, " \"", std::string(op), "\" (", source, ")");
+    if (!Check(operands[i], where, absl::StrCat("operand ", i)))
+      return Value(this, -1, DType::kUnspecified);
   }
   v1::Node* node = proto_->add_nodes();
   node->set_op(std::string(op));
   node->set_dtype(static_cast<v1::DType>(dtype));
-  for (Value operand : operands) node->add_operands(operand.node);
+  node->set_source(source);
+  for (const Value& operand : operands) node->add_operands(operand.node_);
   for (const auto& [name, value] : attributes)
     std::visit(AttributeWriter{(*node->mutable_attributes())[name]}, value);
-  return Value{number};
+  const internal::OpRow* row = internal::FindRow(op);
+  return Value(this, number,
+               row == nullptr ? DType::kUnspecified : internal::ResultDType(*row, operands, dtype));
 }
 
-Value GraphBuilder::Input(DType dtype, std::vector<Dimension> shape) {
-  Value value = AddNode(
-      "input", {}, {{"index", static_cast<int64_t>(inputs_.size())}, {"shape", std::move(shape)}},
-      dtype);
-  inputs_.push_back(value);
-  return value;
-}
-
-Value GraphBuilder::Constant(DType dtype, double value) {
-  return AddNode("const", {}, {{"value", value}, {"shape", std::vector<Dimension>{}}}, dtype);
-}
-
-Value GraphBuilder::Sum(Value x, std::vector<int64_t> axes, bool keepdims) {
-  return AddNode("sum", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
-}
-Value GraphBuilder::Mean(Value x, std::vector<int64_t> axes, bool keepdims) {
-  return AddNode("mean", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
-}
-Value GraphBuilder::Max(Value x, std::vector<int64_t> axes, bool keepdims) {
-  return AddNode("max", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
+Value GraphBuilder::Input(DType dtype, const Dimensions& shape, Location location) {
+  return AddNode("input", {}, {{"index", int64_t{num_inputs_++}}, {"shape", shape.list()}}, dtype,
+                 location);
 }
 
 void GraphBuilder::Output(Value value) {
-  if (Check(value, absl::StrCat("output ", proto_->outputs_size())))
-    proto_->add_outputs(value.node);
+  if (Check(value, absl::StrCat("output ", proto_->outputs_size()), "it"))
+    proto_->add_outputs(value.node_);
 }
 
 void GraphBuilder::Update(Value input, Value value) {
   const std::string where = absl::StrCat("update ", proto_->updates_size());
-  if (!Check(input, where) || !Check(value, where)) return;
-  if (proto_->nodes(input.node).op() != "input") {
-    return Fail(
-        absl::InvalidArgumentError(absl::StrCat(where, ": node ", input.node, " is no input")));
+  if (!Check(input, where, "the input") || !Check(value, where, "the value")) return;
+  if (proto_->nodes(input.node_).op() != "input") {
+    Fail(absl::InvalidArgumentError(absl::StrCat(where, ": node ", input.node_, " is no input")));
+    return;
   }
   v1::Update* update = proto_->add_updates();
-  update->set_input(input.node);
-  update->set_value(value.node);
+  update->set_input(input.node_);
+  update->set_value(value.node_);
 }
 
 absl::StatusOr<Graph> GraphBuilder::Build() const {
   if (!status_.ok()) return status_;
   Graph graph;
   graph.proto_ = std::make_shared<v1::Graph>(*proto_);
-  graph.num_inputs_ = static_cast<int>(inputs_.size());
+  graph.num_inputs_ = num_inputs_;
   graph.num_outputs_ = proto_->outputs_size();
   return graph;
 }

@@ -1,11 +1,14 @@
-#include "clients/cpp/kiln/client.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kiln/graph.h"
+#include "kiln/ops.h"
 #include "kiln/v1/graph.pb.h"
 
 namespace kiln {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -13,7 +16,7 @@ TEST(GraphBuilder, NodesStandInTheOrderOfTheCalls) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {2, 3});
   Value y = builder.Input(DType::kFloat32, {3});
-  Value sum = builder.Sum(builder.Mul(x, y), {-1}, true);
+  Value sum = ops::Sum(x * y, {.axes = {-1}, .keepdims = true});
   builder.Output(sum);
   builder.Update(y, y);
   auto graph = builder.Build();
@@ -37,8 +40,8 @@ TEST(GraphBuilder, WhereNumbersStandSumsOfVariablesMay) {
   GraphBuilder builder;
   builder.Variable("pos", 1, 8);
   Value x = builder.Input(DType::kFloat32, {int64_t{8}});
-  builder.Output(builder.AddNode(
-      "shrink", {x}, {{"bounds", std::vector<Dimension>{DimensionSum{-1, {{"pos", 1}}}, "pos"}}}));
+  builder.Output(ops::Shrink(x, {DimensionSum{-1, {{"pos", 1}}}, "pos"}));
+  builder.Output(ops::Tril(ops::Reshape(x, {2, 4}), {.diagonal = "pos"}));
   const auto graph = builder.Build();
   ASSERT_TRUE(graph.ok());
   const v1::Node& shrink = graph->proto().nodes(1);
@@ -47,6 +50,8 @@ TEST(GraphBuilder, WhereNumbersStandSumsOfVariablesMay) {
   EXPECT_EQ(bounds.dims(0).sum().terms(0).variable(), "pos");
   EXPECT_EQ(bounds.dims(0).sum().terms(0).factor(), 1);
   EXPECT_EQ(bounds.dims(1).variable(), "pos");
+  const v1::Node& tril = graph->proto().nodes(3);
+  EXPECT_EQ(tril.attributes().at("diagonal").dim().sum().terms(0).variable(), "pos");
 }
 
 TEST(GraphBuilder, DimensionsMayBeVariables) {
@@ -61,23 +66,83 @@ TEST(GraphBuilder, DimensionsMayBeVariables) {
 
 TEST(GraphBuilder, EmptyAxesAreAnAttributeAllTheSame) {
   GraphBuilder builder;
-  builder.Output(builder.Sum(builder.Input(DType::kFloat32, {2}), {}));
+  builder.Output(ops::Sum(builder.Input(DType::kFloat32, {2})));
   EXPECT_TRUE(builder.Build()->proto().nodes(1).attributes().at("axes").has_ints());
 }
 
-TEST(GraphBuilder, TheFirstMistakeComesOutOfBuild) {
-  GraphBuilder builder;
+TEST(GraphBuilder, AForeignValueComesOutOfBuild) {
+  GraphBuilder builder, other;
   Value x = builder.Input(DType::kFloat32, {2});
-  builder.Output(builder.Add(x, Value{17}));
+  Value y = other.Input(DType::kFloat32, {2});
+  const auto line = Location::current().line() + 1;
+  builder.Output(x + y);
   auto graph = builder.Build();
   EXPECT_EQ(graph.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(graph.status().message(), HasSubstr("node 1 (add)"));
+  EXPECT_THAT(graph.status().message(),
+              HasSubstr(absl::StrCat("node 1 \"add\" (graph_builder_test.cc:", line,
+                                     "): operand 1 is of another GraphBuilder")));
+  EXPECT_TRUE(other.Build().ok());
+}
+
+TEST(GraphBuilder, TheFirstMistakeIsKept) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {2});
+  Value mistake = ops::Concat({x, Value()});
+  builder.Output(ops::Exp(mistake) + 1);
+  builder.Update(x, Value());
+  EXPECT_THAT(builder.Build().status().message(),
+              AllOf(HasSubstr("\"concat\""), HasSubstr("operand 1 is no value")));
+}
+
+TEST(GraphBuilder, WhatIsComputedOfNumbersAloneIsNoValue) {
+  GraphBuilder builder;
+  builder.Output(ops::Add(1, 2));
+  EXPECT_THAT(builder.Build().status().message(), HasSubstr("output 0: it is no value"));
+}
+
+TEST(GraphBuilder, OptionalOperandsAreGivenInOrder) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {2, 3});
+  builder.Output(ops::LayerNorm(x, {.bias = x}));
+  EXPECT_THAT(builder.Build().status().message(),
+              AllOf(HasSubstr("\"layer_norm\" (graph_builder_test.cc:"),
+                    HasSubstr(") of x, weight?, bias?: operand 1 is left out")));
+}
+
+TEST(GraphBuilder, NodesHaveTheLineOfTheirCall) {
+  GraphBuilder builder;
+  const auto line = Location::current().line();
+  Value x = builder.Input(DType::kFloat32, {2});
+  Value y = x + x;
+  Value z = ops::Exp(y);
+  builder.Output(z);
+  const auto graph = builder.Build();
+  const auto source = [&](int node) { return graph->proto().nodes(node).source(); };
+  EXPECT_EQ(source(0), absl::StrCat("graph_builder_test.cc:", line + 1));
+  EXPECT_EQ(source(1), absl::StrCat("graph_builder_test.cc:", line + 2));
+  EXPECT_EQ(source(2), absl::StrCat("graph_builder_test.cc:", line + 3));
+}
+
+TEST(Operands, NumbersTakeTheDTypeBesideThem) {
+  GraphBuilder builder;
+  const auto input = [&](DType dtype) { return builder.Input(dtype, {2}); };
+  EXPECT_EQ((input(DType::kFloat16) * 2).dtype(), DType::kFloat16);
+  EXPECT_EQ((2.5 * input(DType::kFloat64)).dtype(), DType::kFloat64);
+  EXPECT_EQ((input(DType::kInt8) - 1).dtype(), DType::kInt8);
+  EXPECT_EQ((input(DType::kInt8) - 1.5).dtype(), DType::kFloat32);
+  EXPECT_EQ((1 / input(DType::kInt64)).dtype(), DType::kFloat32);
+  EXPECT_EQ(ops::Where(input(DType::kBool), input(DType::kInt16), 0).dtype(), DType::kInt16);
+  EXPECT_EQ(ops::Where(input(DType::kBool), 1, 0).dtype(), DType::kInt64);
+  EXPECT_EQ(ops::Where(input(DType::kBool), 1.0, 0.0).dtype(), DType::kFloat32);
+  EXPECT_EQ(ops::Maximum(input(DType::kUInt8), true).dtype(), DType::kUInt8);
+  EXPECT_EQ((-input(DType::kBFloat16)).dtype(), DType::kBFloat16);
+  EXPECT_TRUE(builder.Build().ok());
 }
 
 TEST(GraphBuilder, OnlyInputsAreUpdated) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {2});
-  builder.Update(builder.Add(x, x), x);
+  builder.Update(x + x, x);
   EXPECT_THAT(builder.Build().status().message(), HasSubstr("node 1 is no input"));
 }
 

@@ -12,6 +12,11 @@ std::string PythonTable();
 // The document clients/python/OPS.md.
 std::string MarkdownTable();
 
+// The C++ client's bindings: clients/cpp/kiln/ops.h, and clients/cpp/ops.cc, which defines them and
+// holds the rules by which the client knows dtypes.
+std::string CppHeader();
+std::string CppSource();
+
 // tests/golden/shape_cases.json: {"shapes": […], "dtypes": […]}, one case a line. A case has "op",
 // "operands" (shapes, or names of dtypes), "attributes" or "declared" (null if absent), and
 // "result", which is null for an error.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "compiler/graph/wire.h"
+#include "kiln/ops.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/program.h"
 
@@ -160,14 +161,12 @@ absl::StatusOr<Graph> Layers(int count) {
   std::vector<Value> weights;
   for (int i = 0; i < count; ++i) {
     weights.push_back(builder.Input(DType::kFloat32, {64, 64}));
-    Value centred = builder.Sub(x, builder.Mean(x, {-1}, true));
-    x = builder.Add(x, builder.Relu(builder.Matmul(centred, weights.back())));
+    Value centred = x - ops::Mean(x, {.axes = {-1}, .keepdims = true});
+    x = x + ops::Relu(ops::Matmul(centred, weights.back()));
   }
-  Value loss = builder.Mean(builder.Mul(x, x), {0, 1}, false);
+  Value loss = ops::Mean(x * x);
   for (const Value& weight : weights) {
-    Value step =
-        builder.Mul(builder.Gradient(loss, weight), builder.Constant(DType::kFloat32, 0.01));
-    builder.Update(weight, builder.Sub(weight, step));
+    builder.Update(weight, weight - ops::Gradient(loss, weight) * 0.01);
   }
   builder.Output(loss);
   return builder.Build();

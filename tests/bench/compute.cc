@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kiln/ops.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/peers.h"
 #include "tests/bench/program.h"
@@ -31,7 +32,7 @@ absl::StatusOr<Graph> MatmulGraph(const Product& p) {
   GraphBuilder builder;
   Value a = builder.Input(DType::kFloat32, {p.m, p.k});
   Value b = builder.Input(DType::kFloat32, {p.k, p.n});
-  builder.Output(builder.Matmul(a, b));
+  builder.Output(ops::Matmul(a, b));
   return builder.Build();
 }
 
@@ -97,24 +98,20 @@ absl::Status Blas(const Product& p, int threads) {
 
 struct StreamCase {
   const char* name;
-  std::function<Value(GraphBuilder&, Value)> build;
+  std::function<Value(Value)> build;
 };
 
-Value Chain(GraphBuilder& builder, Value x) {
-  auto number = [&](double value) { return builder.Constant(DType::kFloat32, value); };
-  Value y = builder.Add(builder.Mul(x, number(1.5)), number(0.25));
-  y = builder.Relu(y);
-  y = builder.Sub(builder.Mul(y, y), x);
-  y = builder.Mul(builder.Add(y, number(2)), number(0.5));
-  return builder.Add(y, builder.Mul(x, x));
+Value Chain(Value x) {
+  Value y = ops::Relu(x * 1.5 + 0.25);
+  y = y * y - x;
+  y = (y + 2) * 0.5;
+  return y + x * x;
 }
 
-Value LayerNorm(GraphBuilder& builder, Value x) {
-  Value centred = builder.Sub(x, builder.Mean(x, {-1}, true));
-  Value variance = builder.Mean(builder.Mul(centred, centred), {-1}, true);
-  Value deviation =
-      builder.AddNode("sqrt", {builder.Add(variance, builder.Constant(DType::kFloat32, 1e-5))});
-  return builder.Div(centred, deviation);
+Value LayerNorm(Value x) {
+  Value centred = x - ops::Mean(x, {.axes = {-1}, .keepdims = true});
+  Value variance = ops::Mean(centred * centred, {.axes = {-1}, .keepdims = true});
+  return centred / ops::Sqrt(variance + 1e-5);
 }
 
 absl::Status Stream(int threads) {
@@ -122,14 +119,14 @@ absl::Status Stream(int threads) {
   const int64_t columns = 1024;
   const int64_t bytes = rows * columns * 4;
   const StreamCase cases[] = {{"chain of 10 elementwise ops", Chain},
-                              {"softmax", [](GraphBuilder& b, Value x) { return b.Softmax(x); }},
+                              {"softmax", [](Value x) { return ops::Softmax(x); }},
                               {"layer norm", LayerNorm}};
   auto device = OpenCpu(threads);
   if (!device.ok()) return device.status();
   ParallelCopy copy(bytes, threads);
   for (const StreamCase& one : cases) {
     GraphBuilder builder;
-    builder.Output(one.build(builder, builder.Input(DType::kFloat32, {rows, columns})));
+    builder.Output(one.build(builder.Input(DType::kFloat32, {rows, columns})));
     auto program = Program::Make(**device, builder.Build());
     if (!program.ok()) return program.status();
     auto pair = Interleave([&](int times) { return (*program)->Run(times); },
@@ -149,7 +146,7 @@ absl::Status Replay(int threads) {
   constexpr int kKernels = 100;
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {256});
-  builder.Output(builder.Add(x, builder.Constant(DType::kFloat32, 1)));
+  builder.Output(x + 1);
   auto device = OpenCpu(threads);
   if (!device.ok()) return device.status();
   auto program = Program::Make(**device, builder.Build(), kKernels);

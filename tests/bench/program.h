@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "clients/cpp/kiln/client.h"
 #include "compiler/compiler.h"
 #include "drivers/interface/device.h"
+#include "kiln/graph.h"
 
 namespace kiln::bench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "clients/cpp/kiln/client.h"
+#include "kiln/client.h"
 #include "tests/bench/echo_client.h"
 #include "tests/bench/measure.h"
 
@@ -31,7 +31,7 @@ v1::ConnectRequest RunMessage() {
 absl::StatusOr<Graph> SmallGraph() {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {256});
-  builder.Output(builder.Add(x, x));
+  builder.Output(x + x);
   return builder.Build();
 }
 

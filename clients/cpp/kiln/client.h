@@ -1,10 +1,10 @@
-// The C++ client of kilnd: connect, upload, build a graph, run it, download. This header is the
-// whole public API.
+// The C++ client of kilnd: connect, upload, build a graph, run it, download. Graphs are built with
+// kiln/graph.h, which this header includes, and kiln/ops.h, which has every op as a function.
 //
 //   auto client = *kiln::Client::Connect();
 //   kiln::GraphBuilder builder;
 //   kiln::Value x = builder.Input(kiln::DType::kFloat32, {2, 3});
-//   builder.Output(builder.Sum(builder.Mul(x, x), {}));
+//   builder.Output(kiln::ops::Sum(x * x));
 //   auto program = *client->Define(builder.Build(), "sum_of_squares");
 //   auto tensor = *client->Upload<float>({2, 3}, {1, 2, 3, 4, 5, 6});
 //   auto run = *client->Run(program, {tensor});
@@ -26,10 +26,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -38,64 +35,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "kiln/dtype.h"
+#include "kiln/graph.h"
 
 namespace kiln {
-
-namespace v1 {
-class Graph;
-}
-
-// Element types; values equal kiln.v1.DType.
-enum class DType : uint8_t {
-  kUnspecified = 0,
-  kBool = 1,
-  kInt8 = 2,
-  kInt16 = 3,
-  kInt32 = 4,
-  kInt64 = 5,
-  kUInt8 = 6,
-  kUInt16 = 7,
-  kUInt32 = 8,
-  kUInt64 = 9,
-  kFloat16 = 10,
-  kBFloat16 = 11,
-  kFloat32 = 12,
-  kFloat64 = 13,
-  kFloat8E4M3 = 14,
-  kFloat8E5M2 = 15,
-};
-// Bytes of one element; 0 for kUnspecified.
-int SizeOf(DType dtype);
-
-// The DType of a C++ type: kDTypeOf<float> is kFloat32. kUnspecified for types that have none.
-template <typename T>
-inline constexpr DType kDTypeOf = std::is_same_v<T, bool>       ? DType::kBool
-                                  : std::is_same_v<T, int8_t>   ? DType::kInt8
-                                  : std::is_same_v<T, int16_t>  ? DType::kInt16
-                                  : std::is_same_v<T, int32_t>  ? DType::kInt32
-                                  : std::is_same_v<T, int64_t>  ? DType::kInt64
-                                  : std::is_same_v<T, uint8_t>  ? DType::kUInt8
-                                  : std::is_same_v<T, uint16_t> ? DType::kUInt16
-                                  : std::is_same_v<T, uint32_t> ? DType::kUInt32
-                                  : std::is_same_v<T, uint64_t> ? DType::kUInt64
-                                  : std::is_same_v<T, float>    ? DType::kFloat32
-                                  : std::is_same_v<T, double>   ? DType::kFloat64
-                                                                : DType::kUnspecified;
-
-// Row-major, outermost first; empty is a scalar.
-using Shape = std::vector<int64_t>;
-
-// One dimension of a graph's input: a size, or the name of a variable that GraphBuilder::Variable
-// declared.
-//
-// Lists of dimensions may also stand for a slice's "bounds" or a "padding", and one dimension for a
-// constant's "value".
-struct DimensionSum {
-  // constant + the sum of factor * variable.
-  int64_t constant = 0;
-  std::vector<std::pair<std::string, int64_t>> terms;
-};
-using Dimension = std::variant<int64_t, std::string, DimensionSum>;
 
 // A value that comes later. Copies share it. Thread-safe.
 template <typename T>
@@ -133,92 +76,6 @@ class Future<T>::Promise {
 
  private:
   std::shared_ptr<State> state_;
-};
-
-// A node of the graph that a GraphBuilder builds; small, to be copied.
-struct Value {
-  int32_t node = -1;
-};
-
-using AttributeValue =
-    std::variant<int64_t, double, bool, std::string, std::vector<int64_t>, std::vector<Dimension>,
-                 DimensionSum>;
-using Attributes = std::map<std::string, AttributeValue>;
-
-// An immutable graph, ready to be sent. Copies share it. Thread-safe.
-class Graph {
- public:
-  int num_inputs() const { return num_inputs_; }
-  int num_outputs() const { return num_outputs_; }
-  const v1::Graph& proto() const { return *proto_; }
-
- private:
-  friend class GraphBuilder;
-  std::shared_ptr<const v1::Graph> proto_;
-  int num_inputs_ = 0;
-  int num_outputs_ = 0;
-};
-
-// Builds a graph node by node. The daemon infers and checks shapes; the builder only sees to it
-// that values are its own. The first mistake is kept and comes out of Build. Not thread-safe.
-class GraphBuilder {
- public:
-  GraphBuilder();
-  ~GraphBuilder();
-  GraphBuilder(const GraphBuilder&) = delete;
-  GraphBuilder& operator=(const GraphBuilder&) = delete;
-
-  // A variable for dimensions, 1 <= min <= max; each run binds it to a number.
-  void Variable(std::string name, int64_t min, int64_t max);
-  // Inputs are numbered in the order of these calls; Client::Run takes its tensors in that order.
-  Value Input(DType dtype, std::vector<Dimension> shape);
-  // A number, as a scalar that broadcasts.
-  Value Constant(DType dtype, double value);
-
-  // Any op of the daemon's table, by name. `dtype` is needed for sources, cast and bitcast alone.
-  Value AddNode(std::string_view op, absl::Span<const Value> operands,
-                const Attributes& attributes = {}, DType dtype = DType::kUnspecified);
-
-  // Elementwise, with NumPy's broadcasting and the array API's promotion.
-  Value Add(Value a, Value b) { return AddNode("add", {a, b}); }
-  Value Sub(Value a, Value b) { return AddNode("sub", {a, b}); }
-  Value Mul(Value a, Value b) { return AddNode("mul", {a, b}); }
-  Value Div(Value a, Value b) { return AddNode("div", {a, b}); }
-  Value Exp(Value x) { return AddNode("exp", {x}); }
-  Value Log(Value x) { return AddNode("log", {x}); }
-  Value Relu(Value x) { return AddNode("relu", {x}); }
-  Value Cast(Value x, DType dtype) { return AddNode("cast", {x}, {}, dtype); }
-  // Over these axes (negative ones count from the end); no axes: over all.
-  Value Sum(Value x, std::vector<int64_t> axes, bool keepdims = false);
-  Value Mean(Value x, std::vector<int64_t> axes, bool keepdims = false);
-  Value Max(Value x, std::vector<int64_t> axes, bool keepdims = false);
-  Value Softmax(Value x, int64_t axis = -1) { return AddNode("softmax", {x}, {{"axis", axis}}); }
-  Value Matmul(Value a, Value b) { return AddNode("matmul", {a, b}); }
-  Value Reshape(Value x, std::vector<Dimension> shape) {
-    return AddNode("reshape", {x}, {{"shape", std::move(shape)}});
-  }
-  Value Permute(Value x, std::vector<int64_t> axes) {
-    return AddNode("permute", {x}, {{"axes", std::move(axes)}});
-  }
-  // The derivative of the scalar `y` by `x`, in x's shape; the daemon differentiates.
-  Value Gradient(Value y, Value x) { return AddNode("gradient", {y, x}); }
-
-  // Outputs are numbered in the order of these calls.
-  void Output(Value value);
-  // After a run, the tensor bound to `input` holds `value` instead. All reads of the run see the
-  // old value.
-  void Update(Value input, Value value);
-
-  // The graph so far, or the first mistake.
-  absl::StatusOr<Graph> Build() const;
-
- private:
-  bool Check(Value value, std::string_view where);
-  void Fail(const absl::Status& status);
-
-  std::unique_ptr<v1::Graph> proto_;
-  absl::Status status_;
-  std::vector<Value> inputs_;
 };
 
 class Client;

@@ -1,17 +1,18 @@
 // The C++ client against the kilnd at $KILN_ADDRESS; tests/clients/cpp/test_cpp_client.py starts
 // one.
-#include <cmath>
+#include <functional>
 #include <vector>
 
-#include "clients/cpp/kiln/client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kiln/client.h"
+#include "kiln/ops.h"
 
 namespace kiln {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 class LiveTest : public ::testing::Test {
@@ -27,7 +28,7 @@ class LiveTest : public ::testing::Test {
 TEST_F(LiveTest, SumOfSquares) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {2, 3});
-  builder.Output(builder.Sum(builder.Mul(x, x), {}));
+  builder.Output(ops::Sum(x * x));
   auto program = client_->Define(builder.Build(), "sum_of_squares");
   ASSERT_TRUE(program.ok()) << program.status();
   auto digest = program->digest();
@@ -42,29 +43,31 @@ TEST_F(LiveTest, SumOfSquares) {
   EXPECT_GT(run->done.Get()->device_seconds, 0);
 }
 
-// Every helper of GraphBuilder names an op that the daemon knows, with the attributes it takes.
-TEST_F(LiveTest, EveryHelper) {
-  GraphBuilder b;
-  Value x = b.Input(DType::kFloat32, {2, 2});
-  Value one = b.Constant(DType::kFloat32, 1);
-  Value y = b.Relu(b.Sub(b.Div(b.Add(b.Exp(x), one), b.Mul(x, x)), b.Log(x)));
-  y = b.Add(b.Softmax(b.Matmul(y, x)), b.Permute(b.Reshape(x, {2, 2}), {1, 0}));
-  b.Output(b.Add(b.Max(y, {0}, true), b.Mean(y, {-1}, true)));
-  b.Output(b.Cast(b.Sum(y, {}), DType::kFloat64));
-  b.Output(b.Gradient(b.Sum(b.Mul(x, x), {}), x));
-  auto program = client_->Define(b.Build(), "every_helper");
+TEST_F(LiveTest, OpsAndGradients) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {2, 2});
+  Value loss = ops::Sum(ops::Relu(x) * x);
+  builder.Output(ops::Softmax(ops::Matmul(x, x) / 2, {.axis = 0}));
+  builder.Output(ops::Cast(loss, DType::kFloat64));
+  builder.Output(ops::Gradient(loss, x));
+  builder.Output(ops::Concat({x, 10 - x}, {.axis = 1}));
+  builder.Output(ops::Iota(builder, DType::kInt64, {3}));
+  auto program = client_->Define(builder.Build(), "ops");
   ASSERT_TRUE(program.ok()) << program.status();
   auto run = client_->Run(*program, {*client_->Upload<float>({2, 2}, {1, 2, 3, 4})});
   ASSERT_TRUE(run->done.Get().ok()) << run->done.Get().status();
-  EXPECT_EQ(client_->Download<double>(run->outputs[1])->size(), 1u);
+  EXPECT_EQ(client_->Download<float>(run->outputs[0])->size(), 4u);
+  EXPECT_THAT(*client_->Download<double>(run->outputs[1]), ElementsAre(30));
   EXPECT_THAT(*client_->Download<float>(run->outputs[2]), ElementsAre(2, 4, 6, 8));
+  EXPECT_THAT(*client_->Download<float>(run->outputs[3]), ElementsAre(1, 2, 9, 8, 3, 4, 7, 6));
+  EXPECT_THAT(*client_->Download<int64_t>(run->outputs[4]), ElementsAre(0, 1, 2));
 }
 
 TEST_F(LiveTest, UpdatesReplaceTheirInput) {
   GraphBuilder builder;
   Value weight = builder.Input(DType::kFloat32, {2});
-  builder.Output(builder.Sum(weight, {}));
-  builder.Update(weight, builder.Add(weight, builder.Constant(DType::kFloat32, 1)));
+  builder.Output(ops::Sum(weight));
+  builder.Update(weight, weight + 1);
   auto program = client_->Define(builder.Build(), "count_up");
   ASSERT_TRUE(program.ok());
   auto tensor = client_->Upload<float>({2}, {0, 10});
@@ -78,7 +81,7 @@ TEST_F(LiveTest, VariablesBindAtEachRun) {
   GraphBuilder builder;
   builder.Variable("length", 1, 8);
   Value x = builder.Input(DType::kFloat32, {"length"});
-  builder.Output(builder.Sum(x, {}));
+  builder.Output(ops::Sum(x));
   auto program = client_->Define(builder.Build(), "any_length");
   ASSERT_TRUE(program.ok());
   auto two =
@@ -93,10 +96,8 @@ TEST_F(LiveTest, ASliceMayEndAtAVariable) {
   GraphBuilder builder;
   builder.Variable("pos", 1, 4);
   Value x = builder.Input(DType::kFloat32, {int64_t{4}});
-  builder.Output(builder.AddNode(
-      "shrink", {x}, {{"bounds", std::vector<Dimension>{DimensionSum{-1, {{"pos", 1}}}, "pos"}}}));
-  builder.Output(
-      builder.AddNode("shrink", {x}, {{"bounds", std::vector<Dimension>{int64_t{0}, "pos"}}}));
+  builder.Output(ops::Shrink(x, {DimensionSum{-1, {{"pos", 1}}}, "pos"}));
+  builder.Output(ops::Shrink(x, {0, "pos"}));
   auto program = client_->Define(builder.Build(), "slice");
   ASSERT_TRUE(program.ok()) << program.status();
   auto tensor = client_->Upload<float>({4}, {1, 2, 3, 4});
@@ -118,16 +119,59 @@ TEST_F(LiveTest, LargeTensorsGoThereAndBack) {
   EXPECT_EQ(*back, data);
 }
 
-TEST_F(LiveTest, AWrongGraphNamesItsNode) {
-  GraphBuilder builder;
-  Value x = builder.Input(DType::kFloat32, {2});
-  Value y = builder.Input(DType::kFloat32, {3});
-  builder.Output(builder.Add(x, y));
-  auto program = client_->Define(builder.Build(), "wrong");
-  auto digest = program->digest();
-  EXPECT_EQ(digest.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(digest.status().message(), HasSubstr("add"));
-  EXPECT_FALSE(ErrorReason(digest.status()).empty());
+// What the daemon says of a graph that `build` makes of x (float32, 2 x 3) and i (int64, 2).
+class MistakeTest : public LiveTest {
+ protected:
+  absl::Status StatusOf(const std::function<Value(Value, Value)>& build) {
+    GraphBuilder builder;
+    Value x = builder.Input(DType::kFloat32, {2, 3});
+    builder.Output(build(x, builder.Input(DType::kInt64, {2})));
+    auto program = client_->Define(builder.Build(), "mistake");
+    return program.ok() ? program->digest().status() : program.status();
+  }
+  // It is the user's, and names op, node and line.
+  void ExpectMistake(const std::function<Value(Value, Value)>& build, std::string_view op,
+                     std::string_view reason, std::string_view what) {
+    const absl::Status status = StatusOf(build);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("node 2 \"" + std::string(op) + "\" (live_test.cc:"),
+                      HasSubstr(std::string(what))));
+    EXPECT_EQ(ErrorReason(status), reason);
+  }
+};
+
+TEST_F(MistakeTest, Shape) {
+  ExpectMistake([](Value x, Value i) { return x + i; }, "add", "SHAPE_MISMATCH",
+                "(2, 3) and (2,) do not broadcast");
+}
+TEST_F(MistakeTest, DType) {
+  ExpectMistake([](Value x, Value) { return ops::And(x, x); }, "and", "DTYPE_MISMATCH",
+                "operand 0 of \"and\" has dtype float32");
+}
+TEST_F(MistakeTest, Axis) {
+  ExpectMistake([](Value x, Value) { return ops::Softmax(x, {.axis = 2}); }, "softmax", "ILLEGAL",
+                "axis 2");
+  ExpectMistake(
+      [](Value x, Value) {
+        return ops::Sum(x, {.axes = {1, -1}});
+      },
+      "sum", "SHAPE_MISMATCH", "axis 1 is named twice");
+}
+TEST_F(MistakeTest, Index) {
+  ExpectMistake([](Value x, Value) { return ops::Gather(x, x); }, "gather", "DTYPE_MISMATCH",
+                "operand 1 of \"gather\" has dtype float32; it must be integer");
+}
+TEST_F(MistakeTest, AttributeValue) {
+  ExpectMistake([](Value x, Value i) { return ops::CrossEntropy(x, i, {.reduction = "men"}); },
+                "cross_entropy", "SHAPE_MISMATCH", "men");
+}
+TEST_F(MistakeTest, UndeclaredVariable) {
+  ExpectMistake(
+      [](Value x, Value) {
+        return ops::Reshape(x, {"rows", 3});
+      },
+      "reshape", "VARIABLE", "rows");
 }
 
 TEST_F(LiveTest, AFailedRunFailsWhatUsesIt) {
