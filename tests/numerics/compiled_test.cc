@@ -1,11 +1,7 @@
 // Compiled programs on the CPU driver against the reference interpreter: every op in the table in
-// float32, float64, float16 and bfloat16, its gradients, and random graphs.
+// float32, float64, float16 and bfloat16, and its gradients.
 //
-// Tolerances: the interpreter rounds after every node and adds in double; a compiled kernel works
-// in the node's dtype, fuses multiplications with additions and adds in another order. For float32
-// that stays below 2e-5, absolute or relative, on these small tensors; for float64 below 1e-12
-// (second row of kTolerances). Random graphs chain up to 30 ops, each of which may magnify what
-// came before, so they are allowed 1e-3.
+// Tolerances are in random_graph.h. tests/random_graphs runs many and larger random graphs.
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -19,20 +15,6 @@ namespace {
 
 using ir::DType;
 using ops::HostTensor;
-
-// Short floats: their last place, since both sides compute in more digits and round once.
-double Tolerance(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return 1e-12;
-    case DType::kFloat16:
-      return 0x1p-10;
-    case DType::kBFloat16:
-      return 0x1p-7;
-    default:
-      return 2e-5;
-  }
-}
 
 struct Parameter {
   Case test_case;
@@ -66,7 +48,7 @@ TEST_P(OpTest, EqualsInterpreter) {
   const auto& [test_case, dtype] = GetParam();
   const auto graph = MakeGraph(test_case, dtype);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  EXPECT_EQ(Disagreement(*graph, OperandValues(test_case, dtype), Tolerance(dtype)), "")
+  EXPECT_EQ(Disagreement(*graph, OperandValues(test_case, dtype), ToleranceOf(dtype)), "")
       << graph::Print(*graph);
 }
 
@@ -80,46 +62,11 @@ TEST_P(OpGradientTest, EqualsInterpreter) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   std::vector<HostTensor> inputs = OperandValues(test_case, dtype);
   inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, dtype, 9));
-  EXPECT_EQ(Disagreement(*graph, inputs, 2 * Tolerance(dtype)), "") << graph::Print(*graph);
+  EXPECT_EQ(Disagreement(*graph, inputs, 2 * ToleranceOf(dtype)), "") << graph::Print(*graph);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, OpGradientTest, testing::ValuesIn(Parameters(true)),
                          ParameterName);
-
-constexpr double kRandomTolerance = 1e-3;
-
-// The first value of the graph that is wrong on its own, with the graph that computes it alone.
-std::string Smallest(const RandomGraph& random) {
-  for (const ir::Node* value : random.values) {
-    graph::Graph graph = random.graph;
-    graph.outputs = {value};
-    const std::string wrong = Disagreement(graph, random.inputs, kRandomTolerance);
-    if (!wrong.empty()) return absl::StrCat(wrong, "\nin\n", graph::Print(graph));
-  }
-  return "only all outputs together are wrong";
-}
-
-class RandomGraphTest : public testing::TestWithParam<int> {};
-
-TEST_P(RandomGraphTest, EqualsInterpreter) {
-  const int steps = 3 + GetParam() % 28;
-  const RandomGraph random = MakeRandomGraph(GetParam(), steps);
-  const std::string wrong = Disagreement(random.graph, random.inputs, kRandomTolerance);
-  EXPECT_EQ(wrong, "") << "smallest: " << Smallest(random) << "\nwhole:\n"
-                       << graph::Print(random.graph);
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphTest, testing::Range(0, 120));
-
-class RandomGradientTest : public testing::TestWithParam<int> {};
-
-TEST_P(RandomGradientTest, EqualsInterpreter) {
-  const RandomGraph random = MakeRandomGradientGraph(GetParam(), 2 + GetParam() % 10);
-  EXPECT_EQ(Disagreement(random.graph, random.inputs, kRandomTolerance), "")
-      << graph::Print(random.graph);
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomGradientTest, testing::Range(1000, 1060));
 
 }  // namespace
 }  // namespace kiln::numerics

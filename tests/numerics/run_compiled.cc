@@ -105,9 +105,10 @@ drivers::Device& Cpu() {
 }  // namespace
 
 absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
-                                                    absl::Span<const HostTensor> inputs) {
+                                                    absl::Span<const HostTensor> inputs,
+                                                    CompiledProgram* program_run) {
   drivers::Device& device = Cpu();
-  const auto program = compiler::Compile(graph, device.info().target, {});
+  auto program = compiler::Compile(graph, device.info().target, {});
   if (!program.ok()) return program.status();
   Loaded loaded;
   if (auto status = Allocate(device, *program, inputs, loaded); !status.ok()) return status;
@@ -123,24 +124,32 @@ absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
     std::memcpy(outputs[slot.index].bytes.data(), loaded.buffers[i]->host_pointer(),
                 outputs[slot.index].bytes.size());
   }
+  if (program_run != nullptr) *program_run = *std::move(program);
   return outputs;
 }
 
 std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
-                         double tolerance) {
+                         absl::Span<const double> tolerances, CompiledProgram* program) {
   const auto differentiated = autodiff::Differentiate(graph);
   if (!differentiated.ok()) return differentiated.status().ToString();
   const absl::Status legal = ir::Verify(ir::Level::kTensor, differentiated->outputs);
   if (!legal.ok()) return legal.ToString();
   const auto expected = ops::Evaluate(differentiated->outputs, inputs);
   if (!expected.ok()) return expected.status().ToString();
-  const auto actual = RunCompiled(graph, inputs);
+  const auto actual = RunCompiled(graph, inputs, program);
   if (!actual.ok()) return actual.status().ToString();
   for (size_t i = 0; i < expected->size(); ++i) {
-    const std::string difference = Difference((*actual)[i], (*expected)[i], tolerance, tolerance);
+    const std::string difference =
+        Difference((*actual)[i], (*expected)[i], tolerances[i], tolerances[i]);
     if (!difference.empty()) return absl::StrCat("output ", i, ": ", difference);
   }
   return "";
+}
+
+std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                         double tolerance) {
+  const std::vector<double> tolerances(graph.outputs.size(), tolerance);
+  return Disagreement(graph, inputs, tolerances);
 }
 
 }  // namespace kiln::numerics

@@ -7,19 +7,25 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compiler/compiler.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ops/host_tensor.h"
 
 namespace kiln::numerics {
 
 // The graph's outputs, from a CPU device with two threads. `inputs` are by index, each of its
-// input's shape and dtype.
-absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(const graph::Graph& graph,
-                                                         absl::Span<const ops::HostTensor> inputs);
+// input's shape and dtype. `program`, unless it is null, becomes what was run.
+absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(
+    const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
+    compiler::CompiledProgram* program = nullptr);
 
 // Empty if the compiled program gives what the interpreter gives for the graph, gradient requests
-// answered: integers and bool exactly, floats within `tolerance`, absolute plus relative. Else what
-// is wrong.
+// answered: integers and bool exactly, floats within their output's tolerance, absolute plus
+// relative. Else what is wrong.
+std::string Disagreement(const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
+                         absl::Span<const double> tolerances,
+                         compiler::CompiledProgram* program = nullptr);
+// One tolerance for all outputs.
 std::string Disagreement(const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
                          double tolerance);
 

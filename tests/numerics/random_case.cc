@@ -1,0 +1,207 @@
+// Grafts: a case of the table, applied to values of a random graph.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "compiler/ops/build.h"
+#include "tests/numerics/random_generator.h"
+
+namespace kiln::numerics {
+
+using ir::DType;
+using ir::Node;
+
+namespace {
+
+// Float results that jump where an operand passes some number, so that rounding would show: their
+// operands must be exact, as those of whatever gives integers or bool.
+constexpr std::string_view kJumping[] = {
+    "trunc",
+    "floor",
+    "ceil",
+    "round",
+    "sign",
+    "floor_divide",
+    "mod",
+    "remainder",
+    "fmod",
+    "copysign",
+    "nextafter",
+    "hardshrink",
+    "threshold",
+    "atan2",
+    "bitcast",
+    "poisson_nll_loss",
+    "hinge_embedding_loss",
+    "cosine_embedding_loss",
+};
+// Float results that have their operands' bits, or are sums of them: exact if those are.
+constexpr std::string_view kExact[] = {
+    "neg",
+    "abs",
+    "relu",
+    "relu6",
+    "trunc",
+    "floor",
+    "ceil",
+    "round",
+    "sign",
+    "add",
+    "sub",
+    "mul",
+    "maximum",
+    "minimum",
+    "where",
+    "clip",
+    "square",
+    "cast",
+    "sum",
+    "max",
+    "min",
+    "reshape",
+    "permute",
+    "expand",
+    "pad",
+    "shrink",
+    "flip",
+    "window",
+    "unwindow",
+    "concat",
+    "tril",
+    "triu",
+    "contiguous",
+    "gather",
+    "take",
+    "gather_elements",
+    "scatter",
+    "scatter_add",
+    "scatter_elements",
+    "index",
+    "index_put",
+    "take_along_axis",
+    "put_along_axis",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "pad_constant",
+    "pad_reflect",
+    "pad_replicate",
+    "pad_circular",
+    "unfold",
+    "fold",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "sort",
+    "topk",
+    "diagonal",
+    "diag_embed",
+    "roll",
+    "hardtanh",
+    "cumulative_max",
+    "cumulative_min",
+};
+
+bool IsIn(std::string_view name, absl::Span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool GivesFloats(const ops::OpDef& op, DType declared) {
+  switch (op.dtype_rule) {
+    case ops::DTypeRule::kBool:
+    case ops::DTypeRule::kInt64:
+    case ops::DTypeRule::kInt32:
+    case ops::DTypeRule::kUInt32:
+      return false;
+    case ops::DTypeRule::kAttribute:
+      return ir::IsFloat(declared);
+    default:
+      return true;
+  }
+}
+
+// Whether the op takes these operands: tried beside the graph, so that refusals leave no trace.
+bool Takes(const Case& test_case, DType float_dtype) {
+  return MakeGraph(test_case, float_dtype).ok();
+}
+
+}  // namespace
+
+Value Generator::Graft() {
+  const std::vector<Case>& cases = Cases();
+  const Case& original = cases[Draw(cases.size())];
+  const DType float_dtype = FloatDType();
+  Case test_case = Varied(original);
+  if (!Takes(test_case, float_dtype)) test_case = original;
+  const ops::OpDef& op = *ops::FindOp(test_case.op);
+  const bool exact = !GivesFloats(op, test_case.declared) || IsIn(op.name, kJumping);
+  std::vector<const Node*> operands;
+  bool are_exact = true;
+  for (const OperandSpec& spec : test_case.operands) {
+    const DType dtype = spec.dtype == DType::kInvalid ? float_dtype : spec.dtype;
+    const Value operand = Fitted(spec, dtype, exact, static_cast<int>(operands.size()));
+    if (operand.node == nullptr || (exact && !operand.exact)) return {};
+    are_exact = are_exact && operand.exact;
+    operands.push_back(operand.node);
+  }
+  const auto made = ops::Build(builder_, op, operands, test_case.attributes, test_case.declared);
+  if (!made.ok()) return {};
+  grafted_ = op.name;
+  return {*made, are_exact && IsIn(op.name, kExact)};
+}
+
+Case Generator::Varied(Case test_case) {
+  // Whole numbers of another dtype, as far as it has them.
+  const DType whole = IntegerDType();
+  for (OperandSpec& spec : test_case.operands) {
+    const bool has_room = spec.high <= 127 && (spec.low >= 0 || ir::IsSigned(whole));
+    if (spec.dtype == DType::kInt32 && has_room) spec.dtype = whole;
+  }
+  switch (Draw(4)) {
+    case 0:
+      VaryShapes(test_case);
+      break;
+    case 1:
+      VaryAttributes(test_case);
+      break;
+    default:
+      break;
+  }
+  return test_case;
+}
+
+// One more dimension for all operands, or another size for all dimensions of one size.
+void Generator::VaryShapes(Case& test_case) {
+  std::vector<int64_t> sizes;
+  for (const OperandSpec& spec : test_case.operands) {
+    sizes.insert(sizes.end(), spec.shape.begin(), spec.shape.end());
+  }
+  if (sizes.empty() || Draw(3) == 0) {
+    const int64_t more = Between(1, 3);
+    for (OperandSpec& spec : test_case.operands) spec.shape.insert(spec.shape.begin(), more);
+    return;
+  }
+  const int64_t old = sizes[Draw(sizes.size())];
+  const int64_t other = Draw(3) == 0 ? Between(8, 11) : RandomSize();
+  for (OperandSpec& spec : test_case.operands) {
+    std::replace(spec.shape.begin(), spec.shape.end(), old, other);
+  }
+}
+
+void Generator::VaryAttributes(Case& test_case) {
+  using Type = ops::AttributeDef::Type;
+  const int64_t rank =
+      test_case.operands.empty() ? 1 : static_cast<int64_t>(test_case.operands[0].shape.size());
+  if (rank == 0) return;
+  for (const ops::AttributeDef& attribute : ops::FindOp(test_case.op)->attributes) {
+    const std::string name(attribute.name);
+    if (attribute.type == Type::kBool && Coin()) test_case.attributes[name] = Coin();
+    if (attribute.type == Type::kInt && name == "axis") {
+      test_case.attributes[name] = Between(-rank, rank - 1);
+    }
+    if (attribute.type == Type::kInts && name == "axes") {
+      test_case.attributes[name] = std::vector<int64_t>{Between(-rank, rank - 1)};
+    }
+  }
+}
+
+}  // namespace kiln::numerics

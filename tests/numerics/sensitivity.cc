@@ -1,0 +1,205 @@
+#include "tests/numerics/sensitivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/node.h"
+#include "compiler/ops/op_def.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ops::HostTensor;
+
+// How an op's result is rounded.
+enum class Rounding {
+  kNone,      // it only moves or chooses numbers
+  kBasic,     // add, sub, mul: exact if all numbers are short
+  kSum,       // of many
+  kFunction,  // computed by a formula
+};
+
+Rounding RoundingOf(const Node* node) {
+  switch (node->op()) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+      return Rounding::kBasic;
+    case Op::kReduceSum:
+    case Op::kScatterElements:
+      return Rounding::kSum;
+    case Op::kReciprocal:
+    case Op::kSqrt:
+    case Op::kExp2:
+    case Op::kLog2:
+    case Op::kSin:
+    case Op::kDiv:
+    case Op::kPow:
+    case Op::kReduceProd:
+      return Rounding::kFunction;
+    default:
+      return Rounding::kNone;
+  }
+}
+
+// Half the distance from 1 to the next number.
+double UnitOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return 0x1p-53;
+    case DType::kFloat16:
+      return 0x1p-11;
+    case DType::kBFloat16:
+      return 0x1p-8;
+    default:
+      return 0x1p-24;
+  }
+}
+
+bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
+
+double LargestOf(const HostTensor& tensor) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const double magnitude = std::abs(tensor.Float(i));
+    if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+double Apart(const HostTensor& value, const HostTensor& moved, int64_t i) {
+  if (!ir::IsFloat(value.dtype)) {
+    return value.Int(i) == moved.Int(i) ? 0 : std::numeric_limits<double>::infinity();
+  }
+  const double a = value.Float(i);
+  const double b = moved.Float(i);
+  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
+  if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+  return std::abs(a - b) / (1 + std::abs(a));
+}
+
+}  // namespace
+
+bool IsShort(double value) {
+  return std::abs(value) < 4096 && std::trunc(value * 1024) == value * 1024;
+}
+
+std::vector<const Node*> Sensitivity::Unknown(const Node* root) const {
+  std::vector<const Node*> unknown;
+  absl::flat_hash_set<const Node*> seen;
+  std::vector<std::pair<const Node*, int>> path;
+  const auto enter = [&](const Node* node) {
+    if (!values_.contains(node) && seen.insert(node).second) path.emplace_back(node, 0);
+  };
+  enter(root);
+  while (!path.empty()) {
+    auto& [node, next] = path.back();
+    if (next < static_cast<int>(node->operands().size())) {
+      enter(node->operand(next++));
+    } else {
+      unknown.push_back(node);
+      path.pop_back();
+    }
+  }
+  return unknown;
+}
+
+absl::Status Sensitivity::Evaluate(const Node* root) {
+  for (const Node* node : Unknown(root)) {
+    if (auto status = EvaluateNode(node); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Sensitivity::EvaluateNode(const Node* node) {
+  Values values;
+  if (node->op() == Op::kInput) {
+    values.fill(inputs_.at(node->attr<ir::InputAttr>().index));
+    values_.emplace(node, std::move(values));
+    return absl::OkStatus();
+  }
+  const ops::EvaluateFn evaluate = ops::DefOf(node->op()).evaluate;
+  if (evaluate == nullptr) return absl::InvalidArgumentError("a request has no value");
+  for (int k = 0; k < kEvaluations; ++k) {
+    std::vector<const HostTensor*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(&values_.at(operand)[k]);
+    auto result = evaluate(node, operands);
+    if (!result.ok()) return result.status();
+    if (k > 0 && ir::IsFloat(node->dtype())) Move(node, operands, *result);
+    values[k] = *std::move(result);
+  }
+  values_.emplace(node, std::move(values));
+  return absl::OkStatus();
+}
+
+void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> operands,
+                       HostTensor& result) {
+  const Rounding rounding = RoundingOf(node);
+  if (rounding == Rounding::kNone) return;
+  // Compiled programs round float16 and bfloat16 as the interpreter does, but now and then, where
+  // the digits after float32's would have decided, to the neighbour.
+  const bool is_half = IsHalf(node->dtype());
+  const double unit = UnitOf(node->dtype());
+  double scale = 0;
+  if (rounding == Rounding::kSum) {
+    const HostTensor& terms = *operands.back();
+    const double count = static_cast<double>(terms.size()) /
+                         static_cast<double>(std::max<int64_t>(1, result.size()));
+    scale = LargestOf(terms) * std::sqrt(std::max(1.0, count));
+    for (int64_t i = 0; i < terms.size() && scale > 0; ++i) {
+      if (!IsShort(terms.Float(i))) break;
+      if (i + 1 == terms.size()) scale = 0;
+    }
+  }
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const double value = result.Float(i);
+    if (!std::isfinite(value)) continue;
+    double most = std::abs(value);
+    if (rounding == Rounding::kSum) {
+      if (scale == 0 && IsShort(value)) continue;
+      most = std::max(most, scale);
+    } else if (rounding == Rounding::kBasic) {
+      const double a = operands[0]->Float(i);
+      const double b = operands[1]->Float(i);
+      if (IsShort(a) && IsShort(b) && IsShort(value)) continue;
+      // A product that is added without having been rounded.
+      if (node->op() != Op::kMul) most = std::max({most, std::abs(a), std::abs(b)});
+    } else if (IsShort(value)) {
+      continue;
+    }
+    const double fraction = static_cast<double>(random_() >> 11) * 0x1p-52 - 1;
+    if (!is_half) {
+      result.SetFloat(i, value + 4 * unit * most * fraction);
+    } else if (std::abs(fraction) > 0.8) {
+      result.SetFloat(i, value + 1.1 * unit * std::abs(value) * fraction);
+    }
+  }
+}
+
+Measured Sensitivity::Measure(const Node* node) const {
+  const Values& values = values_.at(node);
+  const HostTensor& value = values[0];
+  Measured measured;
+  measured.is_short = true;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    for (int k = 1; k < kEvaluations; ++k) {
+      measured.spread = std::max(measured.spread, Apart(value, values[k], i));
+    }
+    const double number = value.Number(i);
+    if (!std::isfinite(number)) {
+      ++measured.not_finite;
+      continue;
+    }
+    measured.largest = std::max(measured.largest, std::abs(number));
+    measured.is_short = measured.is_short && IsShort(number);
+  }
+  return measured;
+}
+
+}  // namespace kiln::numerics

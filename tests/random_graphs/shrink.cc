@@ -1,0 +1,221 @@
+#include "tests/random_graphs/shrink.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
+#include "compiler/ops/builder.h"
+#include "compiler/ops/evaluate.h"
+
+namespace kiln::random_graphs {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using ops::HostTensor;
+
+bool IsLeaf(const Node* node) { return node->op() == Op::kInput || node->op() == Op::kConst; }
+
+bool HasTypeOf(const Node* a, const Node* b) {
+  return a->dtype() == b->dtype() && a->shape() == b->shape();
+}
+
+// Inputs that nothing reads go, the others are numbered anew.
+Subject WithoutUnusedInputs(const Subject& subject) {
+  Subject result = subject;
+  result.graph.inputs.clear();
+  result.inputs.clear();
+  ops::Builder builder(*subject.graph.context);
+  ir::Substitution renumbered;
+  for (const Node* node : ir::TopologicalOrder(subject.graph.outputs)) {
+    if (node->op() != Op::kInput) continue;
+    const auto index = static_cast<int64_t>(result.inputs.size());
+    renumbered[node] = builder.Input(index, node->dtype(), node->shape());
+    result.graph.inputs.push_back({node->dtype(), node->shape()});
+    result.inputs.push_back(subject.inputs[node->attr<ir::InputAttr>().index]);
+  }
+  result.graph.outputs = ir::Substitute(*subject.graph.context, subject.graph.outputs, renumbered);
+  return result;
+}
+
+class Shrinker {
+ public:
+  Shrinker(Subject subject, const Check& check, int most_checks)
+      : subject_(std::move(subject)), check_(check), checks_left_(most_checks) {}
+
+  Subject Run() {
+    OneOutput();
+    for (bool smaller = true; smaller && checks_left_ > 0;) {
+      smaller = CutChunks();
+      smaller |= OperandsForOutput();
+      smaller |= ReplaceNodes();
+    }
+    SimplerNumbers();
+    return WithoutUnusedInputs(subject_);
+  }
+
+ private:
+  // Whether the candidate fails too; it is the subject then.
+  bool Try(const Subject& candidate) {
+    if (checks_left_-- <= 0) return false;
+    Subject compact = WithoutUnusedInputs(candidate);
+    if (check_(compact).empty()) return false;
+    subject_ = std::move(compact);
+    return true;
+  }
+
+  bool OneOutput() {
+    if (subject_.graph.outputs.size() < 2) return false;
+    for (size_t i = 0; i < subject_.graph.outputs.size(); ++i) {
+      Subject candidate = subject_;
+      candidate.graph.outputs = {subject_.graph.outputs[i]};
+      candidate.tolerances = {subject_.tolerances[i]};
+      if (Try(candidate)) return true;
+    }
+    return false;
+  }
+
+  std::vector<const Node*> Inner() const {
+    std::vector<const Node*> nodes = ir::TopologicalOrder(subject_.graph.outputs);
+    nodes.erase(std::remove_if(nodes.begin(), nodes.end(), IsLeaf), nodes.end());
+    return nodes;
+  }
+
+  // Replaces runs of nodes by inputs that hold their values: halves first, then shorter runs.
+  bool CutChunks() {
+    bool smaller = false;
+    for (size_t length = std::max<size_t>(1, Inner().size() / 2);; length /= 2) {
+      for (size_t begin = 0; begin < Inner().size();) {
+        if (Cut(begin, length)) {
+          smaller = true;  // the nodes after it have moved to its place
+        } else {
+          begin += length;
+        }
+        if (checks_left_ <= 0) return smaller;
+      }
+      if (length == 1) return smaller;
+    }
+  }
+
+  bool Cut(size_t begin, size_t length) {
+    const std::vector<const Node*> nodes = Inner();
+    const size_t end = std::min(begin + length, nodes.size());
+    const std::vector<const Node*> cut(nodes.begin() + begin, nodes.begin() + end);
+    const auto values = ops::Evaluate(cut, subject_.inputs);
+    if (!values.ok()) return false;
+    Subject candidate = subject_;
+    ops::Builder builder(*candidate.graph.context);
+    ir::Substitution substitution;
+    for (size_t i = 0; i < cut.size(); ++i) {
+      const auto index = static_cast<int64_t>(candidate.inputs.size());
+      substitution[cut[i]] = builder.Input(index, cut[i]->dtype(), cut[i]->shape());
+      candidate.graph.inputs.push_back({cut[i]->dtype(), cut[i]->shape()});
+      candidate.inputs.push_back((*values)[i]);
+    }
+    return TrySubstituted(std::move(candidate), substitution);
+  }
+
+  bool TrySubstituted(Subject candidate, const ir::Substitution& substitution) {
+    candidate.graph.outputs =
+        ir::Substitute(*candidate.graph.context, candidate.graph.outputs, substitution);
+    return Try(candidate);
+  }
+
+  bool OperandsForOutput() {
+    bool smaller = false;
+    while (subject_.graph.outputs.size() == 1 && TryOperandOf(subject_.graph.outputs[0])) {
+      smaller = true;
+    }
+    return smaller;
+  }
+
+  bool TryOperandOf(const Node* output) {
+    for (const Node* operand : output->operands()) {
+      Subject candidate = subject_;
+      candidate.graph.outputs = {operand};
+      if (Try(candidate)) return true;
+    }
+    return false;
+  }
+
+  // Each node by one of its operands, or by zeros.
+  bool ReplaceNodes() {
+    bool smaller = false;
+    ops::Builder builder(*subject_.graph.context);
+    for (size_t i = 0; i < Inner().size() && checks_left_ > 0; ++i) {
+      const Node* node = Inner()[i];
+      std::vector<const Node*> simpler;
+      for (const Node* operand : node->operands()) {
+        if (HasTypeOf(operand, node)) simpler.push_back(operand);
+      }
+      if (node->op() != Op::kExpand) {
+        simpler.push_back(builder.Full(node->dtype(), node->shape(), 0));
+      }
+      for (const Node* other : simpler) {
+        if (!TrySubstituted(subject_, {{node, other}})) continue;
+        smaller = true;
+        break;
+      }
+    }
+    return smaller;
+  }
+
+  // Inputs become zeros, or ones, or keep their first half.
+  void SimplerNumbers() {
+    for (size_t i = 0; i < subject_.inputs.size(); ++i) {
+      for (const double number : {0.0, 1.0}) {
+        if (TryNumbers(i, 0, number)) break;
+      }
+      const int64_t size = subject_.inputs[i].size();
+      for (int64_t kept = size / 2; kept > 0 && kept < size; kept = (kept + size + 1) / 2) {
+        if (TryNumbers(i, kept, 0)) break;
+      }
+    }
+  }
+
+  bool TryNumbers(size_t input, int64_t kept, double number) {
+    Subject candidate = subject_;
+    HostTensor& value = candidate.inputs[input];
+    for (int64_t i = kept; i < value.size(); ++i) {
+      if (ir::IsFloat(value.dtype)) {
+        value.SetFloat(i, number);
+      } else {
+        value.SetInt(i, static_cast<int64_t>(number));
+      }
+    }
+    return value.bytes != subject_.inputs[input].bytes && Try(candidate);
+  }
+
+  Subject subject_;
+  const Check& check_;
+  int checks_left_;
+};
+
+}  // namespace
+
+Subject Shrink(Subject subject, const Check& check, int most_checks) {
+  return Shrinker(std::move(subject), check, most_checks).Run();
+}
+
+std::string Print(const Subject& subject) {
+  constexpr int64_t kMostPrinted = 64;
+  std::string text = graph::Print(subject.graph);
+  for (size_t i = 0; i < subject.inputs.size(); ++i) {
+    const HostTensor& value = subject.inputs[i];
+    StrAppend(&text, "# input ", i, ":");
+    for (int64_t k = 0; k < std::min(value.size(), kMostPrinted); ++k) {
+      if (ir::IsFloat(value.dtype)) {
+        StrAppend(&text, " ", absl::StrFormat("%.17g", value.Float(k)));
+      } else {
+        StrAppend(&text, " ", value.Int(k));
+      }
+    }
+    StrAppend(&text, value.size() > kMostPrinted ? " …\n" : "\n");
+  }
+  return text;
+}
+
+}  // namespace kiln::random_graphs

@@ -1,0 +1,106 @@
+#include "tests/random_graphs/trial.h"
+
+#include <cmath>
+#include <utility>
+
+#include "compiler/autodiff/differentiate.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/evaluate.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/run_compiled.h"
+#include "tests/random_graphs/shrink.h"
+#include "tests/random_graphs/slope.h"
+
+namespace kiln::random_graphs {
+namespace {
+
+using ops::HostTensor;
+
+std::string Disagreement(const Subject& subject) {
+  return numerics::Disagreement(subject.graph, subject.inputs, subject.tolerances);
+}
+
+// Elements of which one is at least as far away as it may be.
+std::string Elements(const HostTensor& actual, const HostTensor& expected, double tolerance) {
+  constexpr int kMost = 8;
+  std::string text;
+  int printed = 0;
+  for (int64_t i = 0; i < expected.size() && printed < kMost; ++i) {
+    const double a = actual.Number(i);
+    const double e = expected.Number(i);
+    if (a == e || (a != a && e != e)) continue;
+    if (ir::IsFloat(expected.dtype) && std::abs(a - e) <= tolerance * (1 + std::abs(e))) continue;
+    StrAppend(&text, "# element ", i, ": ", a, ", expected ", e, "\n");
+    ++printed;
+  }
+  return text;
+}
+
+// The shrunk graph, what is wrong with it, and the kernels it became.
+std::string Report(const Subject& subject) {
+  std::string text = StrCat(Print(subject), "# ", Disagreement(subject), "\n");
+  compiler::CompiledProgram program;
+  const auto expected = ops::Evaluate(subject.graph.outputs, subject.inputs);
+  const auto actual = numerics::RunCompiled(subject.graph, subject.inputs, &program);
+  if (!expected.ok() || !actual.ok()) return text;
+  for (size_t i = 0; i < expected->size(); ++i) {
+    text += Elements((*actual)[i], (*expected)[i], subject.tolerances[i]);
+  }
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    StrAppend(&text, "kernel\n", kernel.ir, "schedule\n", kernel.schedule, "\n");
+  }
+  return text;
+}
+
+std::string Explain(const numerics::RandomGraph& random) {
+  const auto differentiated = autodiff::Differentiate(random.graph);
+  if (!differentiated.ok()) return differentiated.status().ToString();
+  const Subject whole = {*differentiated, random.inputs, random.tolerances};
+  if (Disagreement(whole).empty()) {
+    return StrCat("only with its requests for gradients:\n",
+                  Print({random.graph, random.inputs, random.tolerances}));
+  }
+  return Report(Shrink(whole, Disagreement));
+}
+
+}  // namespace
+
+Plan PlanFor(uint64_t seed) {
+  Plan plan;
+  plan.options.seed = seed;
+  plan.options.special = seed % 16 == 5;
+  plan.options.wide = seed % 8 == 3;
+  plan.gradients = seed % 5 == 2 && !plan.options.special;
+  plan.slopes = seed % 10 == 2 && plan.gradients;
+  // Spread by a multiplicative hash (Knuth), so that every kind has all sizes.
+  const auto draw = static_cast<int>((seed * 0x9E3779B97F4A7C15u) >> 40);
+  plan.options.steps = plan.gradients                         ? 2 + draw % 14
+                       : draw % 32 == 0 && !plan.options.wide ? 200
+                                                              : 4 + draw % 20;
+  if (plan.slopes) plan.options.only = ir::DType::kFloat64;
+  return plan;
+}
+
+Trial TryOne(uint64_t seed) {
+  const Plan plan = PlanFor(seed);
+  Trial trial;
+  trial.random = plan.gradients ? numerics::MakeRandomGradientGraph(plan.options)
+                                : numerics::MakeRandomGraph(plan.options);
+  const numerics::RandomGraph& random = trial.random;
+  if (random.graph.outputs.empty()) return trial;  // no gradient that rounding leaves alone
+  compiler::CompiledProgram program;
+  const std::string wrong =
+      numerics::Disagreement(random.graph, random.inputs, random.tolerances, &program);
+  trial.kernels = program.kernels.size();
+  if (!wrong.empty()) trial.failure = StrCat(wrong, "\n", Explain(random));
+  if (!plan.slopes || !wrong.empty()) return trial;
+  if (const auto slope = SlopeDisagreement(random, seed)) {
+    trial.has_slope = true;
+    if (!slope->empty()) {
+      trial.failure = StrCat(*slope, "\n", Print({random.graph, random.inputs, random.tolerances}));
+    }
+  }
+  return trial;
+}
+
+}  // namespace kiln::random_graphs
