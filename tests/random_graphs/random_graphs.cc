@@ -28,6 +28,7 @@ namespace {
 
 constexpr int kMostThreads = 64;
 constexpr uint64_t kEnoughForAllOps = 2000;
+constexpr double kManySeconds = 20;  // a graph that takes longer is worth a look
 
 struct Arguments {
   uint64_t graphs = 300;
@@ -76,7 +77,10 @@ class Run {
   void Work(int thread) {
     for (uint64_t seed = next_++; seed < end_; seed = next_++) {
       seeds_in_work[thread] = seed;
-      Add(seed, TryOne(seed));
+      const auto begun = std::chrono::steady_clock::now();
+      const Trial trial = TryOne(seed);
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+      Add(seed, trial, took.count());
     }
     seeds_in_work[thread] = 0;
   }
@@ -84,9 +88,12 @@ class Run {
   const Statistics& statistics() const { return statistics_; }
 
  private:
-  void Add(uint64_t seed, const Trial& trial) {
+  void Add(uint64_t seed, const Trial& trial, double seconds) {
     const std::lock_guard lock(mutex_);
     statistics_.Add(trial);
+    if (seconds > kManySeconds) {
+      std::cout << "slow: --graphs 1 --seed " << seed << " took " << seconds << " s" << std::endl;
+    }
     if (!trial.failure.empty()) {
       std::cout << "\ndifferent: --graphs 1 --seed " << seed << "\n" << trial.failure << std::endl;
     }
@@ -96,8 +103,11 @@ class Run {
     const std::chrono::duration<double> run = now - start_;
     std::cout << statistics_.graphs() << " graphs, " << statistics_.failures() << " different, "
               << statistics_.kernels() << " kernels, "
-              << static_cast<double>(statistics_.graphs()) / run.count() << " graphs/s"
-              << std::endl;
+              << static_cast<double>(statistics_.graphs()) / run.count() << " graphs/s, at";
+    for (const auto& at : seeds_in_work) {
+      if (at != 0) std::cout << " " << at;
+    }
+    std::cout << std::endl;
   }
 
   std::atomic<uint64_t> next_;
