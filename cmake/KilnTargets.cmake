@@ -5,7 +5,7 @@ include(GoogleTest)
 function(kiln_library name)
   cmake_parse_arguments(A "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${A_SOURCES})
-  target_link_libraries(${name} PUBLIC kiln_options ${A_PUBLIC} PRIVATE ${A_PRIVATE})
+  target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})
 endfunction()
 
 # kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA.

@@ -1,10 +1,10 @@
 // What the functions of kiln/ops.h send, and the table's rules of dtypes.
 // Generated from compiler/ops by `opgen cpp_source`; do not edit.
+// clang-format off
 #include "kiln/ops.h"
 #include "clients/cpp/call.h"
 #include "clients/cpp/op_row.h"
 
-// clang-format off
 namespace kiln {
 namespace internal {
 namespace {

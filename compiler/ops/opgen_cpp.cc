@@ -237,7 +237,6 @@ constexpr std::string_view kSourceBegin =
 constexpr std::string_view kSourceIncludes[] = {"\"kiln/ops.h\"", "\"clients/cpp/call.h\"",
                                                 "\"clients/cpp/op_row.h\""};
 constexpr std::string_view kRowsBegin = R"(
-// clang-format off
 namespace kiln {
 namespace internal {
 namespace {
@@ -272,8 +271,8 @@ std::string_view PlainName(std::string_view operand) {
 std::string CppValue(const AttributeValue& value) { return std::visit(CppLiteral{}, value); }
 
 std::string CppHeader() {
-  std::string text = StrCat(kHeaderBegin, "\n", Includes(kHeaderIncludes),
-                            "\n// clang-format off\nnamespace kiln::ops {\n");
+  std::string text = StrCat(kHeaderBegin, "\n// clang-format off\n", Includes(kHeaderIncludes),
+                            "\nnamespace kiln::ops {\n");
   for (const OpDef& op : AllOps()) {
     if (!HasCppBinding(op)) continue;
     StrAppend(&text, "\n", OptionsStruct(op), Documentation(op), Signature(op, true), ";\n");
@@ -282,7 +281,8 @@ std::string CppHeader() {
 }
 
 std::string CppSource() {
-  std::string text = StrCat(kSourceBegin, Includes(kSourceIncludes), kRowsBegin);
+  std::string text =
+      StrCat(kSourceBegin, "// clang-format off\n", Includes(kSourceIncludes), kRowsBegin);
   for (const OpDef& op : AllOps()) text += Row(op);
   StrAppend(&text, "};\n\n}  // namespace\n\nabsl::Span<const OpRow> OpRows() { return kRows; }\n",
             "uint32_t OpSetVersion() { return ", kOpSetVersion,

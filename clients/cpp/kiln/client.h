@@ -1,5 +1,6 @@
 // The C++ client of kilnd: connect, upload, build a graph, run it, download. Graphs are built with
-// kiln/graph.h, which this header includes, and kiln/ops.h, which has every op as a function.
+// kiln/graph.h, which this header includes, and kiln/ops.h, which has every op as a function;
+// kiln/state.h and kiln/optim.h are for training.
 //
 //   auto client = *kiln::Client::Connect();
 //   kiln::GraphBuilder builder;

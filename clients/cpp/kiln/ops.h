@@ -15,13 +15,13 @@
 #ifndef KILN_CLIENTS_CPP_KILN_OPS_H_
 #define KILN_CLIENTS_CPP_KILN_OPS_H_
 
+// clang-format off
 #include <limits>
 #include <optional>
 #include <string>
 #include "absl/types/span.h"
 #include "kiln/graph.h"
 
-// clang-format off
 namespace kiln::ops {
 
 // -x; unsigned wraps.
