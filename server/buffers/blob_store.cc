@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::string_view kSha256 = "sha256:";
 constexpr size_t kMaxName = 256;
-constexpr int64_t kReserve = 64 << 20;  // memory is taken as bytes come, not as they are announced
+constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
 
 bool IsLowerHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -37,6 +37,9 @@ struct BlobStore::Upload::Digest {
   }
   EVP_MD_CTX* context;
 };
+
+BlobStore::BlobStore(int64_t limit_bytes)
+    : limit_(limit_bytes), recycler_(std::make_shared<ChunkRecycler>(kKept)) {}
 
 bool BlobStore::IsContentAddressed(absl::string_view name) {
   return absl::StartsWith(name, kSha256);
@@ -89,7 +92,7 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
 void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
   if (!entry->second.holders.empty()) return;
-  bytes_ -= static_cast<int64_t>(entry->second.data->size());
+  bytes_ -= entry->second.data->size();
   blobs_.erase(entry);
 }
 
@@ -142,7 +145,7 @@ void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = blobs_[key];
   // A private name may be uploaded again; of two equal contents one is enough.
-  if (entry.data) bytes_ -= static_cast<int64_t>(entry.data->size());
+  if (entry.data) bytes_ -= entry.data->size();
   entry.data = std::move(data);
   entry.holders.insert(session);
 }
@@ -153,8 +156,8 @@ BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string u
       session_(session),
       user_(std::move(user)),
       name_(std::move(name)),
-      size_(size) {
-  data_.reserve(static_cast<size_t>(std::min(size, kReserve)));
+      size_(size),
+      data_(std::make_shared<Chunks>(store.recycler_)) {
   if (IsContentAddressed(name_)) digest_ = std::make_unique<Digest>();
 }
 
@@ -162,23 +165,23 @@ BlobStore::Upload::~Upload() {
   if (!finished_) store_.Unreserve(size_);
 }
 
-absl::Status BlobStore::Upload::Append(absl::string_view data) {
-  if (data.size() > static_cast<size_t>(size_) - data_.size()) {
+absl::Status BlobStore::Upload::Append(std::string& data) {
+  if (data.size() > static_cast<size_t>(size_ - data_->size())) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
                                   size_, " bytes, but more came")),
                               "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) digest_->Update(data);
-  data_.append(data.data(), data.size());
+  data_->Append(data);
   return absl::OkStatus();
 }
 
 absl::Status BlobStore::Upload::Finish() {
-  if (data_.size() != static_cast<size_t>(size_)) {
+  if (data_->size() != size_) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
-                                  size_, " bytes, but ", data_.size(), " came")),
+                                  size_, " bytes, but ", data_->size(), " came")),
                               "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) {
@@ -191,8 +194,7 @@ absl::Status BlobStore::Upload::Finish() {
     }
   }
   finished_ = true;
-  store_.Store(KeyOf(session_, user_, name_), session_,
-               std::make_shared<const std::string>(std::move(data_)));
+  store_.Store(KeyOf(session_, user_, name_), session_, std::move(data_));
   return absl::OkStatus();
 }
 

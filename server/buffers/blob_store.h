@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "server/buffers/chunks.h"
 
 namespace kiln::buffers {
 
@@ -24,9 +25,9 @@ namespace kiln::buffers {
 class BlobStore {
  public:
   // `limit_bytes` bounds all blobs and uploads together.
-  explicit BlobStore(int64_t limit_bytes) : limit_(limit_bytes) {}
+  explicit BlobStore(int64_t limit_bytes);
 
-  using Blob = std::shared_ptr<const std::string>;
+  using Blob = std::shared_ptr<const Chunks>;
   using SessionNumber = int64_t;
 
   // INVALID_ARGUMENT for a name of neither kind.
@@ -49,8 +50,8 @@ class BlobStore {
   class Upload {
    public:
     ~Upload();
-    // INVALID_ARGUMENT if more bytes come than were announced.
-    absl::Status Append(absl::string_view data);
+    // Takes the bytes out of `data`, see Chunks. INVALID_ARGUMENT if more come than were announced.
+    absl::Status Append(std::string& data);
     // INVALID_ARGUMENT if bytes are missing or their digest is not the name.
     absl::Status Finish();
 
@@ -65,7 +66,7 @@ class BlobStore {
     const std::string user_;
     const std::string name_;
     const int64_t size_;
-    std::string data_;
+    std::shared_ptr<Chunks> data_;
     std::unique_ptr<Digest> digest_;
     bool finished_ = false;
   };
@@ -88,6 +89,7 @@ class BlobStore {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t limit_;
+  const std::shared_ptr<ChunkRecycler> recycler_;
   mutable absl::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // stored and announced
   std::map<Key, Entry> blobs_ ABSL_GUARDED_BY(mutex_);

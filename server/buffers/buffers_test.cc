@@ -60,7 +60,7 @@ TEST_F(BuffersTest, DeviceRefusalIsPassedOn) {
 
 TEST_F(BuffersTest, FillAndRead) {
   auto value = *pool_->Allocate(Floats(2), session_);
-  ASSERT_TRUE(pool_->Fill(*value, absl::MakeSpan("abcdefgh", 8)).ok());
+  ASSERT_TRUE(pool_->Fill(*value, 0, absl::MakeSpan("abcdefgh", 8)).ok());
   std::vector<char> read(3);
   ASSERT_TRUE(pool_->Read(*value, 2, absl::MakeSpan(read)).ok());
   EXPECT_THAT(read, ElementsAre('c', 'd', 'e'));

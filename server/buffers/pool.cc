@@ -53,14 +53,14 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
                                  std::move(account), at_least);
 }
 
-absl::Status Pool::Fill(Value& value, absl::Span<const char> data) {
+absl::Status Pool::Fill(Value& value, int64_t offset, absl::Span<const char> data) {
   if (data.empty()) return absl::OkStatus();
   if (void* host = value.buffer()->host_pointer()) {
     // The value is fresh, so that nothing on the device orders with this copy.
-    std::memcpy(host, data.data(), data.size());
+    std::memcpy(static_cast<char*>(host) + offset, data.data(), data.size());
     return absl::OkStatus();
   }
-  return device_.CopyToDevice(*value.buffer(), 0, data);
+  return device_.CopyToDevice(*value.buffer(), offset, data);
 }
 
 bool Pool::IsHostMemory(const Value& value) {

@@ -35,9 +35,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
   void Free(std::unique_ptr<drivers::Buffer> buffer);
 
-  // Fills a fresh value, which nothing submitted uses yet. `data` has the value's size. Does not
-  // resolve it.
-  absl::Status Fill(Value& value, absl::Span<const char> data);
+  // Writes to [offset, offset + data.size()) of a fresh value, which nothing submitted uses yet.
+  // Does not resolve it.
+  absl::Status Fill(Value& value, int64_t offset, absl::Span<const char> data);
   // Reads [offset, offset + destination.size()) of a value that resolved to OK. May block on other
   // devices than CPUs.
   absl::Status Read(const Value& value, int64_t offset, absl::Span<char> destination);

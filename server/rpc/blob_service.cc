@@ -52,7 +52,7 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
     }
     session_->Renew();
     backend_.metrics->Received(static_cast<int64_t>(request_.data().size()));
-    return upload_->Append(request_.data());
+    return upload_->Append(*request_.mutable_data());
   }
 
   absl::Status Complete() {

@@ -21,7 +21,7 @@ absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
   if (!value.ok()) return value.status();
   const auto* bytes = reinterpret_cast<const char*>(values.data());
   absl::Status filled =
-      device.pool()->Fill(**value, absl::MakeConstSpan(bytes, values.size() * sizeof(int64_t)));
+      device.pool()->Fill(**value, 0, absl::MakeConstSpan(bytes, values.size() * sizeof(int64_t)));
   if (!filled.ok()) return filled;
   (*value)->Resolve(absl::OkStatus());
   return value;

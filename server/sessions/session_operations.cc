@@ -216,19 +216,25 @@ absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation)
     if (!found.ok()) return found.status();
     blob = std::move(*found);
   }
-  const std::string& data = blob ? *blob : operation.data;
+  const int64_t size = blob ? blob->size() : static_cast<int64_t>(operation.data.size());
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
-  if (static_cast<int64_t>(data.size()) != type->bytes()) {
+  if (size != type->bytes()) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                   "handle ", operation.handle, ": ", type->ToString(), " takes ",
-                                  type->bytes(), " bytes, but ", data.size(), " are given")),
+                                  type->bytes(), " bytes, but ", size, " are given")),
                               "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
   }
   if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
   auto value = device_.pool()->Allocate(type, account_);
   if (!value.ok()) return value.status();
-  if (absl::Status status = device_.pool()->Fill(**value, data); !status.ok())
-    return device_.AfterFailure(status);
+  const absl::Span<const std::string> pieces =
+      blob ? absl::MakeConstSpan(blob->pieces()) : absl::MakeConstSpan(&operation.data, 1);
+  int64_t offset = 0;
+  for (const std::string& piece : pieces) {
+    absl::Status status = device_.pool()->Fill(**value, offset, piece);
+    if (!status.ok()) return device_.AfterFailure(status);
+    offset += static_cast<int64_t>(piece.size());
+  }
   (*value)->Resolve(absl::OkStatus());
   services_.metrics->Received(static_cast<int64_t>(operation.data.size()));
   return value;

@@ -1,7 +1,7 @@
 // A live kilnd through the C++ client, each figure beside bare gRPC over the same kind of
 // connection.
 //
-//   bench_remote KILND_ADDRESS ECHO_ADDRESS LABEL
+//   bench_remote KILND_ADDRESS ECHO_ADDRESS LABEL [replays|uploads]
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -122,7 +122,7 @@ absl::Status Uploads(Remote& remote, EchoClient& echo, const std::string& label)
 }
 
 absl::Status Measure(const std::string& kilnd, const std::string& echo_address,
-                     const std::string& label) {
+                     const std::string& label, const std::string& part) {
   auto client = Client::Connect({.address = kilnd, .description = "bench"});
   if (!client.ok()) return client.status();
   auto program = (*client)->Define(SmallGraph(), "bench_small");
@@ -132,19 +132,22 @@ absl::Status Measure(const std::string& kilnd, const std::string& echo_address,
   if (!input.ok()) return input.status();
   Remote remote(**client, *program, *input);
   EchoClient echo(echo_address, RunMessage());
-  if (absl::Status status = Replays(remote, echo, label); !status.ok()) return status;
-  return Uploads(remote, echo, label);
+  if (part != "uploads") {
+    if (absl::Status status = Replays(remote, echo, label); !status.ok()) return status;
+  }
+  return part == "replays" ? absl::OkStatus() : Uploads(remote, echo, label);
 }
 
 }  // namespace
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: bench_remote KILND_ADDRESS ECHO_ADDRESS LABEL\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr,
+                 "usage: bench_remote KILND_ADDRESS ECHO_ADDRESS LABEL [replays|uploads]\n");
     return 2;
   }
-  absl::Status status = kiln::bench::Measure(argv[1], argv[2], argv[3]);
+  absl::Status status = kiln::bench::Measure(argv[1], argv[2], argv[3], argc == 5 ? argv[4] : "");
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_remote: %s\n", status.ToString().c_str());
   return 1;

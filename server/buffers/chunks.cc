@@ -1,0 +1,51 @@
+#include "server/buffers/chunks.h"
+
+#include <utility>
+
+namespace kiln::buffers {
+namespace {
+
+constexpr size_t kSmallPiece = 64 << 10;  // smaller ones are copied together
+
+}  // namespace
+
+std::string ChunkRecycler::Take() {
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.empty()) return {};
+  std::string chunk = std::move(waiting_.back());
+  waiting_.pop_back();
+  bytes_ -= chunk.capacity();
+  return chunk;
+}
+
+void ChunkRecycler::Give(std::string chunk) {
+  chunk.clear();
+  absl::MutexLock lock(&mutex_);
+  if (chunk.capacity() < kSmallPiece || bytes_ + chunk.capacity() > most_) return;
+  bytes_ += chunk.capacity();
+  waiting_.push_back(std::move(chunk));
+}
+
+size_t ChunkRecycler::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+Chunks::~Chunks() {
+  for (std::string& piece : pieces_) recycler_->Give(std::move(piece));
+}
+
+void Chunks::Append(std::string& data) {
+  size_ += static_cast<int64_t>(data.size());
+  const bool fills_its_memory = data.size() >= data.capacity() / 2;
+  if (data.size() >= kSmallPiece && fills_its_memory) {
+    pieces_.push_back(recycler_->Take());
+    pieces_.back().swap(data);
+    return;
+  }
+  if (pieces_.empty() || pieces_.back().size() + data.size() > kSmallPiece) pieces_.emplace_back();
+  pieces_.back().append(data);
+  data.clear();
+}
+
+}  // namespace kiln::buffers
