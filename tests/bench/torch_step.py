@@ -4,6 +4,7 @@ Reads a number N from each line of standard input, does N steps and prints the s
 as a JSON object. The second argument is the number of threads.
 """
 
+import functools
 import json
 import sys
 import time
@@ -58,23 +59,59 @@ def residual(counts: tuple, bottleneck: bool, classes: int) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, classes))
 
 
+class GPT2(nn.Module):
+    """GPT-2 small: pre-norm blocks with a causal mask, logits by the tokens' embedding."""
+
+    def __init__(self, vocabulary: int = 50257, context: int = 1024, layers: int = 12, heads: int = 12, width: int = 768):
+        super().__init__()
+        gelu = functools.partial(nn.functional.gelu, approximate="tanh")
+        self.wte = nn.Embedding(vocabulary, width)
+        self.wpe = nn.Embedding(context, width)
+        nn.init.normal_(self.wte.weight, std=0.02)
+        self.blocks = nn.ModuleList([
+            nn.TransformerEncoderLayer(width, heads, 4 * width, 0.0, gelu, batch_first=True, norm_first=True)
+            for _ in range(layers)
+        ])  # fmt: skip
+        self.ln_f = nn.LayerNorm(width)
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Integers (N, T) to logits (N, vocabulary, T), as cross_entropy takes them."""
+        length = tokens.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(length)
+        x = self.wte(tokens) + self.wpe.weight[:length]
+        for block in self.blocks:
+            x = block(x, mask)
+        return nn.functional.linear(self.ln_f(x), self.wte.weight).transpose(1, 2)
+
+
+def images(net: nn.Module, optimizer: torch.optim.Optimizer, count: int, channels: int, size: int, classes: int) -> tuple:
+    """Net, optimizer and batch of a classifier of images."""
+    return net, optimizer, torch.rand(count, channels, size, size), torch.randint(0, classes, (count,))
+
+
+def setup(model: str) -> tuple:
+    """Net, optimizer, inputs and labels."""
+    if model == "convnet":
+        net = convnet()
+        return images(net, torch.optim.Adam(net.parameters()), 128, 1, 28, 10)
+    if model == "gpt2":
+        net = GPT2()
+        tokens = torch.randint(0, 50257, (1, 257))
+        return net, torch.optim.AdamW(net.parameters(), lr=3e-4), tokens[:, :-1], tokens[:, 1:]
+    large = model == "resnet50"
+    net = residual((3, 4, 6, 3), True, 1000) if large else residual((2, 2, 2, 2), False, 10)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    return images(net, optimizer, *((8, 3, 224, 1000) if large else (64, 3, 32, 10)))
+
+
 def main() -> None:
     torch.set_num_threads(int(sys.argv[2]))
     torch.manual_seed(0)
-    if sys.argv[1] == "convnet":
-        net, shape, classes = convnet(), (128, 1, 28, 28), 10
-    elif sys.argv[1] == "resnet50":
-        net, shape, classes = residual((3, 4, 6, 3), True, 1000), (8, 3, 224, 224), 1000
-    else:
-        net, shape, classes = residual((2, 2, 2, 2), False, 10), (64, 3, 32, 32), 10
-    optimizer = torch.optim.Adam(net.parameters()) if sys.argv[1] == "convnet" else torch.optim.SGD(
-        net.parameters(), lr=0.01, momentum=0.9)
-    images = torch.rand(*shape)
-    labels = torch.randint(0, classes, shape[:1])
+    net, optimizer, x, y = setup(sys.argv[1])
 
     def step() -> float:
         optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(net(images), labels)
+        loss = nn.functional.cross_entropy(net(x), y)
         loss.backward()
         optimizer.step()
         return loss.item()
