@@ -37,9 +37,8 @@ KILN_GRADIENT(WhereGradient);
 
 // Reductions.
 KILN_GRADIENT(SumGradient);
-KILN_GRADIENT(
-    ProdGradient);  // exact with zeros among the elements; its own gradient is not, at zeros
-KILN_GRADIENT(MaxGradient);  // equal largest elements share equally
+KILN_GRADIENT(ProdGradient);  // exact with zeros among the elements, see factors.h
+KILN_GRADIENT(MaxGradient);   // equal largest elements share equally
 
 // Movement: the adjoint views.
 KILN_GRADIENT(ReshapeGradient);
@@ -53,8 +52,7 @@ KILN_GRADIENT(UnwindowGradient);
 
 // Indexed and structure.
 KILN_GRADIENT(GatherElementsGradient);
-// For max and min, equal largest (or smallest) ones share equally. For mul it is exact with zeros
-// among the factors; its own gradient is not, at zeros.
+// For max and min, equal largest (or smallest) ones share equally. For mul see factors.h.
 KILN_GRADIENT(ScatterElementsGradient);
 KILN_GRADIENT(ContiguousGradient);
 KILN_GRADIENT(WithDerivativeGradient);

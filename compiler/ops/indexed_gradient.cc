@@ -1,4 +1,5 @@
 #include "compiler/ops/builder.h"
+#include "compiler/ops/factors.h"
 #include "compiler/ops/gradients.h"
 
 namespace kiln::ops {
@@ -54,25 +55,15 @@ Adjoints ExtremeGradient(const Scattering& s) {
   return {s.b.Where(x_wins, share, zero), nullptr, s.b.Where(value_wins, s.At(share), zero)};
 }
 
-// The product of all other factors: that of those that are not zero, as long as no other is zero.
 Adjoints ProductGradient(const Scattering& s) {
-  const DType dtype = s.node->dtype();
-  const Node* zero = s.b.Const(dtype, 0);
-  const Node* one = s.b.Const(dtype, 1);
-  const Node* x_is_zero = s.b.Equal(s.x, zero);
-  const Node* value_is_zero = s.b.Equal(s.values, zero);
-  const Node* x_factor = s.b.Where(x_is_zero, one, s.x);
-  const Node* value_factor = s.b.Where(value_is_zero, one, s.values);
-  const Node* zeros = s.Add(s.b.Cast(x_is_zero, dtype), s.b.Cast(value_is_zero, dtype));
-  const Node* product =
-      s.b.ScatterElements(x_factor, s.index, value_factor, s.axis, ScatterMode::kMul);
-  auto others = [&](const Node* whole, const Node* count, const Node* factor, const Node* is_zero) {
-    const Node* other_zeros = s.b.Sub(count, s.b.Cast(is_zero, dtype));
-    return s.b.Where(s.b.Equal(other_zeros, zero), s.b.Div(whole, factor), zero);
-  };
-  const Node* scaled = s.b.Mul(s.upstream, product);
-  return {others(scaled, zeros, x_factor, x_is_zero), nullptr,
-          others(s.At(scaled), s.At(zeros), value_factor, value_is_zero)};
+  const Factors of_x = FactorsOf(s.b, s.x);
+  const Factors of_values = FactorsOf(s.b, s.values);
+  const Factors all = {
+      s.b.ScatterElements(of_x.nonzero, s.index, of_values.nonzero, s.axis, ScatterMode::kMul),
+      s.Add(of_x.zeros, of_values.zeros), s.Add(of_x.vanishing, of_values.vanishing)};
+  const Factors met = {s.At(all.nonzero), s.At(all.zeros), s.At(all.vanishing)};
+  return {s.b.Mul(s.upstream, ProductOfOthers(s.b, all, of_x)), nullptr,
+          s.b.Mul(s.At(s.upstream), ProductOfOthers(s.b, met, of_values))};
 }
 
 }  // namespace

@@ -150,6 +150,22 @@ def test_second_gradients(mode):
             assert gradient.numpy()[i] == pytest.approx((sides[0] - sides[1]) / (2 * eps), rel=1e-4)
 
 
+def test_second_gradients_of_products_with_zeros():
+    # An element is the product of one of x and two of values.
+    x = kiln.tensor([0.0, 2.0, 0.0], dtype="float64", requires_grad=True)
+    values = kiln.tensor([[3.0, 0.0, 0.0], [4.0, 5.0, 6.0]], dtype="float64", requires_grad=True)
+    index = kiln.tensor(np.zeros((2, 3), np.int64))
+    weights = kiln.tensor([1.0, 10.0, 100.0], dtype="float64")
+
+    def second_of(product):
+        first = kiln.autograd.gradients((product * weights).sum(), [x, values])
+        total = (first[0] * weights).sum() + (first[1] * kiln.tensor([[1.0], [7.0]])).sum()
+        return [part.tolist() for part in kiln.autograd.gradients(total, [x, values])]
+
+    scattered = kiln.ops.scatter_elements(x.reshape(1, 3), index, values, mode="mul")
+    assert second_of(scattered.reshape(3)) == second_of(x * values[0] * values[1])
+
+
 def test_chains_write_in_place_and_keep_what_is_read():
     x = kiln.zeros(6, 20)
     first = x.index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 20))
