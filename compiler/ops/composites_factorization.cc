@@ -148,7 +148,7 @@ Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
   (is_q ? shape.back() : shape[shape.size() - 2]) = inner;
   if (ir::NumElements(shape) == 0) return b.Full(x[0]->dtype(), shape, 0);
   const QrFactors factors = HouseholderQr(b, Batched(b, x[0]));
-  const Node* part = is_q ? b.Slice(factors.q, 2, 0, inner) : b.Slice(factors.r, 1, 0, inner);
+  const Node* part = is_q ? ColumnsOfQ(b, factors, inner) : b.Slice(factors.r, 1, 0, inner);
   return b.Reshape(part, shape);
 }
 

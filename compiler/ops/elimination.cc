@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "compiler/ops/composite.h"
 
@@ -38,27 +39,28 @@ const Node* OneRowFewer(Builder& b, const Node* waiting) {
 }
 const Node* Waits(Builder& b, const Node* waiting) { return b.Cast(waiting, DType::kBool); }
 
-// (batch, rows, 1): the one waiting row whose element in column 0 is largest, the first of equals.
-const Node* IsPivot(Builder& b, const Node* matrix, const Node* waiting) {
-  const Node* magnitude = b.Detach(Abs(b, FirstColumn(b, matrix)));
-  const Node* score = b.Where(Waits(b, waiting), magnitude, b.Const(matrix->dtype(), -1));
-  const Node* best = b.Equal(score, b.Max(score, {1}, true));
-  const Node* from_end = b.Sub(b.ConstInt(DType::kInt32, matrix->shape()[1]), RowNumber(b, matrix));
-  const Node* candidates = b.Where(best, from_end, b.ConstInt(DType::kInt32, 0));
-  return b.Equal(from_end, b.Max(candidates, {1}, true));
+// The one place among the waiting rows where `of` is largest, the first of equals. NaN counts as
+// infinite, so that it goes on into the result.
+const Node* IsPivot(Builder& b, const Node* of, const Node* waiting) {
+  const int64_t columns = of->shape()[2];
+  const Node* infinity = b.Const(of->dtype(), std::numeric_limits<double>::infinity());
+  const Node* magnitude = b.Detach(b.Where(IsNan(b, of), infinity, Abs(b, of)));
+  const Node* score = b.Where(Waits(b, waiting), magnitude, b.Const(of->dtype(), -1));
+  const Node* best = b.Equal(score, b.Max(score, {1, 2}, true));
+  const auto whole = [&](int64_t value) { return b.ConstInt(DType::kInt32, value); };
+  const Node* place = b.Add(b.Mul(RowNumber(b, of), whole(columns)), ColumnNumber(b, of));
+  const Node* from_end = b.Sub(whole(of->shape()[1] * columns), place);
+  const Node* candidates = b.Where(best, from_end, whole(0));
+  return b.Equal(from_end, b.Max(candidates, {1, 2}, true));
 }
 
-struct Exchanged {
-  const Node* matrix;         // with the pivot's row first
-  const Node* was_elsewhere;  // (batch, 1, 1): whether the rows are two
-};
-
-Exchanged PivotFirst(Builder& b, const Node* matrix, const Node* waiting) {
-  const Node* is_pivot = IsPivot(b, matrix, waiting);
-  const Node* row = b.Sum(b.Where(is_pivot, matrix, Zero(b, matrix)), {1}, true);
-  const Node* rest = b.Where(is_pivot, FirstRow(b, matrix), matrix);
-  const Node* exchanged = b.Where(IsFirst(b, RowNumber(b, matrix)), row, rest);
-  return {b.Contiguous(exchanged), b.Not(FirstRow(b, is_pivot))};
+// The row (axis 1) or column (axis 2) that is_chosen says exchanged with the first.
+const Node* Exchanged(Builder& b, const Node* matrix, const Node* is_chosen, int64_t axis) {
+  const Node* chosen = b.Sum(b.Where(is_chosen, matrix, Zero(b, matrix)), {axis}, true);
+  const Node* first = b.Slice(matrix, axis, 0, 1);
+  const Node* number = axis == 1 ? RowNumber(b, matrix) : ColumnNumber(b, matrix);
+  const Node* rest = b.Where(is_chosen, first, matrix);
+  return b.Contiguous(b.Where(IsFirst(b, number), chosen, rest));
 }
 
 // The first row divided by its first element, and taken from all others so that their first
@@ -85,7 +87,8 @@ const Node* SolveByElimination(Builder& b, const Node* a, const Node* rhs, bool 
   const Node* waiting = AllRows(b, size);
   for (int64_t step = 0; step < size; ++step) {
     if (!is_lower) {
-      matrix = PivotFirst(b, matrix, waiting).matrix;
+      const Node* is_pivot = IsPivot(b, FirstColumn(b, matrix), waiting);
+      matrix = Exchanged(b, matrix, is_pivot, 1);
       waiting = OneRowFewer(b, waiting);
     }
     matrix = ClearColumn(b, matrix, FirstColumn(b, FirstRow(b, matrix)));
@@ -101,17 +104,21 @@ Pivots PivotsOf(Builder& b, const Node* a) {
   const Node* matrix = b.Contiguous(a);
   const Node* waiting = AllRows(b, a->shape()[1]);
   for (int64_t step = 0; step < a->shape()[1]; ++step) {
-    const Exchanged exchanged = PivotFirst(b, matrix, waiting);
-    const Node* pivot = FirstColumn(b, FirstRow(b, exchanged.matrix));
-    const Node* turn = b.Where(exchanged.was_elsewhere, b.Const(dtype, -1), one);
+    const Node* is_pivot = b.Cast(IsPivot(b, matrix, waiting), DType::kInt32);
+    const Node* in_row = b.Cast(b.Contiguous(b.Max(is_pivot, {2}, true)), DType::kBool);
+    const Node* in_column = b.Cast(b.Contiguous(b.Max(is_pivot, {1}, true)), DType::kBool);
+    matrix = Exchanged(b, Exchanged(b, matrix, in_row, 1), in_column, 2);
+    const Node* pivot = FirstColumn(b, FirstRow(b, matrix));
+    const Node* is_odd = b.Binary(Op::kXor, FirstRow(b, in_row), FirstColumn(b, in_column));
+    const Node* turn = b.Where(is_odd, b.Const(dtype, -1), one);
     const Node* magnitude = Abs(b, pivot);
     pivots.product = b.Contiguous(b.Mul(pivots.product, b.Mul(pivot, turn)));
     const Node* is_zero = b.Equal(pivot, Zero(b, pivot));
     const Node* sign = b.Where(is_zero, Zero(b, pivot), b.Mul(SignOf(b, pivot), turn));
     pivots.sign = b.Contiguous(b.Mul(pivots.sign, sign));
     pivots.log_of_all = b.Contiguous(b.Add(pivots.log_of_all, b.Log(magnitude)));
-    // A column of zeros has nothing to clear.
-    matrix = ClearColumn(b, exchanged.matrix, b.Where(is_zero, one, pivot));
+    // What is left is zero, and has nothing to clear.
+    matrix = ClearColumn(b, matrix, b.Where(is_zero, one, pivot));
     waiting = OneRowFewer(b, waiting);
   }
   return pivots;
@@ -134,19 +141,22 @@ const Node* CholeskyFactor(Builder& b, const Node* a) {
   return matrix;
 }
 
+static const Node* Reflected(Builder& b, const Reflection& reflection, const Node* m) {
+  const auto& [v, scale, sign] = reflection;
+  const Node* along = b.Mul(b.Sum(b.Mul(v, m), {1}, true), scale);
+  return b.Sub(m, b.Mul(v, along));
+}
+
 QrFactors HouseholderQr(Builder& b, const Node* a) {
   const DType dtype = a->dtype();
   const int64_t rows = a->shape()[1];
   const int64_t steps = std::min(rows - 1, a->shape()[2]);
   const Node* one = b.Const(dtype, 1);
-  const Node* identity = b.Cast(
-      b.Equal(b.Iota(DType::kInt32, {1, rows, 1}, 1), b.Iota(DType::kInt32, {1, 1, rows}, 2)),
-      dtype);
   const Node* r = b.Contiguous(a);
-  const Node* qt = b.Contiguous(b.Expand(identity, {a->shape()[0], rows, rows}));
   const Node* waiting = AllRows(b, rows);
   const Node* is_first_row = IsFirst(b, RowNumber(b, a));
   const auto nonzero = [&](const Node* x) { return b.Where(b.Equal(x, Zero(b, x)), one, x); };
+  std::vector<Reflection> reflections;
   for (int64_t step = 0; step < steps; ++step) {
     const Node* x = b.Where(Waits(b, waiting), FirstColumn(b, r), Zero(b, r));
     const Node* square = b.Sum(b.Mul(x, x), {1}, true);
@@ -160,18 +170,32 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
     const Node* is_done = b.Binary(Op::kAnd, b.Equal(below, Zero(b, below)), b.Not(is_zero));
     const Node* sign = b.Where(b.Binary(Op::kAnd, is_first_row, is_done), b.Const(dtype, -1), one);
     const Node* scale = b.Div(b.Const(dtype, 2), nonzero(b.Sum(b.Mul(v, v), {1}, true)));
-    const auto reflect = [&](const Node* m) {
-      const Node* along = b.Mul(b.Sum(b.Mul(v, m), {1}, true), scale);
-      return b.Sub(m, b.Mul(v, along));
-    };
+    reflections.push_back({v, scale, sign});
     // The first column becomes what it must be, without rounding.
     const Node* column = b.Where(is_first_row, turned, b.Sub(FirstColumn(b, r), x));
-    const Node* next = b.Where(IsFirst(b, ColumnNumber(b, r)), column, reflect(r));
+    const Node* next =
+        b.Where(IsFirst(b, ColumnNumber(b, r)), column, Reflected(b, reflections.back(), r));
     r = b.Contiguous(Rolled(b, Rolled(b, b.Mul(next, sign), 1, -1), 2, -1));
-    qt = b.Contiguous(Rolled(b, b.Mul(reflect(qt), sign), 1, -1));
     waiting = OneRowFewer(b, waiting);
   }
-  return {b.Transpose(Rolled(b, qt, 1, steps), 1, 2), Rolled(b, Rolled(b, r, 1, steps), 2, steps)};
+  return {Rolled(b, Rolled(b, r, 1, steps), 2, steps), std::move(reflections)};
+}
+
+// The columns of the identity, rolled as the last step left them, go back through all steps.
+const Node* ColumnsOfQ(Builder& b, const QrFactors& factors, int64_t columns) {
+  const int64_t batch = factors.r->shape()[0];
+  const int64_t rows = factors.r->shape()[1];
+  const auto steps = static_cast<int64_t>(factors.reflections.size());
+  const Node* row = b.Iota(DType::kInt32, {1, rows, 1}, 1);
+  const Node* column = b.Iota(DType::kInt32, {1, 1, columns}, 2);
+  const Node* identity = b.Cast(b.Equal(row, column), factors.r->dtype());
+  const Node* q = b.Expand(identity, {batch, rows, columns});
+  q = b.Contiguous(Rolled(b, q, 1, -steps));
+  for (int64_t step = steps; step-- > 0;) {
+    const Reflection& reflection = factors.reflections[step];
+    q = b.Contiguous(Reflected(b, reflection, b.Mul(Rolled(b, q, 1, 1), reflection.sign)));
+  }
+  return q;
 }
 
 }  // namespace kiln::ops

@@ -6,6 +6,8 @@
 #ifndef KILN_COMPILER_OPS_ELIMINATION_H_
 #define KILN_COMPILER_OPS_ELIMINATION_H_
 
+#include <vector>
+
 #include "compiler/ops/builder.h"
 
 namespace kiln::ops {
@@ -16,7 +18,9 @@ namespace kiln::ops {
 const ir::Node* SolveByElimination(Builder& b, const ir::Node* a, const ir::Node* rhs,
                                    bool is_lower);
 
-// Of the pivots of Gauss elimination with partial pivoting, (batch, 1, 1) each.
+// Of the pivots of Gauss elimination with complete pivoting, (batch, 1, 1) each. No pivot after a
+// zero is anything else, so that the determinant's gradient is right for singular matrices too (and
+// its second order for those that lack one rank).
 struct Pivots {
   const ir::Node* product;     // the determinant
   const ir::Node* sign;        // its sign: -1, 0 or 1
@@ -28,13 +32,20 @@ Pivots PivotsOf(Builder& b, const ir::Node* a);
 // is read. NaN where it is not positive definite.
 const ir::Node* CholeskyFactor(Builder& b, const ir::Node* a);
 
-// Householder's factorisation A = Q R of (batch, M, N): R is (batch, M, N), Q (batch, M, M). The
-// signs are LAPACK's.
+// Householder's factorisation A = Q R of (batch, M, N): R is (batch, M, N). The signs are LAPACK's.
+// (G. H. Golub and C. F. Van Loan, "Matrix Computations", 5.2.)
+struct Reflection {
+  const ir::Node* v;      // (batch, M, 1), at (0, 0) as the pivot was
+  const ir::Node* scale;  // (batch, 1, 1): the reflection is I - scale v v^T
+  const ir::Node* sign;   // (batch, M, 1) or (1, M, 1): 1, or -1 for a row to be turned back
+};
 struct QrFactors {
-  const ir::Node* q;
   const ir::Node* r;
+  std::vector<Reflection> reflections;  // Q is their product
 };
 QrFactors HouseholderQr(Builder& b, const ir::Node* a);
+// The first `columns` columns of Q: (batch, M, columns).
+const ir::Node* ColumnsOfQ(Builder& b, const QrFactors& factors, int64_t columns);
 
 }  // namespace kiln::ops
 

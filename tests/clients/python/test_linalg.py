@@ -62,6 +62,9 @@ def test_singular_matrices(connection):
     assert logarithm.item() == -np.inf
     assert not np.isfinite(kiln.linalg.inv(a).numpy()).all()
     assert np.isnan(kiln.linalg.cholesky(-kiln.eye(2)).numpy()).any()
+    unknown = kiln.tensor([[1.0, 2.0], [np.nan, 3.0]])
+    for result in (kiln.linalg.det(unknown), kiln.linalg.inv(unknown)[0, 0]):
+        assert np.isnan(result.item())
     needs_exchange = kiln.tensor([[0.0, 1.0], [1.0, 0.0]])
     assert kiln.linalg.inv(needs_exchange).tolist() == [[0.0, 1.0], [1.0, 0.0]]
 
@@ -95,6 +98,32 @@ def test_gradients_equal_differences(connection, name):
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5 * np.abs(got).max())
 
 
+def cofactors(a):
+    n = len(a)
+    return np.array([[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1))
+                      for j in range(n)] for i in range(n)])  # fmt: skip
+
+
+# The gradient does not divide by pivots that are 0, or would be without rounding.
+@pytest.mark.parametrize("a", [
+    [[0.0, 1, 2], [0, 3, 5], [0, 2, 2]], [[1.0, 2, 3], [2, 4, 7], [3, 6, 1]],
+    [[0.1, 0.2, 0.3], [0.3, 0.6, 0.7], [0.7, 1.4, 0.1]], [[1.0, 2, 3], [4, 5, 6], [7, 8, 9]],
+    [[1.0, 2, 3], [2, 4, 6], [1, 2, 3]], np.zeros((3, 3)),
+])  # fmt: skip
+def test_gradient_of_a_singular_determinant(connection, a):
+    x = kiln.tensor(np.array(a), requires_grad=True)
+    kiln.linalg.det(x).backward()
+    np.testing.assert_allclose(x.grad.numpy(), cofactors(np.array(a)), atol=1e-12)
+
+
+def test_tall_matrices_need_no_square_ones(connection):
+    a = general(20000, 3)  # 20000 x 20000 would be 3.2 GB
+    q, r = kiln.linalg.qr(kiln.tensor(a))
+    np.testing.assert_allclose(np.abs(r.numpy()), np.abs(np.linalg.qr(a)[1]), rtol=1e-10)
+    np.testing.assert_allclose((q @ r).numpy(), a, atol=1e-12)
+    np.testing.assert_allclose((q.mT @ q).numpy(), np.eye(3), atol=1e-12)
+
+
 EQUATIONS = [
     ("ij,jk->ik", (3, 4), (4, 5)), ("bij,bjk->bik", (2, 3, 4), (2, 4, 5)), ("ii", (4, 4)),
     ("ii->i", (4, 4)), ("iij->j", (3, 3, 2)), ("ij->ji", (3, 4)), ("ij->", (3, 4)),
@@ -122,6 +151,7 @@ def test_einsum(connection):
     ("ij,jk->ik", [(2, 3), (4, 5)], "names sizes 3 and 4"),
     ("ij->k", [(2, 3)], "'k' is in the result but in no operand"),
     ("ijk", [(2, 3)], "3 letters for an operand of shape"),
+    ("ii->i", [(1, 3)], "'i' is repeated for sizes 1 and 3"),
     ("ij,jk", [(2, 3)], "2 operands are named, 1 are given"),
 ])  # fmt: skip
 def test_einsum_errors(equation, shapes, message):
