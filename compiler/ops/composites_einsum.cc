@@ -2,6 +2,7 @@
 // sum of one product of two views, which the compiler recognises as a contraction.
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <limits>
 #include <set>
 
@@ -103,7 +104,10 @@ class Planner {
         sizes_(sizes),
         terms_(terms),
         cost_(size_t{1} << terms.size(), 0),
-        split_(cost_.size(), 0) {}
+        split_(cost_.size(), 0),
+        labels_(cost_.size()) {
+    for (size_t set = 1; set < labels_.size(); ++set) labels_[set] = LabelsOf(set);
+  }
 
   // For every set the part that is contracted first.
   const std::vector<size_t>& Plan() {
@@ -133,7 +137,8 @@ class Planner {
   }
 
  private:
-  std::set<Label> LabelsOf(size_t set) const {
+  // What a set's contraction leaves of its dimensions, in order.
+  Labels LabelsOf(size_t set) const {
     const Labels kept = Kept(set);
     std::set<Label> labels;
     for (size_t i = 0; i < terms_.size(); ++i) {
@@ -141,13 +146,14 @@ class Planner {
         if ((set >> i & 1) != 0 && Has(kept, label)) labels.insert(label);
       }
     }
-    return labels;
+    return Labels(labels.begin(), labels.end());
   }
 
   // Products to be computed: all points of both sides' dimensions.
   double Work(size_t x, size_t y) const {
-    std::set<Label> labels = LabelsOf(x);
-    labels.merge(LabelsOf(y));
+    Labels labels;
+    std::set_union(labels_[x].begin(), labels_[x].end(), labels_[y].begin(), labels_[y].end(),
+                   std::back_inserter(labels));
     double work = 1;
     for (const Label label : labels) work *= static_cast<double>(sizes_.at(label));
     return work;
@@ -158,6 +164,7 @@ class Planner {
   const std::vector<Term>& terms_;
   std::vector<double> cost_;
   std::vector<size_t> split_;
+  std::vector<Labels> labels_;  // by set, like the two above
 };
 
 Term ContractSet(Builder& b, const std::vector<Term>& terms, const Planner& planner,

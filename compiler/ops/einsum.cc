@@ -77,6 +77,19 @@ absl::StatusOr<std::vector<Label>> NameDimensions(std::string_view equation, con
   return labels;
 }
 
+// A letter that is repeated in one operand names its diagonal.
+absl::Status CheckDiagonals(std::string_view equation, const std::vector<Label>& labels,
+                            const Shape& shape) {
+  std::map<Label, int64_t> sizes;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const int64_t size = sizes.try_emplace(labels[i], shape[i]).first->second;
+    if (size == shape[i]) continue;
+    return Error(equation, NameOf(labels[i]), " is repeated for sizes ", size, " and ", shape[i],
+                 " of one operand; a diagonal needs equal ones");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AddSizes(std::string_view equation, const std::vector<Label>& labels,
                       const Shape& shape, std::map<Label, int64_t>& sizes) {
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -153,6 +166,8 @@ absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
     if (!term.ok()) return term.status();
     const auto labels = NameDimensions(equation, *term, shapes[i]);
     if (!labels.ok()) return labels.status();
+    const absl::Status square = CheckDiagonals(equation, *labels, shapes[i]);
+    if (!square.ok()) return square;
     const absl::Status fits = AddSizes(equation, *labels, shapes[i], parsed.sizes);
     if (!fits.ok()) return fits;
     parsed.operands.push_back(*labels);

@@ -4,8 +4,8 @@
 // As NumPy's: operands' letters separated by commas, "->" and the result's letters; without "->"
 // the result has the letters that occur once, in alphabetical order. "..." stands for the
 // dimensions without a letter, which broadcast; it comes first in a result that is not given. A
-// letter may be repeated in an operand (its diagonal). Dimensions of one letter must have one size,
-// or 1.
+// letter may be repeated in an operand, for its diagonal: the sizes must be equal. Dimensions of
+// one letter in several operands must have one size, or 1.
 #ifndef KILN_COMPILER_OPS_EINSUM_H_
 #define KILN_COMPILER_OPS_EINSUM_H_
 

@@ -23,6 +23,7 @@ void AddEinsums(std::vector<ShapeCase>& cases) {
                 {"einsum", {{6, 1, 2}, {5, 2}}, equation("...i,...i"), Shape{6, 5}},
                 {"einsum", {{1, 3}, {2, 3}}, equation("ij,ij->j"), Shape{3}},
                 {"einsum", {{2, 3}, {4, 5}}, equation("ij,jk->ik"), kError},
+                {"einsum", {{1, 3}}, equation("ii->i"), kError},
                 {"einsum", {{2, 3}}, equation("ijk->i"), kError},
                 {"einsum", {{2, 3}}, equation("ij->ik"), kError},
                 {"einsum", {{2, 3}}, equation("ij->ii"), kError},

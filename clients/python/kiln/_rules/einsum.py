@@ -52,7 +52,12 @@ def _name_dimensions(equation: str, term: List[Label], shape: Shape) -> List[Lab
 
 
 def _add_sizes(equation: str, labels: List[Label], shape: Shape, sizes: Dict[Label, int]) -> None:
+    own: Dict[Label, int] = {}
     for label, size in zip(labels, shape):
+        first = own.setdefault(label, size)
+        if first != size:
+            raise _error(equation, f"'{label}' is repeated for sizes {first} and {size} of one "
+                         "operand; a diagonal needs equal ones")  # fmt: skip
         known = sizes.setdefault(label, size)
         if size in (known, 1):
             continue
