@@ -51,6 +51,8 @@ const ir::Node* Log1p(Builder& b, const ir::Node* x);
 const ir::Node* Expm1(Builder& b, const ir::Node* x);
 // log(e^x + e^y) without overflow; both are float32 or float64.
 const ir::Node* LogAddExp(Builder& b, const ir::Node* x, const ir::Node* y);
+// erf, to a few units in the last place; x is float64.
+const ir::Node* ErfOfDouble(Builder& b, const ir::Node* x);
 // The arc tangent in radians; x is float32 or float64.
 const ir::Node* Atan(Builder& b, const ir::Node* x);
 
@@ -67,6 +69,9 @@ Expansion ExpandBinary(Builder& b, Operands x, const Attributes&) {
 // Over normal axes; `count` elements go into each.
 int64_t CountOver(const ir::Node* x, absl::Span<const int64_t> axes);
 const ir::Node* Mean(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, bool keepdims);
+// Its gradient is 0 where all elements are -inf.
+const ir::Node* LogSumExp(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes,
+                          bool keepdims);
 const ir::Node* Softmax(Builder& b, const ir::Node* x, int64_t axis);
 const ir::Node* LogSoftmax(Builder& b, const ir::Node* x, int64_t axis);
 
@@ -81,6 +86,7 @@ AttributeDef Reduction();
 OpDef LossRow(ShapeRule shape_rule, std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc);
 const ir::Node* ReduceLoss(Builder& b, const ir::Node* losses, const Attributes& attributes);
+
 // The diagonal of two dimensions, which become a last one, `offset` columns to the right of the
 // main one. Axes count from 0.
 const ir::Node* Diagonal(Builder& b, const ir::Node* x, int64_t row_axis, int64_t column_axis,

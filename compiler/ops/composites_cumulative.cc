@@ -112,13 +112,7 @@ Expansion ExpandMinimum(Builder& b, Operands x, const Attributes& attributes) {
   return b.Unary(reverse, *largest);
 }
 
-const Node* FoldLogSumExp(Builder& b, const Node* x) {
-  const Node* largest = b.Detach(b.Max(x, {3}, true));
-  const Node* infinity = b.Const(x->dtype(), std::numeric_limits<double>::infinity());
-  const Node* shift = b.Where(b.Less(Abs(b, largest), infinity), largest, b.Const(x->dtype(), 0));
-  const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), {3}, true);
-  return b.Sum(b.Add(b.Log(sum), shift), {3});
-}
+const Node* FoldLogSumExp(Builder& b, const Node* x) { return LogSumExp(b, x, {3}, false); }
 Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
   return AlongAxis(b, x[0], attributes,
                    {FoldLogSumExp, LogAddExp, -std::numeric_limits<double>::infinity()});

@@ -73,70 +73,8 @@ const Node* ErfSingle(Builder& b, const Node* x) {
   return b.Where(is_near, near, b.Where(Negative(b, x), b.Neg(far), far));
 }
 
-// Where 1 - erfc(x) cancels: x + x times a rational function of x^2 (fdlibm, Sun Microsystems
-// 1993).
-const Node* ErfDoubleNear(Builder& b, const Node* x) {
-  static constexpr std::array<double, 5> kNumerator = {
-      -2.37630166566501626084e-5, -5.77027029648944159157e-3, -2.84817495755985104766e-2,
-      -3.25042107247001499370e-1, 1.28379167095512558561e-1};
-  static constexpr std::array<double, 6> kDenominator = {
-      -3.96022827877536812320e-6, 1.32494738004321644526e-4, 5.08130628187576562776e-3,
-      6.50222499887672944485e-2,  3.97917223959155352819e-1, 1.0};
-  const Node* square = b.Mul(x, x);
-  const Node* rest = b.Div(Polynomial(b, square, kNumerator), Polynomial(b, square, kDenominator));
-  return b.Add(x, b.Mul(x, rest));
-}
-
-// Chebyshev expansion of erfc, fractional error 1.2e-16: Press et al., Numerical Recipes, 3rd
-// edition, 6.2.2.
-const Node* ErfDouble(Builder& b, const Node* x) {
-  static constexpr std::array<double, 28> kChebyshev = {-1.3026537197817094,
-                                                        6.4196979235649026e-1,
-                                                        1.9476473204185836e-2,
-                                                        -9.561514786808631e-3,
-                                                        -9.46595344482036e-4,
-                                                        3.66839497852761e-4,
-                                                        4.2523324806907e-5,
-                                                        -2.0278578112534e-5,
-                                                        -1.624290004647e-6,
-                                                        1.303655835580e-6,
-                                                        1.5626441722e-8,
-                                                        -8.5238095915e-8,
-                                                        6.529054439e-9,
-                                                        5.059343495e-9,
-                                                        -9.91364156e-10,
-                                                        -2.27365122e-10,
-                                                        9.6467911e-11,
-                                                        2.394038e-12,
-                                                        -6.886027e-12,
-                                                        8.94487e-13,
-                                                        3.13092e-13,
-                                                        -1.12708e-13,
-                                                        3.81e-16,
-                                                        7.106e-15,
-                                                        -1.523e-15,
-                                                        -9.4e-17,
-                                                        1.21e-16,
-                                                        -2.8e-17};
-  const Node* z = Abs(b, x);
-  const Node* t = b.Reciprocal(b.Add(b.Mul(z, 0.5), 1.0));
-  const Node* ty = b.Add(b.Mul(t, 4.0), -2.0);
-  const Node* d = b.FullLike(x, 0);
-  const Node* dd = d;
-  for (size_t j = kChebyshev.size() - 1; j > 0; --j) {
-    const Node* next = b.Add(b.Sub(b.Mul(ty, d), dd), kChebyshev[j]);
-    dd = d;
-    d = next;
-  }
-  const Node* series = b.Sub(b.Mul(b.Add(b.Mul(ty, d), kChebyshev[0]), 0.5), dd);
-  const Node* erfc = b.Mul(t, b.Exp(b.Sub(series, b.Mul(z, z))));
-  const Node* far = b.Where(Negative(b, x), b.Add(erfc, -1.0), b.Add(b.Neg(erfc), 1.0));
-  const Node* is_near = b.Less(z, b.Const(x->dtype(), 0.84375));
-  return b.Where(is_near, ErfDoubleNear(b, Near(b, is_near, x)), far);
-}
-
 Expansion ExpandErf(Builder& b, Operands x, const Attributes&) {
-  return x[0]->dtype() == DType::kFloat64 ? ErfDouble(b, x[0]) : ErfSingle(b, x[0]);
+  return x[0]->dtype() == DType::kFloat64 ? ErfOfDouble(b, x[0]) : ErfSingle(b, x[0]);
 }
 
 Expansion ExpandAbs(Builder& b, Operands x, const Attributes&) { return Abs(b, x[0]); }

@@ -39,6 +39,11 @@ const Node* ExpOfMinusSquare(Builder& b, const Node* x) {
   return b.Mul(b.Exp(b.Neg(b.Mul(high, high))), b.Exp(b.Neg(rest)));
 }
 
+// Beyond 27 erfc is below the smallest float64; the formulas see no more than that.
+const Node* Magnitude(Builder& b, const Node* x) {
+  return b.Binary(Op::kMin, Abs(b, x), Number(b, 27.5));
+}
+
 // erfc of x >= 0 by its Chebyshev expansion, fractional error 1.2e-16: Press et al., Numerical
 // Recipes, 3rd edition, 6.2.2.
 const Node* ErfcOfMagnitude(Builder& b, const Node* x) {
@@ -94,9 +99,14 @@ const Node* ErfNear(Builder& b, const Node* x) {
   return b.Mul(x, Polynomial(b, b.Mul(x, x), series));
 }
 
-// Beyond 27 erfc is below the smallest float64; the formulas see no more than that.
+const Node* ErfValue(Builder& b, const Node* x) {
+  const Node* a = Magnitude(b, x);
+  const Node* far = b.Mul(SignOf(b, x), b.Sub(Number(b, 1), ErfcOfMagnitude(b, a)));
+  return b.Where(IsBelow(b, a, 0.5), ErfNear(b, x), far);
+}
+
 const Node* ErfcValue(Builder& b, const Node* x) {
-  const Node* a = b.Binary(Op::kMin, Abs(b, x), Number(b, 27.5));
+  const Node* a = Magnitude(b, x);
   const Node* tail = ErfcOfMagnitude(b, a);
   const Node* far = b.Where(IsBelow(b, x, 0), b.Sub(Number(b, 2), tail), tail);
   return b.Where(IsBelow(b, a, 0.5), b.Sub(Number(b, 1), ErfNear(b, x)), far);
@@ -228,6 +238,10 @@ OpDef Function(std::string_view name, ExpandFn expand, std::string_view doc) {
 }
 
 }  // namespace
+
+const Node* ErfOfDouble(Builder& b, const Node* x) {
+  return b.WithDerivative(b.Detach(ErfValue(b, x)), x, Bell(b, x));
+}
 
 std::vector<OpDef> SpecialComposites() {
   return {

@@ -113,15 +113,6 @@ Expansion ExpandVectorNorm(Builder& b, Operands x, const Attributes& attributes)
                     KeepDims(attributes));
 }
 
-// The largest element where it is finite, else 0: what is subtracted before exp. Its gradient
-// cancels out.
-const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
-  const Node* largest = b.Detach(b.Max(x, axes, true));
-  const Node* infinity = b.Const(x->dtype(), std::numeric_limits<double>::infinity());
-  const Node* shift = b.Where(b.Less(Abs(b, largest), infinity), largest, b.Const(x->dtype(), 0));
-  const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), axes, true);
-  return b.Sum(b.Add(b.Log(sum), shift), keepdims ? absl::Span<const int64_t>{} : axes);
-}
 Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
   return LogSumExp(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
@@ -177,6 +168,21 @@ int64_t CountOver(const Node* x, absl::Span<const int64_t> axes) {
 
 const Node* Mean(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
   return b.Mul(b.Sum(x, axes, keepdims), 1.0 / static_cast<double>(CountOver(x, axes)));
+}
+
+// What is subtracted before exp is the largest element where that is finite, else 0; its gradient
+// cancels out.
+const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto constant = [&](double value) { return b.Const(x->dtype(), value); };
+  const Node* largest = b.Detach(b.Max(x, axes, true));
+  const Node* shift = b.Where(b.Less(Abs(b, largest), constant(infinity)), largest, constant(0));
+  const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), axes, true);
+  // All are -inf: so is the result, and no gradient flows.
+  const Node* is_zero = b.Equal(sum, constant(0));
+  const Node* logarithm = b.Log(b.Where(is_zero, constant(1), sum));
+  const Node* result = b.Where(is_zero, constant(-infinity), b.Add(logarithm, shift));
+  return b.Sum(result, keepdims ? absl::Span<const int64_t>{} : axes);
 }
 
 const Node* Softmax(Builder& b, const Node* x, int64_t axis) {

@@ -91,6 +91,23 @@ const Node* RatioOf(Builder& b, const Node* small, const Node* large) {
   return b.Where(both_infinite, one, usual);
 }
 
+// Both over the larger magnitude, so that no square overflows or vanishes. Derivatives in these
+// terms can themselves be differentiated: they do not depend on the scale.
+struct Scaled {
+  const Node* x;
+  const Node* y;
+  const Node* square;  // of the distance from the origin
+  const Node* by;      // the scale; 1 where the magnitude is 0 or infinite
+};
+Scaled ScaleDown(Builder& b, const Node* x, const Node* y, const Node* large) {
+  const Node* has_scale = b.Binary(Op::kAnd, b.Less(b.Const(x->dtype(), 0), large),
+                                   b.Less(large, b.Const(x->dtype(), kInfinity)));
+  const Node* by = b.Detach(b.Where(has_scale, large, b.Const(x->dtype(), 1)));
+  x = b.Div(x, by);
+  y = b.Div(y, by);
+  return {x, y, b.Add(b.Mul(x, x), b.Mul(y, y)), by};
+}
+
 const Node* Hypot(Builder& b, const Node* x, const Node* y) {
   const Node* ax = Abs(b, x);
   const Node* ay = Abs(b, y);
@@ -101,27 +118,29 @@ const Node* Hypot(Builder& b, const Node* x, const Node* y) {
   const Node* infinite = b.Binary(Op::kOr, b.Equal(ax, infinity), b.Equal(ay, infinity));
   const Node* value =
       b.Where(infinite, infinity, b.Mul(large, b.Sqrt(b.Add(b.Mul(ratio, ratio), 1.0))));
-  // For the derivatives, a formula that can itself be differentiated; they are 0 at the origin.
-  const Node* square = b.Add(b.Mul(x, x), b.Mul(y, y));
-  const Node* origin = b.Equal(square, b.Const(x->dtype(), 0));
-  const Node* scale = b.Reciprocal(b.Sqrt(b.Where(origin, b.Const(x->dtype(), 1), square)));
-  return b.WithDerivative(b.WithDerivative(b.Detach(value), x, b.Mul(x, scale)), y,
-                          b.Mul(y, scale));
+  // They are 0 at the origin.
+  const Scaled p = ScaleDown(b, x, y, large);
+  const Node* origin = b.Equal(large, b.Const(x->dtype(), 0));
+  const Node* scale = b.Reciprocal(b.Sqrt(b.Where(origin, b.Const(x->dtype(), 1), p.square)));
+  return b.WithDerivative(b.WithDerivative(b.Detach(value), x, b.Mul(p.x, scale)), y,
+                          b.Mul(p.y, scale));
 }
 
 const Node* Atan2(Builder& b, const Node* y, const Node* x) {
   const Node* ax = Abs(b, x);
   const Node* ay = Abs(b, y);
-  const Node* ratio = RatioOf(b, b.Binary(Op::kMin, ax, ay), b.Binary(Op::kMax, ax, ay));
+  const Node* large = b.Binary(Op::kMax, ax, ay);
+  const Node* ratio = RatioOf(b, b.Binary(Op::kMin, ax, ay), large);
   const Node* angle = AtanOfMagnitude(b, ratio);
   const Node* right = b.Const(x->dtype(), kPi / 2);
   const Node* straight = b.Const(x->dtype(), kPi);
   angle = b.Where(b.Less(ax, ay), b.Sub(right, angle), angle);
   angle = b.Where(SignBit(b, x), b.Sub(straight, angle), angle);
   const Node* value = b.Mul(SignOf(b, y), angle);
-  const Node* square = b.Add(b.Mul(x, x), b.Mul(y, y));
-  return b.WithDerivative(b.WithDerivative(b.Detach(value), y, b.Div(x, square)), x,
-                          b.Neg(b.Div(y, square)));
+  const Scaled p = ScaleDown(b, x, y, large);
+  const Node* square = b.Mul(p.square, p.by);
+  return b.WithDerivative(b.WithDerivative(b.Detach(value), y, b.Div(p.x, square)), x,
+                          b.Neg(b.Div(p.y, square)));
 }
 
 OpDef Function(std::string_view name, ExpandFn expand, std::string_view doc) {

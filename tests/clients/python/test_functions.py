@@ -86,6 +86,35 @@ def test_gradients_where_plain_formulas_have_none(connection):
     assert np.isfinite(x.grad.numpy()).all() and np.isfinite(y.grad.numpy()).all()
 
 
+def test_gradients_do_not_see_squares_overflow(connection):
+    for size in (1e-30, 1.0, 1e30):
+        x = kiln.tensor([3 * size, 0.0], dtype="float32", requires_grad=True)
+        y = kiln.tensor([4 * size, 0.0], dtype="float32", requires_grad=True)
+        kiln.hypot(x, y).sum().backward()
+        np.testing.assert_allclose([*x.grad.tolist(), *y.grad.tolist()], [0.6, 0, 0.8, 0], 1e-6)
+        x.grad = y.grad = None
+        kiln.atan2(y[0], x[0]).backward()
+        wanted = np.float32([-0.16 / size, 0.12 / size])
+        np.testing.assert_allclose([y.grad.tolist()[0], x.grad.tolist()[0]], wanted[::-1], 1e-6)
+
+
+def test_second_gradients_of_products_with_zeros(connection):
+    for at in ([1.0, 2.0, 0.0, 3.0], [1.0, 0.0, 0.0, 3.0]):
+        x = kiln.tensor(at, dtype="float64", requires_grad=True)
+        seconds = []
+        for product in (x.prod(), x.cumprod(0)[3], x[0] * x[1] * x[2] * x[3]):
+            first, = kiln.autograd.gradients(product, [x])
+            second, = kiln.autograd.gradients((first * kiln.tensor([1.0, 2, 4, 8])).sum(), [x])
+            seconds.append(second.tolist())
+        assert seconds[0] == seconds[1] == seconds[2]
+
+
+def test_the_gradient_of_a_product_whose_rest_overflows(connection):
+    x = kiln.tensor([0.0, 1e30, 1e30], dtype="float32", requires_grad=True)
+    x.prod().backward()
+    assert x.grad.tolist() == [np.inf, 0, 0]
+
+
 def test_isclose_and_nan_to_num(connection):
     a = np.array([1.0, np.nan, np.inf, -np.inf, 3.0])
     b = np.array([1.0 + 1e-9, np.nan, np.inf, np.inf, 3.1])

@@ -113,6 +113,9 @@ def test_infinities_stay_where_they_are(connection):
     t = kiln.tensor(x)
     np.testing.assert_array_equal(t.cumsum(0).numpy(), np.cumsum(x))
     np.testing.assert_allclose(t.logcumsumexp(0).numpy(), np.logaddexp.accumulate(x))
+    masked = kiln.tensor([-np.inf, -np.inf, 1.0, 2.0], requires_grad=True)
+    masked.logcumsumexp(0)[2:].sum().backward()
+    np.testing.assert_allclose(masked.grad.numpy(), [0, 0, 1.268941, 0.731059], rtol=1e-5)
 
 
 def test_random_orders(connection):
