@@ -235,8 +235,4 @@ Value* EmitHorizontal(IRBuilderBase& b, Op op, DType dtype, Value* vector) {
   return b.CreateExtractElement(vector, uint64_t{0});
 }
 
-Value* EmitBinary(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) {
-  return EmitArithmetic(b, op, dtype, x, y);
-}
-
 }  // namespace kiln::codegen

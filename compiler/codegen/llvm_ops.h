@@ -31,10 +31,6 @@ llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node);
 llvm::Value* EmitHorizontal(llvm::IRBuilderBase& builder, ir::Op op, ir::DType dtype,
                             llvm::Value* vector);
 
-// a op b for two values of one dtype; NaN-propagating maximum.
-llvm::Value* EmitBinary(llvm::IRBuilderBase& builder, ir::Op op, ir::DType dtype, llvm::Value* a,
-                        llvm::Value* b);
-
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_LLVM_OPS_H_
