@@ -137,9 +137,8 @@ class Differentiator {
       std::vector<const Node*> operands;
       for (const Node* operand : node->operands()) operands.push_back(kept.at(operand));
       const bool is_done = node->op() == Op::kDetach || node->op() == Op::kWithDerivative;
-      kept[node] = is_done
-                       ? operands[0]
-                       : builder_.context().WithOperands(node, std::move(operands));
+      kept[node] =
+          is_done ? operands[0] : builder_.context().WithOperands(node, std::move(operands));
     }
     graph::Graph result = graph_;
     for (const Node*& output : result.outputs) output = kept.at(became_.at(output));

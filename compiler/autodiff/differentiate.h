@@ -7,10 +7,10 @@
 
 namespace kiln::autodiff {
 
-// `graph` without kGradient, kDetach and kWithDerivative nodes, in the same context. Every request becomes the
-// adjoint of its x; requests with the same y and upstream share one reverse walk. A request inside
-// another's y is answered first, so gradients of gradients work. Where y does not depend on x the
-// answer is zeros of x's shape.
+// `graph` without kGradient, kDetach and kWithDerivative nodes, in the same context. Every request
+// becomes the adjoint of its x; requests with the same y and upstream share one reverse walk. A
+// request inside another's y is answered first, so gradients of gradients work. Where y does not
+// depend on x the answer is zeros of x's shape.
 //
 // A node is what it computes: two equal expressions are one node, and its gradient is that of all
 // their uses. Ask for gradients of inputs to tell equal values apart.

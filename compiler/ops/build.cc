@@ -8,8 +8,8 @@
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/infer.h"
-#include "compiler/ops/scatter_mode.h"
 #include "compiler/ops/round.h"
+#include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {
 namespace {

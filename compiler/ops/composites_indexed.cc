@@ -68,9 +68,7 @@ Expansion ExpandPutAlongAxis(Builder& b, Operands x, const Attributes& attribute
   return b.ScatterElements(x[0], Wrapped(b, x[1], x[0]->shape()[axis]), values, axis, *mode);
 }
 
-const Node* And(Builder& b, const Node* a, const Node* c) {
-  return b.Binary(ir::Op::kAnd, a, c);
-}
+const Node* And(Builder& b, const Node* a, const Node* c) { return b.Binary(ir::Op::kAnd, a, c); }
 
 // Several indices of neighbouring dimensions as one of those dimensions joined.
 struct JoinedIndex {
@@ -88,8 +86,8 @@ JoinedIndex Join(Builder& b, const Node* x, Operands indices, int64_t axis) {
     const Node* index = Wrapped(b, indices[i], size);
     const Node* within = And(b, b.Less(b.ConstInt(DType::kInt64, -1), index),
                              b.Less(index, b.ConstInt(DType::kInt64, size)));
-    joined = joined == nullptr ? index
-                               : b.Add(b.Mul(joined, b.ConstInt(DType::kInt64, size)), index);
+    joined =
+        joined == nullptr ? index : b.Add(b.Mul(joined, b.ConstInt(DType::kInt64, size)), index);
     inside = inside == nullptr ? within : And(b, inside, within);
     count *= size;
   }
@@ -150,17 +148,19 @@ std::vector<OpDef> IndexedComposites() {
       Indexed("gather", {"x", "index"}, ShapeRule::kGather, ExpandGather,
               "x's entries at index along axis; an index out of range (a negative one too) reads "
               "zero. With axis 0 it is an embedding"),
-      WithMode(Indexed("scatter", {"x", "index", "values"}, ShapeRule::kScatter, ExpandScatter,
-                       "x with values, of the shape gather gives, combined into the entries at index "
-                       "along axis; mode is set (the last one wins), add, mul, max or min. An index "
-                       "out of range changes nothing")),
+      WithMode(
+          Indexed("scatter", {"x", "index", "values"}, ShapeRule::kScatter, ExpandScatter,
+                  "x with values, of the shape gather gives, combined into the entries at index "
+                  "along axis; mode is set (the last one wins), add, mul, max or min. An index "
+                  "out of range changes nothing")),
       std::move(scatter_add),
       Indexed("take", {"x", "index"}, ShapeRule::kGather, ExpandTake,
               "x's entries at index along axis, as NumPy's take: negative ones count from the end. "
               "An index out of range reads zero"),
-      Indexed("take_along_axis", {"x", "index"}, ShapeRule::kTakeAlongAxis, ExpandTakeAlongAxis,
-              "x[…, index[…, i, …], …], as NumPy's: negative indices count from the end, dimensions "
-              "other than the axis broadcast. An index out of range reads zero"),
+      Indexed(
+          "take_along_axis", {"x", "index"}, ShapeRule::kTakeAlongAxis, ExpandTakeAlongAxis,
+          "x[…, index[…, i, …], …], as NumPy's: negative indices count from the end, dimensions "
+          "other than the axis broadcast. An index out of range reads zero"),
       WithMode(Indexed("put_along_axis", {"x", "index", "values"}, ShapeRule::kPutAlongAxis,
                        ExpandPutAlongAxis,
                        "x with values, cast and broadcast, combined into the elements that "

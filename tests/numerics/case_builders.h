@@ -46,8 +46,8 @@ inline OperandSpec Bools(ir::Shape shape) { return {std::move(shape), 0, 2, kBoo
 // The families' tables, each in a file of its own.
 void AddNeural(std::vector<Case>& cases);        // cases_neural.cc
 void AddNeuralLosses(std::vector<Case>& cases);  // cases_losses.cc
-void AddFunctions(std::vector<Case>& cases);  // cases_functions.cc
-void AddArrays(std::vector<Case>& cases);     // cases_arrays.cc
+void AddFunctions(std::vector<Case>& cases);     // cases_functions.cc
+void AddArrays(std::vector<Case>& cases);        // cases_arrays.cc
 
 }  // namespace kiln::numerics
 

@@ -1,6 +1,4 @@
 // Compiled kernels against the naive interpreter: shapes, masks, dtypes, ops, schedules.
-#include "compiler/codegen/codegen.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/codegen.h"
 #include "compiler/codegen/executable_code.h"
 #include "compiler/codegen/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
