@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
 from kiln import variables
+from kiln._boundaries import Boundaries
 from kiln._dtypes import uint64
 from kiln._errors import InvalidArgument, TraceError
 from kiln._node import TABLE, Node
@@ -87,24 +88,33 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
     order = topological([*fixed_inputs, *ends], again)
+    boundaries = Boundaries(order)
     graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
     inputs: List[Node] = []
     number: Dict[Node, int] = {}
     input_of_buffer: Dict[Any, int] = {}
     equal: Dict[Any, int] = {}
+    apart: Dict[int, int] = {}
     sources: Dict[Any, str] = {}
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
-            key = (id(node.buffer), node.shape) if node.buffer is not None else id(node)
+            key = (id(node) if node.buffer is None else
+                   (id(node.buffer), node.shape, boundaries.input_identity(node)))
             if key not in input_of_buffer:
                 input_of_buffer[key] = _add_input(graph, node, len(inputs))
                 inputs.append(node)
             number[node] = input_of_buffer[key]
             continue
         operands = [number[operand] for operand in node.operands]
-        whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node))
+        for place, operand in enumerate(node.operands):
+            if boundaries.between(node, operand, place):
+                operands[place] = _detached(graph, operands[place], operand, equal)
+        whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node),
+                 boundaries.identity(node))
         index = equal.get(whole)
         if index is None:
+            if boundaries.is_apart(node):
+                operands = [_own_copy(graph, node, operands[0], apart)]
             index = equal[whole] = _add_node(graph, node, operands, sources)
         number[node] = index
     graph.outputs.extend(number[node] for node in roots)
@@ -116,6 +126,32 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
         for node in ends:
             bindings = merged(bindings, node.bindings)
     return Built(graph, inputs, bindings)
+
+
+def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int:
+    """The number of a node's value without gradient."""
+    index = equal.get(("detach", number))
+    if index is None:
+        graph.nodes.add(op="detach", dtype=node.dtype.code, operands=[number])
+        index = equal["detach", number] = len(graph.nodes) - 1
+    return index
+
+
+# The daemon keeps equal nodes once. So a node that stands apart copies a copy that was made in
+# another shape: one that begins with a number of ones of its own, more than anybody writes.
+_LEAST_ONES = 4
+
+
+def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> int:
+    ones = apart[operand] = apart.get(operand, _LEAST_ONES) + 1
+    last = operand
+    for op, shape in (("reshape", (1,) * ones + tuple(node.shape)), (node.op, None),
+                      ("reshape", node.shape)):
+        wire = graph.nodes.add(op=op, dtype=node.dtype.code, operands=[last])
+        if shape is not None:
+            _set_shape(wire.attributes["shape"], shape)
+        last = len(graph.nodes) - 1
+    return last
 
 
 def _declare(graph: Any, order: Sequence[Node]) -> None:

@@ -60,6 +60,7 @@ class Trace:
         self.graph: Any = None
         self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
         self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
+        self.tracked: List[bool] = []  # whether a gradient could flow to each output
         self.updated: List[int] = []  # tensors by their number in the survey
         self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
         self.structure: Any = None
@@ -135,6 +136,7 @@ class Trace:
         updates += [(draws.key, draws.moved(draws.count)) for draws in self.draws.values()]
         self.updated = changed
         self.outputs = [(node.dtype, node.shape) for node in roots]
+        self.tracked = [node.tracked for node in roots]
         if not roots and not updates:
             return
         built = _build.build(roots, updates, [old for old, _ in updates])
@@ -184,7 +186,22 @@ class Trace:
                 raise
         for i, gradient in self.grad_effects:
             tensors[i]._grad = gradient
-        return _unpack(self.structure, [wrap(_node.value(buffer)) for buffer in results])
+        nodes = [_node.value(buffer) for buffer in results]
+        if mode.gradients:
+            self._mark_cut(nodes, tensors)
+        return _unpack(self.structure, [wrap(node) for node in nodes])
+
+    def _mark_cut(self, results: Sequence[Node], tensors: Sequence[Tensor]) -> None:
+        """Notes which results a gradient cannot flow out of, so that asking for it is an error."""
+        given = any(
+            tensor._node.cut is not None or (tensor._node.tracked and not tensor._requires_grad)
+            for tensor in tensors)
+        if not given and not any(self.tracked):
+            return
+        cut = _node.Cut(next(_node.calls), self.name)
+        for node, tracked in zip(results, self.tracked):
+            if (tracked or given) and node.dtype.is_float:
+                node.cut = cut
 
     def _realize(self, tensors: Sequence[Tensor]) -> None:
         lazy = [tensor for tensor in tensors if tensor._node.op != "input"
@@ -358,7 +375,7 @@ class Jit:
             if trace is None:
                 trace = self._trace(key, args, kwargs)
                 result = trace.run(survey)
-                self._remember_leftovers(trace, args, kwargs)
+                self._remember_leftovers(trace, survey, args, kwargs)
                 return result
             return trace.run(survey)
 
@@ -397,12 +414,15 @@ class Jit:
                 f"{self._name} changes {place.strip()} while kiln.jit traces it; later calls would "
                 "not. Hold what changes in a tensor and use its assign(), or return the new value")
 
-    def _remember_leftovers(self, trace: Trace, args: Any, kwargs: Any) -> None:
+    def _remember_leftovers(self, trace: Trace, before: _watch.Survey, args: Any,
+                            kwargs: Any) -> None:
         # A gradient left behind is another fact, but one that a function which clears it first
-        # does not see; so the same trace serves.
+        # does not see; so the same trace serves, unless the gradients were tensors in reach before
+        # and the trace numbers its tensors with them.
         if any(gradient is not None for _, gradient in trace.grad_effects):
             survey = _watch.survey(self._roots(args, kwargs))
-            self._traces[(mode.gradients, mode.autocast, *survey.guard)] = trace
+            if [*map(id, survey.tensors)] == [*map(id, before.tensors)]:
+                self._traces[(mode.gradients, mode.autocast, *survey.guard)] = trace
 
     def _warn(self, facts: _watch.Survey) -> None:
         place = _first_difference(self._last_facts, facts) if self._last_facts else None
@@ -436,7 +456,8 @@ def jit(function: Callable[..., Any]) -> Jit:
     function reaches through its closure, globals and attributes, which are looked at again before
     each call. Tensors reached that way are inputs, read anew at each call; so a weight may be
     replaced, and a learning rate may change. `assign` (and so an optimizer) inside changes the
-    tensor on the device in the same message. Results are always new tensors.
+    tensor on the device in the same message. Results are always new tensors. No gradient flows out
+    of a call: backward() belongs inside, and asking for a gradient through a result is an error.
 
     Errors, rather than old results: reading a value inside; changing Python state inside (a
     counter, a list); NumPy arrays used inside; Python's or NumPy's random numbers inside; a tensor

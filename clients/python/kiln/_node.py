@@ -1,5 +1,6 @@
 """Nodes of the lazy graph: made in client memory, shapes and dtypes known at once, nothing sent."""
 
+import itertools
 import threading
 import weakref
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
@@ -34,6 +35,16 @@ mode = _Mode()
 _NO_BINDINGS: variables.Bindings = {}
 
 
+calls = itertools.count()  # numbers the calls of traced functions
+
+
+class Cut(NamedTuple):
+    """A call of a traced function, whose results have values but no expression."""
+
+    number: int  # of all such calls: a later one is larger
+    name: str  # the function's
+
+
 class Node:
     """One operation, or a value.
 
@@ -41,8 +52,8 @@ class Node:
     placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
     """
 
-    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "dtype", "host", "leaf", "op",
-                 "operands", "shape", "source", "tracked")  # fmt: skip
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "host", "leaf",
+                 "op", "operands", "shape", "source", "tracked", "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -57,6 +68,10 @@ class Node:
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
         self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
+        # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
+        self.variable = False
+        # The call of a traced function that a gradient would have to flow out of, if any.
+        self.cut: Optional[Cut] = None
         # What this and what is below know of the values of variables.
         self.bindings: variables.Bindings = _NO_BINDINGS
 
@@ -90,7 +105,8 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
         for operand in operands:
             if operand.tracked:
                 node.tracked = True
-                break
+            if operand.cut is not None and (node.cut is None or operand.cut > node.cut):
+                node.cut = operand.cut
     return node
 
 

@@ -98,7 +98,7 @@ class State(TensorBase):
             raise InvalidArgument(
                 f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
                 f"shape {self.shape}; reshape or cast it first")
-        if node.tracked or self._requires_grad:
+        if node.tracked or node.cut is not None or self._requires_grad:
             node = _node.alias(node)
         self._node = node
         self._mark_leaf()
@@ -203,7 +203,7 @@ class State(TensorBase):
         False
         """
         node = self._node
-        if node.op == "input" and not node.tracked:
+        if node.op == "input" and not node.tracked and node.cut is None:
             return wrap(node)
         return wrap(_node.alias(node))
 

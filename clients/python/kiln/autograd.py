@@ -2,10 +2,10 @@
 
 import functools
 from types import TracebackType
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Type, Union, overload
 
 from kiln._errors import InvalidArgument
-from kiln._node import Node, make, mode
+from kiln._node import Node, calls, make, mode
 from kiln.tensor import Tensor, wrap
 
 
@@ -67,7 +67,21 @@ def is_grad_enabled() -> bool:
     return mode.gradients
 
 
+def _check_flow(output: Tensor, since: int = -1) -> None:
+    """Refuses an output that hangs on a result of a traced function, called after `since`.
+
+    Such a result is a value: what is under it would silently get no gradient.
+    """
+    cut = output._node.cut
+    if cut is not None and cut.number > since:
+        raise InvalidArgument(
+            f"a gradient through a result of {cut.name}, which kiln.jit traced: none flows out of "
+            "a traced function. Call backward() or kiln.grad inside of it, or detach() its result "
+            "if no gradient is wanted there")
+
+
 def _check_output(output: Tensor, upstream: Optional[Tensor]) -> None:
+    _check_flow(output)
     if not output.requires_grad:
         raise InvalidArgument(
             "backward() of a tensor that no gradient flows through: nothing under it has "
@@ -137,7 +151,7 @@ _recent_outputs = _Recent()
 
 def gradients(output: Tensor, inputs: Sequence[Tensor],
               upstream: Optional[Tensor] = None) -> List[Tensor]:
-    """d output / d input for each of the inputs, as PyTorch's autograd.grad.
+    """d output / d input for each of the inputs; zeros where output does not depend on one.
 
     >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
     >>> [slope.tolist() for slope in kiln.autograd.gradients((x * x).sum(), [x])]
@@ -148,6 +162,7 @@ def gradients(output: Tensor, inputs: Sequence[Tensor],
 
 
 Argnums = Union[int, Sequence[int]]
+Tensors = Union[Tensor, Sequence[Tensor]]
 
 
 def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
@@ -165,43 +180,82 @@ def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Cal
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given = list(args)
+        before = next(calls)
         with enable_grad():
-            for position, number in enumerate(numbers):
-                repeated = sum(args[other] is args[number] for other in numbers[:position])
-                given[number] = _variable(args[number], repeated)
+            for number in numbers:
+                given[number] = _variable(args[number])
             value = function(*given, **kwargs)
             if not isinstance(value, Tensor) or value.shape:
                 raise InvalidArgument("kiln.grad needs a function that returns a scalar tensor")
+            _check_flow(value, before)
             found = [wrap(_request(value._node, given[number]._node, None)) for number in numbers]
+        if not mode.gradients:
+            value, found = value.detach(), [gradient.detach() for gradient in found]
         return value, found[0] if isinstance(argnums, int) else tuple(found)
 
     return wrapped
 
 
-def _variable(argument: Any, repeated: int) -> Tensor:
-    """A variable of its own for an argument, whatever else reads the same tensor.
-
-    `repeated` tells arguments apart that are one tensor, since equal nodes become one.
-    """
+def _variable(argument: Any) -> Tensor:
+    """A variable of its own for an argument, whatever else reads the same tensor."""
     tensor = argument if isinstance(argument, Tensor) else Tensor(argument)
     if not tensor.dtype.is_float:
         raise InvalidArgument(f"only floats have gradients; this argument is {tensor.dtype.name}")
     # A detached node is a variable; where an outer gradient flows on, an own copy is one.
-    name = "contiguous" if tensor._node.tracked else "detach"
-    node = tensor._node
-    for _ in range(repeated + 1):
-        node = make(name, (node,))
-    node.tracked = True
+    node = make("contiguous" if tensor._node.tracked else "detach", (tensor._node,))
+    node.tracked = node.variable = True
     return wrap(node)
 
 
-def grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the gradient of a scalar function; may be nested.
+@overload
+def grad(outputs: Callable[..., Tensor], inputs: Optional[Argnums] = None, *,
+         argnums: Argnums = 0) -> Callable[..., Any]: ...
+
+
+@overload
+def grad(outputs: Tensors, inputs: Tensors, grad_outputs: Any = None,
+         retain_graph: Optional[bool] = None, create_graph: bool = False,
+         allow_unused: bool = False) -> Tuple[Optional[Tensor], ...]: ...
+
+
+def grad(outputs: Any, inputs: Any = None, grad_outputs: Any = None,
+         retain_graph: Optional[bool] = None, create_graph: bool = False,
+         allow_unused: bool = False, *, argnums: Argnums = 0) -> Any:
+    """The gradient of a scalar function, as JAX's grad, or of tensors, as PyTorch's.
+
+    grad(function, argnums) is a function that returns the gradient; may be nested.
+
+    grad(outputs, inputs, grad_outputs) is the tuple of d outputs / d input for each of the inputs,
+    summed over the outputs, which are scalars or come with a gradient each. Gradients flow through
+    it only with `create_graph`. An input that no output depends on is an InvalidArgument, or None
+    with `allow_unused`. Nothing needs `retain_graph`: a graph can be differentiated again.
 
     >>> slope = kiln.grad(lambda x: x**3)
     >>> slope(kiln.tensor(2.0)).item(), kiln.grad(slope)(kiln.tensor(2.0)).item()
     (12.0, 12.0)
+    >>> x = kiln.tensor(2.0, requires_grad=True)
+    >>> (slope,) = kiln.autograd.grad(x**3, x, create_graph=True)
+    >>> slope.item(), kiln.autograd.grad(slope, x)[0].item()
+    (12.0, 12.0)
     """
+    if callable(outputs):
+        return _gradient_of(outputs, argnums if inputs is None else inputs)
+    ends, starts = _listed(outputs), _listed(inputs)
+    seeds = [None] * len(ends) if grad_outputs is None else _listed(grad_outputs)
+    if len(seeds) != len(ends):
+        raise InvalidArgument(f"{len(seeds)} grad_outputs for {len(ends)} outputs")
+    for output, seed in zip(ends, seeds):
+        _check_output(output, seed)
+    under = [_under(output._node) for output in ends]
+    with _GradientMode(create_graph):
+        return tuple([
+            _sum_of_gradients(position, tensor, [
+                (output, seed) for output, seed, nodes in zip(ends, seeds, under)
+                if tensor._node in nodes], allow_unused)
+            for position, tensor in enumerate(starts)])
+
+
+def _gradient_of(function: Callable[..., Tensor], argnums: Argnums) -> Callable[..., Any]:
     with_value = value_and_grad(function, argnums)
 
     @functools.wraps(function)
@@ -209,6 +263,35 @@ def grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[...,
         return with_value(*args, **kwargs)[1]
 
     return wrapped
+
+
+def _listed(tensors: Any) -> List[Any]:
+    return list(tensors) if isinstance(tensors, (list, tuple)) else [tensors]
+
+
+def _under(root: Node) -> Set[Node]:
+    """A node and all that its gradient can flow to."""
+    found = {root}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.op != "detach":
+            new = [operand for operand in node.operands if operand not in found]
+            found.update(new)
+            stack.extend(new)
+    return found
+
+
+def _sum_of_gradients(position: int, tensor: Tensor, ends: Sequence[Tuple[Tensor, Any]],
+                      allow_unused: bool) -> Optional[Tensor]:
+    if not ends:
+        if allow_unused:
+            return None
+        raise InvalidArgument(
+            f"no output depends on input {position}, of shape {tensor.shape}; give an input that "
+            "the outputs were computed from, or allow_unused=True for None in its place")
+    found = [wrap(_request(output._node, tensor._node, seed)) for output, seed in ends]
+    return functools.reduce(lambda one, other: one + other, found)
 
 
 __all__ = [

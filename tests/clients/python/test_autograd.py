@@ -165,3 +165,110 @@ def test_gradients_of_chosen_inputs(connection):
     hidden = x * x
     (dx, dh) = kiln.autograd.gradients((hidden * 3).sum(), [x, hidden])
     assert (dx.item(), dh.item(), x.grad) == (12, 3, None)
+
+
+def test_grad_of_tensors_as_pytorchs(connection):
+    x = kiln.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    other = kiln.ones(2, requires_grad=True)
+    y = x**3
+    (slope,) = kiln.autograd.grad(outputs=y, inputs=x, grad_outputs=kiln.ones_like(y),
+                                  create_graph=True, retain_graph=True)
+    assert slope.tolist() == [3, 12, 27]
+    penalty = (slope.norm(2, dim=0) - 1) ** 2
+    penalty.backward()
+    length = np.linalg.norm([3, 12, 27])
+    np.testing.assert_allclose(
+        x.grad.numpy(), 2 * (length - 1) / length * np.array([3, 12, 27]) * [6, 12, 18], rtol=1e-5)
+    # Without create_graph the gradient is a constant, as in PyTorch.
+    (constant,) = kiln.autograd.grad(y.sum(), [x])
+    assert not constant.requires_grad
+    assert kiln.autograd.grad((constant * x).sum(), x)[0].tolist() == [3, 12, 27]
+    both = kiln.autograd.grad([y.sum(), (x * other.sum()).sum()], [x, other])
+    assert [part.tolist() for part in both] == [[5, 14, 29], [6, 6]]
+    assert kiln.autograd.grad(y.sum(), [x, other], allow_unused=True)[1] is None
+    with pytest.raises(kiln.InvalidArgument, match="no output depends on input 1, of shape"):
+        kiln.autograd.grad(y.sum(), [x, other])
+    with pytest.raises(kiln.InvalidArgument, match="no output depends on input 0"):
+        kiln.autograd.grad((x.detach() * other.sum()).sum(), x)
+
+
+def test_a_hessian_row_by_row(connection):
+    x = kiln.tensor([0.5, -1.0], requires_grad=True)
+    (slope,) = kiln.autograd.grad((x[0] * x[1] ** 2).sin(), x, create_graph=True)
+    rows = [kiln.autograd.grad(slope[i], x)[0].tolist() for i in range(2)]
+    wanted = [[-np.sin(0.5), -2 * np.cos(0.5) + np.sin(0.5)],
+              [-2 * np.cos(0.5) + np.sin(0.5), np.cos(0.5) - np.sin(0.5)]]
+    np.testing.assert_allclose(rows, wanted, rtol=1e-5)
+
+
+def slope(function, x):
+    """d function / d x by backward(), where both are leaves that are values on the device."""
+    x.grad = None
+    function(x).sum().backward()
+    found = x.grad.tolist()
+    x.grad = None
+    return found
+
+
+@kiln.no_grad()
+def doubled(x):
+    return x * 2
+
+
+CONSTANTS = {  # functions whose result has the value of x, and no gradient
+    "no_grad": lambda x: doubled(x) / 2,
+    "no_grad, used further": lambda x: doubled(x * 1).reshape(-1).exp().log() / 2,
+    "detach": lambda x: x.detach(),
+    "detached result": lambda x: (x * 1).detach(),
+    "a new tensor": lambda x: kiln.tensor(x),
+    "assigned": lambda x: kiln.zeros_like(x).assign(x),
+    "a gradient": lambda x: kiln.autograd.grad((x * x / 2).sum(), x)[0],
+    "a gradient in no_grad": lambda x: kiln.no_grad()(kiln.grad(lambda v: (v * v / 2).sum()))(x),
+
+}
+
+
+@pytest.mark.parametrize("realized", [False, True])
+@pytest.mark.parametrize("constant", CONSTANTS.values(), ids=CONSTANTS.keys())
+def test_no_gradient_flows_through_a_constant(connection, constant, realized):
+    x = kiln.tensor([1.0, 2.0, 3.0])
+    if realized:
+        x.realize()
+    x.requires_grad_()
+    assert slope(lambda x: constant(x) * x, x) == [1, 2, 3]
+    traced = kiln.jit(lambda: slope_of_traced(constant, x))
+    assert traced().tolist() == [1, 2, 3]
+
+
+def slope_of_traced(constant, x):
+    x.grad = None
+    (constant(x) * x).sum().backward()
+    found, x.grad = x.grad, None
+    return found
+
+
+def test_a_target_that_the_same_network_computes_is_a_constant(connection):
+    network = kiln.nn.Linear(2, 1, bias=False)
+    now, later = kiln.ones(1, 2), kiln.full((1, 2), 3.0)
+    with kiln.no_grad():
+        target = network(later)
+    ((network(now) - target) ** 2).sum().backward()
+    error = 2 * (network(now) - network(later)).item()
+    np.testing.assert_allclose(network.weight.grad.numpy(), error * np.ones((1, 2)), rtol=1e-5)
+
+
+def test_nested_gradients_by_one_tensor_are_by_variables_of_their_own(connection):
+    for x in (kiln.tensor(3.0), kiln.tensor(1.5) * 2):
+        assert kiln.grad(lambda v, x=x: v * x.detach())(x).item() == 3
+        assert kiln.grad(lambda v, x=x: kiln.grad(lambda u: u * u)(x) * v)(x).item() == 6
+        assert kiln.grad(lambda v: kiln.grad(lambda u: kiln.grad(
+            lambda t: t * u * u)(v))(v))(x).item() == 2
+        assert kiln.grad(lambda v: kiln.grad(lambda u: kiln.grad(
+            lambda t: t * u * u * v)(v))(v))(x).item() == 12
+
+
+def test_two_leaves_of_one_value_get_a_gradient_each(connection):
+    value = kiln.tensor([1.0, 2.0]) * 2
+    a, b = value.detach().requires_grad_(), value.detach().requires_grad_()
+    (a * b * b).sum().backward()
+    assert (a.grad.tolist(), b.grad.tolist()) == ([4, 16], [8, 32])

@@ -195,3 +195,63 @@ def test_an_update_that_fails_is_not_silent(connection):
     f()
     with pytest.raises(kiln.ResourceExhausted):
         connection.synchronize()
+
+
+def test_a_gradient_through_a_result_is_an_error_and_not_a_wrong_number(connection):
+    model = nn.Linear(2, 1)
+    forward = kiln.jit(model.forward)
+    x = kiln.ones(3, 2)
+    message = "a gradient through a result of Linear.forward, which kiln.jit traced"
+    with pytest.raises(kiln.InvalidArgument, match=message):
+        forward(x).sum().backward()
+    # What else the weight does would hide that a part of its gradient is missing.
+    result = forward(x) * 2
+    result.numpy()
+    with pytest.raises(kiln.InvalidArgument, match=message):
+        (result + model.weight.sum()).sum().backward()
+    increment = kiln.jit(lambda v: v + 1)
+    with pytest.raises(kiln.InvalidArgument, match="or detach"):
+        kiln.grad(lambda v: increment(v).sum())(x)
+    with pytest.raises(kiln.InvalidArgument, match="detach"):
+        (increment(model.weight * 2).sum() + model.bias.sum()).backward()
+    assert kiln.jit(kiln.grad(lambda v: increment(v).sum()))(kiln.ones(2)).tolist() == [1, 1]
+
+
+def test_a_result_that_wants_no_gradient_is_a_constant(connection):
+    model = nn.Linear(2, 1)
+    forward = kiln.jit(model.forward)
+    x = kiln.ones(1, 2)
+    target = forward(x)
+    value = target.item()
+    (target.detach() * model.weight.sum()).sum().backward()
+    np.testing.assert_allclose(model.weight.grad.numpy(), value, rtol=1e-6)
+    model.weight.grad = None
+    with kiln.no_grad():
+        target = forward(x)
+    (target * model.weight.sum()).sum().backward()
+    np.testing.assert_allclose(model.weight.grad.numpy(), value, rtol=1e-6)
+    # A function that kiln.grad differentiates may read what was computed before.
+    target = forward(x)
+    slope = kiln.grad(lambda w: ((w - target) ** 2).sum())(kiln.zeros(1, 1))
+    np.testing.assert_allclose(slope.item(), -2 * value, rtol=1e-6)
+    state = kiln.zeros(1, 1).assign(target)
+    (state * model.bias).sum().backward()
+    np.testing.assert_allclose(model.bias.grad.item(), value, rtol=1e-6)
+
+
+def test_gradients_from_outside_are_no_hindrance(connection):
+    model = nn.Linear(2, 1)
+    x = kiln.ones(3, 2)
+    optimizer = kiln.optim.SGD(model.parameters(), lr=0.1)
+    model(x).square().mean().backward()
+
+    @kiln.jit
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    losses = [step(x).item() for _ in range(4)]
+    np.testing.assert_allclose(losses, losses[0] * 0.16 ** np.arange(4), rtol=1e-3)
