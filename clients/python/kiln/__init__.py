@@ -8,7 +8,8 @@
 Without a call to `kiln.connect` the local daemon is found by itself.
 
 The functions of this namespace follow the Python array API standard 2024.12, without complex
-dtypes and the fft extension; methods of tensors have PyTorch's names.
+dtypes and the fft extension; methods of tensors have PyTorch's names, and so have functions where
+the standard has none.
 """
 
 from math import e, inf, nan, pi
@@ -60,10 +61,13 @@ from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
 from kiln.functional import *  # noqa: F403
 from kiln.functional import __all__ as _neural
+from kiln.method_functions import *  # noqa: F403
+from kiln.method_functions import __all__ as _methods
 from kiln.random import (
     Generator,
     bernoulli,
     manual_seed,
+    multinomial,
     normal,
     rand,
     randint,
@@ -160,6 +164,7 @@ __all__ = [
     "linalg",
     "load",
     "manual_seed",
+    "multinomial",
     "nan",
     "newaxis",
     "nn",
@@ -186,6 +191,7 @@ __all__ = [
     *_elementwise,
     *_linear_algebra,
     *_manipulation,
+    *_methods,
     *_neural,
     *_nan_statistics,
     *_samples,

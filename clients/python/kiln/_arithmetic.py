@@ -1,6 +1,6 @@
 """Elementwise arithmetic and its operators."""
 
-from typing import TYPE_CHECKING, Any, Tuple
+from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from kiln import _dtypes
 from kiln._errors import InvalidArgument
@@ -58,13 +58,26 @@ class Arithmetic(Unary):
         """
         return self._numeric("mul", other)
 
-    def div(self, other: Any) -> "Tensor":
-        """Self / other; integers become float32.
+    def div(self, other: Any, *, rounding_mode: Optional[str] = None) -> "Tensor":
+        """Self / other; integers become float32, but for a rounding_mode: "floor" or "trunc".
 
         >>> kiln.tensor([1, 3]).div(2).tolist()
         [0.5, 1.5]
+        >>> kiln.tensor([-7, 7]).div(2, rounding_mode="trunc").tolist()
+        [-3, 3]
         """
-        return self._op("div", other)
+        if rounding_mode is None:
+            return self._op("div", other)
+        if rounding_mode == "floor":
+            return self.floor_divide(other)
+        if rounding_mode != "trunc":
+            raise InvalidArgument(
+                f'rounding_mode {rounding_mode!r}; it must be "floor", "trunc" or None')
+        floor = self.floor_divide(other)
+        if floor.dtype.is_float:
+            return self._op("div", other).trunc()
+        # Exact for all integers: one more where the quotient is below 0 and was rounded.
+        return floor.add(((floor < 0) & (floor * other != self)).cast(floor.dtype))
 
     def floor_divide(self, other: Any) -> "Tensor":
         """The quotient rounded down, as Python's //.

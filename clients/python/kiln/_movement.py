@@ -42,6 +42,8 @@ class Movement(TensorBase):
         [1, 2, 3, 4]
         """
         wanted = sizes(shape)
+        if wanted.count(-1) > 1:
+            raise InvalidArgument(f"reshape to {wanted}: only one size can be -1")
         if wanted.count(-1) == 1:
             known = 1
             for size in wanted:
@@ -229,6 +231,8 @@ class Movement(TensorBase):
         [[0, 1, 2], [3, 4]]
         """
         size = self.shape[normalize_axis(dim, self.ndim)]
+        if chunks < 1:
+            raise InvalidArgument(f"{chunks} chunks; there must be at least one")
         return self.split(max(1, -(-size // chunks)), dim)
 
     @numpy_names
@@ -239,6 +243,8 @@ class Movement(TensorBase):
         [[0, 1], [2, 3], [4]]
         """
         total = self.shape[normalize_axis(dim, self.ndim)]
+        if isinstance(size, int) and size < 1:
+            raise InvalidArgument(f"split into parts of {size}; it must be 1 or more")
         parts = list(size) if not isinstance(size, int) else (
             [min(size, total - start) for start in range(0, total, size)])
         if sum(parts) != total:

@@ -7,6 +7,7 @@ from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._keywords import numpy_names
 from kiln._movement import whole
+from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -105,6 +106,10 @@ class Reductions(TensorBase):
         return self._place("argmin", dim, keepdim)
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
+        size = self._tensor.numel() if dim is None else (
+            self.shape[normalize_axis(int(dim), self.ndim)])
+        if size == 0:
+            raise InvalidArgument(f"{name} of shape {self.shape}: there is no element to choose")
         if dim is None:
             return self._tensor.flatten()._op(name, axes=(0,), keepdims=False)
         return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))

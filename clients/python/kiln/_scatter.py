@@ -1,6 +1,7 @@
 """Methods that write at places given by tensors of integers, as PyTorch's: the result is new."""
 
-from typing import TYPE_CHECKING
+import builtins
+from typing import TYPE_CHECKING, Union
 
 from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
@@ -25,8 +26,11 @@ class Scatter(TensorBase):
 
     __slots__ = ()
 
-    def scatter(self, dim: int, index: "Tensor", src: "Tensor", *, reduce: str = "") -> "Tensor":
+    def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", builtins.float], *,
+                reduce: str = "") -> "Tensor":
         """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one stays.
+
+        A number for src stands for a tensor that is full of it.
 
         index has as many dimensions as self; where it (but for dim) or src is longer than the
         other, the rest is left out. Errors: InvalidArgument for shapes that do not fit.
@@ -37,6 +41,8 @@ class Scatter(TensorBase):
         from kiln._indexing import scatter_along
 
         mode = _mode_of(reduce) if reduce else "set"
+        if isinstance(src, (bool, int, float)):
+            src = self._tensor.new_full(index.shape, src)
         return scatter_along(self._tensor, dim, index, src, mode)
 
     def scatter_add(self, dim: int, index: "Tensor", src: "Tensor") -> "Tensor":

@@ -27,6 +27,9 @@ MAX_BYTES_IN_FLIGHT = 256 << 20
 RELEASE_BATCH = 128
 IDLE_SECONDS = 0.1
 
+_WHAT_TO_DO = ("call kiln.connect() again, make what holds tensors anew and load the last "
+               "checkpoint")
+
 Callback = Callable[[Any, Optional[KilnError]], None]
 
 
@@ -216,13 +219,19 @@ class Stream:
             if error.code() == grpc.StatusCode.NOT_FOUND:
                 self._fail(_errors.NotFound(
                     "the daemon does not know this session any more (its lease ran out, or the "
-                    "daemon was restarted), so its tensors are lost; call kiln.connect() again"))
+                    "daemon was restarted), so its tensors are lost; " + _WHAT_TO_DO))
                 return
             lasting = error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,
                 grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED)
-            if lasting or time.monotonic() > deadline:
+            if lasting:
                 self._fail(from_rpc(error))
+                return
+            if time.monotonic() > deadline:
+                self._fail(_errors.Unavailable(
+                    f"the daemon has not answered for {self._lease_seconds:.0f} s, so this "
+                    f"session and its tensors are lost; once one runs, {_WHAT_TO_DO}. The last "
+                    f"attempt: {error.details()}"))
                 return
             time.sleep(delay)
             delay = min(2 * delay, 1.0)

@@ -6,6 +6,7 @@ Matrices are the last two dimensions; leading ones are a batch.
 from typing import Any, Sequence, Tuple, Union
 
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import Operand, binary
 from kiln._rules import normalize_axis
 from kiln.statistical import sum
@@ -84,6 +85,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *,
     return einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x1, x2)
 
 
+@torch_names
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of products along an axis, counted from the end; other dimensions broadcast.
 
@@ -148,6 +150,7 @@ def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
     return (a * b).reshape([i * j for i, j in zip(left, right)])
 
 
+@torch_names
 def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of 3 along an axis. Shapes broadcast, dtypes promote.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from kiln import _rules
 from kiln._errors import InvalidArgument
-from kiln._keywords import torch_names
+from kiln._keywords import also, torch_names
 from kiln._movement import whole
 from kiln._operands import tensor_of
 from kiln._rules import normalize_axis
@@ -193,7 +193,7 @@ def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
     return x.transpose(axis1, axis2)
 
 
-@torch_names
+@also(dims="axis", dim="axis")
 def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     """x reversed along axes, or along all.
 
@@ -203,8 +203,8 @@ def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
     return x.flip(*(range(x.ndim) if axis is None else axes_tuple(axis)))
 
 
-@torch_names
-def roll(x: Tensor, /, shift: Axes, *, axis: Optional[Axes] = None) -> Tensor:
+@also(shifts="shift", dims="axis", dim="axis")
+def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
     """Elements moved along axes, those that leave at the end coming in at the beginning.
 
     Without an axis, of the flattened tensor.

@@ -1,5 +1,6 @@
 """Reductions that leave NaN out, by NumPy's names."""
 
+from kiln._keywords import torch_names
 from kiln._operands import tensor_of
 from kiln.searching import where
 from kiln.statistical import Axis, max, mean, min, sum
@@ -15,6 +16,7 @@ def _counted(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return sum(x.eq(x).cast(kind), axis=axis, keepdims=keepdims)
 
 
+@torch_names
 def nansum(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The sum of what is not NaN, in the dtype that sum has.
 
@@ -24,6 +26,7 @@ def nansum(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     return sum(_without(tensor_of(x), 0.0), axis=axis, keepdims=keepdims)
 
 
+@torch_names
 def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The mean of what is not NaN; NaN where nothing is.
 
@@ -36,6 +39,7 @@ def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     return nansum(source, axis=axis, keepdims=keepdims) / _counted(source, axis, keepdims)
 
 
+@torch_names
 def nanvar(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
     """The variance of what is not NaN, as var.
@@ -49,6 +53,7 @@ def nanvar(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
     return nansum(far * far, axis=axis, keepdims=keepdims) / count
 
 
+@torch_names
 def nanstd(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
     """The square root of nanvar.
@@ -59,6 +64,7 @@ def nanstd(x: Tensor, /, *, axis: Axis = None, correction: float = 0.0,
     return nanvar(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
 
 
+@torch_names
 def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The largest of what is not NaN; -inf where nothing is.
 
@@ -68,6 +74,7 @@ def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     return max(_without(tensor_of(x), float("-inf")), axis=axis, keepdims=keepdims)
 
 
+@torch_names
 def nanmin(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The smallest of what is not NaN; inf where nothing is.
 

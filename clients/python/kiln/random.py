@@ -32,6 +32,9 @@ class Generator:
 
     def manual_seed(self, seed: int) -> "Generator":
         """Starts again from a seed."""
+        if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+            raise InvalidArgument(f"a seed of {seed!r}; it must be an int")
+        seed = int(seed)
         with self._lock:
             self.seed = seed
             self.draws = 0

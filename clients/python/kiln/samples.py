@@ -4,6 +4,7 @@ from typing import Optional, Tuple, Union
 
 from kiln import _dtypes, _realize
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import Operand, tensor_of
 from kiln._rules import normalize_axis
 from kiln.creation import full, linspace
@@ -119,6 +120,7 @@ def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = Non
     return where(asked < xp[0], low, where(asked > xp[-1], high, inside))
 
 
+@torch_names
 def trapezoid(y: Tensor, x: Optional[Tensor] = None, *, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral by trapezoids along an axis, at places x, or dx apart.
 

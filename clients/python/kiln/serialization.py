@@ -68,7 +68,15 @@ def load(path: Any) -> Dict[str, Any]:
             return restored
         except (ValueError, KeyError, TypeError) as error:
             raise DataLoss(f"{path}: its structure is damaged: {error}") from None
-    with np.load(path, allow_pickle=False) as arrays:
+    try:
+        arrays = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError):
+        arrays = None
+    if not isinstance(arrays, np.lib.npyio.NpzFile):
+        raise InvalidArgument(
+            f"{path} is no file of tensors; kiln.load reads .safetensors and NumPy's .npz. What "
+            "torch.save wrote can be written anew with safetensors.torch.save_file")
+    with arrays:
         return {name: Tensor(arrays[name]) for name in arrays.files}
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, Optional, Tuple, Union
 
 from kiln import _dtypes
 from kiln._errors import InvalidArgument
+from kiln._keywords import torch_names
 from kiln._operands import Operand, tensor_of
 from kiln._rules import normalize_axis
 from kiln.searching import take, where
@@ -22,6 +23,7 @@ class Sorted(NamedTuple):
     indices: Tensor
 
 
+@torch_names
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """x sorted along an axis. Any dtype; the gradient goes where the elements came from.
 
@@ -31,6 +33,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     return x._op("sort", axis=int(axis), descending=bool(descending))
 
 
+@torch_names
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
             stable: bool = True) -> Tensor:
     """The places, int64, that sort's elements come from; equal ones keep their order.
@@ -41,6 +44,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
     return x._op("argsort", axis=int(axis), descending=bool(descending))
 
 
+@torch_names
 def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Sorted:
     """The k largest (or smallest) elements along an axis in order, and their places as int64.
 
@@ -53,6 +57,7 @@ def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Sorte
     return Sorted(x._op("topk", **how), x._op("topk_indices", **how))
 
 
+@torch_names
 def kthvalue(x: Tensor, /, k: int, axis: int = -1, *, keepdims: bool = False) -> Sorted:
     """The k-th smallest element along an axis, counted from 1, and its place as int64.
 
@@ -76,11 +81,11 @@ def _from(x: Tensor, axis: int, begin: int) -> Tuple[int, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
-                 sorter: Optional[Tensor] = None) -> Tensor:
+                 sorter: Optional[Tensor] = None, right: bool = False) -> Tensor:
     """How many elements of the sorted vector x1 come before each of x2, as int64.
 
-    With side "right" those equal to it are counted too. sorter: x1's argsort, where x1 is not
-    sorted. The two promote.
+    With side "right", or right, those equal to it are counted too. sorter: x1's argsort, where x1
+    is not sorted. The two promote.
 
     >>> kiln.searchsorted(kiln.tensor([1, 3, 5]), kiln.tensor([3, 4, 9])).tolist()
     [1, 2, 3]
@@ -91,7 +96,7 @@ def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
         raise InvalidArgument(
             f"searchsorted in a sequence of shape {x1.shape}; it must have one dimension")
     ordered = x1 if sorter is None else take(x1, sorter)
-    return apply("searchsorted", (x2, ordered), right=side == "right")
+    return apply("searchsorted", (x2, ordered), right=right or side == "right")
 
 
 def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tensor:
@@ -106,6 +111,7 @@ def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tens
     return searchsorted(boundaries, x, side="right" if right else "left")
 
 
+@torch_names
 def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = None,
              keepdims: bool = False) -> Tensor:
     """The value below which the part q of x is, along an axis or, without one, when flat.
@@ -142,6 +148,7 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
     return result if ratio.ndim else result.squeeze(0)
 
 
+@torch_names
 def median(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
     """The middle of the sorted elements along an axis or, without one, when flat; of an even
     number of them the mean of the middle two, as NumPy's. NaN if any element is.

@@ -124,6 +124,7 @@ def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = Non
     return with_initial(result, 0, place) if include_initial else result
 
 
+@torch_names
 def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
     """Products up to each place along an axis, which only a vector need not name.

@@ -53,6 +53,18 @@ MISTAKES = {
                kiln.zeros(2.0, 3), ["2.0", "no size", "integer"]),
     "a fraction of an axis": (lambda:
                               kiln.zeros(2, 3).sum(1.0), ["1.0", "no dimension"]),
+    "two unknown sizes": (lambda:
+                          kiln.zeros(2, 3).view(-1, -1), ["(-1, -1)", "only one"]),
+    "parts of nothing": (lambda:
+                         kiln.zeros(2, 3).split(0), ["parts of 0", "1 or more"]),
+    "no chunks": (lambda:
+                  kiln.zeros(2, 3).chunk(0), ["0 chunks"]),
+    "nothing to choose": (lambda:
+                          kiln.zeros(0, 3).argmax(0), ["argmax", "(0, 3)", "no element"]),
+    "a seed": (lambda:
+               kiln.manual_seed("one"), ["'one'", "an int"]),
+    "no file of tensors": (lambda:
+                           kiln.load(__file__), ["test_errors.py", ".safetensors", ".npz"]),
     "too large": (lambda:
                   kiln.zeros(1 << 40, 1 << 40), ["too many elements"]),
 }  # fmt: skip

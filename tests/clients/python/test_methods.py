@@ -164,3 +164,51 @@ def test_copies(connection):
             assert not np.array_equal(copied.numpy(), x.numpy())
     weight = kiln.nn.Parameter(kiln.zeros(2))
     assert type(pickle.loads(pickle.dumps(weight))) is kiln.nn.Parameter
+
+
+def test_methods_that_are_functions_too(connection):
+    from kiln import method_functions
+
+    for name in method_functions.__all__:
+        assert getattr(kiln, name) is getattr(kiln.Tensor, name), name
+    x = kiln.arange(6.0).reshape(1, 2, 3)
+    assert kiln.bmm(x, x.mT).tolist() == [[[5, 14], [14, 50]]]
+    assert kiln.clamp(x, max=1).sum().item() == 5
+    assert kiln.cumprod(x, dim=2).tolist() == [[[0, 0, 0], [3, 12, 60]]]
+
+
+def test_functions_of_the_array_api_take_pytorchs_keywords(connection):
+    x = kiln.tensor([[3.0, 1.0], [2.0, 5.0]])
+    assert kiln.sort(x, dim=0).tolist() == [[2, 1], [3, 5]]
+    assert kiln.quantile(x, 0.5, dim=1, keepdim=True).tolist() == [[2], [3.5]]
+    assert kiln.nansum(x, dim=0).tolist() == [5, 6]
+    assert kiln.cumulative_prod(x, dim=1).tolist() == [[3, 3], [2, 10]]
+    assert kiln.topk(x, 1, dim=0).indices.tolist() == [[0, 1]]
+    assert kiln.roll(x, shifts=(1, 1), dims=(0, 1)).tolist() == [[5, 2], [1, 3]]
+    assert kiln.roll(x, 1, 0).tolist() == [[2, 5], [3, 1]]
+    assert kiln.flip(x, dims=(0,)).tolist() == [[2, 5], [3, 1]]
+    assert kiln.searchsorted(kiln.arange(3), kiln.tensor([1]), right=True).tolist() == [2]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "float32"])
+def test_division_with_a_rounding_mode(connection, dtype):
+    a = np.array([7, 100, 8, 0, 1] if dtype == "uint8" else [-7, 7, -8, 0, 1], dtype)
+    for divisor in (3, 2) if dtype == "uint8" else (3, -2):
+        x = kiln.tensor(a)
+        for mode, function in (("trunc", np.trunc), ("floor", np.floor)):
+            got = x.div(divisor, rounding_mode=mode)
+            assert got.dtype is x.dtype
+            assert got.tolist() == function(a / float(divisor)).tolist()
+    with pytest.raises(kiln.InvalidArgument, match="rounding_mode 'up'; it must be"):
+        kiln.ones(2).div(2, rounding_mode="up")
+
+
+def test_scattering_in_place_and_of_a_number(connection):
+    x = kiln.zeros(2, 3)
+    before = x + 0
+    x.scatter_(1, kiln.tensor([[2], [0]]), 5.0)
+    x.scatter_add_(0, kiln.tensor([[1, 1, 1]]), kiln.ones(1, 3))
+    assert x.tolist() == [[0, 0, 5], [6, 1, 1]]
+    x.index_add_(0, kiln.tensor([0, 0]), kiln.ones(2, 3))
+    assert x.tolist() == [[2, 2, 7], [6, 1, 1]]
+    assert before.tolist() == [[0] * 3] * 2

@@ -62,7 +62,8 @@ def _affine(name: str, x: Tensor, weight: Optional[Tensor], bias: Optional[Tenso
     return apply(name, with_optional((x,), weight, bias), **attributes)
 
 
-def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Optional[Tensor] = None,
+def layer_norm(input: Tensor, normalized_shape: Union[int, Sequence[int]],
+               weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
     """x less its mean over its standard deviation, over the last dimensions: normalized_shape.
 
@@ -75,8 +76,9 @@ def layer_norm(input: Tensor, normalized_shape: Sequence[int], weight: Optional[
     return _affine("layer_norm", input, weight, bias, axes=len(shape), epsilon=float(eps))
 
 
-def _last_shape(name: str, x: Tensor, normalized_shape: Sequence[int]) -> Tuple[int, ...]:
-    shape = tuple(normalized_shape)
+def _last_shape(name: str, x: Tensor,
+                normalized_shape: Union[int, Sequence[int]]) -> Tuple[int, ...]:
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape or x.shape[max(0, x.ndim - len(shape)) :] != shape:
         raise InvalidArgument(
             f"{name} over {shape} of a tensor of shape {x.shape}; its last dimensions must be "
