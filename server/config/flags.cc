@@ -6,6 +6,8 @@
 #include "absl/flags/flag.h"
 #include "absl/flags/parse.h"
 #include "absl/flags/usage.h"
+#include "absl/flags/usage_config.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -83,6 +85,12 @@ absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment&
                                        int user_id) {
   absl::SetProgramUsageMessage(
       "owns the devices of this machine and runs tensor graphs on them for its clients");
+  // By default --help shows the flags of the program's main file, which has none.
+  absl::FlagsUsageConfig usage;
+  usage.contains_help_flags = [](absl::string_view file) {
+    return absl::EndsWith(file, "server/config/flags.cc");
+  };
+  absl::SetFlagsUsageConfig(usage);
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {
     return absl::InvalidArgumentError(

@@ -306,8 +306,9 @@ absl::StatusOr<int> Metrics::Listen(const std::string& address) {
   try {
     implementation_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics on ", address, ": ",
-                                               error.what(), "; is the port in use?"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),
+                     "; is the port in use? --metrics_listen gives another, or none"));
   }
   implementation_->exposer->RegisterCollectable(implementation_->registry);
   implementation_->exposer->RegisterCollectable(implementation_->gauges);

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -76,6 +77,16 @@ class ProcessTest : public ::testing::Test {
   std::string address_;
   pid_t pid_ = 0;
 };
+
+TEST_F(ProcessTest, HelpListsTheFlags) {
+  FILE* pipe = popen(KILND " --help", "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string text(1 << 16, '\0');
+  text.resize(fread(text.data(), 1, text.size(), pipe));
+  pclose(pipe);
+  EXPECT_THAT(text, HasSubstr("--listen (where clients connect"));
+  EXPECT_THAT(text, HasSubstr("--cache_dir"));
+}
 
 TEST_F(ProcessTest, ComputesOnTheCpu) {
   Start();

@@ -113,6 +113,7 @@ class InPlace(TensorBase):
     hypot_ = _changing("hypot")
     index_add_ = _changing("index_add")
     index_copy_ = _changing("index_copy")
+    index_put_ = _changing("index_put")
     index_reduce_ = _changing("index_reduce")
     lerp_ = _changing("lerp")
     log10_ = _changing("log10")

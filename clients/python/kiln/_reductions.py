@@ -69,16 +69,22 @@ class Reductions(TensorBase):
         return self._reduce("mean", dim, keepdim)
 
     @numpy_names
-    def var(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
-        """The variance, divided by N - correction."""
-        return self._op(
-            "var", axes=axes_of(dim), keepdims=bool(keepdim), correction=float(correction))
+    def var(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
+            unbiased: Optional[bool] = None) -> "Tensor":
+        """The variance, divided by N - correction; unbiased stands for a correction of 1, or 0."""
+        return self._spread("var", dim, keepdim, correction, unbiased)
 
     @numpy_names
-    def std(self, dim: Axes = None, keepdim: bool = False, correction: int = 1) -> "Tensor":
-        """The standard deviation."""
+    def std(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
+            unbiased: Optional[bool] = None) -> "Tensor":
+        """The standard deviation, the root of var()."""
+        return self._spread("std", dim, keepdim, correction, unbiased)
+
+    def _spread(self, name: str, dim: Axes, keepdim: bool, correction: float,
+                unbiased: Optional[bool]) -> "Tensor":
         return self._op(
-            "std", axes=axes_of(dim), keepdims=bool(keepdim), correction=float(correction))
+            name, axes=axes_of(dim), keepdims=bool(keepdim),
+            correction=float(correction if unbiased is None else unbiased))
 
     @numpy_names
     def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":

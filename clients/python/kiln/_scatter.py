@@ -1,9 +1,12 @@
 """Methods that write at places given by tensors of integers, as PyTorch's: the result is new."""
 
 import builtins
-from typing import TYPE_CHECKING, Union
+import math
+from typing import TYPE_CHECKING, Any, Sequence, Union
 
 from kiln._base import TensorBase
+from kiln._convert import integer_range
+from kiln._dtypes import DType
 from kiln._errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -18,6 +21,15 @@ def _mode_of(reduce: str) -> str:
     if reduce not in _MODES:
         raise InvalidArgument(f'reduce "{reduce}"; it must be one of {", ".join(_MODES)}')
     return _MODES[reduce]
+
+
+def _neutral(mode: str, dtype: DType) -> builtins.float:
+    """What changes nothing it is combined with."""
+    if mode in ("add", "mul"):
+        return int(mode == "mul")
+    if dtype.is_float:
+        return -math.inf if mode == "max" else math.inf
+    return integer_range(dtype)[mode == "min"]
 
 
 class Scatter(TensorBase):
@@ -53,14 +65,42 @@ class Scatter(TensorBase):
         """
         return self.scatter(dim, index, src, reduce="sum")
 
-    def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str) -> "Tensor":
+    def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str, *,
+                       include_self: bool = True) -> "Tensor":
         """As scatter, each element combined with what comes to it: sum, prod, amax or amin.
+
+        Without include_self an element that something comes to does not count itself.
 
         >>> x, i = kiln.zeros(2), kiln.tensor([1, 1])
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
         [0.0, 5.0]
         """
-        return self.scatter(dim, index, src, reduce=reduce)
+        if include_self:
+            return self.scatter(dim, index, src, reduce=reduce)
+        cleared = self.scatter(dim, index, _neutral(_mode_of(reduce), self.dtype))
+        return cleared.scatter(dim, index, src, reduce=reduce)
+
+    def index_put(self, indices: Sequence["Tensor"], values: Any,
+                  accumulate: bool = False) -> "Tensor":
+        """self after self[indices] = values, or with accumulate += values, also where they repeat.
+
+        >>> i = kiln.tensor([1, 1])
+        >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()
+        [0.0, 8.0]
+        """
+        from kiln._assignment import assigned
+        from kiln._selection import combined
+
+        x = self._tensor
+        if not accumulate:
+            return assigned(x, tuple(indices), values)
+        counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
+        places = combined(indices, counted)
+        rows = values.cast(self.dtype) if isinstance(values, TensorBase) else x.new_tensor(values)
+        rows = rows.expand((*places.shape, *rest))
+        written = x.reshape((math.prod(counted), *rest))._op(
+            "scatter", places.flatten(), rows.reshape((places.numel(), *rest)), axis=0, mode="add")
+        return written.reshape(x.shape)
 
     def index_add(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
         """self with source's i-th entry along dim added to the entry index[i].

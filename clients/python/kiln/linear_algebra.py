@@ -6,7 +6,7 @@ Matrices are the last two dimensions; leading ones are a batch.
 from typing import Any, Sequence, Tuple, Union
 
 from kiln._errors import InvalidArgument
-from kiln._keywords import torch_names
+from kiln._keywords import also, torch_names
 from kiln._operands import Operand, binary
 from kiln._rules import normalize_axis
 from kiln.statistical import sum
@@ -50,6 +50,7 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
     return apply("einsum", operands, equation=equation)
 
 
+@also(dims="axes")
 def tensordot(x1: Tensor, x2: Tensor, /, *,
               axes: Union[int, Tuple[Sequence[int], Sequence[int]]] = 2) -> Tensor:
     """The sum of products over axes of both: the last `axes` of x1 with the first of x2, or those

@@ -37,6 +37,7 @@ ge = Tensor.ge
 gt = Tensor.gt
 index_add = Tensor.index_add
 index_copy = Tensor.index_copy
+index_put = Tensor.index_put
 index_reduce = Tensor.index_reduce
 index_select = Tensor.index_select
 is_floating_point = Tensor.is_floating_point
@@ -78,7 +79,7 @@ __all__ = [
     "absolute", "addcdiv", "addcmul", "addmm", "allclose", "amax", "amin", "aminmax",
     "argwhere", "baddbmm", "bmm", "clamp", "clamp_max", "clamp_min", "clone", "cummax",
     "cummin", "cumprod", "cumsum", "detach", "dist", "div", "dot", "eq", "flatten", "frac",
-    "gather", "ge", "gt", "index_add", "index_copy", "index_reduce", "index_select",
+    "gather", "ge", "gt", "index_add", "index_copy", "index_put", "index_reduce", "index_select",
     "is_floating_point", "le", "lerp", "logcumsumexp", "logsumexp", "lt", "masked_fill",
     "masked_select", "mm", "movedim", "mul", "narrow", "ne", "neg", "norm", "numel", "permute",
     "ravel", "repeat_interleave", "scatter", "scatter_add", "scatter_reduce", "select", "sub",

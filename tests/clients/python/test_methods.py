@@ -187,6 +187,9 @@ def test_functions_of_the_array_api_take_pytorchs_keywords(connection):
     assert kiln.roll(x, shifts=(1, 1), dims=(0, 1)).tolist() == [[5, 2], [1, 3]]
     assert kiln.roll(x, 1, 0).tolist() == [[2, 5], [3, 1]]
     assert kiln.flip(x, dims=(0,)).tolist() == [[2, 5], [3, 1]]
+    assert kiln.tensordot(x, x, dims=([0], [0])).tolist() == [[13, 13], [13, 26]]
+    assert x.var(0, unbiased=False).tolist() == [0.25, 4]
+    assert x.std(unbiased=True).item() == x.std().item()
     assert kiln.searchsorted(kiln.arange(3), kiln.tensor([1]), right=True).tolist() == [2]
 
 

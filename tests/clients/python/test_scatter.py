@@ -173,3 +173,35 @@ def test_chains_write_in_place_and_keep_what_is_read():
     third = second.index_copy(0, kiln.tensor([5, 0]), first[1:3])
     sums = [part.sum(1).tolist() for part in (first, second, third)]
     assert sums == [[0, 40, 0, 0, 0, 0], [0, 60, 20, 0, 0, 0], [0, 60, 20, 0, 0, 40]]
+
+
+def test_index_put(connection):
+    x = RANDOM.normal(size=(3, 4, 2)).astype(np.float32)
+    values = RANDOM.normal(size=(5, 2)).astype(np.float32)
+    i, j = np.array([0, 2, -1, 2, 0]), np.array([1, 3, 3, -1, 0])
+    tensors = (kiln.tensor(i), kiln.tensor(j))
+    wanted = x.copy()
+    np.add.at(wanted, (i, j), values)
+    got = kiln.tensor(x).index_put(tensors, kiln.tensor(values), accumulate=True)
+    np.testing.assert_allclose(got.numpy(), wanted, rtol=1e-6)
+    wanted = x.copy()
+    wanted[i, j] = 7
+    assert kiln.tensor(x).index_put(tensors, 7.0).tolist() == wanted.tolist()
+    y = kiln.tensor(x)
+    y.index_put_((kiln.tensor([[0], [1]]), kiln.tensor([[0, 1]])), 1, accumulate=True)
+    x[:2, :2] += 1
+    assert y.tolist() == x.tolist()
+    v = kiln.tensor(values, requires_grad=True)
+    (kiln.zeros(3, 4, 2).index_put(tensors, v, accumulate=True) ** 2).sum().backward()
+    sums = np.zeros((3, 4, 2))
+    np.add.at(sums, (i, j), values)
+    np.testing.assert_allclose(v.grad.numpy(), 2 * sums[i, j], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8"])
+def test_scatter_reduce_without_the_element_itself(connection, dtype):
+    x = kiln.tensor([100, 1, 2], dtype=dtype)
+    index, src = kiln.tensor([0, 0, 2]), kiln.tensor([3, 5, 7], dtype=dtype)
+    wanted = {"sum": [8, 1, 7], "prod": [15, 1, 7], "amax": [5, 1, 7], "amin": [3, 1, 7]}
+    for reduce, result in wanted.items():
+        assert x.scatter_reduce(0, index, src, reduce, include_self=False).tolist() == result
