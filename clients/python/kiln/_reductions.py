@@ -115,7 +115,7 @@ class Reductions(TensorBase):
         size = self._tensor.numel() if dim is None else (
             self.shape[normalize_axis(int(dim), self.ndim)])
         if size == 0:
-            raise InvalidArgument(f"{name} of shape {self.shape}: there is no element to choose")
+            raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
         if dim is None:
             return self._tensor.flatten()._op(name, axes=(0,), keepdims=False)
         return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))

@@ -36,9 +36,6 @@ def argmin(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) 
 
 
 def _extreme(name: str, x: Tensor, axis: Optional[int], keepdims: bool) -> Tensor:
-    length = x.numel() if axis is None else x.shape[normalize_axis(axis, x.ndim)]
-    if length == 0:
-        raise InvalidArgument(f"{name} of no elements of a tensor of shape {x.shape}")
     found: Tensor = getattr(x, name)(axis, keepdims)
     return found.reshape([1] * x.ndim) if axis is None and keepdims else found
 

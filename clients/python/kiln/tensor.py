@@ -5,6 +5,7 @@ from typing import Any, List
 from kiln import _base, _convert, _dtypes, _node, _realize
 from kiln._base import apply, operand_node, wrap
 from kiln._errors import TraceError
+from kiln._function_methods import FunctionMethods
 from kiln._functions import Functions
 from kiln._in_place import InPlace
 from kiln._interop import Interop
@@ -14,7 +15,7 @@ from kiln._state import State
 from kiln._values import Number, Values
 
 
-class Tensor(InPlace, Functions, Names, Scatter, State, Values, Interop):
+class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values, Interop):
     """An n-dimensional array that lives on the daemon's device.
 
     `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied. Python

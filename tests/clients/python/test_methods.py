@@ -215,3 +215,16 @@ def test_scattering_in_place_and_of_a_number(connection):
     x.index_add_(0, kiln.tensor([0, 0]), kiln.ones(2, 3))
     assert x.tolist() == [[2, 2, 7], [6, 1, 1]]
     assert before.tolist() == [[0] * 3] * 2
+
+
+def test_functions_that_are_methods_too(connection):
+    a = kiln.tensor([[2.0, 1.0], [1.0, 3.0]])
+    assert (a.trace().item(), a.nansum().item()) == (5, 7)
+    np.testing.assert_allclose(a.det().item(), 5, rtol=1e-6)
+    np.testing.assert_allclose((a.inverse() @ a).numpy(), np.eye(2), atol=1e-6)
+    assert a.diag().tolist() == [2, 3]
+    assert a.quantile(0.5, dim=1).tolist() == [1.5, 2]
+    assert a[0].outer(a[1]).tolist() == [[2, 6], [1, 3]]
+    assert a.kthvalue(1).values.tolist() == [1, 1]
+    assert kiln.tensor([1, 1, 2]).bincount(minlength=4).tolist() == [0, 2, 1, 0]
+    assert "kiln.linear_algebra.trace" in kiln.Tensor.trace.__doc__

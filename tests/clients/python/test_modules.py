@@ -163,3 +163,24 @@ def test_what_does_not_load_changes_nothing():
 def test_mistakes_are_named(make, message):
     with pytest.raises(kiln.InvalidArgument, match=message):
         make()
+
+
+def test_hooks_see_and_change_what_goes_in_and_out(connection):
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    seen = []
+    first = model[0].register_forward_hook(
+        lambda module, arguments, result: seen.append((type(module), arguments[0].shape,
+                                                       result.shape)))
+    second = model[1].register_forward_pre_hook(lambda module, arguments: (arguments[0] * 0 - 1,))
+    third = model[1].register_forward_hook(lambda module, arguments, result: result + 5)
+    assert model(kiln.ones(4, 2)).tolist() == [[5.0] * 3] * 4
+    assert seen == [(nn.Linear, (4, 2), (4, 3))]
+    assert sorted(model.state_dict()) == ["0.bias", "0.weight"]
+    first.remove()
+    traced = kiln.jit(model)
+    assert traced(kiln.ones(1, 2)).tolist() == [[5.0] * 3]
+    for handle in (first, second, third):
+        handle.remove()
+    assert model(kiln.ones(1, 2)).tolist() == model[0](kiln.ones(1, 2)).relu().tolist()
+    assert traced(kiln.ones(1, 2)).tolist() == model(kiln.ones(1, 2)).tolist()
+    assert len(seen) == 1

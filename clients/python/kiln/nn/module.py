@@ -17,6 +17,7 @@ from kiln import _dtypes, _realize
 from kiln._errors import InvalidArgument, NotFound
 from kiln._node import alias
 from kiln.autograd import no_grad
+from kiln.nn._hooks import Hooks
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 
@@ -28,7 +29,7 @@ class Incompatible(NamedTuple):
     unexpected_keys: List[str]
 
 
-class Module:
+class Module(Hooks):
     """Base of layers and models: attributes that are Parameters, tensors or modules are its state.
 
     Subclasses define forward(). Lists, tuples and dicts of modules are found, too. Parameters are
@@ -58,6 +59,8 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes."""
+        if self._forward_hooks or self._forward_pre_hooks:
+            return self._call_with_hooks(self.forward, args, kwargs)
         return self.forward(*args, **kwargs)
 
     # Walking.

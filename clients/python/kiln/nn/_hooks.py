@@ -1,0 +1,68 @@
+"""Functions that a module calls before and after its forward(), as PyTorch's."""
+
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Mapping
+
+Hook = Callable[..., Any]
+
+
+class RemovableHandle:
+    """What register_forward_hook() gives; remove() takes the hook away."""
+
+    def __init__(self, hooks: Dict[int, Hook], number: int) -> None:
+        self._hooks = hooks
+        self._number = number
+
+    def remove(self) -> None:
+        """Takes the hook away. May be called again."""
+        self._hooks.pop(self._number, None)
+
+
+class Hooks:
+    """The part of a module that knows its hooks."""
+
+    # Of the instance from the first hook on.
+    _forward_hooks: Mapping[int, Hook] = MappingProxyType({})
+    _forward_pre_hooks: Mapping[int, Hook] = MappingProxyType({})
+
+    def register_forward_hook(self, hook: Hook) -> RemovableHandle:
+        """hook(module, arguments, result) is called after forward(); what it returns, if not None,
+        is the result.
+
+        Within kiln.jit it is a part of what is traced, and so may not change Python state.
+
+        >>> layer = kiln.nn.Linear(2, 3)
+        >>> handle = layer.register_forward_hook(lambda module, arguments, result: result * 0)
+        >>> layer(kiln.ones(1, 2)).tolist()
+        [[0.0, 0.0, 0.0]]
+        >>> handle.remove()
+        """
+        return self._register("_forward_hooks", hook)
+
+    def register_forward_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """hook(module, arguments) is called before forward(); what it returns, if not None, stands
+        for the arguments, a tuple of them or the only one.
+
+        >>> layer = kiln.nn.ReLU()
+        >>> handle = layer.register_forward_pre_hook(lambda module, arguments: -arguments[0])
+        >>> layer(kiln.tensor([1.0, -2.0])).tolist()
+        [0.0, 2.0]
+        """
+        return self._register("_forward_pre_hooks", hook)
+
+    def _register(self, kind: str, hook: Hook) -> RemovableHandle:
+        hooks: Dict[int, Hook] = vars(self).setdefault(kind, {})
+        number = max(hooks, default=-1) + 1
+        hooks[number] = hook
+        return RemovableHandle(hooks, number)
+
+    def _call_with_hooks(self, forward: Hook, args: Any, kwargs: Any) -> Any:
+        for hook in list(self._forward_pre_hooks.values()):
+            given = hook(self, args)
+            if given is not None:
+                args = given if isinstance(given, tuple) else (given,)
+        result = forward(*args, **kwargs)
+        for hook in list(self._forward_hooks.values()):
+            instead = hook(self, args, result)
+            result = result if instead is None else instead
+        return result
