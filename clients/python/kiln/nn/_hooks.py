@@ -32,9 +32,9 @@ class Hooks:
         Within kiln.jit it is a part of what is traced, and so may not change Python state.
 
         >>> layer = kiln.nn.Linear(2, 3)
-        >>> handle = layer.register_forward_hook(lambda module, arguments, result: result * 0)
-        >>> layer(kiln.ones(1, 2)).tolist()
-        [[0.0, 0.0, 0.0]]
+        >>> handle = layer.register_forward_hook(lambda module, arguments, result: result > 9)
+        >>> layer(kiln.zeros(1, 2)).tolist()
+        [[False, False, False]]
         >>> handle.remove()
         """
         return self._register("_forward_hooks", hook)
