@@ -276,8 +276,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
 
     With `hard` the value is one-hot, and the gradient that of the soft one (Jang et al., 2016).
 
-    >>> F.gumbel_softmax(kiln.zeros(3), hard=True).sum().item()
-    1.0
+    >>> (F.gumbel_softmax(kiln.zeros(3), hard=True) > 0.5).sum().item()
+    1
     """
     if not tau > 0:
         raise InvalidArgument(f"gumbel_softmax at the temperature {tau}; it must be above 0")
