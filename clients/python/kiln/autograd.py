@@ -177,23 +177,30 @@ def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Cal
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    # Short, since kiln.jit watches all that a function which it is given names.
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        given = list(args)
-        before = next(calls)
-        with enable_grad():
-            for number in numbers:
-                given[number] = _variable(args[number])
-            value = function(*given, **kwargs)
-            if not isinstance(value, Tensor) or value.shape:
-                raise InvalidArgument("kiln.grad needs a function that returns a scalar tensor")
-            _check_flow(value, before)
-            found = [wrap(_request(value._node, given[number]._node, None)) for number in numbers]
-        if not mode.gradients:
-            value, found = value.detach(), [gradient.detach() for gradient in found]
+        value, found = _value_and_gradients(function, numbers, args, kwargs)
         return value, found[0] if isinstance(argnums, int) else tuple(found)
 
     return wrapped
+
+
+def _value_and_gradients(function: Callable[..., Tensor], numbers: Sequence[int],
+                         args: Sequence[Any], kwargs: Any) -> Tuple[Tensor, List[Tensor]]:
+    given = list(args)
+    before = next(calls)
+    with enable_grad():
+        for number in numbers:
+            given[number] = _variable(args[number])
+        value = function(*given, **kwargs)
+        if not isinstance(value, Tensor) or value.shape:
+            raise InvalidArgument("kiln.grad needs a function that returns a scalar tensor")
+        _check_flow(value, before)
+        found = [wrap(_request(value._node, given[number]._node, None)) for number in numbers]
+    if mode.gradients:
+        return value, found
+    return value.detach(), [gradient.detach() for gradient in found]
 
 
 def _variable(argument: Any) -> Tensor:

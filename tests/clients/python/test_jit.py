@@ -255,3 +255,17 @@ def test_gradients_from_outside_are_no_hindrance(connection):
 
     losses = [step(x).item() for _ in range(4)]
     np.testing.assert_allclose(losses, losses[0] * 0.16 ** np.arange(4), rtol=1e-3)
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_traced_value_and_grad(connection, gradients):
+    def loss(w, x):
+        return ((x * w) ** 2).sum()
+
+    step = kiln.jit(kiln.value_and_grad(loss, argnums=(0, 1)))
+    with kiln.enable_grad() if gradients else kiln.no_grad():
+        for w in (2.0, 3.0):
+            value, slopes = step(kiln.tensor(w), kiln.tensor([1.0, 2.0]))
+            assert (value.item(), slopes[0].item()) == (5 * w * w, 10 * w)
+            assert slopes[1].tolist() == [2 * w * w, 4 * w * w]
+    assert step.traces == 1
