@@ -17,7 +17,7 @@ absl::Status State::AddZerosLike(const State& other) {
     size_t bytes = SizeOf(type.dtype);
     for (const int64_t size : type.shape) bytes *= static_cast<size_t>(size);
     const std::string zeros(bytes, '\0');
-    const absl::Status added =
+    absl::Status added =
         Append(type.dtype, type.shape,
                client_->Upload(type.dtype, type.shape, absl::MakeConstSpan(zeros)));
     if (!added.ok()) return added;

@@ -104,10 +104,10 @@ struct Batch {
 
 class Training {
  public:
-  static absl::StatusOr<Training> Start(kiln::Client& client, Data data, int64_t batch) {
+  static absl::StatusOr<Training> Start(kiln::Client& client, const Data& data, int64_t batch) {
     auto weights = InitialWeights(client, data.side);
     if (!weights.ok()) return weights.status();
-    Training training(client, *std::move(weights), std::move(data), batch);
+    Training training(client, *std::move(weights), data, batch);
     if (absl::Status status = training.DefineStep(); !status.ok()) return status;
     return training;
   }
@@ -129,9 +129,9 @@ class Training {
   absl::StatusOr<double> Accuracy(const Data& test);
 
  private:
-  Training(kiln::Client& client, kiln::State weights, Data data, int64_t batch)
+  Training(kiln::Client& client, kiln::State weights, const Data& data, int64_t batch)
       : client_(&client),
-        data_(std::move(data)),
+        data_(data),
         batch_(batch),
         weights_(std::move(weights)),
         means_(client),

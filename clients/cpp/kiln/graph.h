@@ -12,7 +12,6 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,8 +33,24 @@ class Graph;
 // Row-major, outermost first; empty is a scalar.
 using Shape = std::vector<int64_t>;
 
-// Where a node was built; messages show it as "train.cc:31".
-using Location = std::source_location;
+// Where a node was built; messages show it as "train.cc:31". As std::source_location, which Clang
+// has from version 16 on only.
+class Location {
+ public:
+  // As a default argument: the caller's.
+  static constexpr Location current(const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
+    return Location(file, line);
+  }
+  constexpr const char* file_name() const { return file_; }
+  constexpr int line() const { return line_; }
+
+ private:
+  constexpr Location(const char* file, int line) : file_(file), line_(line) {}
+
+  const char* file_;
+  int line_;
+};
 
 // constant + the sum of factor * variable, of variables that GraphBuilder::Variable declared.
 struct DimensionSum {

@@ -23,8 +23,8 @@ DType ClientDType(ir::DType dtype) { return static_cast<DType>(dtype); }
 // The attributes as the client has them.
 Attributes ClientAttributes(const ops::Attributes& attributes) {
   Attributes converted;
-  for (const auto& [name, value] : attributes) {
-    std::visit([&](const auto& one) { converted[name] = one; }, value);
+  for (const auto& attribute : attributes) {
+    std::visit([&](const auto& value) { converted[attribute.first] = value; }, attribute.second);
   }
   return converted;
 }
