@@ -96,17 +96,6 @@ const Node* FirstPositions(Builder& b, const Node* x, int64_t count, bool descen
   return b.Slice(PositionsOf(b, keys), 1, 0, count);
 }
 
-// x (outer, length, inner) at `positions` (outer, count, inner) along axis 1.
-const Node* At(Builder& b, const Node* x, const Node* positions) {
-  const Shape& shape = x->shape();
-  const Node* outer = b.Iota(DType::kInt64, {shape[0], 1, 1}, 0);
-  const Node* inner = b.Iota(DType::kInt64, {1, 1, shape[2]}, 2);
-  const auto whole = [&](int64_t value) { return b.ConstInt(DType::kInt64, value); };
-  const Node* row = b.Add(b.Mul(outer, whole(shape[1])), positions);
-  const Node* index = b.Add(b.Mul(row, whole(shape[2])), inner);
-  return b.Gather(b.Reshape(x, {ir::NumElements(shape)}), index, 0);
-}
-
 struct Order {
   const Node* x;          // (outer, length, inner)
   const Node* positions;  // (outer, count, inner)
@@ -138,7 +127,7 @@ Expansion Positions(Builder& b, const absl::StatusOr<Order>& order) {
 Expansion Values(Builder& b, const absl::StatusOr<Order>& order) {
   if (!order.ok()) return order.status();
   if (ir::NumElements(order->shape) == 0) return b.Full(order->x->dtype(), order->shape, 0);
-  return b.Reshape(At(b, order->x, order->positions), order->shape);
+  return b.Reshape(b.GatherElements(order->x, order->positions, 1), order->shape);
 }
 
 absl::StatusOr<Order> WholeOrder(Builder& b, Operands x, const Attributes& attributes) {
