@@ -25,6 +25,7 @@ absl::Status CheckColumns(std::string_view name, const Shape& shape) {
                                            " columns, on larger ones work in blocks"));
 }
 
+// For rows whose shape rule does not ask for square matrices.
 absl::Status CheckSquare(std::string_view name, const Shape& shape) {
   if (shape.size() >= 2 && shape[shape.size() - 2] == shape.back()) {
     return CheckColumns(name, shape);
@@ -79,7 +80,7 @@ System SystemOf(Builder& b, Operands x) {
 }
 
 Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
-  const absl::Status fits = CheckSquare("solve", x[0]->shape());
+  const absl::Status fits = CheckColumns("solve", x[0]->shape());
   if (!fits.ok()) return fits;
   const System system = SystemOf(b, x);
   if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
@@ -88,7 +89,7 @@ Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
 
 // An upper triangular system is a lower one from its end.
 Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attributes) {
-  const absl::Status fits = CheckSquare("triangular_solve", x[0]->shape());
+  const absl::Status fits = CheckColumns("triangular_solve", x[0]->shape());
   if (!fits.ok()) return fits;
   const System system = SystemOf(b, x);
   if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
@@ -122,7 +123,7 @@ Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
 // One of the three; of a matrix without elements they are 1, 1 and 0.
 Expansion OfPivots(Builder& b, const Node* x, std::string_view name, const Node* Pivots::*part,
                    double of_nothing) {
-  const absl::Status fits = CheckSquare(name, x->shape());
+  const absl::Status fits = CheckColumns(name, x->shape());
   if (!fits.ok()) return fits;
   const Shape shape(x->shape().begin(), x->shape().end() - 2);
   if (ir::NumElements(x->shape()) == 0) return b.Full(x->dtype(), shape, of_nothing);
