@@ -239,15 +239,23 @@ TEST_F(IndexTest, SumsThatWrapMeanTheSame) {
       values[atoms[2]] = wild();
       const int64_t value = Evaluate(original, values);
       ASSERT_EQ(Evaluate(simple, values), value) << Text(original) << " as " << Text(simple);
-      if (bounds.low > -kUnbounded) ASSERT_GE(value, bounds.low) << Text(simple);
-      if (bounds.high < kUnbounded) ASSERT_LE(value, bounds.high) << Text(simple);
+      if (bounds.low > -kUnbounded) {
+        ASSERT_GE(value, bounds.low) << Text(simple);
+      }
+      if (bounds.high < kUnbounded) {
+        ASSERT_LE(value, bounds.high) << Text(simple);
+      }
       const bool holds = low <= value && value < high;
       ASSERT_EQ(condition == nullptr || Evaluate(condition, values) != 0, holds)
           << Text(simple) << " in [" << low << ", " << high << ") as " << Text(condition);
       if (!holds) continue;
       const int64_t beside = Evaluate(other, values);
-      if (conditional.low > -kUnbounded) ASSERT_GE(beside, conditional.low) << Text(other);
-      if (conditional.high < kUnbounded) ASSERT_LE(beside, conditional.high) << Text(other);
+      if (conditional.low > -kUnbounded) {
+        ASSERT_GE(beside, conditional.low) << Text(other);
+      }
+      if (conditional.high < kUnbounded) {
+        ASSERT_LE(beside, conditional.high) << Text(other);
+      }
     }
   }
 }

@@ -93,7 +93,9 @@ TEST_F(ServicesTest, WatchesEndWheneverTheyAreCancelled) {
     grpc::ClientContext context;
     const auto reader = stub->WatchDevices(&context, request);
     v1::WatchDevicesResponse response;
-    if (i % 2 == 0) ASSERT_TRUE(reader->Read(&response));
+    if (i % 2 == 0) {
+      ASSERT_TRUE(reader->Read(&response));
+    }
     if (i % 10 == 0) absl::SleepFor(absl::Milliseconds(100));
     context.TryCancel();
     while (reader->Read(&response)) {

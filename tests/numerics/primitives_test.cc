@@ -100,7 +100,7 @@ std::vector<HostTensor> Values(DType dtype, int operands) {
 struct Application {
   const OpDef* op = nullptr;
   std::vector<HostTensor> operands;
-  ops::Attributes attributes;
+  ops::Attributes attributes = {};
   DType declared = DType::kInvalid;
   // Along memory, and across it: the operands' first elements as a matrix, transposed.
   bool across = false;
