@@ -116,9 +116,10 @@ class Reductions(TensorBase):
             self.shape[normalize_axis(int(dim), self.ndim)])
         if size == 0:
             raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
+        x = self.cast(_dtypes.uint8) if self.dtype is _dtypes.bool_ else self._tensor
         if dim is None:
-            return self._tensor.flatten()._op(name, axes=(0,), keepdims=False)
-        return self._op(name, axes=(int(dim),), keepdims=bool(keepdim))
+            return x.flatten()._op(name, axes=(0,), keepdims=False)
+        return x._op(name, axes=(int(dim),), keepdims=bool(keepdim))
 
     @numpy_names
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":

@@ -217,6 +217,12 @@ def test_scattering_in_place_and_of_a_number(connection):
     assert before.tolist() == [[0] * 3] * 2
 
 
+def test_the_first_true(connection):
+    mask = kiln.tensor([[False, True, True], [False, False, False]])
+    assert (mask.argmax().item(), mask.argmax(1).tolist()) == (1, [1, 0])
+    assert kiln.argmin(mask, axis=0).tolist() == [0, 1, 1]
+
+
 def test_functions_that_are_methods_too(connection):
     a = kiln.tensor([[2.0, 1.0], [1.0, 3.0]])
     assert (a.trace().item(), a.nansum().item()) == (5, 7)
