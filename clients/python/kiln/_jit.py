@@ -193,14 +193,14 @@ class Trace:
 
     def _mark_cut(self, results: Sequence[Node], tensors: Sequence[Tensor]) -> None:
         """Notes which results a gradient cannot flow out of, so that asking for it is an error."""
-        given = any(
+        floats = [(node, tracked) for node, tracked in zip(results, self.tracked)
+                  if node.dtype.is_float]
+        given = not all(tracked for _, tracked in floats) and any(
             tensor._node.cut is not None or (tensor._node.tracked and not tensor._requires_grad)
             for tensor in tensors)
-        if not given and not any(self.tracked):
-            return
         cut = _node.Cut(next(_node.calls), self.name)
-        for node, tracked in zip(results, self.tracked):
-            if (tracked or given) and node.dtype.is_float:
+        for node, tracked in floats:
+            if tracked or given:
                 node.cut = cut
 
     def _realize(self, tensors: Sequence[Tensor]) -> None:
