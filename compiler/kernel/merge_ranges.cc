@@ -145,12 +145,26 @@ class Merger {
       operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
       if (reduce_ranges_.empty()) return operands[0];
     }
-    if (node->op() == Op::kLoad && operands.size() == 2) {
-      operands[1] = math_.ToNode(math_.ToValidity(operands[1]));
-      if (operands[1] == nullptr) operands.pop_back();
-    }
+    if (node->op() == Op::kLoad) operands = LoadOperands(node, operands);
     const Node* rebuilt = context_.Get(node->op(), node->dtype(), {}, operands, node->attribute());
     return IsArithmetic(node) ? SimplifyTop(rebuilt) : rebuilt;
+  }
+
+  // What was in bounds still is; where that is harder to prove of the new ranges, a condition says
+  // so. A scatter's load has its store's condition.
+  std::vector<const Node*> LoadOperands(const Node* load, absl::Span<const Node* const> operands) {
+    const Node* index = operands[0];
+    Validity valid = math_.ToValidity(operands.size() == 2 ? operands[1] : nullptr);
+    const Buffer& buffer = kernel_->buffers[load->attr<ir::IntAttr>().value];
+    if (buffer.access != Access::kUpdate && !valid.never) {
+      const Interval bounds = math_.BoundsOf(index, valid);
+      if (bounds.low < 0 || bounds.high >= buffer.elements) {
+        math_.Require(valid, index, 0, buffer.elements);
+      }
+    }
+    const Node* condition = math_.ToNode(valid);
+    if (condition == nullptr) return {index};
+    return {index, condition};
   }
 
   static bool IsArithmetic(const Node* node) {
