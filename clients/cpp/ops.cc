@@ -150,7 +150,7 @@ constexpr OpRow kRows[] = {
     {"matmul", "a, b", DTypeRule::kPromote, -1},
     {"linear", "x, weight, bias?", DTypeRule::kPromote, -1},
     {"scaled_dot_product_attention", "query, key, value, mask?", DTypeRule::kPromoteFloat, 3},
-    {"rotary_embedding", "x, cos, sin", DTypeRule::kPromoteFloat, -1},
+    {"rotary_embedding", "x, cos, sin", DTypeRule::kSame, -1},
     {"conv1d", "x, weight, bias?", DTypeRule::kPromote, -1},
     {"conv2d", "x, weight, bias?", DTypeRule::kPromote, -1},
     {"conv3d", "x, weight, bias?", DTypeRule::kPromote, -1},

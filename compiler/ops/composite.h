@@ -75,9 +75,13 @@ const ir::Node* LogSumExp(Builder& b, const ir::Node* x, absl::Span<const int64_
 const ir::Node* Softmax(Builder& b, const ir::Node* x, int64_t axis);
 const ir::Node* LogSoftmax(Builder& b, const ir::Node* x, int64_t axis);
 
-// The p-norm along an axis, which stays with size 1; p > 0, inf is the largest. Its gradient is 0
-// where x is. BoundedNorm is at least epsilon.
-const ir::Node* Norm(Builder& b, const ir::Node* x, int64_t axis, double p);
+// x to the power 1 / degree; 0, with gradient 0, where x is not above 0.
+const ir::Node* Root(Builder& b, const ir::Node* x, double degree);
+// The norm of an order over normal axes: 0 counts what is not 0, inf and -inf are the largest and
+// the smallest magnitude. Its gradient is 0 where all x are. BoundedNorm is along one axis, which
+// stays with size 1, of an order p > 0, and at least epsilon.
+const ir::Node* Norm(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, double order,
+                     bool keepdims);
 const ir::Node* BoundedNorm(Builder& b, const ir::Node* x, int64_t axis, double p, double epsilon);
 
 // The attribute of losses, and what it makes of the single ones: "mean", "sum" or "none".

@@ -115,7 +115,7 @@ const Node* NegativePart(Builder& b, const Node* x) {
 // scale * (x above 0, alpha (e^(x / width) - 1) elsewhere).
 const Node* Exponential(Builder& b, const Node* x, double alpha, double width, double scale) {
   const Node* held = b.Mul(NegativePart(b, x), 1 / width);
-  const Node* below = b.Mul(b.Add(b.Exp(held), -1.0), alpha * scale);
+  const Node* below = b.Mul(Expm1(b, held), alpha * scale);
   return b.Where(b.Greater(x, 0), scale == 1 ? x : b.Mul(x, scale), below);
 }
 
@@ -148,13 +148,9 @@ const Node* Sigmoid(Builder& b, const Node* x) {
   return b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));
 }
 
-// max(x, 0) + log(1 + e^-|x|). What rounding 1 + e loses is added again (Kahan), so that far to the
-// left e itself is left; the derivative needs none of it.
+// max(x, 0) + log(1 + e^-|x|), of which e itself is left far to the left.
 const Node* Softplus(Builder& b, const Node* x) {
-  const Node* e = b.Exp(b.Neg(Abs(b, x)));
-  const Node* u = b.Add(e, 1.0);
-  const Node* lost = b.Detach(b.Div(b.Sub(e, b.Add(u, -1.0)), u));
-  const Node* tail = b.Add(b.Log(u), lost);
+  const Node* tail = Log1p(b, b.Exp(b.Neg(Abs(b, x))));
   return b.Add(b.Binary(Op::kMax, x, b.Const(x->dtype(), 0)), tail);
 }
 

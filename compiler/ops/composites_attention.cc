@@ -6,6 +6,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composite.h"
 #include "compiler/ops/infer.h"
+#include "compiler/ops/promote.h"
 #include "compiler/ops/rows.h"
 
 namespace kiln::ops {
@@ -141,7 +142,11 @@ Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t features = x[0]->shape().back();
   const int64_t turned = 2 * x[1]->shape().back();
   const bool interleaved = BoolOf(attributes, "interleaved");
-  const Node* result = Rotate(b, b.Slice(x[0], -1, 0, turned), x[1], x[2], interleaved);
+  const ir::DType wide =
+      Promote(x[0]->dtype(), Promote(x[1]->dtype(), x[2]->dtype()).value()).value();
+  const Node* part = b.Cast(b.Slice(x[0], -1, 0, turned), wide);
+  const Node* rotated = Rotate(b, part, b.Cast(x[1], wide), b.Cast(x[2], wide), interleaved);
+  const Node* result = b.Cast(rotated, x[0]->dtype());
   if (turned == features) return result;
   return FindOp("concat")->expand(b, {result, b.Slice(x[0], -1, turned, features)},
                                   {{"axis", int64_t{-1}}});
@@ -163,8 +168,7 @@ std::vector<OpDef> AttentionComposites() {
   attention.special_operand = 3;
   attention.special_class = DTypeClass::kAny;
   OpDef rotary = Composite(
-      "rotary_embedding", {"x", "cos", "sin"}, DTypeRule::kPromoteFloat, DTypeClass::kFloat,
-      ExpandRotary,
+      "rotary_embedding", {"x", "cos", "sin"}, DTypeRule::kSame, DTypeClass::kFloat, ExpandRotary,
       "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, "
       "R / 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021)");
   rotary.attributes = {OptionalBool("interleaved", false)};

@@ -9,6 +9,7 @@
 namespace kiln::ops {
 namespace {
 
+using ir::DType;
 using ir::Node;
 using ir::Op;
 
@@ -54,7 +55,7 @@ Expansion ExpandPairwiseDistance(Builder& b, Operands x, const Attributes& attri
   const Node* difference = b.Add(b.Sub(x[0], x[1]), FloatOf(attributes, "epsilon"));
   const auto axis = AxisOf(difference->shape().size(), attributes);
   if (!axis.ok()) return axis.status();
-  return Squeezed(b, Norm(b, difference, *axis, p), *axis, attributes);
+  return Squeezed(b, Norm(b, difference, {*axis}, p, true), *axis, attributes);
 }
 
 OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
@@ -68,21 +69,30 @@ OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, Expa
 
 }  // namespace
 
-const Node* Norm(Builder& b, const Node* x, int64_t axis, double p) {
+const Node* Root(Builder& b, const Node* x, double degree) {
+  const Node* exponent = b.Const(x->dtype(), 1 / degree);
+  if (degree < 0) return b.Binary(Op::kPow, x, exponent);
+  const Node* nothing = AtMost(b, x, 0);
+  const Node* safe = b.Where(nothing, b.Const(x->dtype(), 1), x);
+  const Node* root = degree == 2 ? b.Sqrt(safe) : b.Binary(Op::kPow, safe, exponent);
+  return b.Where(nothing, b.Const(x->dtype(), 0), root);
+}
+
+const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, double order,
+                 bool keepdims) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (order == 2) return Root(b, b.Sum(b.Mul(x, x), axes, keepdims), 2);
+  if (order == 0) return b.Sum(b.Cast(b.Cast(x, DType::kBool), x->dtype()), axes, keepdims);
   const Node* a = Abs(b, x);
-  if (p == std::numeric_limits<double>::infinity()) return b.Max(a, {axis}, true);
-  if (p == 1) return b.Sum(a, {axis}, true);
-  const Node* powers = p == 2 ? b.Mul(x, x) : b.Binary(Op::kPow, a, b.Const(x->dtype(), p));
-  const Node* sum = b.Sum(powers, {axis}, true);
-  const Node* zero = b.Const(x->dtype(), 0);
-  const Node* positive = b.Less(zero, sum);
-  const Node* safe = b.Where(positive, sum, b.Const(x->dtype(), 1));
-  const Node* root = p == 2 ? b.Sqrt(safe) : b.Binary(Op::kPow, safe, b.Const(x->dtype(), 1 / p));
-  return b.Where(positive, root, b.Where(IsNan(b, sum), sum, zero));
+  if (order == 1) return b.Sum(a, axes, keepdims);
+  if (order == kInfinity) return b.Max(a, axes, keepdims);
+  if (order == -kInfinity) return b.Neg(b.Max(b.Neg(a), axes, keepdims));
+  const Node* powers = b.Binary(Op::kPow, a, b.Const(x->dtype(), order));
+  return Root(b, b.Sum(powers, axes, keepdims), order);
 }
 
 const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, double epsilon) {
-  const Node* norm = Norm(b, x, axis, p);
+  const Node* norm = Norm(b, x, {axis}, p, true);
   const Node* least = b.Const(x->dtype(), epsilon);
   return b.Where(b.Less(norm, least), least, norm);
 }

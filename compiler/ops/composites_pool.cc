@@ -108,10 +108,7 @@ Expansion ExpandLpPool(Builder& b, Operands operands, const Attributes& attribut
   }
   const Node* sum =
       SumOfWindows(b, b.Binary(Op::kPow, x, b.Const(x->dtype(), norm)), SlidingOf(x, attributes));
-  const Node* zero = b.Const(x->dtype(), 0);
-  const Node* positive = b.Less(zero, sum);
-  const Node* safe = b.Where(positive, sum, b.Const(x->dtype(), 1));
-  return b.Where(positive, b.Binary(Op::kPow, safe, b.Const(x->dtype(), 1 / norm)), zero);
+  return Root(b, sum, norm);
 }
 
 OpDef Pool(std::string_view kind, size_t rank, DTypeRule dtype_rule, DTypeClass operand_class,

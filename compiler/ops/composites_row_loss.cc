@@ -44,7 +44,7 @@ Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attribut
   const auto axis = static_cast<int64_t>(x[0]->shape().size()) - 1;
   const auto distance = [&](const Node* a, const Node* c) {
     const Node* difference = b.Add(b.Sub(a, c), FloatOf(attributes, "epsilon"));
-    return b.Sum(Norm(b, difference, axis, p), {axis});
+    return Norm(b, difference, {axis}, p, false);
   };
   const Node* negative = distance(x[0], x[2]);
   if (BoolOf(attributes, "swap")) {

@@ -87,30 +87,8 @@ Expansion ExpandCountNonzero(Builder& b, Operands x, const Attributes& attribute
   return b.Sum(is_nonzero, AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
-// The root of a sum of squares. Its gradient where all is 0 would be 0 / 0; it is 0 there.
-const Node* RootOfSquares(Builder& b, const Node* sum) {
-  const Node* zero = b.Const(sum->dtype(), 0);
-  const Node* is_zero = b.Equal(sum, zero);
-  return b.Where(is_zero, zero, b.Sqrt(b.Where(is_zero, b.Const(sum->dtype(), 1), sum)));
-}
-
-const Node* VectorNorm(Builder& b, const Node* x, absl::Span<const int64_t> axes, double order,
-                       bool keepdims) {
-  const Node* a = Abs(b, x);
-  if (order == 2) return RootOfSquares(b, b.Sum(b.Mul(x, x), axes, keepdims));
-  if (order == 1) return b.Sum(a, axes, keepdims);
-  if (order == std::numeric_limits<double>::infinity()) return b.Max(a, axes, keepdims);
-  if (order == -std::numeric_limits<double>::infinity()) {
-    return b.Neg(b.Max(b.Neg(a), axes, keepdims));
-  }
-  if (order == 0) return b.Sum(b.Cast(b.Cast(x, DType::kBool), x->dtype()), axes, keepdims);
-  const Node* exponent = b.Const(x->dtype(), order);
-  const Node* sum = b.Sum(b.Binary(Op::kPow, a, exponent), axes, keepdims);
-  return b.Binary(Op::kPow, sum, b.Const(x->dtype(), 1 / order));
-}
 Expansion ExpandVectorNorm(Builder& b, Operands x, const Attributes& attributes) {
-  return VectorNorm(b, x[0], AxesOf(x[0], attributes), FloatOf(attributes, "ord"),
-                    KeepDims(attributes));
+  return Norm(b, x[0], AxesOf(x[0], attributes), FloatOf(attributes, "ord"), KeepDims(attributes));
 }
 
 Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {

@@ -25,6 +25,8 @@ struct Function {
   double bound;
 };
 
+double Elu(double x) { return x > 0 ? x : std::expm1(x); }
+
 const Function kFunctions[] = {
     {"exp", [](double x) { return std::exp(x); }, -87, 88, 1.5},
     {"log", [](double x) { return std::log(x); }, 1e-30, 1e30, 1.5},
@@ -34,6 +36,17 @@ const Function kFunctions[] = {
     {"tanh", [](double x) { return std::tanh(x); }, -10, 10, 2.5},
     {"erf", [](double x) { return std::erf(x); }, -5, 5, 2.5},
     {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, 3},
+    {"softplus",
+     [](double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }, -80,
+     80, 3},
+    {"elu", Elu, -20, 20, 2.5},
+    {"celu", Elu, -20, 20, 2.5},
+    {"selu",
+     [](double x) {
+       return 1.0507009873554804934193349852946 *
+              (x > 0 ? x : 1.6732632423543772848170429916717 * std::expm1(x));
+     },
+     -20, 20, 3.5},
     {"sqrt", [](double x) { return std::sqrt(x); }, 0, 1e30, 0.5},
     {"rsqrt", [](double x) { return 1 / std::sqrt(x); }, 1e-30, 1e30, 1.5},
 };

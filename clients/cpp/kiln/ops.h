@@ -781,7 +781,7 @@ struct RotaryEmbeddingOptions {
 };
 // Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, R /
 // 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021).
-// Shape: same. DType: promote_float.
+// Shape: same. DType: same.
 Value RotaryEmbedding(Value x, Value cos, Value sin, const RotaryEmbeddingOptions& options = {},
                       Location location = Location::current());
 

@@ -287,7 +287,7 @@ OPS = (
        "x (…, in) times weight (out, in) transposed, plus bias"),
     Op("scaled_dot_product_attention", "composite", ("query", "key", "value", "mask?"), (A("causal", "bool", False), A("scale", "float", 0.0), A("grouped", "bool", False)), "attention", "promote_float", "float", 3, "any",
        "softmax(query key^T * scale + mask) value (Vaswani et al., 2017). Scale 0 stands for 1 / sqrt(E). A bool mask keeps keys where it is true, a float one is added; causal keeps those up to the query's place. Rows that keep none are 0. grouped: each head of key and value, the last leading dimension, serves several of query"),
-    Op("rotary_embedding", "composite", ("x", "cos", "sin"), (A("interleaved", "bool", False),), "same", "promote_float", "float", -1, "integer",
+    Op("rotary_embedding", "composite", ("x", "cos", "sin"), (A("interleaved", "bool", False),), "same", "same", "float", -1, "integer",
        "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, R / 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021)"),
     Op("conv1d", "composite", ("x", "weight", "bias?"), (A("stride", "ints", (1,)), A("padding", "ints", (0,)), A("dilation", "ints", (1,)), A("groups", "int", 1)), "conv", "promote", "numeric", -1, "integer",
        "Cross-correlation of x (N, C, L) with weight (O, C / groups, K), as PyTorch's"),

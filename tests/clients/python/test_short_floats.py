@@ -92,3 +92,13 @@ def test_remainders_of_floats_are_exact(connection):
         want = np.remainder(a, b), np.floor_divide(a, b)
     np.testing.assert_array_equal((kiln.tensor(a) % kiln.tensor(b)).numpy(), want[0])
     np.testing.assert_array_equal((kiln.tensor(a) // kiln.tensor(b)).numpy()[:-1], want[1][:-1])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rotary_positions_are_float32s_rounded_once(connection, dtype):
+    x = kiln.tensor(RANDOM.normal(size=(2, 9, 8)).astype(np.float32)).cast(dtype)
+    cos, sin = F.rotary_tables(kiln.arange(9), 6)
+    turned = F.rotary_embedding(x, cos, sin)
+    assert turned.dtype is x.dtype and cos.dtype is kiln.float32
+    wanted = F.rotary_embedding(x.float(), cos, sin).cast(dtype)
+    np.testing.assert_array_equal(turned.float().numpy(), wanted.float().numpy())

@@ -79,11 +79,14 @@ def rotary_embedding(input: Tensor, cos: Tensor, sin: Tensor, interleaved: bool 
     """Pairs of features of input (…, L, E) turned by the angles of cos and sin (…, L, R / 2).
 
     A pair is features i and i + R / 2, as in GPT-NeoX and Llama, or with interleaved 2 i and
-    2 i + 1, as in GPT-J and the paper (Su et al., 2021). Features beyond R stay as they are.
+    2 i + 1, as in GPT-J and the paper (Su et al., 2021). Features beyond R stay as they are. The
+    result has input's dtype; of half types it is computed in float32.
 
     >>> cos, sin = F.rotary_tables(kiln.arange(5), 8)
     >>> F.rotary_embedding(kiln.ones(2, 5, 8), cos, sin)[0, 0].tolist()
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    >>> F.rotary_embedding(kiln.ones(2, 5, 8, dtype="bfloat16"), cos, sin).dtype
+    kiln.bfloat16
     """
     return input._op("rotary_embedding", cos, sin, interleaved=bool(interleaved))
 
