@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -36,33 +37,30 @@ class Kilnd:
         self._owns_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
-        self.metrics_port = free_port()
         self.address = f"unix:{self.folder}/kilnd.sock"
-        self.tcp_address = f"127.0.0.1:{self.port}"
         self.log = self.folder / "kilnd.log"
         command = [
             str(build_folder() / "server" / "kilnd"),
-            f"--listen={self.address},{self.tcp_address}",
-            f"--metrics_listen=127.0.0.1:{self.metrics_port}",
+            f"--listen={self.address},127.0.0.1:0",
+            "--metrics_listen=127.0.0.1:0",
             f"--cache_dir={self.folder}/cache",
         ]
         if threads is not None:
             command.append(f"--cpu_threads={threads}")
         with open(self.log, "ab") as log:
+            before = log.tell()
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._wait_until_ready()
+        self.port, self.metrics_port = self._ports_when_ready(before)
+        self.tcp_address = f"127.0.0.1:{self.port}"
 
-    def _wait_until_ready(self) -> None:
+    def _ports_when_ready(self, before: int) -> tuple[int, int]:
+        """The ports that the daemon chose, as what its log has after `before` bytes says, once it serves."""
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            if self.process.poll() is not None:
-                break
-            try:
-                self.metrics()
-                return
-            except OSError:
-                time.sleep(0.02)
+        while time.monotonic() < deadline and self.process.poll() is None:
+            written = self.log.read_bytes()[before:].decode(errors="replace")
+            if found := re.search(r"event=serving .*127\.0\.0\.1:(\d+) metrics_port=(\d+) .*\n", written):
+                return int(found[1]), int(found[2])
+            time.sleep(0.02)
         self.stop()
         raise RuntimeError(f"kilnd did not start. Its log:\n{self.log.read_text(errors='replace')}")
 

@@ -8,29 +8,82 @@ from typing import Any, List, NamedTuple, Sequence
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
-jax.config.update("jax_enable_x64", True)
+import kiln
+from kiln._dtypes import BY_NAME
+from kiln._node import TABLE, make
+from kiln._rules.dtypes import infer_dtype
+from kiln.tensor import wrap
+from op_table.expected import Expected, Trial, elementwise, one_by_one
+from op_table.row import ALL, FLOATS, INTEGERS, NUMBERS, Case, Domain, Row, epsilon, values
+from op_table.shapes import BASE, SAME, VIEWS, cases_of
+from op_table.table import ELSEWHERE, ROWS
 
-import kiln  # noqa: E402
-from kiln._node import TABLE  # noqa: E402
-from op_table.expected import Expected, Trial, elementwise, one_by_one  # noqa: E402
-from op_table.row import CLASSES, FLOATS, Case, Domain, Row, epsilon, values  # noqa: E402
-from op_table.shapes import BASE, VIEWS, cases_of  # noqa: E402
-from op_table.table import ELSEWHERE, ROWS  # noqa: E402
+
+def cases_for(name: str, dtype: str) -> Sequence[Case]:
+    row = ROWS[name]
+    if row.cases is None:
+        return cases_of(TABLE[name].shape_rule, len(row.domains))
+    return row.cases(dtype) if callable(row.cases) else row.cases
 
 
-def test_every_op_has_a_row():
+def accepts(name: str, dtype: str) -> bool:
+    """Whether the op's row in kiln's table has the dtype."""
+    row, op = ROWS[name], TABLE[name]
+    operands = [BY_NAME[domain_of(row, i).dtype or dtype]
+                for i in range(len(cases_for(name, dtype)[0].shapes))]
+    try:
+        infer_dtype(op, operands, BY_NAME[dtype] if op.dtype_rule == "attribute" else None)
+    except kiln.InvalidArgument:
+        return False
+    return True
+
+
+def domain_of(row: Row, i: int) -> Domain:
+    return row.domains[min(i, len(row.domains) - 1)]
+
+
+TRIED = [(name, dtype) for name in ROWS if name in TABLE for dtype in ALL
+         if dtype not in ROWS[name].refused and accepts(name, dtype)]  # fmt: skip
+REFUSED = [(name, dtype) for name in ROWS for dtype in ROWS[name].refused]
+
+
+def test_every_op_has_a_row_or_a_reason():
     missing = [name for name in TABLE if name not in ROWS and name not in ELSEWHERE]
     assert not missing, f"ops without a row in op_table: {', '.join(missing)}"
+    both = sorted(ROWS.keys() & ELSEWHERE.keys())
+    assert not both, f"ops with a row and a reason to have none: {', '.join(both)}"
     unknown = [name for name in {**ROWS, **ELSEWHERE} if name not in TABLE]
     assert not unknown, f"rows of ops that there are not: {', '.join(unknown)}"
+    named = [elsewhere.test for elsewhere in ELSEWHERE.values() if elsewhere.test not in globals()]
+    assert not named, f"tests that there are not: {', '.join(named)}"
 
 
-def dtypes_of(name: str) -> List[str]:
-    """The dtypes that a row is tried with."""
-    row = ROWS[name]
-    given = row.dtypes if row.dtypes is not None else CLASSES[TABLE[name].operand_class]
-    return [dtype for dtype in given if dtype not in row.refused]
+CLASSES = {"any": ("bool", *NUMBERS), "numeric": NUMBERS, "float": FLOATS, "integer": INTEGERS,
+           "integer_or_bool": ("bool", *INTEGERS), "bool": ("bool",)}  # fmt: skip
+STORING = ("where", "maximum", "minimum", "max", "min", "cmplt", "cmpeq", "cmpne", "detach",
+           "contiguous", "cast", "gather", "scatter", "concat", "sort")  # fmt: skip
+
+
+def test_every_dtype_that_is_claimed_is_tried():
+    """An op takes all dtypes of its class, and float8's where it stores, chooses or compares."""
+    claimed = [(name, dtype) for name in STORING for dtype in ALL]
+    claimed += [(name, dtype) for name in ROWS for dtype in CLASSES[TABLE[name].operand_class]]
+    known = {*TRIED, *REFUSED}
+    missing = [pair for pair in claimed if pair not in known]
+    assert not missing, f"claimed, but not tried: {missing}"
+
+
+@pytest.mark.parametrize("name, dtype", REFUSED)
+def test_what_has_a_reason_is_refused(connection, name, dtype):
+    with pytest.raises(kiln.InvalidArgument):
+        attempts(name, dtype)[0].result.numpy()
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_input(connection, dtype):
+    for shape in SAME:
+        array = values(Domain(), shape, dtype, "input")
+        np.testing.assert_array_equal(kiln.tensor(array).realize().numpy(), array)
 
 
 class Attempt(NamedTuple):
@@ -51,10 +104,6 @@ class Compared(NamedTuple):
     factor: float
 
 
-def domain_of(row: Row, i: int) -> Domain:
-    return row.domains[min(i, len(row.domains) - 1)]
-
-
 def operands_of(row: Row, case: Case, dtype: str) -> List[np.ndarray]:
     return [values(domain_of(row, i), shape, dtype, f"{case} {i}")
             for i, shape in enumerate(case.shapes)]
@@ -66,12 +115,21 @@ def variable(array: np.ndarray) -> Any:
     return made
 
 
+def applied(name: str, tensors: List[Any], attributes: dict) -> Any:
+    """The op of tensors."""
+    if name == "const":  # which has no function of its own
+        given = dict(attributes)
+        dtype = BY_NAME[given.pop("dtype")]
+        return wrap(make(name, (), tuple(given.items()), dtype))
+    spelled = f"{name}_" if name in ("and", "or", "not") else name
+    return getattr(kiln.ops, spelled)(*tensors, **attributes)
+
+
 def attempt(name: str, text: str, arrays: List[np.ndarray], tensors: List[Any],
             case: Case) -> Attempt:
     """Builds a case's result and gradients; computes nothing."""
     row = ROWS[name]
-    spelled = f"{name}_" if name in ("and", "or", "not") else name
-    result = getattr(kiln.ops, spelled)(*tensors, **case.attributes)
+    result = applied(name, tensors, case.attributes)
     chosen: List[int] = []
     if row.differentiable and result.dtype.is_float and result.requires_grad:
         chosen = [i for i, array in enumerate(arrays)
@@ -85,9 +143,8 @@ def attempt(name: str, text: str, arrays: List[np.ndarray], tensors: List[Any],
 
 def attempts(name: str, dtype: str) -> List[Attempt]:
     row, rule = ROWS[name], TABLE[name].shape_rule
-    cases = row.cases if row.cases is not None else cases_of(rule, len(row.domains))
     made = []
-    for case in cases:
+    for case in cases_for(name, dtype):
         arrays = operands_of(row, case, dtype)
         made.append(attempt(name, str(case), arrays, [variable(array) for array in arrays], case))
     if row.cases is None and rule in ("same", "broadcast"):
@@ -105,12 +162,12 @@ def expected_of(name: str, made: Sequence[Attempt]) -> List[Expected]:
     floats = op.dtype_rule == "promote_float" and op.special_operand < 0
     trials = [one.trial for one in made]
     if row.cases is None and op.shape_rule in ("same", "broadcast"):
-        return elementwise(row, trials, floats)
-    return [one_by_one(row, trial, floats) for trial in trials]
+        return elementwise(name, row, trials, floats)
+    return one_by_one(name, row, trials, floats)
 
 
-@pytest.mark.parametrize("name, dtype", [(n, d) for n in ROWS if n in TABLE for d in dtypes_of(n)])
-def test_op(connection, name, dtype):
+@pytest.mark.parametrize("name, dtype", TRIED)
+def test_op(connection, record_property, name, dtype):
     row = ROWS[name]
     made = attempts(name, dtype)
     kiln.realize(*[tensor for one in made for tensor in (one.result, *one.gradients)])
@@ -121,6 +178,7 @@ def test_op(connection, name, dtype):
         for i, got, wanted in zip(one.trial.chosen, one.gradients, expected.gradients):
             compared.append(Compared(f"{one.text}, gradient of operand {i}", got, wanted,
                                      factor_of(row, got, row.gradient_factor)))
+    record_property("comparisons", len(compared))
     wrong = [message for one in compared if (message := difference(one))]
     assert not wrong, f"{len(wrong)} of {len(compared)} cases differ:\n" + "\n".join(wrong[:5])
 

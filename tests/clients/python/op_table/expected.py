@@ -1,17 +1,20 @@
 """What the reference of a row gives for its cases.
 
-JAX compiles each operation once for each shape, which costs more than all else here. So floats
-are float64 and integers have 64 bits whatever the dtype that is tried, and the cases of an
-elementwise op are computed as one long vector.
+JAX's compiling costs more than all else here. So floats are float64 and integers have 64 bits
+whatever the dtype that is tried, all cases of an op are one program, which is not optimised, and
+the cases of an elementwise op are one long vector in it.
 """
 
-from typing import Callable, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from op_table.row import FLOATS, Row
+from op_table.row import INTEGERS, Row
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_disable_most_optimizations", True)
 
 
 class Expected(NamedTuple):
@@ -32,37 +35,52 @@ class Trial(NamedTuple):
 
 def widened(array: np.ndarray, floats: bool) -> np.ndarray:
     """The array as float64, int64, uint64 or bool."""
-    if floats or array.dtype.name in FLOATS:
-        return array.astype(np.float64)
-    if array.dtype.kind == "i":
-        return array.astype(np.int64)
-    return array.astype(np.uint64) if array.dtype.kind == "u" else array
+    kind = "f" if floats or array.dtype.name not in (*INTEGERS, "bool") else array.dtype.kind
+    return array.astype({"f": np.float64, "i": np.int64, "u": np.uint64, "b": np.bool_}[kind])
 
 
-def one_by_one(row: Row, trial: Trial, floats: bool) -> Expected:
-    """The reference of one case."""
+def one_by_one(name: str, row: Row, trials: Sequence[Trial], floats: bool) -> List[Expected]:
+    """The references of an op's cases."""
     if row.raw:
-        return Expected(np.asarray(row.reference(*trial.arrays, **trial.attributes)), [])
-    wide = [jnp.asarray(widened(array, floats)) for array in trial.arrays]
-    function = _of_chosen(row, wide, trial)
-    if not trial.chosen:
-        return Expected(np.asarray(function()), [])
-    result, pull = jax.vjp(function, *[wide[i] for i in trial.chosen])
-    upstream = jnp.asarray(trial.upstream.astype(np.float64)).reshape(result.shape)
-    return Expected(np.asarray(result), [np.asarray(one) for one in pull(upstream)])
+        return [Expected(np.asarray(row.reference(*trial.arrays, **trial.attributes)), [])
+                for trial in trials]
+    operands = [[widened(array, floats) for array in trial.arrays] for trial in trials]
+    upstreams = [trial.upstream.astype(np.float64) for trial in trials]
+    forms = [(trial.attributes, tuple(trial.chosen)) for trial in trials]
+    key = (name, *[chosen for _, chosen in forms])
+    if key not in _programs:
+        _programs[key] = _program(row, forms)
+    return [Expected(np.asarray(result), [np.asarray(one) for one in gradients])
+            for result, gradients in _programs[key](operands, upstreams)]
 
 
-def _of_chosen(row: Row, wide: List, trial: Trial) -> Callable:
+_programs: Dict[Tuple[Any, ...], Callable] = {}
+
+
+def _program(row: Row, forms: Sequence[Tuple[dict, Tuple[int, ...]]]) -> Callable:
+    """All cases of an op as one program for JAX."""
+
+    def program(operands, upstreams):
+        return [_differentiated(row, attributes, chosen, wide, upstream)
+                for (attributes, chosen), wide, upstream in zip(forms, operands, upstreams)]
+
+    return jax.jit(program)
+
+
+def _differentiated(row: Row, attributes: dict, chosen: Tuple[int, ...], wide: List, upstream):
     def function(*some):
         full = list(wide)
-        for i, value in zip(trial.chosen, some):
+        for i, value in zip(chosen, some):
             full[i] = value
-        return row.reference(*full, **trial.attributes)
+        return jnp.asarray(row.reference(*full, **attributes))
 
-    return function
+    if not chosen:
+        return function(), []
+    result, pull = jax.vjp(function, *[wide[i] for i in chosen])
+    return result, pull(upstream.reshape(result.shape))
 
 
-def elementwise(row: Row, trials: Sequence[Trial], floats: bool) -> List[Expected]:
+def elementwise(name: str, row: Row, trials: Sequence[Trial], floats: bool) -> List[Expected]:
     """The references of all cases of an elementwise op without attributes, at once."""
     shapes = [np.broadcast_shapes(*[array.shape for array in trial.arrays]) for trial in trials]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
@@ -72,7 +90,7 @@ def elementwise(row: Row, trials: Sequence[Trial], floats: bool) -> List[Expecte
     upstream = joined[0][:0]
     if trials[0].chosen:
         upstream = np.concatenate([trial.upstream.ravel() for trial in trials])
-    whole = one_by_one(row, Trial(joined, {}, upstream, trials[0].chosen), floats)
+    whole = one_by_one(name, row, [Trial(joined, {}, upstream, trials[0].chosen)], floats)[0]
     expected = []
     for trial, shape, end in zip(trials, shapes, ends):
         part = slice(end - int(np.prod(shape)), end)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from op_table.row import ANY, POSITIVE, UNIT, Domain, Row
+from op_table.row import ANY, INTEGERS, POSITIVE, UNIT, Domain, Row
 
 _NONZERO = Domain(1.0, 4.0)
 _ABOVE_ONE = Domain(1.1, 4.0)
@@ -49,8 +49,8 @@ ROWS = {
     "cbrt": Row(jnp.cbrt, (POSITIVE,)),
     "signbit": Row(lambda x: x < 0),
     "copysign": Row(_copysign, (POSITIVE, ANY)),
-    "nextafter": Row(lambda a, b: np.nextafter(a, b), (ANY, ANY), raw=True,
-                     dtypes=("float32", "float64"), differentiable=False),
+    "nextafter": Row(lambda a, b: np.nextafter(a, b), (ANY, ANY), raw=True, differentiable=False,
+                     refused=dict.fromkeys(("bool", *INTEGERS), "it must be float")),
     "fmod": Row(jnp.fmod, (ANY, _NONZERO), factor=16),
     "isclose": Row(jnp.isclose, (ANY, ANY)),
     "nan_to_num": Row(lambda x: x),

@@ -9,9 +9,11 @@ _REDUCTIONS = cases(*[((7, 5), (7, 5), {"reduction": how}) for how in ("mean", "
                     ((), ()), ((65, 31), (65, 31)))
 
 
-def _loss(function):
-    def reference(x, target, reduction="mean"):
-        loss = function(x, target)
+def reduced(function):
+    """The loss that a function gives element by element, under the attribute reduction."""
+
+    def reference(*operands, reduction="mean", **attributes):
+        loss = function(*operands, **attributes)
         return {"mean": jnp.mean, "sum": jnp.sum, "none": lambda y: y}[reduction](loss)
 
     return reference
@@ -29,10 +31,10 @@ def _binary_cross_entropy(x, target):
 _SUMS = {"factor": 256, "gradient_factor": 64, "cases": _REDUCTIONS}
 
 ROWS = {
-    "l1_loss": Row(_loss(lambda x, y: jnp.abs(x - y)), (ANY, ANY), **_SUMS),
-    "smooth_l1_loss": Row(_loss(_smooth_l1), (ANY, ANY), **_SUMS),
-    "huber_loss": Row(_loss(_smooth_l1), (ANY, ANY), **_SUMS),
-    "binary_cross_entropy": Row(_loss(_binary_cross_entropy), (_CHANCE, _CHANCE), **_SUMS),
-    "kl_div": Row(_loss(lambda x, y: y * (jnp.log(y) - x)), (ANY, _CHANCE), **_SUMS),
-    "soft_margin_loss": Row(_loss(lambda x, y: jnp.log1p(jnp.exp(-y * x))), (ANY, ANY), **_SUMS),
+    "l1_loss": Row(reduced(lambda x, y: jnp.abs(x - y)), (ANY, ANY), **_SUMS),
+    "smooth_l1_loss": Row(reduced(_smooth_l1), (ANY, ANY), **_SUMS),
+    "huber_loss": Row(reduced(_smooth_l1), (ANY, ANY), **_SUMS),
+    "binary_cross_entropy": Row(reduced(_binary_cross_entropy), (_CHANCE, _CHANCE), **_SUMS),
+    "kl_div": Row(reduced(lambda x, y: y * (jnp.log(y) - x)), (ANY, _CHANCE), **_SUMS),
+    "soft_margin_loss": Row(reduced(lambda x, y: jnp.log1p(jnp.exp(-y * x))), (ANY, ANY), **_SUMS),
 }

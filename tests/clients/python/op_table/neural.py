@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from op_table.row import ANY, POSITIVE, Domain, Row, cases
+from op_table.row import ANY, POSITIVE, UNIT, Domain, Row, cases
 
 
 def _linear(x, weight, bias=None):
@@ -28,6 +28,18 @@ def _conv2d(x, weight, bias=None, stride=(1, 1), padding=(0, 0), dilation=(1, 1)
     y = lax.conv_general_dilated(x, weight, stride, [(p, p) for p in padding],
                                  rhs_dilation=dilation, feature_group_count=groups)
     return y if bias is None else y + bias[:, None, None]
+
+
+def _rotary(x, cos, sin, interleaved=False):
+    half = cos.shape[-1]
+    turned, rest = x[..., :2 * half], x[..., 2 * half:]
+    if interleaved:
+        first, second = turned[..., 0::2], turned[..., 1::2]
+    else:
+        first, second = turned[..., :half], turned[..., half:]
+    pair = [first * cos - second * sin, second * cos + first * sin]
+    both = jnp.stack(pair, -1) if interleaved else jnp.stack(pair, -2)
+    return jnp.concatenate([both.reshape(turned.shape), rest], -1)
 
 
 def pool(x, kernel, stride, padding, start, function):
@@ -104,6 +116,9 @@ ROWS = {
         factor=64, gradient_factor=128, cases=cases(
             ((3, 4), (5, 4), (5, 2)), ((2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)),
             ((2, 2, 33, 16), (2, 2, 33, 16), (2, 2, 33, 16), {"causal": True}))),
+    "rotary_embedding": Row(_rotary, (ANY, UNIT, UNIT), gradient_factor=32, cases=cases(
+        ((4, 6), (4, 3), (4, 3)), ((2, 3, 5, 8), (5, 2), (5, 2), {"interleaved": True}),
+        ((2, 33, 16), (33, 5), (33, 5)), ((0, 2), (0, 1), (0, 1)))),
     "conv2d": Row(_conv2d, (ANY, ANY, ANY), factor=512, gradient_factor=1024, cases=cases(
         ((1, 1, 3, 3), (1, 1, 3, 3)), ((2, 3, 7, 6), (4, 3, 3, 2), (4,)),
         ((2, 4, 9, 9), (6, 2, 3, 3), {"stride": (2, 2), "padding": (1, 1), "groups": 2}),

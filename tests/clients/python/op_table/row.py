@@ -1,7 +1,7 @@
 """The form of a row of the numerics table, and the values it is tried on."""
 
 import zlib
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import ml_dtypes
 import numpy as np
@@ -11,14 +11,8 @@ Shape = Tuple[int, ...]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 FLOAT8 = ("float8_e4m3", "float8_e5m2")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-CLASSES = {
-    "any": ("bool", *INTEGERS, *FLOATS),
-    "numeric": (*INTEGERS, *FLOATS),
-    "float": FLOATS,
-    "integer": INTEGERS,
-    "integer_or_bool": ("bool", *INTEGERS),
-    "bool": ("bool",),
-}
+NUMBERS = (*INTEGERS, *FLOATS)
+ALL = ("bool", *NUMBERS, *FLOAT8)
 NUMPY = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16), "float8_e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
     "float8_e5m2": np.dtype(ml_dtypes.float8_e5m2),
@@ -60,21 +54,22 @@ class Case(NamedTuple):
 class Row(NamedTuple):
     """What an op computes.
 
+    `cases`: all dtypes', or those of a dtype; None: by the op's shape rule.
     `reference` takes the operands as arrays (floats as float64, integers with all of 64 bits) and
     the attributes by name. It is written in jax.numpy where the op has a gradient. `factor`: how
     many epsilons of the dtype the result may be off, relative to its size or to 1, whichever is
     more.
-    `refused`: dtypes of the op's class that are not supported, with the reason.
+    `refused`: dtypes of the op's class that it does not take, with the reason; all others are
+    tried.
     """
 
     reference: Callable[..., Any]
     domains: Sequence[Domain] = (ANY,)
-    cases: Optional[Sequence[Case]] = None  # None: by the op's shape rule
+    cases: Union[Sequence[Case], Callable[[str], Sequence[Case]], None] = None
     factor: float = 4.0
     gradient_factor: float = 16.0
     half_factor: float = 8.0  # of both, of 16-bit floats: sums of them are summed as float32
     differentiable: bool = True
-    dtypes: Optional[Sequence[str]] = None  # None: those of the op's operand class
     refused: Dict[str, str] = {}  # noqa: RUF012
     raw: bool = False  # the reference takes arrays of the dtypes as they are, and is NumPy's
 
