@@ -3,6 +3,7 @@
 from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
 
 from kiln import variables
+from kiln._bindings import Bindings, merged
 from kiln._boundaries import Boundaries
 from kiln._dtypes import uint64
 from kiln._errors import InvalidArgument, TraceError
@@ -10,7 +11,7 @@ from kiln._node import TABLE, Node
 from kiln._ops import OP_SET_VERSION
 from kiln._proto.kiln.v1 import graph_pb2
 from kiln._source import format_source
-from kiln.variables import Bindings, Dim, merged
+from kiln.variables import Dim
 
 
 class Built:

@@ -10,20 +10,21 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import grpc
 
 from kiln import _errors, _stream
 from kiln._address import candidates, is_local
+from kiln._bindings import Bindings
 from kiln._dtypes import DType
 from kiln._errors import KilnError
+from kiln._handles import Buffer, Program, ProgramInfo, info_of
 from kiln._ops import OP_SET_VERSION
 from kiln._proto.kiln.v1 import blob_pb2, device_pb2, program_pb2, session_pb2
 from kiln._rpc import Stub
 from kiln._stream import Stream, Waiter
 from kiln._version import __version__
-from kiln.variables import Bindings
 
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
@@ -38,74 +39,13 @@ _DEFAULT_LEASE_SECONDS = 60
 _PROGRAMS_KEPT = 512
 
 
-class Buffer:
-    """A value on the device. Released when the last reference to this object goes."""
-
-    __slots__ = ("__weakref__", "connection", "dtype", "error", "handle", "least_most", "shape")
-
-    def __init__(self, connection: "Connection", handle: int, dtype: DType,
-                 shape: Tuple[int, ...]) -> None:
-        self.connection = connection
-        self.handle = handle
-        self.dtype = dtype
-        self.shape = shape
-        # Why its value never came to be, once that is known.
-        self.error: Optional[KilnError] = None
-        # The smallest and the largest of integers that came from here, as indices may be.
-        self.least_most: Optional[Tuple[int, int]] = None
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # when the interpreter goes down
-            self.connection.stream.release(self.handle)
-
-    @property
-    def nbytes(self) -> int:
-        """The value's size."""
-        size = self.dtype.itemsize
-        for dim in self.shape:
-            size *= dim
-        return size
-
-
-class Program:
-    """A graph the daemon knows by a number."""
-
-    __slots__ = ("__weakref__", "connection", "digest", "error", "number")
-
-    def __init__(self, connection: "Connection", number: int) -> None:
-        self.connection = connection
-        self.number = number
-        self.digest = ""
-        self.error: Optional[KilnError] = None
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # when the interpreter goes down
-            self.connection.stream.release_program(self.number)
-
-    def defined(self, result: Any, error: Optional[KilnError]) -> None:
-        """Takes the daemon's answer to DefineProgram."""
-        if error is not None:
-            self.error = error
-        else:
-            self.digest = result.digest
-
-
-class ProgramInfo(NamedTuple):
-    """What the daemon made of a graph."""
-
-    digest: str
-    name: str
-    device: str
-    kernels: int  # in its queue
-    distinct_kernels: int
-    kernels_from_cache: int
-    compile_seconds: float
-    runs: int
-    arena_bytes: int  # of intermediate results
-
-
 class Connection:
-    """A session with a daemon. Thread-safe. `kiln.connect` makes one."""
+    """A session with a daemon. Thread-safe. `kiln.connect` makes one.
+
+    >>> connection = kiln.default_connection()
+    >>> _ = kiln.ones(2).realize()
+    >>> connection.synchronize()
+    """
 
     _kiln_watched = ()
 
@@ -158,11 +98,18 @@ class Connection:
         self._channel.close()
 
     def devices(self) -> List[Any]:
-        """The daemon's devices, as kiln.v1.Device messages."""
+        """The daemon's devices, as kiln.v1.Device messages.
+
+        >>> [device.name for device in kiln.default_connection().devices()]
+        ['cpu:0']
+        """
         return list(self._call(self._devices.ListDevices, device_pb2.ListDevicesRequest()).devices)
 
     def synchronize(self) -> None:
-        """Waits until everything sent before has finished; raises what failed unseen."""
+        """Waits until everything sent before has finished; raises what failed unseen.
+
+        >>> kiln.default_connection().synchronize()
+        """
         waiter = Waiter()
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
         waiter.wait()
@@ -275,14 +222,26 @@ class Connection:
     # Inside.
 
     def programs(self) -> List[ProgramInfo]:
-        """All programs that the daemon holds, other sessions' too."""
+        """All programs that the daemon holds, other sessions' too.
+
+        >>> _ = (kiln.ones(2) + 1).tolist()
+        >>> len(kiln.default_connection().programs()) > 0
+        True
+        """
         listed = self._call(
             self._program_service.ListPrograms, program_pb2.ListProgramsRequest()).programs
-        return [_info(program) for program in listed]
+        return [info_of(program) for program in listed]
 
     def program(self, digest: str) -> ProgramInfo:
-        """One program, by its digest or by that of the graph it was made of."""
-        return _info(self._call(
+        """One program, by its digest or by that of the graph it was made of.
+
+        >>> connection = kiln.default_connection()
+        >>> _ = (kiln.ones(2) + 1).tolist()
+        >>> digest = connection.programs()[0].digest
+        >>> connection.program(digest).digest == digest
+        True
+        """
+        return info_of(self._call(
             self._program_service.ExplainProgram,
             program_pb2.ExplainProgramRequest(digest=digest)).program)
 
@@ -338,10 +297,6 @@ class Connection:
             raise cause from None
 
 
-def _info(program: Any) -> ProgramInfo:
-    return ProgramInfo(*[getattr(program, name) for name in ProgramInfo._fields])
-
-
 def _client_info() -> Any:
     try:
         user = getpass.getuser()
@@ -365,6 +320,10 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
     127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
     daemon keeps the session's tensors when it hears nothing of this process (0: its default).
+
+    >>> connection = kiln.connect()
+    >>> connection is kiln.default_connection()
+    True
     """
     global _default, _default_pid
     tried: List[str] = []
@@ -383,7 +342,11 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
 
 
 def default_connection() -> Connection:
-    """The connection that tensors use; made on first use."""
+    """The connection that tensors use; made on first use.
+
+    >>> [device.name for device in kiln.default_connection().devices()]
+    ['cpu:0']
+    """
     with _default_lock:
         if _default is None:
             return connect()

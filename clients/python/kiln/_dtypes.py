@@ -8,7 +8,11 @@ from kiln._errors import InvalidArgument
 
 
 class DType:
-    """An element type: `kiln.float32` and its siblings. Compare by identity."""
+    """An element type: `kiln.float32` and its siblings. Compare by identity.
+
+    >>> kiln.float32.name, kiln.float32.itemsize, kiln.float32.is_float
+    ('float32', 4, True)
+    """
 
     __slots__ = ("code", "is_float", "is_integer", "is_signed", "itemsize", "name", "numpy")
 

@@ -12,6 +12,12 @@ class KilnError(Exception):
     ("node", …), both where the daemon gave them. `source` is the line of the user's own program
     that made it, such as "train.py:31"; for an error that the daemon finds later, the line that
     built the node.
+
+    >>> try:
+    ...     kiln.ones(2) + kiln.ones(3)
+    ... except kiln.KilnError as error:
+    ...     print(type(error).__name__)
+    InvalidArgument
     """
 
     code = 2
@@ -134,7 +140,14 @@ class Unauthenticated(KilnError):
 
 
 class TraceError(KilnError, RuntimeError):
-    """A function given to `kiln.jit` does something that cannot be traced."""
+    """A function given to `kiln.jit` does something that cannot be traced.
+
+    >>> try:
+    ...     kiln.jit(lambda x: x.item())(kiln.ones(1))
+    ... except kiln.TraceError as error:
+    ...     print(type(error).__name__)
+    TraceError
+    """
 
     code = 9
     _names_line = True

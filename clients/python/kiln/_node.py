@@ -8,9 +8,10 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from kiln import _convert, _dtypes, _rules, variables
-from kiln._connection import Buffer
+from kiln._bindings import Bindings, merged
 from kiln._dtypes import DType
 from kiln._errors import InvalidArgument, KilnError
+from kiln._handles import Buffer
 from kiln._op_def import Op
 from kiln._ops import OPS
 from kiln._source import Source, user_source
@@ -32,7 +33,7 @@ class _Mode(threading.local):
 mode = _Mode()
 
 
-_NO_BINDINGS: variables.Bindings = {}
+_NO_BINDINGS: Bindings = {}
 
 
 calls = itertools.count()  # numbers the calls of traced functions
@@ -73,7 +74,7 @@ class Node:
         # The call of a traced function that a gradient would have to flow out of, if any.
         self.cut: Optional[Cut] = None
         # What this and what is below know of the values of variables.
-        self.bindings: variables.Bindings = _NO_BINDINGS
+        self.bindings: Bindings = _NO_BINDINGS
 
     @property
     def is_value(self) -> bool:
@@ -130,11 +131,11 @@ def _note_bindings(node: Node) -> None:
     known = _NO_BINDINGS
     for operand in node.operands:
         if operand.bindings:
-            known = variables.merged(known, operand.bindings)
+            known = merged(known, operand.bindings)
     for _, attribute in node.attributes:
         values = variables.values_in(attribute)
         if values:
-            known = variables.merged(known, values)
+            known = merged(known, values)
     node.bindings = known
 
 
@@ -142,7 +143,7 @@ class Reshaped(NamedTuple):
     """A shape with variables, and what is known of their values."""
 
     shape: Any
-    bindings: variables.Bindings
+    bindings: Bindings
 
 
 def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:

@@ -7,6 +7,7 @@ import numpy as np
 
 from kiln import _build, _convert, variables
 from kiln import _connection as connections
+from kiln._bindings import require
 from kiln._errors import FailedPrecondition, TraceError
 from kiln._node import Node, mode
 
@@ -41,7 +42,7 @@ def realize(tensors: Iterable[Any]) -> None:
         return
     built = _build.build(roots)
     outputs = [(node.dtype, variables.shape_at(node.shape, built.bindings)) for node in roots]
-    variables.require(built.graph.variables, built.bindings)
+    require(built.graph.variables, built.bindings)
     connection, inputs = bind(built.inputs)
     program = connection.define(built.graph)
     results = connection.run(program, inputs, outputs, bindings=built.bindings)

@@ -7,7 +7,7 @@ import numpy as np
 
 from kiln import _dtypes
 from kiln._base import constant
-from kiln._errors import OutOfRange
+from kiln._errors import InvalidIndex, OutOfRange
 from kiln._keys import Part, Span, is_range
 from kiln._rules import broadcast
 from kiln.variables import Dim, has_dims
@@ -225,6 +225,8 @@ def _wrapped(index: "Tensor", size: int) -> "Tensor":
 
 
 def _check(index: "Tensor", size: int) -> None:
+    if index.dtype.is_float or index.dtype is _dtypes.bool_:
+        raise InvalidIndex(f"an index of {index.dtype.name}; it must be of integers. Cast it first")
     node = index._node
     if node.host is not None and node.host.size:
         least, most = int(node.host.min()), int(node.host.max())

@@ -7,10 +7,11 @@ import numpy as np
 
 from kiln import _node, _realize, _text
 from kiln._base import TensorBase, wrap
+from kiln._bindings import checked, merged
 from kiln._errors import InvalidArgument
 from kiln._node import mode
 from kiln._rules import normalize_axis
-from kiln.variables import Variable, checked, merged
+from kiln.variables import Variable
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor

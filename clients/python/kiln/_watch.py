@@ -7,27 +7,25 @@ function would build the same graph; the tensors collected then are its inputs.
 """
 
 import collections
-import dis
 import enum
 import functools
 import sys
-import sysconfig
 import types
 import weakref
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from kiln._bindings import Bindings, merged
+from kiln._code import class_code, code_of, is_library
 from kiln._dtypes import DType
 from kiln.tensor import Tensor
-from kiln.variables import Bindings, Dim, merged
+from kiln.variables import Dim
 
 _PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), np.generic, DType,
           np.dtype)  # fmt: skip
 # Arrays up to this size are compared by content; larger ones by identity.
 _SMALL_ARRAY_BYTES = 4096
-_STDLIB = sysconfig.get_paths()["stdlib"]
-_TRUSTED = ("kiln", "numpy", "builtins")
 
 
 class Survey:
@@ -51,12 +49,12 @@ class Survey:
         kind = type(value)
         if kind in _EXACT_PLAIN:
             # By text: 0.0 and -0.0 differ, NaN equals NaN.
-            self._fact((kind, repr(value) if kind is float else value), path)
+            self.fact((kind, repr(value) if kind is float else value), path)
             return
         identity = id(value)
         number = self._seen.get(identity)
         if number is not None:
-            self._fact(("seen", number), path)
+            self.fact(("seen", number), path)
             return
         self._seen[identity] = len(self._seen)
         handler = _HANDLERS.get(kind)
@@ -85,33 +83,35 @@ class Survey:
             else:
                 self.add(value, place)
 
-    def _fact(self, fact: Any, path: str) -> None:
+    def fact(self, fact: Any, path: str) -> None:
+        """Adds one."""
         self.guard.append(fact)
         if self.paths is not None:
             self.paths.append(path)
 
     def _tensor(self, tensor: Tensor, path: str) -> None:
         node = tensor._node
-        self._fact((Tensor, node.shape, node.dtype, tensor._requires_grad), path)
+        self.fact((Tensor, node.shape, node.dtype, tensor._requires_grad), path)
         self.tensors.append(tensor)
         if self.paths is not None:
             self.tensor_paths.append(path)
         gradient = tensor._grad
         if gradient is not None:
             if gradient._node in leftovers:
-                self._fact("leftover", path)
+                self.fact("leftover", path)
             else:
-                self.add(gradient, self._join(path, ".grad"))
+                self.add(gradient, self.join(path, ".grad"))
 
     def _dim(self, number: Dim, path: str) -> None:
-        self._fact((Dim, number.unbound()), path)
+        self.fact((Dim, number.unbound()), path)
         self.bindings = merged(self.bindings, number.values)
 
-    def _join(self, path: str, part: str) -> str:
+    def join(self, path: str, part: str) -> str:
+        """The path of a part, if paths are wanted."""
         return path + part if self.paths is not None else path
 
     def _sequence(self, value: Any, path: str) -> None:
-        self._fact((type(value), len(value)), path)
+        self.fact((type(value), len(value)), path)
         if self.paths is None:
             for item in value:
                 self.add(item, path)
@@ -120,60 +120,60 @@ class Survey:
             self.add(item, f"{path}[{i}]")
 
     def _mapping(self, value: Any, path: str) -> None:
-        self._fact((type(value), len(value)), path)
+        self.fact((type(value), len(value)), path)
         for key, item in list(value.items()):
             self._key(key, path)
-            self.add(item, self._join(path, f"[{key!r}]"))
+            self.add(item, self.join(path, f"[{key!r}]"))
 
     def _key(self, key: Any, path: str) -> None:
         if isinstance(key, Tensor):
-            self.add(key, self._join(path, "[key]"))
+            self.add(key, self.join(path, "[key]"))
             return
         self.kept.append(key)
-        self._fact((type(key), key), path)
+        self.fact((type(key), key), path)
 
     def _set(self, value: Any, path: str) -> None:
         if all(isinstance(item, _PLAIN) for item in value):
-            self._fact((type(value), frozenset(value)), path)
+            self.fact((type(value), frozenset(value)), path)
         else:
             self._identity(value, path)
 
     def _array(self, value: np.ndarray, path: str) -> None:
         if value.nbytes <= _SMALL_ARRAY_BYTES and value.dtype.kind in "biufc":
-            self._fact((np.ndarray, value.shape, value.dtype.str, value.tobytes()), path)
+            self.fact((np.ndarray, value.shape, value.dtype.str, value.tobytes()), path)
         else:
             self._identity(value, path)
 
     def _identity(self, value: Any, path: str) -> None:
         self.kept.append(value)
-        self._fact((type(value), id(value)), path)
+        self.fact((type(value), id(value)), path)
 
     def _object(self, value: Any, path: str) -> None:
         self._identity(value, path)
         kind = type(value)
-        code = _class_code(kind)
+        code = class_code(kind)
         if code.members:
             code.visit(self, path)
         attributes = getattr(value, "__dict__", None)
         if attributes:
-            self._fact(len(attributes), path)
+            self.fact(len(attributes), path)
             self._add_named(tuple(attributes.items()), path)
         for name in _slots(kind):
             if hasattr(value, name):
-                self.add(getattr(value, name), self._join(path, f".{name}"))
+                self.add(getattr(value, name), self.join(path, f".{name}"))
 
     def _function(self, value: Any, path: str) -> None:
         if _is_trusted(value):
             self._identity(value, path)
             return
-        self._fact((types.FunctionType, value.__code__), path)
+        self.fact((types.FunctionType, value.__code__), path)
         code_of(value).visit(self, path)
         for default in (value.__defaults__, value.__kwdefaults__):
             if default:
-                self.add(default, self._join(path, " default"))
+                self.add(default, self.join(path, " default"))
 
     def _method(self, value: Any, path: str) -> None:
-        self._fact(types.MethodType, path)
+        self.fact(types.MethodType, path)
         self.add(value.__func__, path)
         self.add(value.__self__, path)
 
@@ -182,22 +182,22 @@ class Survey:
         if owner is None or isinstance(owner, types.ModuleType):
             self._identity(value, path)
             return
-        self._fact((types.BuiltinFunctionType, value.__name__), path)
+        self.fact((types.BuiltinFunctionType, value.__name__), path)
         self.add(owner, path)
 
     def _partial(self, value: Any, path: str) -> None:
-        self._fact(functools.partial, path)
+        self.fact(functools.partial, path)
         for part in (value.func, value.args, value.keywords):
             self.add(part, path)
 
     def _generator(self, value: Any, path: str) -> None:
         self._identity(value, path)
         frame = getattr(value, "gi_frame", None)
-        self._fact(None if frame is None else frame.f_lasti, path)
+        self.fact(None if frame is None else frame.f_lasti, path)
 
     def _class(self, value: Any, path: str) -> None:
         self._identity(value, path)
-        _class_code(value).visit(self, path)
+        class_code(value).visit(self, path)
 
 
 # Nodes that were left in .grad by traced functions.
@@ -231,9 +231,9 @@ def _handler(kind: type, value: Any) -> Callable[[Survey, Any, str], None]:
     if isinstance(value, Dim):
         return Survey._dim
     if isinstance(value, _PLAIN):
-        return lambda survey, item, path: survey._fact((type(item), repr(item)), path)
+        return lambda survey, item, path: survey.fact((type(item), repr(item)), path)
     if isinstance(value, enum.Enum):
-        return lambda survey, item, path: survey._fact((type(item), item.name), path)
+        return lambda survey, item, path: survey.fact((type(item), item.name), path)
     # A user's subclass may look at more than its base says.
     if hasattr(kind, "_kiln_watched") and is_library(kind.__module__):
         return _watched
@@ -266,97 +266,12 @@ def _watched(survey: Survey, value: Any, path: str) -> None:
     """This package's own objects that say which of their attributes matter."""
     survey._identity(value, path)
     for name in value._kiln_watched:
-        survey.add(getattr(value, name), survey._join(path, f".{name}"))
+        survey.add(getattr(value, name), survey.join(path, f".{name}"))
 
 
 def _is_trusted(function: Any) -> bool:
     """Whether a function's code is this package's or a library's, which keep no state behind it."""
     return is_library(getattr(function, "__module__", None) or "")
-
-
-@functools.cache
-def is_library(module: str) -> bool:
-    """Whether a module belongs to this package, NumPy, or the standard library."""
-    top = module.partition(".")[0]
-    if top in _TRUSTED:
-        return True
-    if top == "__main__":
-        return False
-    names = getattr(sys, "stdlib_module_names", None)
-    if names is not None:
-        return top in names
-    file = getattr(sys.modules.get(top), "__file__", None) or ""  # Python 3.9
-    return file.startswith(_STDLIB) and "-packages" not in file
-
-
-class _Code:
-    """What a piece of code can reach by name: its closure's cells and its module's globals."""
-
-    __slots__ = ("cells", "globals", "names", "roots")
-
-    def __init__(self, function: Any) -> None:
-        self.globals = function.__globals__
-        # What the code looks up as a global or imports, and every name it uses of modules.
-        self.roots = tuple(sorted(_root_names(function.__code__)))
-        self.names = tuple(sorted(_names(function.__code__)))
-        self.cells = tuple(zip(function.__code__.co_freevars, function.__closure__ or ()))
-
-    def visit(self, survey: Survey, path: str) -> None:
-        """Walks all of it."""
-        for name, cell in self.cells:
-            try:
-                value = cell.cell_contents
-            except ValueError:  # not assigned yet
-                survey._fact((name, "empty"), path)
-                continue
-            survey.add(value, survey._join(path, f" closure {name}"))
-        known = self.globals
-        for name in self.roots:
-            if name in known:
-                value = known[name]
-            elif name in sys.modules and not is_library(name):  # imported inside the function
-                value = sys.modules[name]
-            else:
-                continue
-            if type(value) is types.ModuleType:
-                self._visit_module(survey, value, name)
-            else:
-                survey.add(value, name)
-
-    def _visit_module(self, survey: Survey, module: Any, path: str) -> None:
-        survey._fact((types.ModuleType, id(module)), path)
-        if is_library(module.__name__):
-            return
-        attributes = vars(module)
-        for name in self.names:
-            if name in attributes:
-                survey.add(attributes[name], survey._join(path, f".{name}"))
-
-
-class _ClassCode:
-    """What instances of a class reach through it: the user's methods and class attributes."""
-
-    __slots__ = ("members", "sizes")
-
-    def __init__(self, kind: type) -> None:
-        bases = [base for base in kind.__mro__ if not is_library(base.__module__)]
-        self.sizes = tuple(bases)
-        self.members = tuple(
-            (base, name) for base in bases for name in vars(base) if not _is_internal(name))
-
-    def visit(self, survey: Survey, path: str) -> None:
-        """Walks them as they are now."""
-        for base in self.sizes:
-            survey._fact(len(vars(base)), path)
-        for base, name in self.members:
-            member = vars(base).get(name)
-            function = getattr(member, "__func__", None) or getattr(member, "fget", None)
-            survey.add(function or member, survey._join(path, f".{name}"))
-
-
-def _is_internal(name: str) -> bool:
-    return (name.startswith("__") and name.endswith("__") and name != "__call__") or (
-        name == "_abc_impl")
 
 
 def _slots(kind: type) -> Tuple[str, ...]:
@@ -372,42 +287,6 @@ def _slots(kind: type) -> Tuple[str, ...]:
 
 
 _slot_names: "weakref.WeakKeyDictionary[type, Tuple[str, ...]]" = weakref.WeakKeyDictionary()
-
-
-def _root_names(code: Any) -> Set[str]:
-    result = {instruction.argval for instruction in dis.get_instructions(code)
-              if instruction.opname.endswith(("_GLOBAL", "_NAME"))}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            result |= _root_names(constant)
-    return result
-
-
-def _names(code: Any) -> Set[str]:
-    result = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            result |= _names(constant)
-    return result
-
-
-_codes: "weakref.WeakKeyDictionary[Any, _Code]" = weakref.WeakKeyDictionary()
-_class_codes: "weakref.WeakKeyDictionary[type, _ClassCode]" = weakref.WeakKeyDictionary()
-
-
-def code_of(function: Any) -> _Code:
-    """The names a function's code uses, found once per function."""
-    code = _codes.get(function)
-    if code is None:
-        code = _codes[function] = _Code(function)
-    return code
-
-
-def _class_code(kind: type) -> _ClassCode:
-    found = _class_codes.get(kind)
-    if found is None:
-        found = _class_codes[kind] = _ClassCode(kind)
-    return found
 
 
 def survey(roots: List[Tuple[str, Any]], with_paths: bool = False) -> Survey:

@@ -122,7 +122,12 @@ class autocast:  # noqa: N801
 
 
 def is_autocast_enabled() -> bool:
-    """Whether autocast holds here."""
+    """Whether autocast holds here.
+
+    >>> with kiln.autocast():
+    ...     print(kiln.amp.is_autocast_enabled())
+    True
+    """
     return mode.autocast is not None
 
 
@@ -132,6 +137,15 @@ class GradScaler:
     When a gradient is infinite or NaN the optimizer's step changes nothing and the scale shrinks;
     after `growth_interval` steps without that it grows. All of it is on the device: nothing is read
     back, so it works inside kiln.jit.
+
+    >>> scaler = kiln.GradScaler(init_scale=8.0)
+    >>> w = kiln.nn.Parameter(kiln.ones(2))
+    >>> optimizer = kiln.optim.SGD([w], lr=0.1)
+    >>> scaler.scale((w * w).sum()).backward()
+    >>> scaler.step(optimizer)
+    >>> scaler.update()
+    >>> print(w)
+    tensor([0.8, 0.8], dtype=float32, requires_grad=True)
     """
 
     _kiln_watched: Tuple[str, ...] = (
@@ -155,13 +169,25 @@ class GradScaler:
         self._trace: Any = None
 
     def scale(self, loss: Tensor) -> Tensor:
-        """The loss times the scale, for backward()."""
+        """The loss times the scale, for backward().
+
+        >>> kiln.GradScaler(init_scale=8.0).scale(kiln.tensor(2.0)).item()
+        16.0
+        """
         return loss.float() * self._scale if self.enabled else loss
 
     def unscale_(self, optimizer: Steps) -> None:
         """Divides an optimizer's gradients by the scale, so that they may be clipped before step().
 
         Raises InvalidArgument at the second call for one step.
+
+        >>> scaler = kiln.GradScaler(init_scale=8.0)
+        >>> w = kiln.nn.Parameter(kiln.ones(2))
+        >>> optimizer = kiln.optim.SGD([w], lr=0.1)
+        >>> scaler.scale(w.sum()).backward()
+        >>> scaler.unscale_(optimizer)
+        >>> w.grad.tolist()
+        [1.0, 1.0]
         """
         if not self.enabled:
             return
@@ -180,7 +206,16 @@ class GradScaler:
         found[id(optimizer)] = finite
 
     def step(self, optimizer: Steps) -> None:
-        """The optimizer's step by the unscaled gradients; nothing changes if one is not finite."""
+        """The optimizer's step by the unscaled gradients; nothing changes if one is not finite.
+
+        >>> scaler = kiln.GradScaler(init_scale=8.0)
+        >>> w = kiln.nn.Parameter(kiln.ones(2))
+        >>> optimizer = kiln.optim.SGD([w], lr=0.1)
+        >>> scaler.scale(w.sum()).backward()
+        >>> _ = scaler.step(optimizer)
+        >>> print(w)
+        tensor([0.9, 0.9], dtype=float32, requires_grad=True)
+        """
         if not self.enabled:
             optimizer.step()
             return
@@ -189,7 +224,13 @@ class GradScaler:
         optimizer.step(only_if=self._found()[id(optimizer)])
 
     def update(self) -> None:
-        """Adapts the scale, after all optimizers' steps."""
+        """Adapts the scale, after all optimizers' steps.
+
+        >>> scaler = kiln.GradScaler(init_scale=8.0)
+        >>> scaler.update()
+        >>> scaler.get_scale()
+        8.0
+        """
         found = list(self._found().values())
         self._finite, self._trace = {}, None
         if not self.enabled or not found:
@@ -208,15 +249,29 @@ class GradScaler:
         return self._finite
 
     def get_scale(self) -> float:
-        """The scale. Reads it."""
+        """The scale. Reads it.
+
+        >>> kiln.GradScaler(init_scale=8.0).get_scale()
+        8.0
+        """
         return float(self._scale.item()) if self.enabled else 1.0
 
     def state_dict(self) -> Dict[str, Tensor]:
-        """The scale and how long it has been good, flat, so that kiln.save takes it."""
+        """The scale and how long it has been good, flat, so that kiln.save takes it.
+
+        >>> sorted(kiln.GradScaler().state_dict())
+        ['good_steps', 'scale']
+        """
         return {"scale": self._scale.detach(), "good_steps": self._good_steps.detach()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict()."""
+        """Continues from a state_dict().
+
+        >>> scaler = kiln.GradScaler(init_scale=8.0)
+        >>> scaler.load_state_dict(kiln.GradScaler(init_scale=4.0).state_dict())
+        >>> scaler.get_scale()
+        4.0
+        """
         for name, tensor in (("scale", self._scale), ("good_steps", self._good_steps)):
             if name not in state:
                 raise NotFound(f"the state has no {name}; it is no GradScaler's")

@@ -118,7 +118,13 @@ def _request(y: Node, x: Node, upstream: Optional[Tensor]) -> Node:
 
 
 def backward(output: Tensor, upstream: Optional[Tensor] = None) -> None:
-    """Adds d output / d leaf to the grad of every leaf. Lazy."""
+    """Adds d output / d leaf to the grad of every leaf. Lazy.
+
+    >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
+    >>> kiln.autograd.backward((x * x).sum())
+    >>> x.grad.tolist()
+    [2.0, 4.0]
+    """
     _check_output(output, upstream)
     with no_grad():
         for node, tensor in leaves(output._node):

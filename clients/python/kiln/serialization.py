@@ -34,6 +34,12 @@ def save(values: Mapping[str, Any], path: Any,
     paths ("model.0.weight"), so that other readers find them, too. An .npz file takes tensors
     alone; bfloat16 is float32 there. The file appears whole or not at all, and one tensor at a time
     is in this process's memory.
+
+    >>> import os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> kiln.save({"weight": kiln.ones(2)}, file)
+    >>> kiln.load(file)["weight"].tolist()
+    [1.0, 1.0]
     """
     path = os.fspath(path)
     temporary = f"{path}.{os.getpid()}.tmp"
@@ -57,6 +63,12 @@ def load(path: Any) -> Dict[str, Any]:
 
     The tensors of a safetensors file are read when they are first used; until then the file must
     not be written over in place (`save` never does that).
+
+    >>> import os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> kiln.save({"weight": kiln.ones(2)}, file)
+    >>> list(kiln.load(file))
+    ['weight']
     """
     path = os.fspath(path)
     if path.endswith(".safetensors"):
@@ -81,7 +93,14 @@ def load(path: Any) -> Dict[str, Any]:
 
 
 def load_metadata(path: Any) -> Dict[str, str]:
-    """The metadata of a safetensors file."""
+    """The metadata of a safetensors file.
+
+    >>> import os, tempfile
+    >>> file = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
+    >>> kiln.save({"weight": kiln.ones(2)}, file, {"epoch": "3"})
+    >>> kiln.serialization.load_metadata(file)
+    {'epoch': '3'}
+    """
     found = _safetensors.read(os.fspath(path))[1]
     return {name: value for name, value in found.items() if name != _STRUCTURE}
 

@@ -16,40 +16,14 @@ size or the end of a slice stands; sums and products of variables do too. Each r
 
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
+from kiln._bindings import Bindings, Symbol, checked, merged, unbound
 from kiln._errors import InvalidArgument
 
 # Whether a variable has ever been made: what has none pays nothing.
 in_use = False
 
-_Product = Tuple["_Symbol", ...]
+_Product = Tuple[Symbol, ...]
 Number = Union[int, "Dim"]
-Bindings = Mapping["_Symbol", int]
-
-
-class _Symbol:
-    """What stands in a number for a variable; equal by name and bounds."""
-
-    __slots__ = ("high", "low", "name")
-
-    def __init__(self, name: str, low: int, high: int) -> None:
-        self.name = name
-        self.low = low
-        self.high = high
-
-    def _key(self) -> Tuple[str, int, int]:
-        return self.name, self.low, self.high
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Symbol) and self._key() == other._key()
-
-    def __lt__(self, other: "_Symbol") -> bool:
-        return self._key() < other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"{self.name} in [{self.low}, {self.high}]"
 
 
 class Dim:
@@ -69,12 +43,12 @@ class Dim:
     # What it is.
 
     @property
-    def symbols(self) -> Tuple[_Symbol, ...]:
+    def symbols(self) -> Tuple[Symbol, ...]:
         """The variables in it."""
         return tuple(sorted({symbol for product in self._terms for symbol in product}))
 
     @property
-    def terms(self) -> Dict[_Symbol, int]:
+    def terms(self) -> Dict[Symbol, int]:
         """Factors by variable; raises if a product of variables stands in it."""
         for product in self._terms:
             if len(product) > 1:
@@ -282,59 +256,28 @@ class Variable(Dim):
         if not 1 <= low <= high:
             raise InvalidArgument(
                 f'variable "{name}": its bounds are {low} to {high}; 1 <= low <= high must hold')
-        self.symbol = _Symbol(name, int(low), int(high))
+        self.symbol = Symbol(name, int(low), int(high))
         super().__init__({(self.symbol,): 1})
         in_use = True
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Its name.
+
+        >>> kiln.Variable("position", 1, 9).name
+        'position'
+        """
         return self.symbol.name
 
     def bind(self, value: int) -> Dim:
         """The variable with a value, for the runs of what is made with it.
 
         Raises InvalidArgument if the value is outside of the bounds.
+
+        >>> kiln.Variable("position", 1, 9).bind(3)
+        position
         """
         return Dim(self._terms, {self.symbol: checked(self.symbol, value)})
-
-
-def checked(symbol: _Symbol, value: Any) -> int:
-    """`value`, if the variable can have it."""
-    number = int(value)
-    if not symbol.low <= number <= symbol.high:
-        raise InvalidArgument(
-            f'variable "{symbol.name}" is bound to {number}, outside of its bounds '
-            f"{symbol.low} to {symbol.high}")
-    return number
-
-
-def unbound(symbol: _Symbol) -> str:
-    """The message for a variable that a run leaves open."""
-    return (f'variable "{symbol.name}" has no value in this run; give it one with '
-            f"{symbol.name}.bind(value)")
-
-
-def require(declared: Iterable[Any], values: Bindings) -> None:
-    """Raises unless each of a graph's variables has a value."""
-    if declared:
-        names = {symbol.name for symbol in values}
-        for variable in declared:
-            if variable.name not in names:
-                raise InvalidArgument(unbound(_Symbol(variable.name, variable.min, variable.max)))
-
-
-def merged(values: Bindings, others: Bindings) -> Bindings:
-    """Both; raises if they differ about a variable."""
-    if not values or values is others:
-        return others
-    result = dict(values)
-    for symbol, value in others.items():
-        if result.setdefault(symbol, value) != value:
-            raise InvalidArgument(
-                f'variable "{symbol.name}" is bound to {result[symbol]} and to {value} in one '
-                "run; a run has one value for each variable")
-    return result
 
 
 def values_in(value: Any) -> Bindings:
@@ -378,7 +321,7 @@ def _terms_of(value: Any) -> Optional[Mapping[_Product, int]]:
 
 
 def _names(*numbers: Any) -> str:
-    def symbols() -> Iterator[_Symbol]:
+    def symbols() -> Iterator[Symbol]:
         for number in numbers:
             if isinstance(number, Dim):
                 yield from number.symbols

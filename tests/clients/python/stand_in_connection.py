@@ -1,6 +1,6 @@
 """A connection without a daemon, for tests of what the client alone decides."""
 
-from kiln import _connection
+from kiln import _handles
 
 
 class StandInStream:
@@ -31,7 +31,7 @@ class StandInConnection:
 
     def _buffer(self, dtype, shape):
         self._next += 1
-        return _connection.Buffer(self, self._next, dtype, shape)
+        return _handles.Buffer(self, self._next, dtype, shape)
 
     def upload(self, data, dtype, shape):
         buffer = self._buffer(dtype, shape)
@@ -44,7 +44,7 @@ class StandInConnection:
     def define(self, graph, name=""):
         self.graphs.append((name, graph))
         self._next += 1
-        return _connection.Program(self, self._next)
+        return _handles.Program(self, self._next)
 
     def run(self, program, inputs, outputs, changes_state=False, bindings=None):
         handles = [buffer.handle for buffer in inputs]

@@ -5,6 +5,13 @@ import pytest
 
 import kiln
 from kiln import nn
+from kiln._node import TABLE
+from kiln.amp import FLOAT32_OPS, HALF_OPS
+
+
+def test_the_policy_names_ops_that_there_are():
+    assert set(TABLE) >= HALF_OPS | FLOAT32_OPS
+    assert not HALF_OPS & FLOAT32_OPS
 
 
 def test_products_are_half_and_losses_float32():

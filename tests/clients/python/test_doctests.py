@@ -22,7 +22,8 @@ class Finder(doctest.DocTestFinder):
 
 
 @pytest.mark.parametrize("name", ["kiln", *MODULES])
-def test_examples(connection, name):
+def test_examples(connection, kilnd, monkeypatch, name):
+    monkeypatch.setenv("KILN_ADDRESS", kilnd.address)
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     report = []

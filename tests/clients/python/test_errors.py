@@ -65,6 +65,37 @@ MISTAKES = {
                kiln.manual_seed("one"), ["'one'", "an int"]),
     "no file of tensors": (lambda:
                            kiln.load(__file__), ["test_errors.py", ".safetensors", ".npz"]),
+    "places": (lambda:
+               kiln.zeros(3).scatter(0, kiln.zeros(2), kiln.ones(2)), ["float32", "integers"]),
+    "places of an op": (lambda:
+                        kiln.ops.scatter(kiln.zeros(3), kiln.zeros(2), kiln.ones(2)),
+                        ["scatter", "float32", "integer"]),
+    "values": (lambda:
+               kiln.ops.scatter(kiln.zeros(3), kiln.zeros(2, dtype="int8"), kiln.ones(5)),
+               ["(5,)", "must have shape (2,)"]),
+    "an equation": (lambda:
+                    kiln.einsum("ij,jk->il", kiln.ones(2, 3), kiln.ones(3, 4)), ["'l'", "operand"]),
+    "an equation's sizes": (lambda:
+                            kiln.einsum("ij,jk->ik", kiln.ones(2, 3), kiln.ones(4, 4)),
+                            ["'j'", "3 and 4", "equal"]),
+    "an equation's operands": (lambda:
+                               kiln.einsum("ij,jk->ik", kiln.ones(2, 3)), ["2 operands", "1"]),
+    "no square": (lambda:
+                  kiln.linalg.inv(kiln.ones(2, 3)), ["inv", "(2, 3)", "square"]),
+    "no square factor": (lambda:
+                         kiln.linalg.cholesky(kiln.ones(3, 2)), ["cholesky", "(3, 2)", "square"]),
+    "a system": (lambda:
+                 kiln.linalg.solve(kiln.ones(2, 2), kiln.ones(3)), ["(2, 2)", "(3,)", "must be"]),
+    "an axis of sort": (lambda:
+                        kiln.sort(kiln.zeros(2, 3), axis=2), ["axis 2", "[-2, 2)"]),
+    "an axis of cumsum": (lambda:
+                          kiln.zeros(2, 3).cumsum(4), ["axis 4", "[-2, 2)"]),
+    "k": (lambda:
+          kiln.zeros(3).topk(5), ["topk of 5", "size 3", "[0, 3]"]),
+    "a variable's value": (lambda:
+                           kiln.Variable("n", 1, 8).bind(9), ["n", "9", "1 to 8"]),
+    "a stored number": (lambda:
+                        kiln.zeros(2, dtype="float8_e5m2") + 1, ["float8_e5m2", "cast"]),
     "too large": (lambda:
                   kiln.zeros(1 << 40, 1 << 40), ["too many elements"]),
 }  # fmt: skip
@@ -104,6 +135,14 @@ def test_an_error_that_the_daemon_finds_names_the_line_that_built_the_node(conne
             print(tensor)
         assert "no value" in repr(tensor) and "quick" in repr(tensor)
     np.testing.assert_array_equal((kiln.ones(2) + 1).numpy(), 2)
+
+
+def test_matrices_that_are_too_large(connection):
+    inverse = kiln.linalg.inv(kiln.ones(600, 600))
+    line = inspect.currentframe().f_lineno - 1
+    with pytest.raises(kiln.InvalidArgument, match=r"\(600, 600\).*512.*blocks") as caught:
+        inverse.numpy()
+    assert caught.value.source == f"test_errors.py:{line}"
 
 
 def test_so_does_one_in_a_traced_function(connection):

@@ -4,7 +4,14 @@ from typing import Dict, Sequence
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
-from kiln._rules.shapes import Attributes, Shape, ShapeRule, broadcast, normalize_axes
+from kiln._rules.shapes import (
+    Attributes,
+    Shape,
+    ShapeRule,
+    broadcast,
+    normalize_axes,
+    normalize_axis,
+)
 
 
 def _attribute(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
@@ -12,6 +19,8 @@ def _attribute(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape
 
 
 def _same(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
+    if "axis" in attributes:
+        normalize_axis(attributes["axis"], len(shapes[0]))
     return shapes[0]
 
 

@@ -289,7 +289,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     chosen = soft.argmax(dim, keepdim=True)
     places = ones_like(chosen.expand(*soft.shape)).cumsum(dim) - 1
     one_hot = (places == chosen).cast(soft.dtype)
-    straight: Tensor = one_hot + soft - soft.detach()
+    straight: Tensor = one_hot + (soft - soft.detach())  # which adds 0
     return straight
 
 

@@ -18,7 +18,11 @@ class _Activation(Module):
 
 
 class ReLU(_Activation):
-    """max(x, 0)."""
+    """max(x, 0).
+
+    >>> print(kiln.nn.ReLU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0. , 0.5, 2. ], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -26,7 +30,11 @@ class ReLU(_Activation):
 
 
 class ReLU6(_Activation):
-    """x between 0 and 6."""
+    """x between 0 and 6.
+
+    >>> print(kiln.nn.ReLU6()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0. , 0.5, 2. ], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -34,7 +42,11 @@ class ReLU6(_Activation):
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    >>> print(kiln.nn.Sigmoid()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0.2689, 0.6225, 0.8808], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -42,7 +54,11 @@ class Sigmoid(_Activation):
 
 
 class Hardsigmoid(_Activation):
-    """x / 6 + 1 / 2 between 0 and 1."""
+    """x / 6 + 1 / 2 between 0 and 1.
+
+    >>> print(kiln.nn.Hardsigmoid()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0.3333, 0.5833, 0.8333], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -50,7 +66,11 @@ class Hardsigmoid(_Activation):
 
 
 class LogSigmoid(_Activation):
-    """The logarithm of the sigmoid."""
+    """The logarithm of the sigmoid.
+
+    >>> print(kiln.nn.LogSigmoid()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-1.3133, -0.4741, -0.1269], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -58,7 +78,11 @@ class LogSigmoid(_Activation):
 
 
 class Tanh(_Activation):
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> print(kiln.nn.Tanh()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.7616,  0.4621,  0.964 ], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -66,7 +90,11 @@ class Tanh(_Activation):
 
 
 class Tanhshrink(_Activation):
-    """x - tanh(x)."""
+    """x - tanh(x).
+
+    >>> print(kiln.nn.Tanhshrink()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.2384,  0.0379,  1.036 ], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -74,7 +102,11 @@ class Tanhshrink(_Activation):
 
 
 class Hardtanh(Module):
-    """x between min_val and max_val."""
+    """x between min_val and max_val.
+
+    >>> print(kiln.nn.Hardtanh()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-1. ,  0.5,  1. ], dtype=float32)
+    """
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -87,7 +119,11 @@ class Hardtanh(Module):
 
 
 class SiLU(_Activation):
-    """x * sigmoid(x)."""
+    """x * sigmoid(x).
+
+    >>> print(kiln.nn.SiLU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.2689,  0.3112,  1.7616], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -95,7 +131,11 @@ class SiLU(_Activation):
 
 
 class Hardswish(_Activation):
-    """x * hardsigmoid(x). (Howard et al., 2019.)"""
+    """x * hardsigmoid(x). (Howard et al., 2019.)
+
+    >>> print(kiln.nn.Hardswish()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.3333,  0.2917,  1.6667], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -103,7 +143,11 @@ class Hardswish(_Activation):
 
 
 class Mish(_Activation):
-    """x * tanh(softplus(x)). (Misra, 2019.)"""
+    """x * tanh(softplus(x)). (Misra, 2019.)
+
+    >>> print(kiln.nn.Mish()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.3034,  0.3752,  1.944 ], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -111,7 +155,11 @@ class Mish(_Activation):
 
 
 class GELU(Module):
-    """x times the normal distribution's cumulative function. (Hendrycks and Gimpel, 2016.)"""
+    """x times the normal distribution's cumulative function. (Hendrycks and Gimpel, 2016.)
+
+    >>> print(kiln.nn.GELU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.1587,  0.3457,  1.9545], dtype=float32)
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -123,7 +171,11 @@ class GELU(Module):
 
 
 class LeakyReLU(Module):
-    """x above 0, negative_slope * x elsewhere."""
+    """x above 0, negative_slope * x elsewhere.
+
+    >>> print(kiln.nn.LeakyReLU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.01,  0.5 ,  2.  ], dtype=float32)
+    """
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
         super().__init__()
@@ -135,7 +187,11 @@ class LeakyReLU(Module):
 
 
 class RReLU(Module):
-    """x above 0; elsewhere x times a slope drawn in [lower, upper), their mean in eval()."""
+    """x above 0; elsewhere x times a slope drawn in [lower, upper), their mean in eval().
+
+    >>> print(kiln.nn.RReLU().eval()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.2292,  0.5   ,  2.    ], dtype=float32)
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
                  inplace: bool = False) -> None:
@@ -149,7 +205,11 @@ class RReLU(Module):
 
 
 class PReLU(Module):
-    """x above 0, weight * x elsewhere; one weight or one for each channel. (He et al., 2015.)"""
+    """x above 0, weight * x elsewhere; one weight or one for each channel. (He et al., 2015.)
+
+    >>> print(kiln.nn.PReLU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.25,  0.5 ,  2.  ], dtype=float32)
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
         super().__init__()
@@ -161,7 +221,11 @@ class PReLU(Module):
 
 
 class ELU(Module):
-    """x above 0, alpha * (exp(x) - 1) elsewhere. (Clevert et al., 2016.)"""
+    """x above 0, alpha * (exp(x) - 1) elsewhere. (Clevert et al., 2016.)
+
+    >>> print(kiln.nn.ELU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.6321,  0.5   ,  2.    ], dtype=float32)
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -173,7 +237,11 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). (Barron, 2017.)"""
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0). (Barron, 2017.)
+
+    >>> print(kiln.nn.CELU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.6321,  0.5   ,  2.    ], dtype=float32)
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -185,7 +253,11 @@ class CELU(Module):
 
 
 class SELU(_Activation):
-    """A scaled ELU that keeps mean and variance. (Klambauer et al., 2017.)"""
+    """A scaled ELU that keeps mean and variance. (Klambauer et al., 2017.)
+
+    >>> print(kiln.nn.SELU()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-1.1113,  0.5254,  2.1014], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -193,7 +265,11 @@ class SELU(_Activation):
 
 
 class Softplus(Module):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold."""
+    """log(1 + exp(beta * x)) / beta; x itself where beta * x is above threshold.
+
+    >>> print(kiln.nn.Softplus()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0.3133, 0.9741, 2.1269], dtype=float32)
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -206,7 +282,11 @@ class Softplus(Module):
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|)."""
+    """x / (1 + |x|).
+
+    >>> print(kiln.nn.Softsign()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.5   ,  0.3333,  0.6667], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """Elementwise."""
@@ -214,7 +294,11 @@ class Softsign(_Activation):
 
 
 class Softshrink(Module):
-    """x moved by lambd towards 0; 0 within lambd of it."""
+    """x moved by lambd towards 0; 0 within lambd of it.
+
+    >>> print(kiln.nn.Softshrink()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-0.5,  0. ,  1.5], dtype=float32)
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -226,7 +310,11 @@ class Softshrink(Module):
 
 
 class Hardshrink(Module):
-    """x; 0 within lambd of 0."""
+    """x; 0 within lambd of 0.
+
+    >>> print(kiln.nn.Hardshrink()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-1.,  0.,  2.], dtype=float32)
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -238,7 +326,11 @@ class Hardshrink(Module):
 
 
 class Threshold(Module):
-    """x above threshold, value elsewhere."""
+    """x above threshold, value elsewhere.
+
+    >>> print(kiln.nn.Threshold(1.0, 0.0)(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0., 0., 2.], dtype=float32)
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -251,7 +343,11 @@ class Threshold(Module):
 
 
 class GLU(Module):
-    """The first half along dim times the sigmoid of the second. (Dauphin et al., 2017.)"""
+    """The first half along dim times the sigmoid of the second. (Dauphin et al., 2017.)
+
+    >>> print(kiln.nn.GLU()(kiln.tensor([1.0, 2.0, 0.0, 3.0])))
+    tensor([0.5   , 1.9051], dtype=float32)
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()

@@ -1,11 +1,25 @@
 """Modules and parameters in lists and dicts, named as PyTorch names them."""
 
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+from typing import (
+    Any,
+    Dict,
+    Generic,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    TypeVar,
+)
 
 from kiln._errors import InvalidArgument
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
+
+Item = TypeVar("Item")
+Container = TypeVar("Container", bound="_List[Any]")
 
 
 class Sequential(Module):
@@ -27,7 +41,11 @@ class Sequential(Module):
             self._layers = {str(i): layer for i, layer in enumerate(layers)}
 
     def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The layers, by number or name."""
+        """The layers, by number or name.
+
+        >>> list(kiln.nn.Sequential(kiln.nn.ReLU()).named_children())
+        [('0', ReLU())]
+        """
         return ((name, layer) for name, layer in self._layers.items() if isinstance(layer, Module))
 
     def forward(self, x: Any) -> Any:
@@ -47,20 +65,27 @@ class Sequential(Module):
         return Sequential(*part) if isinstance(index, slice) else part
 
     def append(self, layer: Any) -> "Sequential":
-        """Adds a layer at the end."""
+        """Adds a layer at the end.
+
+        >>> len(kiln.nn.Sequential(kiln.nn.ReLU()).append(kiln.nn.Tanh()))
+        2
+        """
         self._layers[str(len(self._layers))] = layer
         return self
 
 
-class ModuleList(Module):
-    """A list of modules."""
+class _List(Module, Generic[Item]):
+    """What lists of modules and of Parameters share."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, items: Iterable[Item] = ()) -> None:
         super().__init__()
-        self._items: List[Module] = list(modules)
+        self._items: List[Item] = [self._checked(item) for item in items]
 
-    def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The modules, by number."""
+    @staticmethod
+    def _checked(item: Any) -> Any:
+        raise NotImplementedError
+
+    def _named(self) -> Iterator[Tuple[str, Item]]:
         return ((str(i), item) for i, item in enumerate(self._items))
 
     def __len__(self) -> int:
@@ -68,48 +93,63 @@ class ModuleList(Module):
 
     def __getitem__(self, index: Any) -> Any:
         part = self._items[index]
-        return ModuleList(part) if isinstance(index, slice) else part
+        return type(self)(part) if isinstance(index, slice) else part
 
-    def __setitem__(self, index: int, module: Module) -> None:
-        self._items[index] = module
+    def __setitem__(self, index: int, item: Item) -> None:
+        self._items[index] = self._checked(item)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
 
-    def append(self, module: Module) -> "ModuleList":
-        """Adds a module at the end."""
-        self._items.append(module)
+    def append(self: Container, item: Any) -> Container:
+        """Adds an item at the end.
+
+        >>> layers = kiln.nn.ModuleList().append(kiln.nn.ReLU())
+        >>> len(layers)
+        1
+        """
+        return self.extend([item])
+
+    def extend(self: Container, items: Iterable[Any]) -> Container:
+        """Adds items at the end.
+
+        >>> len(kiln.nn.ParameterList().extend([kiln.ones(2), kiln.zeros(3)]))
+        2
+        """
+        self._items.extend([self._checked(item) for item in items])
         return self
 
-    def extend(self, modules: Iterable[Module]) -> "ModuleList":
-        """Adds modules at the end."""
-        self._items.extend(modules)
-        return self
+    def insert(self, index: int, item: Item) -> None:
+        """Adds an item before another one.
 
-    def insert(self, index: int, module: Module) -> None:
-        """Adds a module before another one."""
-        self._items.insert(index, module)
+        >>> layers = kiln.nn.ModuleList([kiln.nn.ReLU()])
+        >>> layers.insert(0, kiln.nn.Linear(3, 2))
+        >>> layers[0]
+        Linear(3, 2, bias=True)
+        """
+        self._items.insert(index, self._checked(item))
 
 
-class ModuleDict(Module):
-    """Modules by name."""
+class _Dict(Module, Generic[Item]):
+    """What dicts of modules and of Parameters share."""
 
-    def __init__(self, modules: Optional[Mapping[str, Module]] = None) -> None:
+    def __init__(self, items: Optional[Mapping[str, Item]] = None) -> None:
         super().__init__()
-        self._items: Dict[str, Module] = dict(modules or {})
+        self._items: Dict[str, Item] = {}
+        self.update(items or {})
 
-    def named_children(self) -> Iterator[Tuple[str, Module]]:
-        """The modules, by name."""
-        return iter(self._items.items())
+    @staticmethod
+    def _checked(item: Any) -> Any:
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def __getitem__(self, name: str) -> Module:
+    def __getitem__(self, name: str) -> Item:
         return self._items[name]
 
-    def __setitem__(self, name: str, module: Module) -> None:
-        self._items[name] = module
+    def __setitem__(self, name: str, item: Item) -> None:
+        self._items[name] = self._checked(item)
 
     def __delitem__(self, name: str) -> None:
         del self._items[name]
@@ -121,100 +161,123 @@ class ModuleDict(Module):
         return iter(self._items)
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """The names.
+
+        >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).keys())
+        ['act']
+        """
         return self._items.keys()
 
-    def values(self) -> Iterable[Module]:
-        """The modules."""
+    def values(self) -> Iterable[Item]:
+        """The items.
+
+        >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).values())
+        [ReLU()]
+        """
         return self._items.values()
 
-    def items(self) -> Iterable[Tuple[str, Module]]:
-        """Names and modules."""
+    def items(self) -> Iterable[Tuple[str, Item]]:
+        """Names and items.
+
+        >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).items())
+        [('act', ReLU())]
+        """
         return self._items.items()
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Adds or replaces modules."""
-        self._items.update(modules)
+    def update(self, items: Mapping[str, Item]) -> None:
+        """Adds or replaces items.
+
+        >>> weights = kiln.nn.ParameterDict()
+        >>> weights.update({"scale": kiln.ones(3)})
+        >>> weights["scale"].tolist()
+        [1.0, 1.0, 1.0]
+        """
+        self._items.update({name: self._checked(item) for name, item in items.items()})
 
 
-def _parameter(value: Any) -> Tensor:
-    if isinstance(value, Parameter):
-        return value
-    if isinstance(value, Tensor):
-        return Parameter(value)
-    raise InvalidArgument(f"a parameter of type {type(value).__name__}; it must be a tensor")
+def _module(item: Any) -> Module:
+    if isinstance(item, Module):
+        return item
+    raise InvalidArgument(f"a module of type {type(item).__name__}; it must be a kiln.nn.Module")
 
 
-class ParameterList(Module):
-    """A list of Parameters; tensors become Parameters."""
-
-    def __init__(self, values: Iterable[Tensor] = ()) -> None:
-        super().__init__()
-        self._items: List[Tensor] = [_parameter(value) for value in values]
-
-    def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The Parameters, by number."""
-        return ((str(i), item) for i, item in enumerate(self._items))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, index: Any) -> Any:
-        part = self._items[index]
-        return ParameterList(part) if isinstance(index, slice) else part
-
-    def __setitem__(self, index: int, value: Tensor) -> None:
-        self._items[index] = _parameter(value)
-
-    def __iter__(self) -> Iterator[Tensor]:
-        return iter(self._items)
-
-    def append(self, value: Tensor) -> "ParameterList":
-        """Adds a Parameter at the end."""
-        self._items.append(_parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Tensor]) -> "ParameterList":
-        """Adds Parameters at the end."""
-        self._items.extend(_parameter(value) for value in values)
-        return self
+def _parameter(item: Any) -> Parameter:
+    if isinstance(item, Parameter):
+        return item
+    if isinstance(item, Tensor):
+        return Parameter(item)
+    raise InvalidArgument(f"a parameter of type {type(item).__name__}; it must be a tensor")
 
 
-class ParameterDict(Module):
-    """Parameters by name; tensors become Parameters."""
+class ModuleList(_List[Module]):
+    """A list of modules.
 
-    def __init__(self, values: Optional[Mapping[str, Tensor]] = None) -> None:
-        super().__init__()
-        self._items: Dict[str, Tensor] = {
-            name: _parameter(value) for name, value in (values or {}).items()}
+    >>> layers = kiln.nn.ModuleList([kiln.nn.Linear(3, 3), kiln.nn.Linear(3, 1)])
+    >>> [name for name, _ in layers.named_parameters()]
+    ['0.weight', '0.bias', '1.weight', '1.bias']
+    """
 
-    def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The Parameters, by name."""
+    _checked = staticmethod(_module)
+
+    def named_children(self) -> Iterator[Tuple[str, Module]]:
+        """The modules, by number.
+
+        >>> list(kiln.nn.ModuleList([kiln.nn.ReLU()]).named_children())
+        [('0', ReLU())]
+        """
+        return self._named()
+
+
+class ModuleDict(_Dict[Module]):
+    """Modules by name.
+
+    >>> heads = kiln.nn.ModuleDict({"value": kiln.nn.Linear(3, 1)})
+    >>> heads["value"](kiln.ones(2, 3)).shape
+    (2, 1)
+    """
+
+    _checked = staticmethod(_module)
+
+    def named_children(self) -> Iterator[Tuple[str, Module]]:
+        """The modules, by name.
+
+        >>> list(kiln.nn.ModuleDict({"act": kiln.nn.ReLU()}).named_children())
+        [('act', ReLU())]
+        """
         return iter(self._items.items())
 
-    def __len__(self) -> int:
-        return len(self._items)
 
-    def __getitem__(self, name: str) -> Tensor:
-        return self._items[name]
+class ParameterList(_List[Parameter]):
+    """A list of Parameters; tensors become Parameters.
 
-    def __setitem__(self, name: str, value: Tensor) -> None:
-        self._items[name] = _parameter(value)
+    >>> [name for name, _ in kiln.nn.ParameterList([kiln.ones(2)]).named_parameters()]
+    ['0']
+    """
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._items
+    _checked = staticmethod(_parameter)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
+    def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
+        """The Parameters, by number.
 
-    def keys(self) -> Iterable[str]:
-        """The names."""
-        return self._items.keys()
+        >>> [name for name, _ in kiln.nn.ParameterList([kiln.ones(2)]).own_tensors()]
+        ['0']
+        """
+        return self._named()
 
-    def values(self) -> Iterable[Tensor]:
-        """The Parameters."""
-        return self._items.values()
 
-    def items(self) -> Iterable[Tuple[str, Tensor]]:
-        """Names and Parameters."""
-        return self._items.items()
+class ParameterDict(_Dict[Parameter]):
+    """Parameters by name; tensors become Parameters.
+
+    >>> kiln.nn.ParameterDict({"scale": kiln.ones(2)})["scale"].requires_grad
+    True
+    """
+
+    _checked = staticmethod(_parameter)
+
+    def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
+        """The Parameters, by name.
+
+        >>> [name for name, _ in kiln.nn.ParameterDict({"scale": kiln.ones(2)}).own_tensors()]
+        ['scale']
+        """
+        return iter(self._items.items())

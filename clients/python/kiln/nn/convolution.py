@@ -205,7 +205,11 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """The adjoint of Conv3d, with weight (in, out / groups, KD, KH, KW)."""
+    """The adjoint of Conv3d, with weight (in, out / groups, KD, KH, KW).
+
+    >>> kiln.nn.ConvTranspose3d(2, 3, 3, stride=2)(kiln.ones(1, 2, 4, 4, 4)).shape
+    (1, 3, 9, 9, 9)
+    """
 
     _rank = 3
     _function = staticmethod(functional.conv_transpose3d)

@@ -22,6 +22,9 @@ class Dropout(_Dropout):
     """Zeroes elements with probability p in training and scales the rest by 1 / (1 - p).
 
     `inplace` is taken for the sake of PyTorch's signature; results are always new.
+
+    >>> kiln.nn.Dropout(0.5).eval()(kiln.ones(3)).tolist()
+    [1.0, 1.0, 1.0]
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -30,7 +33,11 @@ class Dropout(_Dropout):
 
 
 class Dropout1d(_Dropout):
-    """Dropout of whole channels of (N, C, L) or (C, L)."""
+    """Dropout of whole channels of (N, C, L) or (C, L).
+
+    >>> kiln.nn.Dropout1d(0.5).eval()(kiln.ones(1, 3, 2)).shape
+    (1, 3, 2)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -38,7 +45,11 @@ class Dropout1d(_Dropout):
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W). (Tompson et al., 2015.)"""
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W). (Tompson et al., 2015.)
+
+    >>> kiln.nn.Dropout2d(0.5).eval()(kiln.ones(1, 3, 2, 2)).shape
+    (1, 3, 2, 2)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -46,7 +57,11 @@ class Dropout2d(_Dropout):
 
 
 class Dropout3d(_Dropout):
-    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
+
+    >>> kiln.nn.Dropout3d(0.5).eval()(kiln.ones(1, 3, 2, 2, 2)).shape
+    (1, 3, 2, 2, 2)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -54,7 +69,11 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance behind SELU. (Klambauer et al., 2017.)"""
+    """Dropout that keeps mean and variance behind SELU. (Klambauer et al., 2017.)
+
+    >>> kiln.nn.AlphaDropout(0.5).eval()(kiln.ones(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""

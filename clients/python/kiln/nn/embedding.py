@@ -38,7 +38,12 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(cls, embeddings: Tensor, freeze: bool = True,
                         padding_idx: Optional[int] = None) -> "Embedding":
-        """A table with these rows (num_embeddings, embedding_dim), not trained unless asked."""
+        """A table with these rows (num_embeddings, embedding_dim), not trained unless asked.
+
+        >>> layer = kiln.nn.Embedding.from_pretrained(kiln.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> layer(kiln.tensor([1])).tolist()
+        [[3.0, 4.0]]
+        """
         rows, columns = embeddings.shape
         table = cls(rows, columns, padding_idx)
         table.weight = Parameter(embeddings, not freeze)

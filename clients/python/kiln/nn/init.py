@@ -28,30 +28,50 @@ def _fill(tensor: Tensor, value: Tensor) -> Tensor:
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One number everywhere."""
+    """One number everywhere.
+
+    >>> kiln.nn.init.constant_(kiln.zeros(2), 3).tolist()
+    [3.0, 3.0]
+    """
     with no_grad():
         return tensor.assign(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros."""
+    """Zeros.
+
+    >>> kiln.nn.init.zeros_(kiln.ones(2)).tolist()
+    [0.0, 0.0]
+    """
     return constant_(tensor, 0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones."""
+    """Ones.
+
+    >>> kiln.nn.init.ones_(kiln.zeros(2)).tolist()
+    [1.0, 1.0]
+    """
     return constant_(tensor, 1)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity, for a matrix."""
+    """The identity, for a matrix.
+
+    >>> kiln.nn.init.eye_(kiln.zeros(2, 2)).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     if tensor.ndim != 2:
         raise InvalidArgument(f"eye_ of a tensor of shape {tensor.shape}; it fills matrices")
     return _fill(tensor, eye(*tensor.shape))
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """A convolution's weight (out, in, …) that passes on its input channels, in each group."""
+    """A convolution's weight (out, in, …) that passes on its input channels, in each group.
+
+    >>> kiln.nn.init.dirac_(kiln.zeros(1, 1, 3)).tolist()
+    [[[0.0, 1.0, 0.0]]]
+    """
     if tensor.ndim not in (3, 4, 5) or tensor.shape[0] % groups:
         raise InvalidArgument(
             f"dirac_ of a tensor of shape {tensor.shape} in {groups} groups; it fills a "
@@ -67,12 +87,20 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform in [a, b)."""
+    """Uniform in [a, b).
+
+    >>> bool(kiln.nn.init.uniform_(kiln.zeros(64, 64), -1, 1).abs().max() < 8)
+    True
+    """
     return _fill(tensor, rand(tensor.shape) * (b - a) + a)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal with this mean and standard deviation."""
+    """Normal with this mean and standard deviation.
+
+    >>> bool(kiln.nn.init.normal_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
+    """
     return _fill(tensor, randn(tensor.shape) * std + mean)
 
 
@@ -81,6 +109,9 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     """Normal, restricted to [a, b], by inverting the cumulative function.
 
     (The inverse error function is Giles, 2010: single precision.)
+
+    >>> bool(kiln.nn.init.trunc_normal_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
     """
     if not a < b:
         raise InvalidArgument(f"trunc_normal_ between {a} and {b}; the first must be smaller")
@@ -112,7 +143,11 @@ def _inverse_erf(x: Tensor) -> Tensor:
 
 
 def fans(tensor: Tensor) -> Tuple[int, int]:
-    """(fan_in, fan_out) of a weight (out, in, …)."""
+    """(fan_in, fan_out) of a weight (out, in, …).
+
+    >>> kiln.nn.init.fans(kiln.zeros(8, 4, 3, 3))
+    (36, 72)
+    """
     if tensor.ndim < 2:
         raise InvalidArgument(
             f"fan in and fan out of a tensor of shape {tensor.shape}; it needs two dimensions")
@@ -130,7 +165,11 @@ _GAINS: Dict[str, Callable[[float], float]] = {
 
 
 def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
-    """By how much a nonlinearity's weights are larger, so that variances stay; param: a slope."""
+    """By how much a nonlinearity's weights are larger, so that variances stay; param: a slope.
+
+    >>> round(kiln.nn.init.calculate_gain("relu"), 4)
+    1.4142
+    """
     gain = _GAINS.get(nonlinearity)
     if gain is None:
         raise InvalidArgument(
@@ -139,13 +178,21 @@ def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)"""
+    """Uniform with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
+
+    >>> bool(kiln.nn.init.xavier_uniform_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
+    """
     bound = gain * math.sqrt(6.0 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)"""
+    """Normal with variance 2 gain^2 / (fan_in + fan_out). (Glorot and Bengio, 2010.)
+
+    >>> bool(kiln.nn.init.xavier_normal_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans(tensor))))
 
 
@@ -158,14 +205,22 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                      nonlinearity: str = "leaky_relu") -> Tensor:
-    """Uniform with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)"""
+    """Uniform with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)
+
+    >>> bool(kiln.nn.init.kaiming_uniform_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
+    """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in",
                     nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)"""
+    """Normal with variance gain^2 / fan. `a`: leaky_relu's slope. (He et al., 2015.)
+
+    >>> bool(kiln.nn.init.kaiming_normal_(kiln.zeros(64, 64)).abs().max() < 8)
+    True
+    """
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
@@ -173,6 +228,10 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Orthonormal rows or columns of the tensor as a matrix (first dimension, others).
 
     Computed in this process from a key that the generator draws. (Saxe et al., 2014.)
+
+    >>> q = kiln.nn.init.orthogonal_(kiln.zeros(3, 3))
+    >>> (q @ q.T).allclose(kiln.eye(3), atol=1e-5)
+    True
     """
     import numpy as np
 
@@ -193,7 +252,11 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal; in each column of the matrix a share `sparsity` of the rows is zero."""
+    """Normal; in each column of the matrix a share `sparsity` of the rows is zero.
+
+    >>> int((kiln.nn.init.sparse_(kiln.zeros(10, 4), 0.5) == 0).sum())
+    20
+    """
     import numpy as np
 
     from kiln.random import default_generator

@@ -17,7 +17,11 @@ def uniform_parameter(shape: Tuple[int, ...], fan_in: int) -> Parameter:
 
 
 class Identity(Module):
-    """Returns its argument."""
+    """Returns its argument.
+
+    >>> print(kiln.nn.Identity()(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-1. ,  0.5,  2. ], dtype=float32)
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -28,7 +32,11 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """x @ weight.T + bias, with weight (out_features, in_features)."""
+    """x @ weight.T + bias, with weight (out_features, in_features).
+
+    >>> kiln.nn.Linear(4, 2)(kiln.ones(3, 4)).shape
+    (3, 2)
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
@@ -47,7 +55,11 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """x1 weight[k] x2 + bias[k] for each k, with weight (out, in1, in2)."""
+    """x1 weight[k] x2 + bias[k] for each k, with weight (out, in1, in2).
+
+    >>> kiln.nn.Bilinear(3, 4, 2)(kiln.ones(5, 3), kiln.ones(5, 4)).shape
+    (5, 2)
+    """
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int,
                  bias: bool = True) -> None:
@@ -67,7 +79,11 @@ class Bilinear(Module):
 
 
 class Flatten(Module):
-    """Dimensions start_dim to end_dim as one."""
+    """Dimensions start_dim to end_dim as one.
+
+    >>> kiln.nn.Flatten()(kiln.ones(2, 3, 4)).shape
+    (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -80,7 +96,11 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One dimension as several."""
+    """One dimension as several.
+
+    >>> kiln.nn.Unflatten(1, (3, 4))(kiln.ones(2, 12)).shape
+    (2, 3, 4)
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()

@@ -14,7 +14,12 @@ class _Loss(Module):
 
 
 class L1Loss(_Loss):
-    """|x - target|."""
+    """|x - target|.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.L1Loss()(x, target))
+    tensor(1.5, dtype=float32)
+    """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """Equal shapes to a scalar, or to that shape without reduction."""
@@ -22,7 +27,12 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """(x - target) squared."""
+    """(x - target) squared.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.MSELoss()(x, target))
+    tensor(2.5, dtype=float32)
+    """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """As L1Loss.forward."""
@@ -30,7 +40,12 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """The square over 2 beta within beta of the target, |x - target| - beta / 2 beyond."""
+    """The square over 2 beta within beta of the target, |x - target| - beta / 2 beyond.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.SmoothL1Loss()(x, target))
+    tensor(1., dtype=float32)
+    """
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -42,7 +57,12 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Half the square within delta of the target, delta * (|x - target| - delta / 2) beyond."""
+    """Half the square within delta of the target, delta * (|x - target| - delta / 2) beyond.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.HuberLoss()(x, target))
+    tensor(1., dtype=float32)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
@@ -58,6 +78,10 @@ class CrossEntropyLoss(_Loss):
 
     Classes are dimension 1. `weight` has one for each class; labels equal to ignore_index add
     nothing; label_smoothing is the share of the target that is spread over all classes.
+
+    >>> x, target = kiln.tensor([[2.0, 0.5], [0.0, 1.0]]), kiln.tensor([0, 1])
+    >>> print(kiln.nn.CrossEntropyLoss()(x, target))
+    tensor(0.2573, dtype=float32)
     """
 
     def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100,
@@ -75,7 +99,12 @@ class CrossEntropyLoss(_Loss):
 
 
 class NLLLoss(_Loss):
-    """-log_probabilities at the labels, classes in dimension 1."""
+    """-log_probabilities at the labels, classes in dimension 1.
+
+    >>> x, target = kiln.tensor([[2.0, 0.5], [0.0, 1.0]]), kiln.tensor([0, 1])
+    >>> print(kiln.nn.NLLLoss()(x, target))
+    tensor(-1.5, dtype=float32)
+    """
 
     def __init__(self, weight: Optional[Tensor] = None, ignore_index: int = -100,
                  reduction: str = "mean") -> None:
@@ -90,7 +119,12 @@ class NLLLoss(_Loss):
 
 
 class BCELoss(_Loss):
-    """-(target log x + (1 - target) log(1 - x)); each logarithm is at least -100."""
+    """-(target log x + (1 - target) log(1 - x)); each logarithm is at least -100.
+
+    >>> x, target = kiln.tensor([0.9, 0.2]), kiln.tensor([1.0, 0.0])
+    >>> print(kiln.nn.BCELoss()(x, target))
+    tensor(0.1643, dtype=float32)
+    """
 
     def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -103,7 +137,12 @@ class BCELoss(_Loss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """BCELoss of the sigmoid of logits, without overflow."""
+    """BCELoss of the sigmoid of logits, without overflow.
+
+    >>> x, target = kiln.tensor([0.9, 0.2]), kiln.tensor([1.0, 0.0])
+    >>> print(kiln.nn.BCEWithLogitsLoss()(x, target))
+    tensor(0.5696, dtype=float32)
+    """
 
     def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean",
                  pos_weight: Optional[Tensor] = None) -> None:
@@ -119,7 +158,12 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """target * (log target - x), x in log space; "batchmean" divides by the batch's size."""
+    """target * (log target - x), x in log space; "batchmean" divides by the batch's size.
+
+    >>> x, target = kiln.tensor([[-0.5, -1.0]]), kiln.tensor([[0.6, 0.4]])
+    >>> print(kiln.nn.KLDivLoss(reduction="batchmean")(x, target))
+    tensor(0.027, dtype=float32)
+    """
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(reduction)
@@ -131,7 +175,12 @@ class KLDivLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """x where target is 1, max(0, margin - x) where it is -1."""
+    """x where target is 1, max(0, margin - x) where it is -1.
+
+    >>> x, target = kiln.tensor([0.5, 2.0]), kiln.tensor([1.0, -1.0])
+    >>> print(kiln.nn.HingeEmbeddingLoss()(x, target))
+    tensor(0.25, dtype=float32)
+    """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -144,7 +193,12 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """max(0, -target * (x1 - x2) + margin)."""
+    """max(0, -target * (x1 - x2) + margin).
+
+    >>> a, b = kiln.tensor([0.5, 2.0]), kiln.tensor([1.0, 1.0])
+    >>> print(kiln.nn.MarginRankingLoss()(a, b, kiln.tensor([1.0, 1.0])))
+    tensor(0.25, dtype=float32)
+    """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -157,7 +211,12 @@ class MarginRankingLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * x))."""
+    """log(1 + exp(-target * x)).
+
+    >>> x, target = kiln.tensor([0.5, 2.0]), kiln.tensor([1.0, -1.0])
+    >>> print(kiln.nn.SoftMarginLoss()(x, target))
+    tensor(1.3005, dtype=float32)
+    """
 
     def forward(self, x: Tensor, target: Tensor) -> Tensor:
         """As L1Loss.forward."""
@@ -165,7 +224,12 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_Loss):
-    """BCEWithLogitsLoss, averaged over the classes in the last dimension."""
+    """BCEWithLogitsLoss, averaged over the classes in the last dimension.
+
+    >>> x, target = kiln.tensor([[2.0, 0.5]]), kiln.tensor([[1.0, 0.0]])
+    >>> print(kiln.nn.MultiLabelSoftMarginLoss()(x, target))
+    tensor(0.5505, dtype=float32)
+    """
 
     def __init__(self, weight: Optional[Tensor] = None, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -178,7 +242,12 @@ class MultiLabelSoftMarginLoss(_Loss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
+    """1 - cosine where target is 1, max(0, cosine - margin) where it is -1.
+
+    >>> a, b = kiln.tensor([[1.0, 0.0]]), kiln.tensor([[1.0, 1.0]])
+    >>> print(kiln.nn.CosineEmbeddingLoss()(a, b, kiln.tensor([1.0])))
+    tensor(0.2929, dtype=float32)
+    """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -191,7 +260,12 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class TripletMarginLoss(_Loss):
-    """max(0, distance to the positive - distance to the negative + margin)."""
+    """max(0, distance to the positive - distance to the negative + margin).
+
+    >>> a, b = kiln.tensor([[1.0, 0.0]]), kiln.tensor([[1.0, 1.0]])
+    >>> print(kiln.nn.TripletMarginLoss()(a, b, a + 3))
+    tensor(0., dtype=float32)
+    """
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  reduction: str = "mean") -> None:
@@ -209,7 +283,12 @@ class TripletMarginLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """(log var + (x - target)^2 / var) / 2, with var at least eps."""
+    """(log var + (x - target)^2 / var) / 2, with var at least eps.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.GaussianNLLLoss()(x, target, kiln.ones(2)))
+    tensor(1.25, dtype=float32)
+    """
 
     def __init__(self, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(reduction)
@@ -223,7 +302,12 @@ class GaussianNLLLoss(_Loss):
 
 
 class PoissonNLLLoss(_Loss):
-    """exp(x) - target * x, or x - target * log(x + eps); full adds Stirling's approximation."""
+    """exp(x) - target * x, or x - target * log(x + eps); full adds Stirling's approximation.
+
+    >>> x, target = kiln.tensor([1.0, 2.0]), kiln.tensor([0.0, 4.0])
+    >>> print(kiln.nn.PoissonNLLLoss()(x, target))
+    tensor(1.0537, dtype=float32)
+    """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8,
                  reduction: str = "mean") -> None:
@@ -240,7 +324,12 @@ class PoissonNLLLoss(_Loss):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along dim."""
+    """The cosine of the angle between vectors along dim.
+
+    >>> a, b = kiln.tensor([[1.0, 0.0]]), kiln.tensor([[1.0, 1.0]])
+    >>> print(kiln.nn.CosineSimilarity()(a, b))
+    tensor([0.7071], dtype=float32)
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()
@@ -253,7 +342,12 @@ class CosineSimilarity(Module):
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps over the last dimension."""
+    """The p-norm of x1 - x2 + eps over the last dimension.
+
+    >>> a, b = kiln.tensor([[1.0, 0.0]]), kiln.tensor([[1.0, 1.0]])
+    >>> print(kiln.nn.PairwiseDistance()(a, b))
+    tensor([1.], dtype=float32)
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()

@@ -66,16 +66,31 @@ class Module(Hooks):
     # Walking.
 
     def named_children(self) -> Iterator[Tuple[str, "Module"]]:
-        """The modules among the attributes."""
+        """The modules among the attributes.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> [name for name, _ in net.named_children()]
+        ['0', '1']
+        """
         for name, value in vars(self).items():
             yield from _modules_in(name, value)
 
     def children(self) -> Iterator["Module"]:
-        """The modules among the attributes."""
+        """The modules among the attributes.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> list(net.children())
+        [Linear(2, 1, bias=True), ReLU()]
+        """
         return (child for _, child in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[Tuple[str, "Module"]]:
-        """This module and all under it, each once."""
+        """This module and all under it, each once.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> [name for name, _ in net.named_modules()]
+        ['', '0', '1']
+        """
         return _unique(self._walk(prefix))
 
     def _walk(self, prefix: str) -> Iterator[Tuple[str, "Module"]]:
@@ -84,18 +99,32 @@ class Module(Hooks):
             yield from child._walk(_joined(prefix, name))
 
     def modules(self) -> Iterator["Module"]:
-        """This module and all under it, each once."""
+        """This module and all under it, each once.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> len(list(net.modules()))
+        3
+        """
         return (module for _, module in self.named_modules())
 
     def get_submodule(self, target: str) -> "Module":
-        """The module of a name such as "layer1.0.conv1"."""
+        """The module of a name such as "layer1.0.conv1".
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> net.get_submodule("0")
+        Linear(2, 1, bias=True)
+        """
         found = dict(self._walk("")).get(target)
         if found is None:
             raise NotFound(f"{type(self).__name__} has no module {target!r}")
         return found
 
     def own_tensors(self) -> Iterator[Tuple[str, Tensor]]:
-        """The tensors of this module alone: Parameters and buffers by their attribute's name."""
+        """The tensors of this module alone: Parameters and buffers by their attribute's name.
+
+        >>> [name for name, _ in kiln.nn.Linear(2, 1).own_tensors()]
+        ['weight', 'bias']
+        """
         for name, value in vars(self).items():
             if isinstance(value, Tensor):
                 yield name, value
@@ -108,21 +137,38 @@ class Module(Hooks):
 
     def named_parameters(self, prefix: str = "",
                          recurse: bool = True) -> Iterator[Tuple[str, Parameter]]:
-        """All Parameters, each once; without `recurse` those of this module alone."""
+        """All Parameters, each once; without `recurse` those of this module alone.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> [(name, value.shape) for name, value in net.named_parameters()]
+        [('0.weight', (1, 2)), ('0.bias', (1,))]
+        """
         return _unique((name, value) for name, value in self._named_tensors(prefix, recurse)
                        if isinstance(value, Parameter))
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All Parameters, each once."""
+        """All Parameters, each once.
+
+        >>> [value.shape for value in kiln.nn.Linear(2, 1).parameters()]
+        [(1, 2), (1,)]
+        """
         return (value for _, value in self.named_parameters("", recurse))
 
     def named_buffers(self, prefix: str = "", recurse: bool = True) -> Iterator[Tuple[str, Tensor]]:
-        """All tensors that are state but no Parameters, such as running statistics."""
+        """All tensors that are state but no Parameters, such as running statistics.
+
+        >>> [name for name, _ in kiln.nn.BatchNorm1d(2).named_buffers()]
+        ['running_mean', 'running_var', 'num_batches_tracked']
+        """
         return _unique((name, value) for name, value in self._named_tensors(prefix, recurse)
                        if not isinstance(value, Parameter))
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All tensors that are state but no Parameters."""
+        """All tensors that are state but no Parameters.
+
+        >>> [value.shape for value in kiln.nn.BatchNorm1d(2).buffers()][:2]
+        [(2,), (2,)]
+        """
         return (value for _, value in self.named_buffers("", recurse))
 
     # Making.
@@ -131,23 +177,44 @@ class Module(Hooks):
         """Sets a tensor attribute, as plain assignment does.
 
         One that is not persistent is no part of state_dict().
+
+        >>> net = kiln.nn.Module()
+        >>> net.register_buffer("count", kiln.zeros(1))
+        >>> list(net.state_dict())
+        ['count']
         """
         setattr(self, name, tensor)
         if not persistent:
             vars(self).setdefault("_transient", set()).add(name)
 
     def register_parameter(self, name: str, parameter: Optional[Parameter]) -> None:
-        """Sets a Parameter attribute, as plain assignment does."""
+        """Sets a Parameter attribute, as plain assignment does.
+
+        >>> net = kiln.nn.Module()
+        >>> net.register_parameter("scale", kiln.nn.Parameter(kiln.ones(1)))
+        >>> list(net.state_dict())
+        ['scale']
+        """
         setattr(self, name, parameter)
 
     def add_module(self, name: str, module: Optional["Module"]) -> None:
-        """Sets a module attribute, as plain assignment does."""
+        """Sets a module attribute, as plain assignment does.
+
+        >>> net = kiln.nn.Module()
+        >>> net.add_module("layer", kiln.nn.Linear(2, 1))
+        >>> list(net.state_dict())
+        ['layer.weight', 'layer.bias']
+        """
         setattr(self, name, module)
 
     # State.
 
     def state_dict(self, prefix: str = "") -> Dict[str, Tensor]:
-        """All Parameters and persistent buffers by name; a shared one by each of its names."""
+        """All Parameters and persistent buffers by name; a shared one by each of its names.
+
+        >>> list(kiln.nn.Linear(2, 1).state_dict())
+        ['weight', 'bias']
+        """
         return {name: value.detach() for name, value in self._state(prefix)}
 
     def _state(self, prefix: str = "") -> Iterator[Tuple[str, Tensor]]:
@@ -163,6 +230,12 @@ class Module(Hooks):
         Values are cast to the dtypes that are here. Raises NotFound when names are missing or left
         over (unless `strict` is False) and InvalidArgument when shapes differ; then nothing has
         changed. Returns the names that were missing and left over.
+
+        >>> net = kiln.nn.Linear(2, 1)
+        >>> net.load_state_dict({"weight": kiln.ones(1, 2), "bias": kiln.zeros(1)})
+        Incompatible(missing_keys=[], unexpected_keys=[])
+        >>> net.weight.tolist()
+        [[1.0, 1.0]]
         """
         mine = dict(self._state())
         missing = [name for name in mine if name not in state]
@@ -186,28 +259,54 @@ class Module(Hooks):
     # Modes.
 
     def train(self, mode: bool = True) -> "Module":
-        """Switches to training (dropout, the batch's own statistics)."""
+        """Switches to training (dropout, the batch's own statistics).
+
+        >>> kiln.nn.Dropout().eval().train().training
+        True
+        """
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> "Module":
-        """Switches to inference."""
+        """Switches to inference.
+
+        >>> kiln.nn.Dropout().eval().training
+        False
+        """
         return self.train(False)
 
     def requires_grad_(self, wanted: bool = True) -> "Module":
-        """Freezes or unfreezes all Parameters."""
+        """Freezes or unfreezes all Parameters.
+
+        >>> kiln.nn.Linear(2, 1).requires_grad_(False).weight.requires_grad
+        False
+        """
         for parameter in self.parameters():
             parameter.requires_grad_(wanted)
         return self
 
     def zero_grad(self) -> None:
-        """Forgets all gradients."""
+        """Forgets all gradients.
+
+        >>> net = kiln.nn.Linear(2, 1)
+        >>> net(kiln.ones(1, 2)).sum().backward()
+        >>> net.zero_grad()
+        >>> net.weight.grad is None
+        True
+        """
         for parameter in self.parameters():
             parameter.grad = None
 
     def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module, with a module after those under it."""
+        """Calls a function with each module, with a module after those under it.
+
+        >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
+        >>> _ = net.apply(lambda module: print(type(module).__name__))
+        Linear
+        ReLU
+        Sequential
+        """
         for _, child in _unique(self.named_children()):
             child.apply(function)
         function(self)
@@ -217,6 +316,9 @@ class Module(Hooks):
         """Casts Parameters and buffers of floats to a dtype, in place; gradients are forgotten.
 
         An optimizer is made afterwards, since its state has the dtype of its parameters.
+
+        >>> kiln.nn.Linear(2, 1).to("float16").weight.dtype
+        kiln.float16
         """
         wanted = _dtypes.as_dtype(dtype)
         if not wanted.is_float:
@@ -227,19 +329,35 @@ class Module(Hooks):
         return self
 
     def float(self) -> "Module":
-        """In float32."""
+        """In float32.
+
+        >>> kiln.nn.Linear(2, 1).half().float().weight.dtype
+        kiln.float32
+        """
         return self.to(_dtypes.float32)
 
     def double(self) -> "Module":
-        """In float64."""
+        """In float64.
+
+        >>> kiln.nn.Linear(2, 1).double().weight.dtype
+        kiln.float64
+        """
         return self.to(_dtypes.float64)
 
     def half(self) -> "Module":
-        """In float16."""
+        """In float16.
+
+        >>> kiln.nn.Linear(2, 1).half().weight.dtype
+        kiln.float16
+        """
         return self.to(_dtypes.float16)
 
     def bfloat16(self) -> "Module":
-        """In bfloat16."""
+        """In bfloat16.
+
+        >>> kiln.nn.Linear(2, 1).bfloat16().weight.dtype
+        kiln.bfloat16
+        """
         return self.to(_dtypes.bfloat16)
 
     def extra_repr(self) -> str:

@@ -89,19 +89,31 @@ class _BatchNorm(_ChannelNorm):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of (N, C) or (N, C, L)."""
+    """Batch normalisation of (N, C) or (N, C, L).
+
+    >>> kiln.nn.BatchNorm1d(3)(kiln.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of (N, C, H, W)."""
+    """Batch normalisation of (N, C, H, W).
+
+    >>> kiln.nn.BatchNorm2d(3)(kiln.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of (N, C, D, H, W)."""
+    """Batch normalisation of (N, C, D, H, W).
+
+    >>> kiln.nn.BatchNorm3d(3)(kiln.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _ranks = (5,)
 
@@ -135,25 +147,41 @@ class _InstanceNorm(_ChannelNorm):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L)."""
+    """Instance normalisation of (N, C, L).
+
+    >>> kiln.nn.InstanceNorm1d(3)(kiln.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
 
     _ranks = (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W)."""
+    """Instance normalisation of (N, C, H, W).
+
+    >>> kiln.nn.InstanceNorm2d(3)(kiln.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
 
     _ranks = (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W)."""
+    """Instance normalisation of (N, C, D, H, W).
+
+    >>> kiln.nn.InstanceNorm3d(3)(kiln.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
 
     _ranks = (5,)
 
 
 class GroupNorm(Module):
-    """Normalises groups of channels of each element of the batch. (Wu and He, 2018.)"""
+    """Normalises groups of channels of each element of the batch. (Wu and He, 2018.)
+
+    >>> kiln.nn.GroupNorm(2, 4)(kiln.ones(1, 4, 5)).shape
+    (1, 4, 5)
+    """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5,
                  affine: bool = True) -> None:
@@ -180,7 +208,11 @@ class GroupNorm(Module):
 
 
 class LayerNorm(Module):
-    """Normalises each element of the batch over its last dimensions. (Ba et al., 2016.)"""
+    """Normalises each element of the batch over its last dimensions. (Ba et al., 2016.)
+
+    >>> print(kiln.nn.LayerNorm(2)(kiln.tensor([[1.0, 3.0]])))
+    tensor([[-1.,  1.]], dtype=float32)
+    """
 
     def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-5,
                  elementwise_affine: bool = True, bias: bool = True) -> None:
@@ -202,7 +234,11 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Divides by the root of the mean square over the last dimension. (Zhang, Sennrich, 2019.)"""
+    """Divides by the root of the mean square over the last dimension. (Zhang, Sennrich, 2019.)
+
+    >>> print(kiln.nn.RMSNorm(2)(kiln.tensor([[1.0, 3.0]])))
+    tensor([[0.4472, 1.3416]], dtype=float32)
+    """
 
     def __init__(self, normalized_shape: Union[int, Sequence[int]], eps: float = 1e-6,
                  elementwise_affine: bool = True) -> None:
@@ -225,7 +261,11 @@ class RMSNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x over a power of the squares of neighbouring channels. (Krizhevsky et al., 2012.)"""
+    """x over a power of the squares of neighbouring channels. (Krizhevsky et al., 2012.)
+
+    >>> kiln.nn.LocalResponseNorm(2)(kiln.ones(1, 4, 5)).shape
+    (1, 4, 5)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

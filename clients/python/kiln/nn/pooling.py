@@ -40,21 +40,33 @@ class _MaxPool(_Pool):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest of each window of (N, C, L); padding never wins."""
+    """The largest of each window of (N, C, L); padding never wins.
+
+    >>> kiln.nn.MaxPool1d(2)(kiln.ones(1, 3, 8)).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
     _function = staticmethod(functional.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest of each window of (N, C, H, W); padding never wins."""
+    """The largest of each window of (N, C, H, W); padding never wins.
+
+    >>> kiln.nn.MaxPool2d(2)(kiln.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
     _function = staticmethod(functional.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest of each window of (N, C, D, H, W); padding never wins."""
+    """The largest of each window of (N, C, D, H, W); padding never wins.
+
+    >>> kiln.nn.MaxPool3d(2)(kiln.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _rank = 3
     _function = staticmethod(functional.max_pool3d)
@@ -74,21 +86,33 @@ class _AvgPool(_Pool):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window of (N, C, L)."""
+    """The mean of each window of (N, C, L).
+
+    >>> kiln.nn.AvgPool1d(2)(kiln.ones(1, 3, 8)).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
     _function = staticmethod(functional.avg_pool1d)
 
 
 class AvgPool2d(_AvgPool):
-    """The mean of each window of (N, C, H, W)."""
+    """The mean of each window of (N, C, H, W).
+
+    >>> kiln.nn.AvgPool2d(2)(kiln.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
     _function = staticmethod(functional.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window of (N, C, D, H, W)."""
+    """The mean of each window of (N, C, D, H, W).
+
+    >>> kiln.nn.AvgPool3d(2)(kiln.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _rank = 3
     _function = staticmethod(functional.avg_pool3d)
@@ -111,37 +135,61 @@ class _AdaptivePool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """Means of windows that divide (N, C, L) into output_size."""
+    """Means of windows that divide (N, C, L) into output_size.
+
+    >>> kiln.nn.AdaptiveAvgPool1d(4)(kiln.ones(1, 3, 8)).shape
+    (1, 3, 4)
+    """
 
     _function = staticmethod(functional.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """Means of windows that divide (N, C, H, W) into output_size."""
+    """Means of windows that divide (N, C, H, W) into output_size.
+
+    >>> kiln.nn.AdaptiveAvgPool2d(4)(kiln.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     _function = staticmethod(functional.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """Means of windows that divide (N, C, D, H, W) into output_size."""
+    """Means of windows that divide (N, C, D, H, W) into output_size.
+
+    >>> kiln.nn.AdaptiveAvgPool3d(4)(kiln.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _function = staticmethod(functional.adaptive_avg_pool3d)
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """The largest of windows that divide (N, C, L) into output_size."""
+    """The largest of windows that divide (N, C, L) into output_size.
+
+    >>> kiln.nn.AdaptiveMaxPool1d(4)(kiln.ones(1, 3, 8)).shape
+    (1, 3, 4)
+    """
 
     _function = staticmethod(functional.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptivePool):
-    """The largest of windows that divide (N, C, H, W) into output_size."""
+    """The largest of windows that divide (N, C, H, W) into output_size.
+
+    >>> kiln.nn.AdaptiveMaxPool2d(4)(kiln.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     _function = staticmethod(functional.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptivePool):
-    """The largest of windows that divide (N, C, D, H, W) into output_size."""
+    """The largest of windows that divide (N, C, D, H, W) into output_size.
+
+    >>> kiln.nn.AdaptiveMaxPool3d(4)(kiln.ones(1, 3, 8, 8, 8)).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _function = staticmethod(functional.adaptive_max_pool3d)
 
@@ -166,14 +214,22 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """The p-norm of each window of (N, C, L)."""
+    """The p-norm of each window of (N, C, L).
+
+    >>> kiln.nn.LPPool1d(2, 2)(kiln.ones(1, 3, 8)).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
     _function = staticmethod(functional.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """The p-norm of each window of (N, C, H, W)."""
+    """The p-norm of each window of (N, C, H, W).
+
+    >>> kiln.nn.LPPool2d(2, 2)(kiln.ones(1, 3, 8, 8)).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
     _function = staticmethod(functional.lp_pool2d)

@@ -85,7 +85,11 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """tanh (or relu) of W_ih x + b_ih + W_hh h + b_hh."""
+    """tanh (or relu) of W_ih x + b_ih + W_hh h + b_hh.
+
+    >>> kiln.nn.RNNCell(3, 5)(kiln.ones(2, 3)).shape
+    (2, 5)
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True,
                  nonlinearity: str = "tanh") -> None:
@@ -97,7 +101,11 @@ class RNNCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a gated recurrent unit."""
+    """One step of a gated recurrent unit.
+
+    >>> kiln.nn.GRUCell(3, 5)(kiln.ones(2, 3)).shape
+    (2, 5)
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__("gru", input_size, hidden_size, bias)
@@ -108,7 +116,12 @@ class GRUCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of a long short-term memory."""
+    """One step of a long short-term memory.
+
+    >>> h, c = kiln.nn.LSTMCell(3, 5)(kiln.ones(2, 3))
+    >>> h.shape, c.shape
+    ((2, 5), (2, 5))
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
         super().__init__("lstm", input_size, hidden_size, bias)
@@ -229,7 +242,12 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), layer upon layer (Elman, 1990)."""
+    """h' = tanh(W_ih x + b_ih + W_hh h + b_hh), layer upon layer (Elman, 1990).
+
+    >>> output, state = kiln.nn.RNN(3, 5)(kiln.ones(7, 2, 3))
+    >>> output.shape, state.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1,
                  nonlinearity: str = "tanh", bias: bool = True, batch_first: bool = False,
@@ -248,7 +266,12 @@ class RNN(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units, layer upon layer (Cho et al., 2014)."""
+    """Gated recurrent units, layer upon layer (Cho et al., 2014).
+
+    >>> output, state = kiln.nn.GRU(3, 5)(kiln.ones(7, 2, 3))
+    >>> output.shape, state.shape
+    ((7, 2, 5), (1, 2, 5))
+    """
 
     def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
                  batch_first: bool = False, dropout: float = 0.0,

@@ -20,7 +20,11 @@ class _AlongDimension(Module):
 
 
 class Softmax(_AlongDimension):
-    """exp(x), scaled so that it sums to 1 along dim."""
+    """exp(x), scaled so that it sums to 1 along dim.
+
+    >>> print(kiln.nn.Softmax(dim=0)(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0.0391, 0.1753, 0.7856], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -28,7 +32,11 @@ class Softmax(_AlongDimension):
 
 
 class Softmin(_AlongDimension):
-    """The softmax of -x."""
+    """The softmax of -x.
+
+    >>> print(kiln.nn.Softmin(dim=0)(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([0.7856, 0.1753, 0.0391], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -36,7 +44,11 @@ class Softmin(_AlongDimension):
 
 
 class LogSoftmax(_AlongDimension):
-    """The logarithm of softmax."""
+    """The logarithm of softmax.
+
+    >>> print(kiln.nn.LogSoftmax(dim=0)(kiln.tensor([-1.0, 0.5, 2.0])))
+    tensor([-3.2413, -1.7413, -0.2413], dtype=float32)
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""
@@ -44,7 +56,11 @@ class LogSoftmax(_AlongDimension):
 
 
 class Softmax2d(Module):
-    """The softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """The softmax over the channels of (N, C, H, W) or (C, H, W).
+
+    >>> kiln.nn.Softmax2d()(kiln.ones(1, 2, 1, 1)).flatten().tolist()
+    [0.5, 0.5]
+    """
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape."""

@@ -73,7 +73,12 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, attention to an encoder's result, and a perceptron."""
+    """Self-attention, attention to an encoder's result, and a perceptron.
+
+    >>> layer = kiln.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> layer(kiln.ones(3, 1, 8), kiln.ones(5, 1, 8)).shape
+    (3, 1, 8)
+    """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048,
                  dropout: float = 0.1, activation: Activation = "relu",
@@ -127,7 +132,12 @@ def _copies(layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of an encoder layer, and a norm at the end if given."""
+    """num_layers copies of an encoder layer, and a norm at the end if given.
+
+    >>> layer = kiln.nn.TransformerEncoderLayer(8, 2, 16)
+    >>> kiln.nn.TransformerEncoder(layer, 2)(kiln.ones(5, 1, 8)).shape
+    (5, 1, 8)
+    """
 
     def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int,
                  norm: Optional[Module] = None) -> None:
@@ -145,7 +155,12 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """num_layers copies of a decoder layer, and a norm at the end if given."""
+    """num_layers copies of a decoder layer, and a norm at the end if given.
+
+    >>> layer = kiln.nn.TransformerDecoderLayer(8, 2, 16)
+    >>> kiln.nn.TransformerDecoder(layer, 2)(kiln.ones(3, 1, 8), kiln.ones(5, 1, 8)).shape
+    (3, 1, 8)
+    """
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int,
                  norm: Optional[Module] = None) -> None:
@@ -199,6 +214,10 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(size: int) -> Tensor:
-        """A float mask (size, size) that hides what comes later: 0 or -inf."""
+        """A float mask (size, size) that hides what comes later: 0 or -inf.
+
+        >>> kiln.nn.Transformer.generate_square_subsequent_mask(2).tolist()
+        [[0.0, -inf], [0.0, 0.0]]
+        """
         keep = ones((size, size), dtype=_dtypes.bool_).tril()
         return zeros((size, size)).where(keep, -math.inf)

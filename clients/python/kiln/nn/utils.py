@@ -56,19 +56,36 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
-    """Holds each element of the gradients between -clip_value and clip_value."""
+    """Holds each element of the gradients between -clip_value and clip_value.
+
+    >>> w = kiln.ones(2, requires_grad=True)
+    >>> (w * 5).sum().backward()
+    >>> kiln.nn.utils.clip_grad_value_([w], 1.0)
+    >>> w.grad.tolist()
+    [1.0, 1.0]
+    """
     with no_grad():
         for parameter, gradient in _with_gradients(parameters):
             parameter.grad = gradient.clamp(-clip_value, clip_value)
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of the parameters, one after another."""
+    """All elements of the parameters, one after another.
+
+    >>> kiln.nn.utils.parameters_to_vector([kiln.ones(2), kiln.zeros(1, 1)]).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return cat([parameter.reshape(-1) for parameter in parameters])
 
 
 def vector_to_parameters(vector: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Gives parameters their parts of a vector."""
+    """Gives parameters their parts of a vector.
+
+    >>> w = kiln.zeros(2)
+    >>> kiln.nn.utils.vector_to_parameters(kiln.tensor([1.0, 2.0]), [w])
+    >>> w.tolist()
+    [1.0, 2.0]
+    """
     place = 0
     for parameter in parameters:
         part = vector.narrow(0, place, parameter.numel()).reshape(parameter.shape)

@@ -31,21 +31,33 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample of (N, C, H, W) by nearest neighbours."""
+    """Upsample of (N, C, H, W) by nearest neighbours.
+
+    >>> kiln.nn.UpsamplingNearest2d(scale_factor=2)(kiln.ones(1, 3, 4, 5)).shape
+    (1, 3, 8, 10)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample of (N, C, H, W), linear between corners that stay."""
+    """Upsample of (N, C, H, W), linear between corners that stay.
+
+    >>> kiln.nn.UpsamplingBilinear2d(scale_factor=2)(kiln.ones(1, 3, 4, 5)).shape
+    (1, 3, 8, 10)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
 
 
 class Unfold(Module):
-    """Patches of (N, C, H, W) as columns (N, C * KH * KW, L)."""
+    """Patches of (N, C, H, W) as columns (N, C * KH * KW, L).
+
+    >>> kiln.nn.Unfold(2, stride=2)(kiln.ones(1, 3, 4, 4)).shape
+    (1, 12, 4)
+    """
 
     def __init__(self, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
                  stride: Pair = 1) -> None:
@@ -61,7 +73,11 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """The adjoint of Unfold: columns (N, C * KH * KW, L) added up to (N, C, *output_size)."""
+    """The adjoint of Unfold: columns (N, C * KH * KW, L) added up to (N, C, *output_size).
+
+    >>> kiln.nn.Fold((4, 4), 2, stride=2)(kiln.ones(1, 12, 4)).shape
+    (1, 3, 4, 4)
+    """
 
     def __init__(self, output_size: Pair, kernel_size: Pair, dilation: Pair = 1, padding: Pair = 0,
                  stride: Pair = 1) -> None:
@@ -79,7 +95,11 @@ class Fold(Module):
 
 
 class PixelShuffle(Module):
-    """(…, C * r * r, H, W) to (…, C, H * r, W * r). (Shi et al., 2016.)"""
+    """(…, C * r * r, H, W) to (…, C, H * r, W * r). (Shi et al., 2016.)
+
+    >>> kiln.nn.PixelShuffle(2)(kiln.ones(1, 8, 3, 3)).shape
+    (1, 2, 6, 6)
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -91,7 +111,11 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(…, C, H * r, W * r) to (…, C * r * r, H, W)."""
+    """(…, C, H * r, W * r) to (…, C * r * r, H, W).
+
+    >>> kiln.nn.PixelUnshuffle(2)(kiln.ones(1, 2, 6, 6)).shape
+    (1, 8, 3, 3)
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -103,7 +127,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels of groups in turn. (Zhang et al., 2018.)"""
+    """Channels of groups in turn. (Zhang et al., 2018.)
+
+    >>> x = kiln.arange(4, dtype="float32").reshape(1, 4, 1, 1)
+    >>> kiln.nn.ChannelShuffle(2)(x).flatten().tolist()
+    [0.0, 2.0, 1.0, 3.0]
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -139,10 +168,20 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
+_PADDED = """The last {rank} dimensions padded {meaning}; (before, after), last first.
+
+    >>> layer = kiln.nn.{name}(1)
+    >>> layer(kiln.ones({before})).shape
+    {after}
+    """
+
+
 def _made(name: str, rank: int, mode: str, meaning: str) -> type:
+    document = _PADDED.format(rank=rank, meaning=meaning, name=name,
+                              before=", ".join(["1", "2", *["4"] * rank]),
+                              after=(1, 2, *[6] * rank))
     return type(name, (_Pad,), {
-        "_rank": rank, "_mode": mode, "__module__": __name__,
-        "__doc__": f"The last {rank} dimensions padded {meaning}; (before, after), last first."})
+        "_rank": rank, "_mode": mode, "__module__": __name__, "__doc__": document})
 
 
 ConstantPad1d, ConstantPad2d, ConstantPad3d = (

@@ -28,6 +28,17 @@ class GradientAccumulation:
 
     Sums and count are on the device, so that one program serves all calls. A GradScaler takes it
     for the optimizer: a batch whose gradients are not finite is left out.
+
+    >>> w = kiln.nn.Parameter(kiln.ones(1))
+    >>> optimizer = kiln.optim.SGD([w], lr=1.0)
+    >>> accumulation = kiln.optim.GradientAccumulation(optimizer, steps=2)
+    >>> for factor in (1.0, 3.0):
+    ...     accumulation.zero_grad()
+    ...     (w * factor).sum().backward()
+    ...     accumulation.step()
+    ...     print(w.tolist())
+    [1.0]
+    [-1.0]
     """
 
     _kiln_watched: Tuple[str, ...] = ("optimizer", "steps", "_sums", "_count")
@@ -41,18 +52,43 @@ class GradientAccumulation:
         self._count = Tensor(np.int32(0))
 
     def zero_grad(self) -> None:
-        """Forgets the gradients of the last call, not the sums."""
+        """Forgets the gradients of the last call, not the sums.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(1))
+        >>> optimizer = kiln.optim.SGD([w], lr=1.0)
+        >>> accumulation = kiln.optim.GradientAccumulation(optimizer, steps=2)
+        >>> accumulation.zero_grad()
+        >>> w.grad is None
+        True
+        """
         self.optimizer.zero_grad()
 
     @property
     def params(self) -> List[Tensor]:
-        """The optimizer's parameters."""
+        """The optimizer's parameters.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(1))
+        >>> optimizer = kiln.optim.SGD([w], lr=1.0)
+        >>> accumulation = kiln.optim.GradientAccumulation(optimizer, steps=2)
+        >>> len(accumulation.params)
+        1
+        """
         return self.optimizer.params
 
     def step(self, only_if: Optional[Tensor] = None) -> None:
         """Adds the gradients; every `steps` calls the optimizer steps by their mean.
 
         Where `only_if`, a bool scalar on the device, is false, the call does not count.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(1))
+        >>> optimizer = kiln.optim.SGD([w], lr=1.0)
+        >>> accumulation = kiln.optim.GradientAccumulation(optimizer, steps=2)
+        >>> for _ in range(2):
+        ...     accumulation.zero_grad()
+        ...     w.sum().backward()
+        ...     accumulation.step()
+        >>> w.tolist()
+        [0.0]
         """
         with no_grad():
             counts = Tensor(True) if only_if is None else only_if

@@ -79,7 +79,15 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay. (Loshchilov and Hutter, 2019.)"""
+    """Adam with decoupled weight decay. (Loshchilov and Hutter, 2019.)
+
+    >>> w = kiln.nn.Parameter(kiln.ones(2))
+    >>> optimizer = kiln.optim.AdamW([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> print(w)
+    tensor([0.899, 0.899], dtype=float32, requires_grad=True)
+    """
 
     _decoupled = True
 
@@ -93,6 +101,13 @@ class LAMB(Optimizer):
     """Adam's direction, as long as the parameter's norm, for large batches. (You et al., 2020.)
 
     The ratio of norms is 1 where either norm is 0.
+
+    >>> w = kiln.nn.Parameter(kiln.ones(2))
+    >>> optimizer = kiln.optim.LAMB([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> print(w)
+    tensor([0.9, 0.9], dtype=float32, requires_grad=True)
     """
 
     def __init__(self, params: Params, lr: float = 1e-3,
@@ -126,7 +141,15 @@ class LAMB(Optimizer):
 
 
 class RMSprop(Optimizer):
-    """Gradients over the root of their mean square. (Tieleman and Hinton, 2012.)"""
+    """Gradients over the root of their mean square. (Tieleman and Hinton, 2012.)
+
+    >>> w = kiln.nn.Parameter(kiln.ones(2))
+    >>> optimizer = kiln.optim.RMSprop([w], lr=0.05)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> print(w)
+    tensor([0.5, 0.5], dtype=float32, requires_grad=True)
+    """
 
     def __init__(self, params: Params, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
                  weight_decay: float = 0.0, momentum: float = 0.0,
@@ -161,7 +184,15 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """Gradients over the root of the sum of their squares. (Duchi et al., 2011.)"""
+    """Gradients over the root of the sum of their squares. (Duchi et al., 2011.)
+
+    >>> w = kiln.nn.Parameter(kiln.ones(2))
+    >>> optimizer = kiln.optim.Adagrad([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> print(w)
+    tensor([0.9, 0.9], dtype=float32, requires_grad=True)
+    """
 
     def __init__(self, params: Params, lr: float = 1e-2, lr_decay: float = 0.0,
                  weight_decay: float = 0.0, initial_accumulator_value: float = 0.0,

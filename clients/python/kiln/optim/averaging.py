@@ -26,6 +26,14 @@ class EMA:
         …
         with ema.applied():
             evaluate(model)
+
+    >>> w = kiln.nn.Parameter(kiln.zeros(1))
+    >>> average = kiln.optim.EMA([w], decay=0.5)
+    >>> _ = w.fill_(4)
+    >>> average.update()
+    >>> with average.applied():
+    ...     print(w.tolist())
+    [3.2727272510528564]
     """
 
     _kiln_watched: Tuple[str, ...] = ("params", "averages", "_count", "decay")
@@ -39,7 +47,13 @@ class EMA:
         self._count = Tensor(np.float32(0))
 
     def update(self) -> None:
-        """Moves the averages towards the parameters as they are now."""
+        """Moves the averages towards the parameters as they are now.
+
+        >>> w = kiln.nn.Parameter(kiln.zeros(1))
+        >>> average = kiln.optim.EMA([w], decay=0.5)
+        >>> _ = w.fill_(4)
+        >>> average.update()
+        """
         with no_grad():
             self._count.assign(self._count + 1)
             decay = ((self._count + 1.0) / (self._count + 10.0)).minimum(self.decay)
@@ -51,7 +65,13 @@ class EMA:
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:
-        """Inside, the parameters are the averages; afterwards what they were."""
+        """Inside, the parameters are the averages; afterwards what they were.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(1))
+        >>> with kiln.optim.EMA([w]).applied():
+        ...     print(w.tolist())
+        [1.0]
+        """
         before = [parameter.detach() for parameter in self.params]
         self.copy_to(self.params)
         try:
@@ -61,17 +81,31 @@ class EMA:
                 parameter.assign(value)
 
     def copy_to(self, params: Iterable[Tensor]) -> None:
-        """Gives parameters, in the order of this one's, the averages."""
+        """Gives parameters, in the order of this one's, the averages.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(1))
+        >>> kiln.optim.EMA([w]).copy_to([w])
+        >>> w.tolist()
+        [1.0]
+        """
         for parameter, average in zip(params, self.averages):
             parameter.assign(average.detach())
 
     def state_dict(self) -> Dict[str, Any]:
-        """The averages, flat, so that kiln.save takes it."""
+        """The averages, flat, so that kiln.save takes it.
+
+        >>> sorted(kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))]).state_dict())
+        ['average.0', 'count']
+        """
         return {"count": self._count.detach(),
                 **{f"average.{i}": average.detach() for i, average in enumerate(self.averages)}}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict()."""
+        """Continues from a state_dict().
+
+        >>> average = kiln.optim.EMA([kiln.nn.Parameter(kiln.ones(1))])
+        >>> average.load_state_dict(average.state_dict())
+        """
         mine = {"count": self._count,
                 **{f"average.{i}": average for i, average in enumerate(self.averages)}}
         if set(mine) != set(state):

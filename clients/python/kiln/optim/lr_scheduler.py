@@ -24,7 +24,13 @@ from kiln.optim.plateau import ReduceLROnPlateau, refuse_in_trace
 
 
 class LRScheduler:
-    """Base: `rate(base_lr, epoch, group)` is a group's learning rate after `epoch` steps."""
+    """Base: `rate(base_lr, epoch, group)` is a group's learning rate after `epoch` steps.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+    >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> isinstance(scheduler, kiln.optim.lr_scheduler.LRScheduler)
+    True
+    """
 
     # What step() changes cannot be read in a traced function, so it need not be watched.
     _kiln_watched: Tuple[str, ...] = ("optimizer",)
@@ -41,7 +47,13 @@ class LRScheduler:
 
     @property
     def last_epoch(self) -> int:
-        """How many steps have been made."""
+        """How many steps have been made.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> scheduler.last_epoch
+        0
+        """
         refuse_in_trace()
         return self._epoch
 
@@ -50,7 +62,14 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: Optional[int] = None) -> None:
-        """Sets the learning rates of the next step, or of `epoch`."""
+        """Sets the learning rates of the next step, or of `epoch`.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> scheduler.step()
+        >>> scheduler.last_epoch
+        1
+        """
         self._epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set()
 
@@ -61,22 +80,47 @@ class LRScheduler:
                 group.lr = wanted
 
     def get_last_lr(self) -> List[float]:
-        """The groups' learning rates."""
+        """The groups' learning rates.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> scheduler.get_last_lr()
+        [0.1]
+        """
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where it stands; its arguments are not part of it."""
+        """Where it stands; its arguments are not part of it.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> sorted(scheduler.state_dict())
+        ['base_lrs', 'last_epoch']
+        """
         return {"last_epoch": self.last_epoch, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict()."""
+        """Continues from a state_dict().
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> scheduler.load_state_dict(scheduler.state_dict())
+        """
         self.base_lrs = list(state["base_lrs"])
         self._epoch = int(state["last_epoch"])
         self._set()
 
 
 class LambdaLR(LRScheduler):
-    """The first learning rate times a function of the epoch, one for all groups or one for each."""
+    """The first learning rate times a function of the epoch, one for all groups or one for each.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.2
+    """
 
     def __init__(self, optimizer: Optimizer,
                  lr_lambda: Union[Callable[[int], float], Sequence[Callable[[int], float]]],
@@ -93,7 +137,15 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs."""
+    """Times gamma every step_size epochs.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.01
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
@@ -107,7 +159,15 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each milestone."""
+    """Times gamma at each milestone.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2, 3])
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.01
+    """
 
     def __init__(self, optimizer: Optimizer, milestones: Sequence[int], gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
@@ -121,7 +181,15 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch."""
+    """Times gamma every epoch.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.0625
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -133,7 +201,15 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times factor for total_iters epochs."""
+    """Times factor for total_iters epochs.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=10)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.5
+    """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5,
                  last_epoch: int = -1) -> None:
@@ -147,7 +223,15 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From start_factor to end_factor in total_iters epochs: a warmup."""
+    """From start_factor to end_factor in total_iters epochs: a warmup.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.LinearLR(optimizer, total_iters=8)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.6667
+    """
 
     def __init__(self, optimizer: Optimizer, start_factor: float = 1.0 / 3,
                  end_factor: float = 1.0, total_iters: int = 5, last_epoch: int = -1) -> None:
@@ -163,7 +247,15 @@ class LinearLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """To 0 in total_iters epochs, by a power of what is left."""
+    """To 0 in total_iters epochs, by a power of what is left.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=8)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.5
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0,
                  last_epoch: int = -1) -> None:
@@ -178,7 +270,15 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """To eta_min in T_max epochs by half a cosine, and back. (Loshchilov and Hutter, 2017.)"""
+    """To eta_min in T_max epochs by half a cosine, and back. (Loshchilov and Hutter, 2017.)
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=8)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.5
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:
@@ -193,7 +293,15 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Cosine annealing that starts again after T_0 epochs, each time T_mult times as long."""
+    """Cosine annealing that starts again after T_0 epochs, each time T_mult times as long.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=8)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.5
+    """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
                  last_epoch: int = -1) -> None:
@@ -218,6 +326,13 @@ class OneCycleLR(LRScheduler):
     """Up to max_lr and down far below the start in total_steps. (Smith and Topin, 2018.)
 
     Unlike PyTorch's, the momentum does not cycle. A step after the last one is an error.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=8)
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.556
     """
 
     def __init__(self, optimizer: Optimizer, max_lr: Union[float, Sequence[float]],
@@ -272,6 +387,15 @@ class SequentialLR(LRScheduler):
         warmup = LinearLR(optimizer, 0.01, total_iters=100)
         decay = CosineAnnealingLR(optimizer, 900)
         scheduler = SequentialLR(optimizer, [warmup, decay], [100])
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> warm = kiln.optim.lr_scheduler.LinearLR(optimizer, total_iters=2)
+    >>> rest = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = kiln.optim.lr_scheduler.SequentialLR(optimizer, [warm, rest], milestones=[2])
+    >>> for _ in range(4):
+    ...     scheduler.step()
+    >>> round(optimizer.lr, 4)
+    0.25
     """
 
     def __init__(self, optimizer: Optimizer, schedulers: Sequence[LRScheduler],

@@ -31,6 +31,13 @@ class Muon(Optimizer):
     max(1, rows / columns)^(1/2). Parameters of more than two dimensions count as matrices (first
     dimension, others). Embeddings, biases and the last layer belong to another optimizer, such as
     AdamW.
+
+    >>> w = kiln.nn.Parameter(kiln.eye(2))
+    >>> optimizer = kiln.optim.Muon([w], lr=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.shape
+    (2, 2)
     """
 
     def __init__(self, params: Params, lr: float = 2e-2, momentum: float = 0.95,

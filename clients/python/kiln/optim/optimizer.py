@@ -19,6 +19,10 @@ class ParameterGroup:
 
     `group["lr"] = 1e-4` changes the learning rate and traces nothing again; another option is part
     of a kiln.jit function's key, so changing it traces once more.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+    >>> optimizer.param_groups[0].lr
+    0.1
     """
 
     _kiln_watched: Tuple[str, ...] = ("params", "_lr", "options")
@@ -31,7 +35,12 @@ class ParameterGroup:
 
     @property
     def lr(self) -> Any:
-        """The learning rate. Inside kiln.jit, the tensor that holds it."""
+        """The learning rate. Inside kiln.jit, the tensor that holds it.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> optimizer.param_groups[0].lr
+        0.1
+        """
         return self._lr if mode.trace is not None else self._lr_number
 
     @lr.setter
@@ -64,7 +73,12 @@ class ParameterGroup:
         return iter(("params", "lr", *self.options))
 
     def keys(self) -> List[str]:
-        """The options' names, and "params"."""
+        """The options' names, and "params".
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> sorted(optimizer.param_groups[0].keys())
+        ['dampening', 'lr', 'momentum', 'nesterov', 'params', 'weight_decay']
+        """
         return list(self)
 
     def __repr__(self) -> str:
@@ -81,6 +95,10 @@ class Optimizer:
       params: tensors that require a gradient, or dicts {"params": tensors, "lr": …} whose options
         hold for those tensors alone.
       defaults: the options of all others; "lr" is one of them.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+    >>> isinstance(optimizer, kiln.optim.Optimizer)
+    True
     """
 
     _kiln_watched: Tuple[str, ...] = ("param_groups", "_state", "_count")
@@ -99,11 +117,22 @@ class Optimizer:
 
     @property
     def params(self) -> List[Tensor]:
-        """All parameters."""
+        """All parameters.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> len(optimizer.params)
+        1
+        """
         return [parameter for group in self.param_groups for parameter in group.params]
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Adds {"params": tensors, "lr": …}; options that are missing are the defaults."""
+        """Adds {"params": tensors, "lr": …}; options that are missing are the defaults.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> optimizer.add_param_group({"params": [kiln.nn.Parameter(kiln.ones(1))], "lr": 0.01})
+        >>> [group.lr for group in optimizer.param_groups]
+        [0.1, 0.01]
+        """
         if not isinstance(group, Mapping) or "params" not in group:
             raise InvalidArgument('a group of parameters is a dict with "params"')
         tensors = group["params"]
@@ -152,7 +181,13 @@ class Optimizer:
 
     @property
     def lr(self) -> Any:
-        """The first group's learning rate; setting it sets all groups'."""
+        """The first group's learning rate; setting it sets all groups'.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> optimizer.lr = 0.01
+        >>> optimizer.lr
+        0.01
+        """
         return self.param_groups[0].lr
 
     @lr.setter
@@ -161,7 +196,14 @@ class Optimizer:
             group.lr = value
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forgets all gradients."""
+        """Forgets all gradients.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(2))
+        >>> w.sum().backward()
+        >>> kiln.optim.SGD([w], lr=0.1).zero_grad()
+        >>> w.grad is None
+        True
+        """
         for parameter in self.params:
             parameter.grad = None
 
@@ -171,6 +213,13 @@ class Optimizer:
         With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
         parameters nor state. Outside of kiln.jit this also computes, in one program with the tensor
         that backward() was called on.
+
+        >>> w = kiln.nn.Parameter(kiln.ones(2))
+        >>> optimizer = kiln.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> print(w)
+        tensor([0.9, 0.9], dtype=float32, requires_grad=True)
         """
         with no_grad():
             changing = self._changing() if only_if is not None else []
@@ -195,7 +244,12 @@ class Optimizer:
         return tensors
 
     def state_dict(self) -> Dict[str, Any]:
-        """Learning rates and state, flat, so that kiln.save takes it."""
+        """Learning rates and state, flat, so that kiln.save takes it.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> sorted(optimizer.state_dict())
+        ['param_groups.0.lr', 'step']
+        """
         result: Dict[str, Any] = {"step": self._count.detach()}
         for i, group in enumerate(self.param_groups):
             result[f"param_groups.{i}.lr"] = np.float64(group._lr_number)
@@ -204,7 +258,11 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict(). Raises NotFound where it is another optimizer's."""
+        """Continues from a state_dict(). Raises NotFound where it is another optimizer's.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> optimizer.load_state_dict(optimizer.state_dict())
+        """
         mine = {f"state.{i}.{slot}": tensor for i, slots in enumerate(self._state)
                 for slot, tensor in slots.items()}
         mine["step"] = self._count

@@ -21,6 +21,13 @@ class ReduceLROnPlateau:
 
         scheduler = ReduceLROnPlateau(optimizer, patience=5)
         scheduler.step(validation_loss)
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+    >>> for loss in (1.0, 1.0, 1.0):
+    ...     scheduler.step(loss)
+    >>> optimizer.lr
+    0.1
     """
 
     def __init__(self, optimizer: Optimizer, mode: str = "min", factor: float = 0.1,
@@ -52,7 +59,14 @@ class ReduceLROnPlateau:
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: Any) -> None:
-        """Takes note of a measure, a number or a scalar tensor."""
+        """Takes note of a measure, a number or a scalar tensor.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        >>> scheduler.step(0.5)
+        >>> scheduler.get_last_lr()
+        [0.1]
+        """
         refuse_in_trace()
         value = float(metrics)
         self.last_epoch += 1
@@ -73,15 +87,32 @@ class ReduceLROnPlateau:
                     group.lr = wanted
 
     def get_last_lr(self) -> List[float]:
-        """The groups' learning rates."""
+        """The groups' learning rates.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        >>> scheduler.get_last_lr()
+        [0.1]
+        """
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where it stands."""
+        """Where it stands.
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        >>> sorted(scheduler.state_dict())
+        ['best', 'cooldown_counter', 'last_epoch', 'num_bad_epochs']
+        """
         return {name: getattr(self, name) for name in
                 ("best", "num_bad_epochs", "cooldown_counter", "last_epoch")}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict()."""
+        """Continues from a state_dict().
+
+        >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
+        >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        >>> scheduler.load_state_dict(scheduler.state_dict())
+        """
         for name in self.state_dict():
             setattr(self, name, state[name])
