@@ -96,7 +96,11 @@ class Arithmetic(Unary):
         return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
-        """Self to a power; integers stay integers and wrap."""
+        """Self to a power; integers stay integers and wrap.
+
+        >>> kiln.tensor([1.0, 4.0]).pow(2).tolist()
+        [1.0, 16.0]
+        """
         if isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent == 2:
                 return self.square()

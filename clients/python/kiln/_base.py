@@ -60,25 +60,45 @@ class TensorBase:
 
     @property
     def shape(self) -> Shape:
-        """Sizes, outermost dimension first."""
+        """Sizes, outermost dimension first.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).shape
+        (2, 2)
+        """
         return self._node.shape
 
     @property
     def dtype(self) -> DType:
-        """Element type."""
+        """Element type.
+
+        >>> kiln.tensor([1.0, 4.0]).dtype
+        kiln.float32
+        """
         return self._node.dtype
 
     @property
     def ndim(self) -> builtins.int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).ndim
+        2
+        """
         return len(self._node.shape)
 
     def dim(self) -> builtins.int:
-        """Number of dimensions."""
+        """Number of dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).dim()
+        2
+        """
         return len(self._node.shape)
 
     def numel(self) -> builtins.int:
-        """Number of elements."""
+        """Number of elements.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).numel()
+        4
+        """
         count = 1
         for size in self._node.shape:
             count *= size
@@ -99,16 +119,28 @@ class TensorBase:
         return Size(count, self._node.shape)
 
     def element_size(self) -> builtins.int:
-        """Bytes of one element."""
+        """Bytes of one element.
+
+        >>> kiln.tensor([1.0, 4.0]).element_size()
+        4
+        """
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> builtins.int:
-        """Bytes of the value."""
+        """Bytes of the value.
+
+        >>> kiln.tensor([1.0, 4.0]).nbytes
+        8
+        """
         return self.numel() * self.dtype.itemsize
 
     def is_floating_point(self) -> builtins.bool:
-        """Whether the dtype is a float."""
+        """Whether the dtype is a float.
+
+        >>> kiln.tensor([1.0, 4.0]).is_floating_point()
+        True
+        """
         return self.dtype.is_float
 
     # Making further tensors.
@@ -175,31 +207,59 @@ class TensorBase:
         return self.cast(other.dtype)
 
     def float(self) -> "Tensor":
-        """As float32."""
+        """As float32.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).float().dtype
+        kiln.float32
+        """
         return self.cast(_dtypes.float32)
 
     def double(self) -> "Tensor":
-        """As float64."""
+        """As float64.
+
+        >>> kiln.tensor([1.0, 4.0]).double().dtype
+        kiln.float64
+        """
         return self.cast(_dtypes.float64)
 
     def half(self) -> "Tensor":
-        """As float16."""
+        """As float16.
+
+        >>> kiln.tensor([1.0, 4.0]).half().dtype
+        kiln.float16
+        """
         return self.cast(_dtypes.float16)
 
     def bfloat16(self) -> "Tensor":
-        """As bfloat16."""
+        """As bfloat16.
+
+        >>> kiln.tensor([1.0, 4.0]).bfloat16().dtype
+        kiln.bfloat16
+        """
         return self.cast(_dtypes.bfloat16)
 
     def int(self) -> "Tensor":
-        """As int32."""
+        """As int32.
+
+        >>> kiln.tensor([1.0, 4.0]).int().tolist()
+        [1, 4]
+        """
         return self.cast(_dtypes.int32)
 
     def long(self) -> "Tensor":
-        """As int64."""
+        """As int64.
+
+        >>> kiln.tensor([1.0, 4.0]).long().dtype
+        kiln.int64
+        """
         return self.cast(_dtypes.int64)
 
     def bool(self) -> "Tensor":
-        """As bool: whether each element is not 0."""
+        """As bool: whether each element is not 0.
+
+        >>> kiln.tensor([0, 2]).bool().tolist()
+        [False, True]
+        """
         return self.cast(_dtypes.bool_)
 
     def contiguous(self) -> "Tensor":

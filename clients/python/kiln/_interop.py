@@ -36,7 +36,11 @@ class Interop(TensorBase):
 
     @property
     def device(self) -> str:
-        """The name of the device that it lives on, or will, such as "cpu:0"."""
+        """The name of the device that it lives on, or will, such as "cpu:0".
+
+        >>> kiln.tensor([1.0, 4.0]).device
+        'cpu:0'
+        """
         buffer = self._node.buffer
         connection = buffer.connection if buffer is not None else _connection.default_connection()
         return connection.device
@@ -46,6 +50,9 @@ class Interop(TensorBase):
 
         A session has one device, so any other raises InvalidArgument: choose it with
         kiln.connect(device=…).
+
+        >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
+        [1.0, 4.0]
         """
         if stream is not None:
             raise InvalidArgument("to_device with a stream; devices of Kiln have none to choose")

@@ -127,12 +127,20 @@ class Movement(TensorBase):
 
     @property
     def T(self) -> "Tensor":  # noqa: N802
-        """Dimensions in reverse order."""
+        """Dimensions in reverse order.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).T.tolist()
+        [[1, 3], [2, 4]]
+        """
         return self.permute(tuple(reversed(range(self.ndim))))
 
     @property
     def mT(self) -> "Tensor":  # noqa: N802
-        """The last two dimensions exchanged."""
+        """The last two dimensions exchanged.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).mT.tolist()
+        [[1, 3], [2, 4]]
+        """
         return self.transpose(-2, -1)
 
     def expand(self, *shape: Any) -> "Tensor":
@@ -156,7 +164,11 @@ class Movement(TensorBase):
     broadcast_to = expand
 
     def expand_as(self, other: "Tensor") -> "Tensor":
-        """Expanded to the shape of `other`."""
+        """Expanded to the shape of `other`.
+
+        >>> kiln.tensor([1, 2]).expand_as(kiln.tensor([[1, 2], [3, 4]])).tolist()
+        [[1, 2], [1, 2]]
+        """
         return self.expand(other.shape)
 
     def repeat(self, *repeats: Any) -> "Tensor":
@@ -274,11 +286,18 @@ class Movement(TensorBase):
 
         A place outside raises IndexError where the index's values are known here, else it reads
         zero.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
+        [[3, 4]]
         """
         return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
 
     def gather(self, dim: int, index: "Tensor") -> "Tensor":
-        """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on."""
+        """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).gather(1, kiln.tensor([[1], [0]])).tolist()
+        [[2], [3]]
+        """
         from kiln._indexing import gather_along
 
         return gather_along(self._tensor, dim, index)

@@ -54,32 +54,60 @@ class Names(Arithmetic, Places, Reductions):
         return result.__copy__() if copy and result is self else result
 
     def cpu(self) -> "Tensor":
-        """The tensor itself: its values come to this process's memory by numpy() alone."""
+        """The tensor itself: its values come to this process's memory by numpy() alone.
+
+        >>> kiln.tensor([1.0, 4.0]).cpu().tolist()
+        [1.0, 4.0]
+        """
         return self._tensor
 
     def byte(self) -> "Tensor":
-        """As uint8."""
+        """As uint8.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).byte().dtype
+        kiln.uint8
+        """
         return self.cast(_dtypes.uint8)
 
     def char(self) -> "Tensor":
-        """As int8."""
+        """As int8.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).char().dtype
+        kiln.int8
+        """
         return self.cast(_dtypes.int8)
 
     def short(self) -> "Tensor":
-        """As int16."""
+        """As int16.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).short().dtype
+        kiln.int16
+        """
         return self.cast(_dtypes.int16)
 
     def is_complex(self) -> bool:
-        """False: there are no complex dtypes."""
+        """False: there are no complex dtypes.
+
+        >>> kiln.tensor([1.0, 4.0]).is_complex()
+        False
+        """
         return False
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative numbers."""
+        """Whether the dtype has negative numbers.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).is_signed()
+        True
+        """
         return self.dtype.is_signed or self.dtype.is_float
 
     @property
     def data(self) -> "Tensor":
-        """The same value; no gradient flows through it."""
+        """The same value; no gradient flows through it.
+
+        >>> kiln.tensor([1.0, 4.0]).data.requires_grad
+        False
+        """
         return self._tensor.detach()
 
     # Tensors of the same dtype.
@@ -185,7 +213,11 @@ class Names(Arithmetic, Places, Reductions):
         return self._op("shr", other)
 
     def positive(self) -> "Tensor":
-        """The tensor itself."""
+        """The tensor itself.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).positive().tolist()
+        [[1, 2], [3, 4]]
+        """
         return self._tensor
 
     def frac(self) -> "Tensor":
@@ -271,7 +303,11 @@ class Names(Arithmetic, Places, Reductions):
         return near
 
     def is_same_size(self, other: "Tensor") -> bool:
-        """Whether both have one shape."""
+        """Whether both have one shape.
+
+        >>> kiln.tensor([1.0, 4.0]).is_same_size(kiln.tensor([1.0, 4.0]))
+        True
+        """
         return self.shape == other.shape
 
     def count_nonzero(self, dim: Axes = None) -> "Tensor":

@@ -42,22 +42,38 @@ class Reductions(TensorBase):
 
     @numpy_names
     def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
-        """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide."""
+        """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).sum(0).tolist()
+        [4, 6]
+        """
         return self._summable(dtype)._reduce("sum", dim, keepdim)
 
     @numpy_names
     def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The product."""
+        """The product.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).prod(1).tolist()
+        [2, 12]
+        """
         return self._summable()._reduce("prod", dim, keepdim)
 
     @numpy_names
     def max(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The largest element (values alone; argmax gives the place)."""
+        """The largest element (values alone; argmax gives the place).
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).max(0).tolist()
+        [3, 4]
+        """
         return self._reduce("max", dim, keepdim)
 
     @numpy_names
     def min(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The smallest element."""
+        """The smallest element.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).min(1, keepdim=True).tolist()
+        [[1], [3]]
+        """
         return self._reduce("min", dim, keepdim)
 
     amax = max
@@ -65,19 +81,31 @@ class Reductions(TensorBase):
 
     @numpy_names
     def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The mean; of integers, as float32."""
+        """The mean; of integers, as float32.
+
+        >>> kiln.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
+        [2.0, 3.0]
+        """
         return self._reduce("mean", dim, keepdim)
 
     @numpy_names
     def var(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
             unbiased: Optional[bool] = None) -> "Tensor":
-        """The variance, divided by N - correction; unbiased stands for a correction of 1, or 0."""
+        """The variance, divided by N - correction; unbiased stands for a correction of 1, or 0.
+
+        >>> kiln.tensor([1.0, 3.0]).var().item()
+        2.0
+        """
         return self._spread("var", dim, keepdim, correction, unbiased)
 
     @numpy_names
     def std(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
             unbiased: Optional[bool] = None) -> "Tensor":
-        """The standard deviation, the root of var()."""
+        """The standard deviation, the root of var().
+
+        >>> kiln.tensor([1.0, 4.0, 7.0]).std().item()
+        3.0
+        """
         return self._spread("std", dim, keepdim, correction, unbiased)
 
     def _spread(self, name: str, dim: Axes, keepdim: bool, correction: float,
@@ -88,27 +116,47 @@ class Reductions(TensorBase):
 
     @numpy_names
     def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The norm of order p over axes; 2 is the Euclidean one."""
+        """The norm of order p over axes; 2 is the Euclidean one.
+
+        >>> kiln.tensor([3.0, 4.0]).norm().item()
+        5.0
+        """
         return self._op("vector_norm", axes=axes_of(dim), keepdims=bool(keepdim), ord=float(p))
 
     @numpy_names
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Whether any is true."""
+        """Whether any is true.
+
+        >>> (kiln.tensor([[1, 2], [3, 4]]) > 3).any(1).tolist()
+        [False, True]
+        """
         return self._reduce("any", dim, keepdim)
 
     @numpy_names
     def all(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """Whether all are true."""
+        """Whether all are true.
+
+        >>> (kiln.tensor([[1, 2], [3, 4]]) > 1).all(1).tolist()
+        [False, True]
+        """
         return self._reduce("all", dim, keepdim)
 
     @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the largest element, the first of equals; without `dim`, when flat."""
+        """The place of the largest element, the first of equals; without `dim`, when flat.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).argmax(1).tolist()
+        [1, 1]
+        """
         return self._place("argmax", dim, keepdim)
 
     @numpy_names
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the smallest element, the first of equals."""
+        """The place of the smallest element, the first of equals.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).argmin().item()
+        0
+        """
         return self._place("argmin", dim, keepdim)
 
     def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
@@ -123,69 +171,121 @@ class Reductions(TensorBase):
 
     @numpy_names
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """log(sum(exp(self))), without overflow."""
+        """log(sum(exp(self))), without overflow.
+
+        >>> print(kiln.tensor([1.0, 4.0]).logsumexp())
+        tensor(4.0486, dtype=float32)
+        """
         return self._reduce("logsumexp", dim, keepdim)
 
     @numpy_names
     def softmax(self, dim: int = -1) -> "Tensor":
-        """exp(self), scaled so that it sums to 1 along `dim`."""
+        """exp(self), scaled so that it sums to 1 along `dim`.
+
+        >>> print(kiln.tensor([1.0, 4.0]).softmax())
+        tensor([0.0474, 0.9526], dtype=float32)
+        """
         return self._op("softmax", axis=dim)
 
     @numpy_names
     def log_softmax(self, dim: int = -1) -> "Tensor":
-        """The logarithm of softmax."""
+        """The logarithm of softmax.
+
+        >>> print(kiln.tensor([1.0, 4.0]).log_softmax())
+        tensor([-3.0486, -0.0486], dtype=float32)
+        """
         return self._op("log_softmax", axis=dim)
 
     @numpy_names
     def cumsum(self, dim: int) -> "Tensor":
-        """Sums up to each place along `dim`."""
+        """Sums up to each place along `dim`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).cumsum(1).tolist()
+        [[1, 3], [3, 7]]
+        """
         return self._summable()._op("cumulative_sum", axis=int(dim))
 
     @numpy_names
     def cumprod(self, dim: int) -> "Tensor":
-        """Products up to each place along `dim`."""
+        """Products up to each place along `dim`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).cumprod(1).tolist()
+        [[1, 2], [3, 12]]
+        """
         return self._summable()._op("cumulative_prod", axis=int(dim))
 
     @numpy_names
     def cummax(self, dim: int) -> "Tensor":
-        """The largest up to each place along `dim`; NaN from the first one on."""
+        """The largest up to each place along `dim`; NaN from the first one on.
+
+        >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
+        [1, 3, 3]
+        """
         return self._op("cumulative_max", axis=int(dim))
 
     @numpy_names
     def cummin(self, dim: int) -> "Tensor":
-        """The smallest up to each place along `dim`; NaN from the first one on."""
+        """The smallest up to each place along `dim`; NaN from the first one on.
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
+        [3, 1, 1]
+        """
         return self._op("cumulative_min", axis=int(dim))
 
     @numpy_names
     def logcumsumexp(self, dim: int) -> "Tensor":
-        """log(sum(exp(self))) up to each place along `dim`, without overflow."""
+        """log(sum(exp(self))) up to each place along `dim`, without overflow.
+
+        >>> print(kiln.tensor([1.0, 4.0]).logcumsumexp(0))
+        tensor([1.    , 4.0486], dtype=float32)
+        """
         return self._op("cumulative_logsumexp", axis=int(dim))
 
     @numpy_names
     def sort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """Sorted along `dim` (values alone; argsort gives the places)."""
+        """Sorted along `dim` (values alone; argsort gives the places).
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
+        [1, 2, 3]
+        """
         return self._op("sort", axis=int(dim), descending=bool(descending))
 
     @numpy_names
     def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """The places that the sorted elements come from; equal ones keep their order."""
+        """The places that the sorted elements come from; equal ones keep their order.
+
+        >>> kiln.tensor([3, 1, 2]).argsort().tolist()
+        [1, 2, 0]
+        """
         return self._op("argsort", axis=int(dim), descending=bool(descending))
 
     @numpy_names
     def topk(self, k: int, dim: int = -1, largest: bool = True) -> "Tuple[Tensor, Tensor]":
-        """The k largest (or smallest) along `dim` in order, and their places."""
+        """The k largest (or smallest) along `dim` in order, and their places.
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
+        [[3, 2], [0, 2]]
+        """
         from kiln.sorting import topk
 
         return topk(self._tensor, k, dim, largest=largest)
 
     def matmul(self, other: Any) -> "Tensor":
-        """The matrix product, as NumPy's."""
+        """The matrix product, as NumPy's.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).matmul(kiln.tensor([[1, 2], [3, 4]])).tolist()
+        [[7, 10], [15, 22]]
+        """
         return self._op("matmul", other)
 
     mm = bmm = matmul
 
     def dot(self, other: "Tensor") -> "Tensor":
-        """The inner product of two vectors."""
+        """The inner product of two vectors.
+
+        >>> kiln.tensor([1.0, 4.0]).dot(kiln.tensor([1.0, 4.0])).item()
+        17.0
+        """
         if self.ndim != 1 or other.ndim != 1:
             raise InvalidArgument(
                 f"dot of shapes {self.shape} and {other.shape}; both must be vectors")

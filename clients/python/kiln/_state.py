@@ -150,7 +150,11 @@ class State(TensorBase):
 
     @property
     def requires_grad(self) -> builtins.bool:
-        """Whether gradients flow to or through this tensor."""
+        """Whether gradients flow to or through this tensor.
+
+        >>> (kiln.ones(2, requires_grad=True) * 2).requires_grad
+        True
+        """
         return self._requires_grad or self._node.tracked
 
     @requires_grad.setter
@@ -159,12 +163,22 @@ class State(TensorBase):
 
     @property
     def is_leaf(self) -> builtins.bool:
-        """Whether backward() sets its grad (or it needs none)."""
+        """Whether backward() sets its grad (or it needs none).
+
+        >>> kiln.ones(2, requires_grad=True).is_leaf
+        True
+        """
         return self._requires_grad or not self._node.tracked
 
     @property
     def grad(self) -> Optional["Tensor"]:
-        """The gradient that backward() added up here; None before."""
+        """The gradient that backward() added up here; None before.
+
+        >>> x = kiln.ones(2, requires_grad=True)
+        >>> (x * 3).sum().backward()
+        >>> x.grad.tolist()
+        [3.0, 3.0]
+        """
         return self._grad
 
     @grad.setter

@@ -25,7 +25,11 @@ class Values(TensorBase):
 
     @property
     def is_realized(self) -> builtins.bool:
-        """Whether its value has been computed, or is being computed without further calls."""
+        """Whether its value has been computed, or is being computed without further calls.
+
+        >>> (kiln.tensor([1.0, 4.0]) + 1).is_realized
+        False
+        """
         return self._node.is_value
 
     def realize(self) -> "Tensor":

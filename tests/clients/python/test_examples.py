@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import re
 
 import pytest
 
@@ -67,6 +68,24 @@ def without_example(module):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_what_is_public_has_an_example(name):
     missing = sorted(without_example(importlib.import_module(name)))
+    assert not missing, f"no example in the docstring of: {', '.join(missing)}"
+
+
+def documents_a_function(method) -> bool:
+    """Whether a method says that it is a function's, which has an example."""
+    found = re.match(r"As (kiln[.\w]*)\.(\w+)\(\) of this tensor", inspect.getdoc(method) or "")
+    return bool(found) and has_example(getattr(importlib.import_module(found[1]), found[2]))
+
+
+def test_methods_of_tensors_have_one():
+    missing = []
+    for name in dir(kiln.Tensor):
+        method = function_of(inspect.getattr_static(kiln.Tensor, name))
+        if name.startswith("_") or has_example(method) or documents_a_function(method):
+            continue
+        apart = getattr(kiln.Tensor, name[:-1], None)  # x.add_(y) is x.assign(x.add(y))
+        if not (name.endswith("_") and has_example(apart)):
+            missing.append(name)
     assert not missing, f"no example in the docstring of: {', '.join(missing)}"
 
 
