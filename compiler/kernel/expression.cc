@@ -53,9 +53,18 @@ absl::flat_hash_set<const Node*> RangesOf(const Node* node) {
 absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Point& point) {
   Key key{node, point.index};
   key.second.push_back(math_.ToNode(point.valid));
+  if (in_sum_) key.second.push_back(nullptr);
   if (auto known = memo_.find(key); known != memo_.end()) return known->second;
   absl::StatusOr<const Node*> value = LowerUncached(node, point);
   if (value.ok()) memo_.emplace(std::move(key), *value);
+  return value;
+}
+
+absl::StatusOr<const Node*> ExpressionLowerer::LowerReduced(const Node* node, const Point& point,
+                                                            bool is_sum) {
+  const bool outer = std::exchange(in_sum_, is_sum);
+  absl::StatusOr<const Node*> value = Lower(node, point);
+  in_sum_ = outer;
   return value;
 }
 
@@ -108,7 +117,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node,
                                                                 const Point& point) {
-  if (node->op() == Op::kMul && !point.valid.always()) {
+  if (in_sum_ && node->op() == Op::kMul && !point.valid.always()) {
     absl::StatusOr<const Node*> product = LowerGuardedProduct(node, point);
     if (!product.ok() || *product != nullptr) return product;
   }

@@ -49,6 +49,10 @@ class ExpressionLowerer {
 
   // UNIMPLEMENTED: the op has no scalar form. INTERNAL: a reduction that is no source.
   absl::StatusOr<const ir::Node*> Lower(const ir::Node* node, const Point& point);
+  // The same for what a reduction takes in: products in the terms of a sum may be guarded by one
+  // factor.
+  absl::StatusOr<const ir::Node*> LowerReduced(const ir::Node* node, const Point& point,
+                                               bool is_sum);
 
   // Forgets all: `find` would answer differently from now on.
   void Clear();
@@ -58,10 +62,11 @@ class ExpressionLowerer {
 
   absl::StatusOr<const ir::Node*> LowerUncached(const ir::Node* node, const Point& point);
   absl::StatusOr<const ir::Node*> LowerElementwise(const ir::Node* node, const Point& point);
-  // A product is zero where one factor is, so the other need not be guarded, as long as its loads
-  // stay in bounds without. That keeps a convolution's weights independent of where its padding
-  // begins. (An infinite weight then meets a zero and gives NaN, as in every library that pads with
-  // zeros.) Null: neither factor can do without.
+  // Of terms of a sum: a product is zero where one factor is, so the other need not be guarded, as
+  // long as its loads stay in bounds without. That keeps a convolution's weights independent of
+  // where its padding begins. (An infinite weight then meets a zero and gives NaN, as in every
+  // library that pads with zeros. Elsewhere nothing would be won by that.) Null: neither factor can
+  // do without.
   absl::StatusOr<const ir::Node*> LowerGuardedProduct(const ir::Node* node, const Point& point);
   // Each factor guarded by the conditions on what it knows alone: the element's place in a strided
   // convolution's weights does not concern the gradient, nor its place in the gradient the weights.
@@ -78,6 +83,7 @@ class ExpressionLowerer {
   absl::flat_hash_map<Key, const ir::Node*> memo_;
   absl::flat_hash_map<const ir::Node*, bool> zero_where_invalid_;
   int unproved_ = 0;  // loads that got a condition of their own
+  bool in_sum_ = false;
 };
 
 }  // namespace kiln::kernel

@@ -131,7 +131,8 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
     if (factor != 1 || rest.constant != 0 || !rest.terms.empty()) {
       // An end that is not known says that a part may wrap, unless the sum is known not to.
       const Interval beside = SumBounds(rest, where);
-      whole = IsExact(sum, nullptr) ? AddIntervals(whole, beside) : AddUnlessWrapped(whole, beside);
+      whole = IsExact(sum, nullptr) || IsExact(sum, where) ? AddIntervals(whole, beside)
+                                                           : AddUnlessWrapped(whole, beside);
     }
     bounds = Intersect(bounds, whole);
   }

@@ -205,7 +205,8 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
       }
     }
   }
-  absl::StatusOr<const Node*> operand = expressions_.Lower(node->operand(0), point);
+  absl::StatusOr<const Node*> operand =
+      expressions_.LowerReduced(node->operand(0), point, node->op() == Op::kReduceSum);
   if (!operand.ok() || ranges.empty()) return operand;
   absl::c_sort(ranges, [](const Node* a, const Node* b) { return Compare(a, b) < 0; });
   const ir::ReduceKind kind = node->op() == Op::kReduceSum    ? ir::ReduceKind::kSum

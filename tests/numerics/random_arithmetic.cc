@@ -18,10 +18,17 @@ Value Generator::Positive(const Value& x) {
   return {builder_.Add(builder_.Mul(x.node, x.node), 0.5), x.exact};
 }
 
+// In a sum of products the padding behind one factor counts as zero, and what stands beside it is
+// not guarded: an infinity gives NaN there (kernel/expression.h). Products that have been stored
+// are padded with zeros, whatever they are.
+const Node* Generator::Fenced(const Node* product) {
+  return options_.special ? builder_.Contiguous(product) : product;
+}
+
 Value Generator::Apply(const char* name, std::vector<const Node*> operands,
                        const Attributes& attributes) {
   const auto made = ops::Build(builder_, *ops::FindOp(name), operands, attributes, DType::kInvalid);
-  return made.ok() ? Value{*made} : Value{};
+  return made.ok() ? Value{Fenced(*made)} : Value{};
 }
 
 Value Generator::FloatUnary() {
@@ -42,8 +49,8 @@ Value Generator::FloatUnary() {
       return {builder_.Reciprocal(Positive(x).node)};
     case 6:
       return x.exact ? Value{builder_.Trunc(x.node), true} : Value{};
-    case 7:
-      return {builder_.Detach(x.node), x.exact};
+    case 7:  // no gradient passes; a graph of one float dtype is for gradients
+      return {options_.only == DType::kInvalid ? builder_.Detach(x.node) : x.node, x.exact};
     default:
       return {builder_.Contiguous(x.node), x.exact};
   }
@@ -61,7 +68,7 @@ Value Generator::FloatBinary() {
     case 1:
       return {builder_.Sub(x.node, y.node), exact};
     case 2:
-      return {builder_.Mul(x.node, y.node), exact};
+      return {Fenced(builder_.Mul(x.node, y.node)), exact};
     case 3:
       return {builder_.Binary(Op::kMax, x.node, y.node), exact};
     case 4:
@@ -143,7 +150,7 @@ Value Generator::Source() {
   const DType dtype = AnyDType();
   ir::Shape shape = RandomShape();
   if (dtype == DType::kBool || Coin()) {
-    return {builder_.Full(dtype, shape, RandomNumber(dtype)), true};
+    return {builder_.Full(dtype, shape, RandomNumber(dtype, false)), true};
   }
   if (shape.empty() || (ir::IsFloat(dtype) && ir::SizeOf(dtype) == 1)) return {};
   return {builder_.Iota(dtype, shape, Between(0, static_cast<int64_t>(shape.size()) - 1)), true};

@@ -35,6 +35,10 @@ constexpr std::string_view kJumping[] = {
     "hinge_embedding_loss",
     "cosine_embedding_loss",
 };
+// What sees the sign of a zero, which no op but neg, abs and copysign promises: the maximum of 0
+// and -0 is either. Their operands must have no zeros unless they are inputs.
+constexpr std::string_view kSeesSignOfZero[] = {"copysign", "atan2", "signbit", "bitcast",
+                                                "nextafter"};
 // Float results that have their operands' bits, or are sums of them: exact if those are.
 constexpr std::string_view kExact[] = {
     "neg",
@@ -146,13 +150,19 @@ Value Generator::Graft() {
     const DType dtype = spec.dtype == DType::kInvalid ? float_dtype : spec.dtype;
     const Value operand = Fitted(spec, dtype, exact, static_cast<int>(operands.size()));
     if (operand.node == nullptr || (exact && !operand.exact)) return {};
+    if (IsIn(op.name, kSeesSignOfZero) && MayHaveZeros(operand.node)) return {};
     are_exact = are_exact && operand.exact;
     operands.push_back(operand.node);
   }
   const auto made = ops::Build(builder_, op, operands, test_case.attributes, test_case.declared);
   if (!made.ok()) return {};
   grafted_ = op.name;
-  return {*made, are_exact && IsIn(op.name, kExact)};
+  return {Fenced(*made), are_exact && IsIn(op.name, kExact)};
+}
+
+bool Generator::MayHaveZeros(const Node* node) {
+  return node->op() != ir::Op::kInput && ir::IsFloat(node->dtype()) &&
+         (!sensitivity_.Evaluate(node).ok() || sensitivity_.Measure(node).has_zero);
 }
 
 Case Generator::Varied(Case test_case) {

@@ -121,16 +121,15 @@ DType Generator::AnyDType() {
   }
 }
 
-double Generator::RandomNumber(DType dtype) {
+double Generator::RandomNumber(DType dtype, bool fine) {
   if (!ir::IsFloat(dtype)) return static_cast<double>(Between(-9, 9));
   if (options_.special && Draw(8) == 0) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     const double numbers[] = {kInfinity, -kInfinity, std::nan(""), -0.0, 0.0, 1e-41};
     return numbers[Draw(std::size(numbers))];
   }
-  // Gradients at kinks, where numbers of few digits would lie, are a matter of taste.
-  if (options_.only != DType::kInvalid) return static_cast<double>(random_() >> 11) * 0x1p-51 - 2;
-  return static_cast<double>(Between(-8, 8)) / 4;
+  return fine ? static_cast<double>(random_() >> 11) * 0x1p-51 - 2
+              : static_cast<double>(Between(-8, 8)) / 4;
 }
 
 Value Generator::NewInput(ops::HostTensor data) {
@@ -144,8 +143,10 @@ Value Generator::NewInput(ops::HostTensor data) {
 
 Value Generator::NewInput(DType dtype, const Shape& shape) {
   ops::HostTensor data = ops::HostTensor::Zeros(dtype, shape);
+  // Gradients at kinks, where numbers of few digits would lie, are a matter of taste.
+  const bool fine = options_.only != DType::kInvalid || Draw(4) == 0;
   for (int64_t i = 0; i < data.size(); ++i) {
-    const double number = RandomNumber(dtype);
+    const double number = RandomNumber(dtype, fine);
     if (ir::IsFloat(dtype)) {
       data.SetFloat(i, number);
     } else {

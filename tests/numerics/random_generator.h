@@ -53,7 +53,7 @@ class Generator {
   // random_generator.cc: values.
   Value NewInput(ops::HostTensor data);
   Value NewInput(ir::DType dtype, const ir::Shape& shape);
-  double RandomNumber(ir::DType dtype);
+  double RandomNumber(ir::DType dtype, bool fine);
   Value Pick(const Fits& fits);
   Value PickFloat();
   Value PickInt();
@@ -74,10 +74,12 @@ class Generator {
   Value Conversion();
   Value Source();
   Value Positive(const Value& x);
+  const Node* Fenced(const Node* product);
   Value Apply(const char* name, std::vector<const Node*> operands, const Attributes& attributes);
 
   // random_movement.cc
   Value Movement();
+  Value View(const Value& x);
   Value Sliding();
   Value Gathering();
   Value GatheringElements(const Value& x, int64_t axis);
@@ -86,6 +88,7 @@ class Generator {
 
   // random_case.cc: a case of the table, applied to values of the graph.
   Value Graft();
+  bool MayHaveZeros(const Node* node);
   Case Varied(Case test_case);
   void VaryShapes(Case& test_case);
   void VaryAttributes(Case& test_case);

@@ -10,8 +10,14 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
+// Often a view of a view: what simplification joins.
 Value Generator::Movement() {
-  const Value x = PickAny();
+  Value x = View(PickAny());
+  while (Coin() && ir::NumElements(x.node->shape()) < 600) x = View(x);
+  return x;
+}
+
+Value Generator::View(const Value& x) {
   const Shape& shape = x.node->shape();
   std::vector<int64_t> list;
   switch (Draw(6)) {

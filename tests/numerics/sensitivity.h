@@ -27,7 +27,8 @@ struct Measured {
   double spread = 0;   // largest |moved - value| / (1 + |value|); infinite where one is NaN, or an
                        // integer or bool differs
   int64_t not_finite = 0;  // elements
-  bool is_short = false;   // all finite elements are multiples of 2^-10 below 2^12
+  bool has_zero = false;
+  bool is_short = false;  // all finite elements are multiples of 2^-10 below 2^12
 };
 
 // Whether a number is a multiple of 2^-10 below 2^12: float32 has room for sums of a thousand.

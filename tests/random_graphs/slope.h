@@ -14,7 +14,7 @@ namespace kiln::random_graphs {
 // MakeRandomGradientGraph makes it: a scalar and requests for its gradients), as the interpreter
 // has them, against the difference quotient of the scalar. Nothing where there is no slope to
 // compare: quotients of two steps are apart (a kink, a jump), gradients were left out, or ops mean
-// them to be others (detach, with_derivative). Else what is wrong, or an empty text.
+// them to be others (with_derivative). Else what is wrong, or an empty text.
 std::optional<std::string> SlopeDisagreement(const numerics::RandomGraph& random, uint64_t seed);
 
 }  // namespace kiln::random_graphs
