@@ -132,6 +132,8 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerElementwise(const Node* node
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* node,
                                                                    const Point& point) {
+  absl::StatusOr<const Node*> shared = LowerSharedGuards(node, point);
+  if (!shared.ok() || *shared != nullptr) return shared;
   for (const int free : {1, 0}) {
     const Node* other = node->operand(1 - free);
     if (!IsZeroWhereInvalid(other)) continue;
@@ -145,7 +147,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuardedProduct(const Node* n
     if (free == 0) std::swap(operands[0], operands[1]);
     return math_.context().Get(Op::kMul, node->dtype(), {}, std::move(operands));
   }
-  return LowerSharedGuards(node, point);
+  return nullptr;
 }
 
 absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* node,

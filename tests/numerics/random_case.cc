@@ -39,6 +39,9 @@ constexpr std::string_view kJumping[] = {
 // and -0 is either. Their operands must have no zeros unless they are inputs.
 constexpr std::string_view kSeesSignOfZero[] = {"copysign", "atan2", "signbit", "bitcast",
                                                 "nextafter"};
+// Jump, or have no bound, where a matrix has not full rank: the case's own matrices stay near.
+constexpr std::string_view kWantsFullRank[] = {
+    "qr", "solve", "inv", "det", "slogdet_sign", "slogdet_logabs", "cholesky", "triangular_solve"};
 // Float results that have their operands' bits, or are sums of them: exact if those are.
 constexpr std::string_view kExact[] = {
     "neg",
@@ -148,7 +151,9 @@ Value Generator::Graft() {
   bool are_exact = true;
   for (const OperandSpec& spec : test_case.operands) {
     const DType dtype = spec.dtype == DType::kInvalid ? float_dtype : spec.dtype;
-    const Value operand = Fitted(spec, dtype, exact, static_cast<int>(operands.size()));
+    const auto position = static_cast<int>(operands.size());
+    const Value operand = IsIn(op.name, kWantsFullRank) ? Near(spec, dtype, position)
+                                                        : Fitted(spec, dtype, exact, position);
     if (operand.node == nullptr || (exact && !operand.exact)) return {};
     if (IsIn(op.name, kSeesSignOfZero) && MayHaveZeros(operand.node)) return {};
     are_exact = are_exact && operand.exact;

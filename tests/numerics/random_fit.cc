@@ -28,6 +28,16 @@ Value Generator::Fitted(const OperandSpec& spec, DType dtype, bool exact, int po
                                             : InRange(fitted, spec, exact);
 }
 
+// The case's own operand, moved a little by a value of the graph.
+Value Generator::Near(const OperandSpec& spec, DType dtype, int position) {
+  const Value x = Pick([](const Value& value) {
+    return ir::IsFloat(value.node->dtype()) && ir::NumElements(value.node->shape()) > 0;
+  });
+  if (x.node == nullptr) return {};
+  const Value moved = InDType(x, dtype);
+  return AroundCase({InShape(moved.node, spec.shape)}, spec, position);
+}
+
 Value Generator::InDType(const Value& x, DType dtype) {
   const DType from = x.node->dtype();
   if (from == dtype) return x;

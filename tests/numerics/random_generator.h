@@ -95,6 +95,7 @@ class Generator {
 
   // random_fit.cc: operands for a case.
   Value Fitted(const OperandSpec& spec, ir::DType dtype, bool exact, int position);
+  Value Near(const OperandSpec& spec, ir::DType dtype, int position);
   Value InDType(const Value& x, ir::DType dtype);
   const Node* InShape(const Node* x, const ir::Shape& shape);
   Value InRange(const Value& x, const OperandSpec& spec, bool exact);

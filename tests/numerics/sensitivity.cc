@@ -73,6 +73,15 @@ double LargestOf(const HostTensor& tensor) {
   return largest;
 }
 
+// A product of so many numbers may pass infinity on its way to where it ends, depending on their
+// order.
+bool MayOverflow(const HostTensor& factors, const HostTensor& result) {
+  constexpr double kMostDoublings = 100;
+  const double count = static_cast<double>(factors.size()) /
+                       static_cast<double>(std::max<int64_t>(1, result.size()));
+  return count * std::log2(std::max(1.0, LargestOf(factors))) > kMostDoublings;
+}
+
 double Apart(const HostTensor& value, const HostTensor& moved, int64_t i) {
   if (!ir::IsFloat(value.dtype)) {
     return value.Int(i) == moved.Int(i) ? 0 : std::numeric_limits<double>::infinity();
@@ -145,6 +154,10 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
   // Compiled programs round float16 and bfloat16 as the interpreter does, but where the digits
   // after float32's would have decided, to the neighbour: never of +, - and *, now and then of
   // functions and sums.
+  if (node->op() == Op::kReduceProd && MayOverflow(*operands[0], result)) {
+    for (int64_t i = 0; i < result.size(); ++i) result.SetFloat(i, std::nan(""));
+    return;
+  }
   const bool is_half = IsHalf(node->dtype());
   const double unit = UnitOf(node->dtype());
   double scale = 0;

@@ -78,6 +78,42 @@ output %12
             "");
 }
 
+TEST(Found, IndexOfDataBehindAFlip) {
+  EXPECT_EQ(DisagreementOf(R"(input 0 int16[5]
+input 1 int64[1,1,7]
+%0 = input int16[5] index=0
+%1 = pad int16[7] %0 padding=[0,2]
+%2 = flip int16[7] %1 axes=[0]
+%3 = cast float64[7] %2
+%4 = reshape float64[7,1] %3
+%5 = expand float64[7,2] %4
+%6 = reshape float64[14] %5
+%7 = shrink float64[10] %6 bounds=[3,13]
+%8 = reshape float64[1,2,5] %7
+%9 = input int64[1,1,7] index=1
+%10 = gather_elements float64[1,2,7] %8 %9 axis=2
+output %10
+)",
+                           {Counting(DType::kInt16, {5}), Counting(DType::kInt64, {1, 1, 7})}),
+            "");
+}
+
+// The other factor was read beyond the border of its row.
+TEST(Found, SquaresOfAnotherRowBesidePadding) {
+  HostTensor x = Counting(DType::kFloat32, {2, 5, 3});
+  for (int64_t i = 6; i < 14; ++i) x.SetFloat(i, std::nan(""));
+  EXPECT_EQ(DisagreementOf(R"(input 0 float32[2,5,3]
+%0 = input float32[2,5,3] index=0
+%1 = mul float32[2,5,3] %0 %0
+%2 = pad float32[2,7,3] %1 padding=[0,0,1,1,0,0]
+%3 = window float32[2,5,3,3] %2 axis=1 size=3 stride=1 dilation=1
+%4 = reduce_sum float32[2,5,3,1] %3 axes=[3]
+output %4
+)",
+                           {x}),
+            "");
+}
+
 // Only one factor was guarded, and the other gave NaN where it met the guard's zero.
 TEST(Found, PaddingOfAnInfiniteProduct) {
   HostTensor column = Counting(DType::kFloat32, {4, 1});

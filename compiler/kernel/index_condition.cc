@@ -1,0 +1,115 @@
+// The part of IndexMath that turns conditions into bounds, and back.
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
+#include "compiler/kernel/index.h"
+#include "compiler/kernel/index_sum.h"
+
+namespace kiln::kernel {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+bool IsIndex(const Node* node) { return node->dtype() == DType::kInt64; }
+
+bool IsConstant(const Node* node) { return node->op() == Op::kConst; }
+
+int64_t ValueOf(const Node* node) { return node->attr<ir::ConstValue>().AsInt(); }
+
+}  // namespace
+
+void IndexMath::Require(Validity& validity, const Node* condition) {
+  if (validity.never) return;
+  if (condition->op() == Op::kAnd) {
+    Require(validity, condition->operand(0));
+    Require(validity, condition->operand(1));
+    return;
+  }
+  if (condition->op() == Op::kConst) {
+    if (ValueOf(condition) == 0) validity = Validity{true, {}, {}};
+    return;
+  }
+  if (condition->op() == Op::kCmpLt && IsIndex(condition->operand(0))) {
+    const Node* a = condition->operand(0);
+    const Node* b = condition->operand(1);
+    if (IsConstant(b) && IsSmall(ValueOf(b))) {
+      return RequireBound(validity, ToSum(a), {-kUnbounded, ValueOf(b) - 1});
+    }
+    if (IsConstant(a) && IsSmall(ValueOf(a))) {
+      return RequireBound(validity, ToSum(b), {ValueOf(a) + 1, kUnbounded});
+    }
+    const Sum difference = AddScaled(ToSum(a), ToSum(b), -1);
+    if (IsExact(difference, &validity)) {
+      return RequireBound(validity, difference, {-kUnbounded, -1});
+    }
+  }
+  if (condition->op() == Op::kCmpEq && IsIndex(condition->operand(0)) &&
+      IsConstant(condition->operand(1)) && IsSmall(ValueOf(condition->operand(1)))) {
+    const int64_t value = ValueOf(condition->operand(1));
+    return RequireBound(validity, ToSum(condition->operand(0)), {value, value});
+  }
+  auto& all = validity.conditions;
+  if (std::find(all.begin(), all.end(), condition) == all.end()) all.push_back(condition);
+}
+
+const Node* IndexMath::ToNode(const Validity& validity) {
+  auto truth = [&](bool value) {
+    return context_.Get(Op::kConst, DType::kBool, {}, {}, ir::ConstValue::Int(value ? 1 : 0));
+  };
+  if (validity.never) return truth(false);
+  std::vector<const Node*> parts = validity.conditions;
+  for (const Bound& bound : validity.bounds) {
+    const Node* sum = ToNode(bound.sum);
+    if (bound.interval.low == bound.interval.high) {
+      parts.push_back(
+          context_.Get(Op::kCmpEq, DType::kBool, {}, {sum, Constant(bound.interval.low)}));
+      continue;
+    }
+    if (bound.interval.low > -kUnbounded) {
+      parts.push_back(
+          context_.Get(Op::kCmpLt, DType::kBool, {}, {Constant(bound.interval.low - 1), sum}));
+    }
+    if (bound.interval.high < kUnbounded) {
+      parts.push_back(
+          context_.Get(Op::kCmpLt, DType::kBool, {}, {sum, Constant(bound.interval.high + 1)}));
+    }
+  }
+  std::sort(parts.begin(), parts.end(),
+            [](const Node* a, const Node* b) { return Compare(a, b) < 0; });
+  const Node* node = nullptr;
+  for (const Node* part : parts) {
+    node = node == nullptr ? part : context_.Get(Op::kAnd, DType::kBool, {}, {node, part});
+  }
+  return node;
+}
+
+// Conditions on one atom first: what they say of data tells whether sums with it can wrap, and so
+// what the other conditions say.
+Validity IndexMath::ToValidity(const Node* condition) {
+  Validity validity;
+  if (condition == nullptr) return validity;
+  std::vector<const Node*> parts = {condition};
+  for (size_t i = 0; i < parts.size();) {
+    const Node* part = parts[i];
+    if (part->op() == Op::kAnd) {
+      parts[i] = part->operand(1);
+      parts.insert(parts.begin() + static_cast<int64_t>(i), part->operand(0));
+    } else {
+      ++i;
+    }
+  }
+  auto is_sum = [&](const Node* part) {
+    return absl::c_any_of(part->operands(), [&](const Node* side) {
+      return IsIndex(side) && ToSum(side).terms.size() > 1;
+    });
+  };
+  std::stable_partition(parts.begin(), parts.end(),
+                        [&](const Node* part) { return !is_sum(part); });
+  for (const Node* part : parts) Require(validity, part);
+  return validity;
+}
+
+}  // namespace kiln::kernel
