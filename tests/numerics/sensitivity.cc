@@ -187,7 +187,9 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
     } else if (is_half ? std::trunc(value * 4) == value * 4 : IsShort(value)) {
       continue;  // as likely as not exact: the exponential of 0, the root of 9
     }
-    const double fraction = static_cast<double>(random_() >> 11) * 0x1p-52 - 1;
+    // By half of the most at least: a single element has but two chances to show what it does.
+    const double half = static_cast<double>(random_() >> 11) * 0x1p-54 + 0.5;
+    const double fraction = random_() % 2 == 0 ? half : -half;
     if (!is_half) {
       result.SetFloat(i, value + 4 * unit * most * fraction);
     } else if (rounding != Rounding::kBasic) {
