@@ -164,6 +164,17 @@ Value* HalfOf(IRBuilderBase& b, Value* vector, unsigned begin, unsigned count) {
   return b.CreateShuffleVector(vector, mask);
 }
 
+// Between two constants, as integers: LLVM's x86 backend makes a table of two floating-point
+// constants and loads from it, and when it later finds the condition to be constant, version 22
+// takes the wrong one for the value of that load.
+Value* Select(IRBuilderBase& b, Value* condition, Value* x, Value* y) {
+  if (!llvm::isa<llvm::ConstantFP>(x) || !llvm::isa<llvm::ConstantFP>(y))
+    return b.CreateSelect(condition, x, y);
+  llvm::Type* bits = b.getIntNTy(x->getType()->getScalarSizeInBits());
+  Value* chosen = b.CreateSelect(condition, b.CreateBitCast(x, bits), b.CreateBitCast(y, bits));
+  return b.CreateBitCast(chosen, x->getType());
+}
+
 }  // namespace
 
 bool IsSupported(const ir::Node* node) {
@@ -199,7 +210,7 @@ llvm::Type* MemoryType(llvm::LLVMContext& context, DType dtype) {
 
 Value* EmitOp(IRBuilderBase& b, const ir::Node* node, absl::Span<Value* const> operands,
               bool known_nonnegative) {
-  if (node->op() == Op::kWhere) return b.CreateSelect(operands[0], operands[1], operands[2]);
+  if (node->op() == Op::kWhere) return Select(b, operands[0], operands[1], operands[2]);
   if (operands.size() == 1) return EmitUnary(b, node, operands[0]);
   const DType dtype = node->operand(0)->dtype();
   if (node->op() >= Op::kCmpLt && node->op() <= Op::kCmpNe) {

@@ -132,5 +132,76 @@ output %4
             "");
 }
 
+// LLVM's x86 backend took the wrong one of two constants when it found, late, that a widened number
+// never equals the one it is compared with.
+TEST(Found, ChoiceOfConstantsByWhatIsNever) {
+  EXPECT_EQ(DisagreementOf(R"(input 0 int16[1,5]
+input 1 int16[1,1]
+input 2 float64[4,5]
+input 3 float64[1,1]
+input 4 float64[1,1]
+input 5 float64[5]
+input 6 float64[3,4]
+%0 = input int16[1,5] index=0
+%1 = expand int16[4,5] %0
+%2 = input int16[1,1] index=1
+%3 = expand int16[4,1] %2
+%4 = expand int16[4,5] %3
+%5 = cmpeq bool[4,5] %1 %4
+%6 = input float64[4,5] index=2
+%7 = input float64[1,1] index=3
+%8 = expand float64[4,5] %7
+%9 = where float64[4,5] %5 %6 %8
+%10 = reduce_sum float64[4,1] %9 axes=[1]
+%11 = reshape float64[4] %10
+%12 = input float64[1,1] index=4
+%13 = expand float64[1,9] %12
+%14 = reshape float64[9] %13
+%15 = cast uint8[9] %14
+%16 = cast int16[9] %15
+%17 = shrink int16[4] %16 bounds=[2,6]
+%18 = const int16 value=-100
+%19 = reshape int16[1] %18
+%20 = expand int16[4] %19
+%21 = cmpeq bool[4] %17 %20
+%22 = const float64 value=0
+%23 = reshape float64[1] %22
+%24 = expand float64[4] %23
+%25 = const float64 value=1
+%26 = reshape float64[1] %25
+%27 = expand float64[4] %26
+%28 = where float64[4] %21 %24 %27
+%29 = reduce_sum float64[1] %28 axes=[0]
+%30 = reshape float64 %29
+%31 = reciprocal float64 %30
+%32 = reshape float64[1] %31
+%33 = expand float64[4] %32
+%34 = mul float64[4] %11 %33
+%35 = reduce_sum float64[1] %34 axes=[0]
+%36 = reshape float64 %35
+%37 = input float64[5] index=5
+%38 = const float64 value=-1
+%39 = reshape float64[1] %38
+%40 = expand float64[4] %39
+%41 = mul float64[4] %33 %40
+%42 = reshape float64[4,1] %41
+%43 = expand float64[4,5] %42
+%44 = where float64[4,5] %5 %43 %8
+%45 = reduce_sum float64[1,1] %44 axes=[0,1]
+%46 = reshape float64[1] %45
+%47 = input float64[3,4] index=6
+output %36
+output %37
+output %46
+output %47
+output %47
+)",
+                           {Counting(DType::kInt16, {1, 5}), Counting(DType::kInt16, {1, 1}),
+                            Counting(DType::kFloat64, {4, 5}), Counting(DType::kFloat64, {1, 1}),
+                            Counting(DType::kFloat64, {1, 1}), Counting(DType::kFloat64, {5}),
+                            Counting(DType::kFloat64, {3, 4})}),
+            "");
+}
+
 }  // namespace
 }  // namespace kiln::random_graphs
