@@ -42,6 +42,10 @@ constexpr std::string_view kSeesSignOfZero[] = {"copysign", "atan2", "signbit", 
 // Jump, or have no bound, where a matrix has not full rank: the case's own matrices stay near.
 constexpr std::string_view kWantsFullRank[] = {
     "qr", "solve", "inv", "det", "slogdet_sign", "slogdet_logabs", "cholesky", "triangular_solve"};
+// What an infinity or NaN does is nobody's promise: which way a determinant that is NaN points, and
+// the padding behind the products of a transposed convolution (kernel/expression.h).
+constexpr std::string_view kWantsFinite[] = {"slogdet_sign", "conv_transpose1d", "conv_transpose2d",
+                                             "conv_transpose3d"};
 // Float results that have their operands' bits, or are sums of them: exact if those are.
 constexpr std::string_view kExact[] = {
     "neg",
@@ -156,6 +160,7 @@ Value Generator::Graft() {
                                                         : Fitted(spec, dtype, exact, position);
     if (operand.node == nullptr || (exact && !operand.exact)) return {};
     if (IsIn(op.name, kSeesSignOfZero) && MayHaveZeros(operand.node)) return {};
+    if (IsIn(op.name, kWantsFinite) && !IsFinite(operand.node)) return {};
     are_exact = are_exact && operand.exact;
     operands.push_back(operand.node);
   }
@@ -168,6 +173,10 @@ Value Generator::Graft() {
 bool Generator::MayHaveZeros(const Node* node) {
   return node->op() != ir::Op::kInput && ir::IsFloat(node->dtype()) &&
          (!sensitivity_.Evaluate(node).ok() || sensitivity_.Measure(node).has_zero);
+}
+
+bool Generator::IsFinite(const Node* node) {
+  return sensitivity_.Evaluate(node).ok() && sensitivity_.Measure(node).not_finite == 0;
 }
 
 Case Generator::Varied(Case test_case) {

@@ -89,6 +89,7 @@ class Generator {
   // random_case.cc: a case of the table, applied to values of the graph.
   Value Graft();
   bool MayHaveZeros(const Node* node);
+  bool IsFinite(const Node* node);
   Case Varied(Case test_case);
   void VaryShapes(Case& test_case);
   void VaryAttributes(Case& test_case);
