@@ -55,7 +55,7 @@ Expansion ExpandPrelu(Builder& b, Operands x, const Attributes&) {
                                              " slopes; it takes one, or one for each"));
   }
   Shape along(shape.size(), 1);
-  if (slopes > 1) along[1] = slopes;
+  if (slopes != 1) along[1] = slopes;
   return b.Where(b.Greater(x[0], 0), x[0], b.Mul(x[0], b.Reshape(x[1], along)));
 }
 

@@ -64,6 +64,9 @@ double UnitOf(DType dtype) {
 
 bool IsHalf(DType dtype) { return dtype == DType::kFloat16 || dtype == DType::kBFloat16; }
 
+// Units of the largest number that a sum of moved ones may be off by.
+constexpr double kNoise = 64;
+
 double LargestOf(const HostTensor& tensor) {
   double largest = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) {
@@ -140,7 +143,7 @@ absl::Status Sensitivity::EvaluateNode(const Node* node) {
     for (const Node* operand : node->operands()) operands.push_back(&values_.at(operand)[k]);
     auto result = evaluate(node, operands);
     if (!result.ok()) return result.status();
-    if (k > 0 && ir::IsFloat(node->dtype())) Move(node, operands, *result);
+    if (k > 0 && ir::IsFloat(node->dtype())) Move(node, operands, k == kCollapsed, *result);
     values[k] = *std::move(result);
   }
   values_.emplace(node, std::move(values));
@@ -148,7 +151,7 @@ absl::Status Sensitivity::EvaluateNode(const Node* node) {
 }
 
 void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> operands,
-                       HostTensor& result) {
+                       bool collapses, HostTensor& result) {
   const Rounding rounding = RoundingOf(node);
   if (rounding == Rounding::kNone) return;
   // Compiled programs round float16 and bfloat16 as the interpreter does, but where the digits
@@ -190,7 +193,11 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
     // By half of the most at least: a single element has but two chances to show what it does.
     const double half = static_cast<double>(random_() >> 11) * 0x1p-54 + 0.5;
     const double fraction = random_() % 2 == 0 ? half : -half;
-    if (!is_half) {
+    // What is left of numbers that cancel is their rounding, and where another order has none,
+    // nothing: x - mean(x) of equal x.
+    if (collapses && std::abs(value) <= kNoise * unit * most && std::abs(value) < most) {
+      result.SetFloat(i, 0);
+    } else if (!is_half) {
       result.SetFloat(i, value + 4 * unit * most * fraction);
     } else if (rounding != Rounding::kBasic) {
       result.SetFloat(i, value + std::copysign(1.1, fraction) * unit * std::abs(value));

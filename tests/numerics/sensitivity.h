@@ -4,8 +4,9 @@
 // arithmetic moved by a few units of its last place, at random (a Monte Carlo arithmetic: Parker,
 // "Monte Carlo arithmetic", 1997). What compiled programs do otherwise than the interpreter (sums
 // in another order, fused multiplications and additions, polynomials for functions) is of that
-// size, so where the three evaluations stay together a program that strays is wrong. Numbers of few
-// digits, whose sums and products are exact, are not moved.
+// size, so where the three evaluations stay together a program that strays is wrong. In the last
+// one sums in which everything cancels are zero. Numbers of few digits, whose sums and products are
+// exact, are not moved.
 #ifndef KILN_TESTS_NUMERICS_SENSITIVITY_H_
 #define KILN_TESTS_NUMERICS_SENSITIVITY_H_
 
@@ -52,10 +53,11 @@ class Sensitivity {
 
  private:
   static constexpr int kEvaluations = 3;  // the first one unmoved
+  static constexpr int kCollapsed = 2;    // the one in which what is only rounding is zero
   using Values = std::array<ops::HostTensor, kEvaluations>;
 
   absl::Status EvaluateNode(const ir::Node* node);
-  void Move(const ir::Node* node, absl::Span<const ops::HostTensor* const> operands,
+  void Move(const ir::Node* node, absl::Span<const ops::HostTensor* const> operands, bool collapses,
             ops::HostTensor& result);
 
   std::mt19937_64 random_;

@@ -320,3 +320,8 @@ def test_an_error_of_the_daemon_names_the_users_line(connection):
     with pytest.raises(kiln.ResourceExhausted):
         x.numpy()
     check(kiln.ones(2) + 1, np.float32([2, 2]))
+
+
+def test_prelu_of_no_channels(connection):
+    x = kiln.zeros(2, 0, 3)
+    assert F.prelu(x, kiln.zeros(0)).numpy().shape == (2, 0, 3)
