@@ -4,6 +4,7 @@
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composite.h"
+#include "compiler/ops/promote.h"
 #include "compiler/ops/rows.h"
 
 namespace kiln::ops {
@@ -13,21 +14,8 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-DType IntegerOfSize(int size) {
-  switch (size) {
-    case 1:
-      return DType::kInt8;
-    case 2:
-      return DType::kInt16;
-    case 4:
-      return DType::kInt32;
-    default:
-      return DType::kInt64;
-  }
-}
-
 const Node* Bits(Builder& b, const Node* x) {
-  return b.Bitcast(x, IntegerOfSize(ir::SizeOf(x->dtype())));
+  return b.Bitcast(x, SignedOfSize(ir::SizeOf(x->dtype())));
 }
 
 Expansion ExpandSignBit(Builder& b, Operands x, const Attributes&) { return SignBit(b, x[0]); }

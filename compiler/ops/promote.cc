@@ -17,19 +17,6 @@ DType PromoteFloats(DType a, DType b) {
   return size_a == 1 ? DType::kFloat16 : DType::kFloat32;
 }
 
-DType SignedOfSize(int size) {
-  switch (size) {
-    case 1:
-      return DType::kInt8;
-    case 2:
-      return DType::kInt16;
-    case 4:
-      return DType::kInt32;
-    default:
-      return DType::kInt64;
-  }
-}
-
 absl::StatusOr<DType> PromoteIntegers(DType a, DType b) {
   if (ir::IsSigned(a) == ir::IsSigned(b)) return ir::SizeOf(a) > ir::SizeOf(b) ? a : b;
   const DType signed_one = ir::IsSigned(a) ? a : b;
@@ -69,6 +56,19 @@ absl::StatusOr<DType> Promote(DType a, DType b) {
   if (float_a && float_b) return PromoteFloats(a, b);
   if (float_a != float_b) return float_a ? a : b;
   return PromoteIntegers(a, b);
+}
+
+DType SignedOfSize(int size) {
+  switch (size) {
+    case 1:
+      return DType::kInt8;
+    case 2:
+      return DType::kInt16;
+    case 4:
+      return DType::kInt32;
+    default:
+      return DType::kInt64;
+  }
 }
 
 }  // namespace kiln::ops

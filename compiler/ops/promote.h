@@ -16,6 +16,9 @@ bool Belongs(ir::DType dtype, DTypeClass dtype_class);
 // uint64 with a signed integer.
 absl::StatusOr<ir::DType> Promote(ir::DType a, ir::DType b);
 
+// The signed integers of so many bytes: 1, 2, 4 or 8.
+ir::DType SignedOfSize(int size);
+
 }  // namespace kiln::ops
 
 #endif  // KILN_COMPILER_OPS_PROMOTE_H_
