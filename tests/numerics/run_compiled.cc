@@ -40,7 +40,12 @@ absl::Status Allocate(drivers::Device& device, const CompiledProgram& program,
     if (!buffer.ok()) return buffer.status();
     std::memset((*buffer)->host_pointer(), 0xA5, slot.bytes);
     if (slot.kind == Slot::Kind::kInput && slot.bytes > 0) {
-      std::memcpy((*buffer)->host_pointer(), inputs[slot.index].bytes.data(), slot.bytes);
+      const auto& bytes = inputs[slot.index].bytes;
+      if (static_cast<int64_t>(bytes.size()) < slot.bytes) {
+        return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has ", bytes.size(),
+                                                       " bytes and takes ", slot.bytes));
+      }
+      std::memcpy((*buffer)->host_pointer(), bytes.data(), slot.bytes);
     }
     loaded.buffers.push_back(*std::move(buffer));
   }

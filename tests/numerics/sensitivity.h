@@ -1,10 +1,10 @@
 // How far rounding may move the values of a graph: its condition, measured.
 //
-// Every node is evaluated as the interpreter does, and twice more with each result of rounded
+// Every node is evaluated as the interpreter does, and four times more with each result of rounded
 // arithmetic moved by a few units of its last place, at random (a Monte Carlo arithmetic: Parker,
 // "Monte Carlo arithmetic", 1997). What compiled programs do otherwise than the interpreter (sums
 // in another order, fused multiplications and additions, polynomials for functions) is of that
-// size, so where the three evaluations stay together a program that strays is wrong. In the last
+// size, so where the evaluations stay together a program that strays is wrong. In the last
 // one sums in which everything cancels are zero. Numbers of few digits, whose sums and products are
 // exact, are not moved.
 #ifndef KILN_TESTS_NUMERICS_SENSITIVITY_H_
@@ -52,8 +52,10 @@ class Sensitivity {
   const ops::HostTensor& Value(const ir::Node* node) const { return values_.at(node)[0]; }
 
  private:
-  static constexpr int kEvaluations = 3;  // the first one unmoved
-  static constexpr int kCollapsed = 2;    // the one in which what is only rounding is zero
+  // The first one unmoved. Two moved ones see nothing where their moves happen to cancel, as those
+  // of two factors do once in some twenty products.
+  static constexpr int kEvaluations = 5;
+  static constexpr int kCollapsed = 4;  // the one in which what is only rounding is zero
   using Values = std::array<ops::HostTensor, kEvaluations>;
 
   absl::Status EvaluateNode(const ir::Node* node);
