@@ -1,4 +1,4 @@
-"""Sums up JUnit files: names what failed and what was skipped and why, then prints "N passed, N failed".
+"""Sums up JUnit files: names what failed, with the last it printed, and what was skipped and why; then "N passed, N failed".
 
 usage: summary.py [--also-failed N] FILE...
 """
@@ -6,6 +6,15 @@ usage: summary.py [--also-failed N] FILE...
 import argparse
 import sys
 import xml.etree.ElementTree
+
+LINES_OF_A_FAILURE = 20  # the rest is in the logs
+
+
+def last_words(case: xml.etree.ElementTree.Element) -> str:
+    """The end of what a failed test printed: pytest puts it into the failure, ctest beside it. Indented; may be empty."""
+    texts = [element.text for tag in ("failure", "error", "system-out") for element in case.findall(tag)]
+    lines = next((text for text in texts if text and text.strip()), "").strip().splitlines()
+    return "".join(f"    {line}\n" for line in lines[-LINES_OF_A_FAILURE:])
 
 
 def main() -> int:
@@ -26,7 +35,7 @@ def main() -> int:
             not_built = case.get("status") == "notrun" and not reason.startswith("SKIP_")
             if not_built or case.find("failure") is not None or case.find("error") is not None:
                 failed += 1
-                print(f"  FAILED   {name} {reason}")
+                print(f"  FAILED   {name} {reason}\n{last_words(case)}", end="")
             elif skipped is not None:
                 print(f"  skipped  {name}: {reason}")
             else:

@@ -8,13 +8,16 @@ SUMMARY = pathlib.Path(__file__).with_name("summary.py")
 
 CTEST = """<testsuite tests="4" failures="1">
   <testcase name="good" status="run"/>
-  <testcase name="bad" status="fail"><failure message=""/></testcase>
+  <testcase name="bad" status="fail"><failure message=""/>
+    <system-out>first line
+WARNING: a race
+</system-out></testcase>
   <testcase name="not_built" status="notrun"><skipped message="Unable to find executable"/></testcase>
   <testcase name="left_out" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
 </testsuite>"""
 PYTEST = """<testsuites><testsuite tests="3">
   <testcase classname="a" name="good"/>
-  <testcase classname="a" name="broken"><error message="fixture"/></testcase>
+  <testcase classname="a" name="broken"><error message="fixture">conftest.py:3: no kilnd</error></testcase>
   <testcase classname="a" name="skipped"><skipped message="no network"/></testcase>
 </testsuite></testsuites>"""
 
@@ -30,6 +33,15 @@ def test_counts_over_all_files(tmp_path):
     assert done.stdout.splitlines()[-1] == "2 passed, 3 failed"
     assert done.returncode == 1
     assert "no network" in done.stdout and "not_built" in done.stdout
+
+
+def test_a_failure_shows_the_last_it_printed(tmp_path):
+    (tmp_path / "release.xml").write_text(CTEST)
+    (tmp_path / "clients.xml").write_text(PYTEST)
+    lines = summarize(tmp_path / "release.xml", tmp_path / "clients.xml").stdout.splitlines()
+    at = lines.index("  FAILED   release:  bad ")
+    assert lines[at + 1 : at + 3] == ["    first line", "    WARNING: a race"]
+    assert "    conftest.py:3: no kilnd" in lines
 
 
 def test_all_well(tmp_path):
