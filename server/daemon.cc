@@ -99,6 +99,7 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
+  rpc::OpenCalls open_calls;
   rpc::Backend backend;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
@@ -157,6 +158,7 @@ void Daemon::Implementation::MakeRegistry() {
   backend.kernel_cache = kernel_cache.get();
   backend.metrics = &metrics;
   backend.copies = copies.get();
+  backend.open_calls = &open_calls;
   backend.devices = all;
   backend.now = now;
   backend.version = DaemonVersion();
@@ -235,7 +237,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   for (const auto& device : devices)
     all_idle = device->dispatcher().WaitIdle(deadline - absl::Now()) && all_idle;
   registry->CloseAll(ShuttingDown());
-  server->Stop(absl::Now() + kFlushTime);
+  server->Stop(kFlushTime);
   metrics.StopListening();
   log::Info("stopped");
   absl::MutexLock lock(&mutex);

@@ -75,7 +75,7 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
                  public std::enable_shared_from_this<Download> {
  public:
-  explicit Download(const Backend& backend) : backend_(backend) {}
+  explicit Download(const Backend& backend) : backend_(backend), call_(backend.open_calls) {}
 
   static Download* Start(const Backend& backend, const v1::DownloadRequest& request) {
     auto download = std::make_shared<Download>(backend);
@@ -146,6 +146,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   const Backend& backend_;
+  const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   runtime::ValuePointer value_;
   int64_t sent_ = 0;

@@ -41,12 +41,13 @@ class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
  private:
   using Outgoing = std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>;
 
-  explicit ConnectStream(const Backend& backend) : backend_(backend) {}
+  explicit ConnectStream(const Backend& backend) : backend_(backend), call_(backend.open_calls) {}
 
   absl::Status Handle();
   absl::Status Attach();
 
   const Backend& backend_;
+  const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   v1::ConnectRequest request_;                  // of the reading thread
   v1::ConnectResponse response_;                // of the writing thread

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "server/rpc/unix_socket.h"
 
 namespace kiln::rpc {
@@ -47,6 +48,7 @@ std::string WithPort(const std::string& address, int port) {
 }  // namespace
 
 struct Server::Implementation {
+  OpenCalls* open_calls;
   std::vector<std::unique_ptr<SocketClaim>> claims;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::vector<std::string> listening;
@@ -55,12 +57,13 @@ struct Server::Implementation {
 
 Server::Server(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
-Server::~Server() { Stop(absl::UnixEpoch()); }
+Server::~Server() { Stop(absl::ZeroDuration()); }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
                                                       const std::vector<std::string>& addresses) {
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
+  implementation->open_calls = backend.open_calls;
   grpc::ServerBuilder builder;
   Configure(builder);
   std::vector<int> ports(addresses.size());
@@ -96,8 +99,14 @@ void Server::SetServing(const std::string& name, bool serving) {
   implementation_->server->GetHealthCheckService()->SetServingStatus(name, serving);
 }
 
-void Server::Stop(absl::Time deadline) {
-  if (implementation_->server) implementation_->server->Shutdown(absl::ToChronoTime(deadline));
+void Server::Stop(absl::Duration patience) {
+  if (!implementation_->server) return;
+  // gRPC says GOAWAY with a ping, and cuts the connection when that is answered and no call is
+  // left. Said after the streams' last answers, the ping's answer shows that the client has read
+  // them. Said before, the cut could overtake it: a client that writes to a cut connection drops
+  // what it has not read yet.
+  implementation_->open_calls->WaitUntilNone(absl::Now() + patience);
+  implementation_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
 }
 
 }  // namespace kiln::rpc

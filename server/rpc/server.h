@@ -24,8 +24,9 @@ class Server {
   const std::vector<std::string>& listening() const;
   // grpc.health.v1: "" is the daemon, other names are devices.
   void SetServing(const std::string& name, bool serving);
-  // Takes no more calls; ends those that are left at the deadline.
-  void Stop(absl::Time deadline);
+  // Lets the streams end, which somebody has told them to; then takes no more calls, lets those end
+  // that there are, and ends the rest. Each of the two waits takes no longer than `patience`.
+  void Stop(absl::Duration patience);
 
  private:
   struct Implementation;

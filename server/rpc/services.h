@@ -16,6 +16,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/open_calls.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
 #include "server/sessions/registry.h"
@@ -33,6 +34,7 @@ struct Backend {
   cache::KernelCache* kernel_cache = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;
+  OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;
   std::function<absl::Time()> now;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>

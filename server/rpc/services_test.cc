@@ -36,6 +36,7 @@ class ServicesTest : public ::testing::Test {
     backend_.blobs = &blobs_;
     backend_.metrics = &metrics_;
     backend_.copies = &copies_;
+    backend_.open_calls = &open_calls_;
     backend_.devices = {&device_};
     backend_.now = [] { return absl::Now(); };
     services_.push_back(MakeSessionService(backend_));
@@ -58,6 +59,7 @@ class ServicesTest : public ::testing::Test {
                                  metrics_.ForDevice("cpu:0")};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
+  OpenCalls open_calls_;
   Backend backend_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;

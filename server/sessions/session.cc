@@ -10,7 +10,9 @@
 namespace kiln::sessions {
 namespace {
 
-absl::Status SessionClosed() {
+// What later calls hear of a session that was closed with `status`.
+absl::Status SaysClosed(const absl::Status& status) {
+  if (!status.ok()) return status;
   return errors::WithReason(
       absl::NotFoundError("the session has been closed or has expired; open a new one"),
       "UNKNOWN_SESSION");
@@ -63,7 +65,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
   std::shared_ptr<Sink> earlier;
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) return SessionClosed();
+    if (closed_) return *closed_;
     earlier = std::exchange(sink_, sink);
     refused_more_ = false;
     end_after_answers_ = false;
@@ -89,7 +91,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
                              Operation operation) {
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) return SessionClosed();
+    if (closed_) return *closed_;
     if (sink_.get() != sink) return Replaced();
     log_.Acknowledge(acknowledged);
     if (static_cast<int64_t>(log_.size()) > services_.limits.unacknowledged_answers ||
@@ -248,7 +250,7 @@ void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) {
-      value = SessionClosed();
+      value = *closed_;
     } else if (executed_ < after_sequence) {
       readers_.push_back({handle, after_sequence, std::move(done)});
       return;
@@ -283,7 +285,7 @@ void Session::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
-    closed_ = true;
+    closed_ = SaysClosed(status);
     sink.swap(sink_);
     readers.swap(readers_);
     std::swap(handles, handles_);
@@ -292,7 +294,7 @@ void Session::Close(const absl::Status& status) {
   }
   device_.dispatcher().RemoveFlow(flow_);
   services_.blobs->EndSession(identity_.number);
-  for (Reader& reader : readers) reader.done(status.ok() ? SessionClosed() : status);
+  for (Reader& reader : readers) reader.done(SaysClosed(status));
   if (sink) sink->Close(status);
 }
 

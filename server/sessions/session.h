@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,7 +105,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that
-  // were not acknowledged. NOT_FOUND if the session has been closed.
+  // were not acknowledged. A closed session says why it was closed; NOT_FOUND if the user did it.
   absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The stream has ended. The lease runs from here on, unless another stream has taken over.
@@ -179,8 +180,7 @@ class Session : public std::enable_shared_from_this<Session> {
                       std::shared_ptr<runtime::ProgramFuture>* future)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> FindProgram(
-      uint64_t sequence, const RunProgram& operation)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+      uint64_t sequence, const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,
@@ -208,7 +208,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const fairness::FairQueue::FlowId flow_;
 
   mutable absl::Mutex mutex_;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
   absl::Time expires_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);
   bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;

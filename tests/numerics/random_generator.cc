@@ -42,7 +42,8 @@ Generator::Generator(const RandomGraphOptions& options)
       random_(options.seed),
       builder_(MakeContext(graph_)),
       sensitivity_(options.seed + 1) {
-  for (int i = 0; i < 3; ++i) {
+  // Three, or as many as it takes for one to be accepted: the steps begin with what is there.
+  for (int i = 0; i < 3 || values_.empty(); ++i) {
     const DType dtype = i < 2 ? FloatDType() : IntegerDType();
     Value value = NewInput(dtype, RandomShape());
     if (Accept(value)) values_.push_back(value);

@@ -6,6 +6,7 @@
 #include "compiler/graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/run_compiled.h"
+#include "tests/random_graphs/trial.h"
 
 namespace kiln::random_graphs {
 namespace {
@@ -202,6 +203,9 @@ output %47
                             Counting(DType::kFloat64, {3, 4})}),
             "");
 }
+
+// None of the first three inputs was one that the generator accepts, and it went on without any.
+TEST(Found, SeedWithoutAnAcceptedInput) { EXPECT_EQ(TryOne(313723).failure, ""); }
 
 }  // namespace
 }  // namespace kiln::random_graphs

@@ -18,7 +18,7 @@
 
 namespace kiln::testing {
 
-// One Connect stream. Not thread-safe.
+// One Connect stream. Not thread-safe, but one thread may send while another reads.
 class Stream {
  public:
   Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged = 0);
@@ -38,6 +38,8 @@ class Stream {
   void Drop();
   // How often each answer came on this stream.
   const std::map<uint64_t, int>& received() const { return received_; }
+  // The answers so far, by sequence.
+  const std::map<uint64_t, v1::Result>& answers() const { return answers_; }
   void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
 
  private:

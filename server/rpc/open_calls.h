@@ -1,0 +1,46 @@
+// How many streams have answers to give, for a shutdown that lets them end.
+#ifndef KILN_SERVER_RPC_OPEN_CALLS_H_
+#define KILN_SERVER_RPC_OPEN_CALLS_H_
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace kiln::rpc {
+
+// Thread-safe; outlives every Call made of it.
+class OpenCalls {
+ public:
+  // Counts for as long as it lives: a member of a stream's reactor.
+  class Call {
+   public:
+    explicit Call(OpenCalls* calls) : calls_(*calls) { calls_.Add(1); }
+    ~Call() { calls_.Add(-1); }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+   private:
+    OpenCalls& calls_;
+  };
+
+  // Whether none is open, now or before the deadline.
+  bool WaitUntilNone(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return mutex_.AwaitWithDeadline(absl::Condition(
+                                        +[](int* count) { return *count == 0; }, &count_),
+                                    deadline);
+  }
+
+ private:
+  void Add(int change) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    count_ += change;
+  }
+
+  absl::Mutex mutex_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_OPEN_CALLS_H_
