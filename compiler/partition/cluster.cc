@@ -8,6 +8,7 @@
 #include "compiler/partition/horizontal.h"
 #include "compiler/partition/join.h"
 #include "compiler/partition/merge_rows.h"
+#include "compiler/partition/split_epilogue.h"
 
 namespace kiln::partition {
 
@@ -65,6 +66,7 @@ class Clusterer {
     }
     MergeRows(&result_, &dependencies_);
     FuseHorizontally(&result_, &dependencies_);
+    SplitEpilogues(&result_, &dependencies_);
     Order();
     return std::move(result_);
   }

@@ -7,8 +7,9 @@
 //  * as a new stage, if both fit one grid ("rows"): softmax, normalisations and their gradients.
 //  The grid may shrink for it,
 //    as long as it keeps enough points or the work is small.
-// Contractions take epilogues only: their loops belong to the schedule. A scatter is alone: it
-// writes over a tensor that is there already.
+// Contractions take epilogues only: their loops belong to the schedule; one that streams many large
+// tensors is cut off again (split_epilogue.h). A scatter is alone: it writes over a tensor that is
+// there already.
 #ifndef KILN_COMPILER_PARTITION_CLUSTER_H_
 #define KILN_COMPILER_PARTITION_CLUSTER_H_
 
