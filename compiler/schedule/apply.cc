@@ -1,6 +1,7 @@
 #include "compiler/schedule/apply.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
@@ -183,7 +184,7 @@ class Applier {
   }
 
   absl::Status ApplyShared() {
-    std::vector<StageBuilder> builders;
+    std::deque<StageBuilder> builders;
     for (size_t i = 0; i < kernel_.stages.size(); ++i) {
       builders.emplace_back(kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_, &program_,
                             NumBuffers());
@@ -196,9 +197,7 @@ class Applier {
     const Nest::Inside stages = [&](State inner) {
       Body body;
       for (size_t i = 0; i < builders.size(); ++i) {
-        for (Statement& statement : builders[i].Build(plan_.stages[i].order, inner)) {
-          body.push_back(std::move(statement));
-        }
+        Append(&body, builders[i].Build(plan_.stages[i].order, inner));
       }
       return body;
     };

@@ -26,11 +26,11 @@ Body Single(Loop loop) {
   return body;
 }
 
+}  // namespace
+
 void Append(Body* body, Body more) {
   for (Statement& statement : more) body->push_back(std::move(statement));
 }
-
-}  // namespace
 
 State Nest::Start() const {
   State state;

@@ -15,6 +15,8 @@ namespace kiln::schedule {
 
 using Body = std::vector<Statement>;
 
+void Append(Body* body, Body more);
+
 // How many iterations an axis has here: `full`, except where `is_last` (a bool node; null: never)
 // holds, then `last`.
 struct Extent {

@@ -1,21 +1,16 @@
-// The part of StageBuilder that computes a factor into scratch.
+#include "compiler/schedule/operand_packer.h"
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
 
-#include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
-#include "compiler/schedule/stage_builder.h"
 
 namespace kiln::schedule {
 namespace {
 
 using ir::Node;
-
-void Append(Body* body, Body more) {
-  for (Statement& statement : more) body->push_back(std::move(statement));
-}
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -23,20 +18,10 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
 
 }  // namespace
 
-Body StageBuilder::StageAt(int axis, const State& state, Environment* environment) {
-  Body body;
-  for (const StageOperand& directive : stage_plan_.staged) {
-    if (directive.at != axis) continue;
-    StagedOperand staged = Layout(directive, state);
-    Append(&body, Pack(directive, staged, state));
-    environment->staged.push_back(std::move(staged));
-  }
-  return body;
-}
-
-StagedOperand StageBuilder::Layout(const StageOperand& directive, const State& state) {
+StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* operand,
+                                    const State& state) {
   StagedOperand staged;
-  staged.operand = ProductOperand(directive.operand);
+  staged.operand = operand;
   int64_t elements = 1;
   for (auto it = directive.layout.rbegin(); it != directive.layout.rend(); ++it) {
     StagedOperand::Dimension dimension;
@@ -54,13 +39,13 @@ StagedOperand StageBuilder::Layout(const StageOperand& directive, const State& s
     elements *= innermost ? RoundUp(size, directive.lanes) : size;
     staged.dimensions.insert(staged.dimensions.begin(), std::move(dimension));
   }
-  staged.buffer =
-      NewBuffer("staged", directive.operand, staged.operand->dtype(), elements, Space::kScratch, 1);
+  staged.buffer = buffers_.Get("staged", directive.operand, staged.operand->dtype(), elements,
+                               Space::kScratch, 1);
   return staged;
 }
 
-Extent StageBuilder::DimensionExtent(const StagedOperand::Dimension& dimension,
-                                     const State& state) const {
+Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
+                                      const State& state) const {
   Extent result{1, 1, nullptr};
   for (const StagedOperand::Term& term : dimension.terms) {
     const Extent& extent = state.extents[term.part];
@@ -73,7 +58,8 @@ Extent StageBuilder::DimensionExtent(const StagedOperand::Dimension& dimension,
 }
 
 // Gives the axes of a dimension values whose sum is `value` + low.
-void StageBuilder::Fix(const StagedOperand::Dimension& dimension, const Node* value, State* state) {
+void OperandPacker::Fix(const StagedOperand::Dimension& dimension, const Node* value,
+                        State* state) {
   const Node* shifted = folder_.Add(value, folder_.Int(dimension.low));
   bool solved = false;
   for (const StagedOperand::Term& term : dimension.terms) {
@@ -88,13 +74,13 @@ void StageBuilder::Fix(const StagedOperand::Dimension& dimension, const Node* va
 
 // How far apart neighbours along each dimension lie in memory; empty if the factor is no plain
 // load, cast or not.
-std::vector<int64_t> StageBuilder::SourceSteps(const StagedOperand& staged, State state) {
+std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
   std::vector<const Node*> probes;
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
     probes.push_back(nest_.NewRange(2));
     Fix(dimension, probes.back(), &state);
   }
-  Folder::Map memo = RangeValues(state);
+  Folder::Map memo = placer_.RangeValues(state);
   const Node* load = folder_.Substitute(staged.operand, &memo);
   while (load->op() == ir::Op::kCast) load = load->operand(0);
   if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return {};
@@ -110,9 +96,9 @@ std::vector<int64_t> StageBuilder::SourceSteps(const StagedOperand& staged, Stat
 }
 
 // One loop for each dimension; those that lie together in memory and in the layout share one.
-std::vector<StageBuilder::PackLoop> StageBuilder::PackLoops(const StageOperand& directive,
-                                                            const StagedOperand& staged,
-                                                            const State& state) {
+std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand& directive,
+                                                              const StagedOperand& staged,
+                                                              const State& state) {
   const std::vector<int64_t> steps = SourceSteps(staged, state);
   std::vector<PackLoop> loops;
   for (size_t i = 0; i + 1 < staged.dimensions.size(); ++i) {
@@ -142,15 +128,15 @@ std::vector<StageBuilder::PackLoop> StageBuilder::PackLoops(const StageOperand& 
   return loops;
 }
 
-Body StageBuilder::Pack(const StageOperand& directive, const StagedOperand& staged,
-                        const State& state) {
+Body OperandPacker::Pack(const StageOperand& directive, const StagedOperand& staged,
+                         const State& state) {
   const std::vector<PackLoop> loops = PackLoops(directive, staged, state);
   return PackFrom(directive, staged, loops, state, folder_.Int(0), nullptr);
 }
 
-Body StageBuilder::PackFrom(const StageOperand& directive, const StagedOperand& staged,
-                            absl::Span<const PackLoop> loops, const State& state, const Node* index,
-                            const Node* square) {
+Body OperandPacker::PackFrom(const StageOperand& directive, const StagedOperand& staged,
+                             absl::Span<const PackLoop> loops, const State& state,
+                             const Node* index, const Node* square) {
   if (loops.empty()) return PackLanes(directive, staged, state, index, square);
   const PackLoop& here = loops[0];
   auto inside = [&](const Node* value, const Node* of_square) {
@@ -178,7 +164,8 @@ Body StageBuilder::PackFrom(const StageOperand& directive, const StagedOperand& 
   return body;
 }
 
-Body StageBuilder::CountLoop(const Extent& extent, const std::function<Body(const Node*)>& inside) {
+Body OperandPacker::CountLoop(const Extent& extent,
+                              const std::function<Body(const Node*)>& inside) {
   if (extent.constant() && extent.full == 1) return inside(folder_.Int(0));
   Loop loop;
   loop.range = nest_.NewRange(std::max(extent.full, extent.last));
@@ -189,37 +176,13 @@ Body StageBuilder::CountLoop(const Extent& extent, const std::function<Body(cons
   return body;
 }
 
-Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand& staged,
-                             const State& state, const Node* index, const Node* square) {
-  const StagedOperand::Dimension& last = staged.dimensions.back();
-  const Extent extent = DimensionExtent(last, state);
+Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand& staged,
+                              const State& state, const Node* index, const Node* square) {
+  const Extent extent = DimensionExtent(staged.dimensions.back(), state);
   const int64_t lanes = directive.lanes;
   const int64_t most = std::max(extent.full, extent.last);
-  // One vector of the last dimension, from `begin` on; `count` lanes of it are real.
   auto vector = [&](const Node* begin, int64_t count, const Node* condition) {
-    Loop loop;
-    loop.kind = LoopKind::kVector;
-    loop.range = nest_.NewRange(lanes);
-    State inner = state;
-    const Node* position = folder_.Add(begin, loop.range);
-    Fix(last, position, &inner);
-    if (count < lanes) inner.masks.push_back({loop.range, count, false});
-    Folder::Map memo = RangeValues(inner);
-    Store store;
-    store.buffer = staged.buffer;
-    store.index = folder_.Add(index, position);
-    store.value = Place(staged.operand, inner, &memo);
-    if (condition != nullptr) {
-      store.valid = folder_.Less(position, condition);
-      store.value = MaskLoads(store.value, store.valid);
-    }
-    loop.body.push_back(Statement{store});
-    if (square == nullptr) return Statement{std::move(loop)};
-    Loop rows;
-    rows.kind = LoopKind::kUnrolled;
-    rows.range = square;
-    rows.body.push_back(Statement{std::move(loop)});
-    return Statement{std::move(rows)};
+    return PackVector(staged, lanes, state, index, square, begin, count, condition);
   };
   Body body;
   const int64_t whole = most / lanes;
@@ -244,7 +207,37 @@ Body StageBuilder::PackLanes(const StageOperand& directive, const StagedOperand&
   return body;
 }
 
-const Node* StageBuilder::MaskLoads(const Node* root, const Node* valid) {
+// One vector of the last dimension, from `begin` on; `count` lanes of it are real, and of these
+// those in front of `condition`, if it is not null.
+Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, const State& state,
+                                    const Node* index, const Node* square, const Node* begin,
+                                    int64_t count, const Node* condition) {
+  Loop loop;
+  loop.kind = LoopKind::kVector;
+  loop.range = nest_.NewRange(lanes);
+  State inner = state;
+  const Node* position = folder_.Add(begin, loop.range);
+  Fix(staged.dimensions.back(), position, &inner);
+  if (count < lanes) inner.masks.push_back({loop.range, count, false});
+  Folder::Map memo = placer_.RangeValues(inner);
+  Store store;
+  store.buffer = staged.buffer;
+  store.index = folder_.Add(index, position);
+  store.value = placer_.Place(staged.operand, inner, &memo);
+  if (condition != nullptr) {
+    store.valid = folder_.Less(position, condition);
+    store.value = MaskLoads(store.value, store.valid);
+  }
+  loop.body.push_back(Statement{store});
+  if (square == nullptr) return Statement{std::move(loop)};
+  Loop rows;
+  rows.kind = LoopKind::kUnrolled;
+  rows.range = square;
+  rows.body.push_back(Statement{std::move(loop)});
+  return Statement{std::move(rows)};
+}
+
+const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
   Folder::Map masked;
   for (const Node* node : ir::TopologicalOrder({root})) {
     std::vector<const Node*> operands;
@@ -261,7 +254,7 @@ const Node* StageBuilder::MaskLoads(const Node* root, const Node* valid) {
   return masked.at(root);
 }
 
-const Node* StageBuilder::StagedLoad(const StagedOperand& staged, const State& state) {
+const Node* OperandPacker::Load(const StagedOperand& staged, const State& state) {
   const Node* index = folder_.Int(0);
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
     const Node* position = folder_.Int(-dimension.low);

@@ -1,0 +1,82 @@
+// Computes a factor of a product into scratch, laid out as a StageOperand directive says, and reads
+// it there.
+#ifndef KILN_COMPILER_SCHEDULE_OPERAND_PACKER_H_
+#define KILN_COMPILER_SCHEDULE_OPERAND_PACKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler/schedule/fold.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/placer.h"
+#include "compiler/schedule/stage_buffers.h"
+#include "compiler/schedule/stage_operand.h"
+
+namespace kiln::schedule {
+
+// A factor of the product that was computed into scratch.
+struct StagedOperand {
+  struct Term {
+    int64_t coefficient = 1;
+    int part = 0;  // the axis whose loops were not open
+  };
+  struct Dimension {
+    std::vector<Term> terms;
+    int64_t low = 0;
+    int64_t stride = 0;
+  };
+  const ir::Node* operand = nullptr;
+  int buffer = 0;
+  std::vector<Dimension> dimensions;
+};
+
+class OperandPacker {
+ public:
+  // All must outlive the packer.
+  OperandPacker(Nest& nest, Folder& folder, const Placer& placer, StageBuffers& buffers)
+      : nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
+
+  // Where `operand` is to stand: an element for each point of what is not open in `state`.
+  StagedOperand Layout(const StageOperand& directive, const ir::Node* operand, const State& state);
+  // The loops that compute it.
+  Body Pack(const StageOperand& directive, const StagedOperand& staged, const State& state);
+  // Its value at a point.
+  const ir::Node* Load(const StagedOperand& staged, const State& state);
+
+ private:
+  // A loop of the copy.
+  struct PackLoop {
+    StagedOperand::Dimension dimension;
+    Extent extent;
+    int64_t step = 0;         // in the source, from one iteration to the next, if it is known
+    bool transposed = false;  // in squares of lanes by lanes
+    std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions that the loop counts too
+  };
+  Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
+  std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
+  std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,
+                                  const State& state);
+  // `square`: the range within a square, unrolled just around the lanes; null: no squares.
+  Body PackFrom(const StageOperand& directive, const StagedOperand& staged,
+                absl::Span<const PackLoop> loops, const State& state, const ir::Node* index,
+                const ir::Node* square);
+  Body PackLanes(const StageOperand& directive, const StagedOperand& staged, const State& state,
+                 const ir::Node* index, const ir::Node* square);
+  Statement PackVector(const StagedOperand& staged, int64_t lanes, const State& state,
+                       const ir::Node* index, const ir::Node* square, const ir::Node* begin,
+                       int64_t count, const ir::Node* condition);
+  Body CountLoop(const Extent& extent, const std::function<Body(const ir::Node*)>& inside);
+  void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
+  const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
+
+  Nest& nest_;
+  Folder& folder_;
+  const Placer& placer_;
+  StageBuffers& buffers_;
+};
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_OPERAND_PACKER_H_

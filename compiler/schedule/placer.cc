@@ -1,0 +1,83 @@
+#include "compiler/schedule/placer.h"
+
+#include <utility>
+#include <vector>
+
+#include "compiler/schedule/linear.h"
+
+namespace kiln::schedule {
+
+using ir::Node;
+using ir::Op;
+
+Folder::Map Placer::RangeValues(const State& state) const {
+  Folder::Map values;
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Axis& axis = plan_.axes[i];
+    if (axis.range != nullptr) values[axis.range] = nest_.Value(static_cast<int>(i), state);
+  }
+  return values;
+}
+
+int Placer::OpenVectorAxis(const State& state) const {
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Axis& axis = plan_.axes[i];
+    if (axis.leaf() && axis.binding == Binding::kVector && state.values[i] != nullptr) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+const Node* Placer::LaneMasks(const State& state, bool reduce_only) const {
+  const Node* valid = nullptr;
+  for (const LaneMask& mask : state.masks) {
+    if (reduce_only && !mask.reduce) continue;
+    valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
+  }
+  return valid;
+}
+
+const Node* Placer::LocalIndex(int buffer, const Node* index, const State& state) const {
+  const bool local = buffer >= program_.num_arguments && buffer < kernel_buffers_;
+  const int vector = OpenVectorAxis(state);
+  if (!local || vector < 0 || plan_.axes[vector].stage != -1 ||
+      program_.buffers[buffer].space != Space::kScratch) {
+    return index;
+  }
+  return folder_.Add(folder_.Mul(index, plan_.axes[vector].extent), state.values[vector]);
+}
+
+const Node* Placer::Place(const Node* root, const State& state, Folder::Map* memo) const {
+  if (root == nullptr) return nullptr;
+  Folder::Map finished;
+  return Finish(folder_.Substitute(root, memo), state, &finished);
+}
+
+const Node* Placer::Finish(const Node* node, const State& state, Folder::Map* memo) const {
+  if (auto found = memo->find(node); found != memo->end()) return found->second;
+  const int buffer =
+      node->op() == Op::kLoad ? static_cast<int>(node->attr<ir::IntAttr>().value) : -1;
+  const Node* result = node;
+  if (buffer < kernel_buffers_) {
+    std::vector<const Node*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(Finish(operand, state, memo));
+    if (buffer >= 0) {
+      const Node* valid = operands.size() > 1 ? operands[1] : nullptr;
+      for (const LaneMask& mask : state.masks) {
+        if (program_.buffers[buffer].space == Space::kGlobal &&
+            DependsOn(operands[0], mask.range)) {
+          valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
+        }
+      }
+      const Node* index = LocalIndex(buffer, operands[0], state);
+      result = folder_.Load(node->dtype(), buffer, index, valid);
+    } else if (!operands.empty()) {
+      result = folder_.context().WithOperands(node, std::move(operands));
+    }
+  }
+  memo->emplace(node, result);
+  return result;
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,49 @@
+// The kernel's expressions at one place of the nest that is being built: ranges have become loops,
+// lanes and constants, loads are masked, locals are addressed.
+#ifndef KILN_COMPILER_SCHEDULE_PLACER_H_
+#define KILN_COMPILER_SCHEDULE_PLACER_H_
+
+#include "compiler/schedule/fold.h"
+#include "compiler/schedule/loop_program.h"
+#include "compiler/schedule/nest.h"
+#include "compiler/schedule/plan.h"
+
+namespace kiln::schedule {
+
+class Placer {
+ public:
+  // All must outlive the placer. The first `kernel_buffers` of the program's are the kernel's own.
+  Placer(const Plan& plan, Nest& nest, Folder& folder, const LoopProgram& program,
+         int kernel_buffers)
+      : plan_(plan),
+        nest_(nest),
+        folder_(folder),
+        program_(program),
+        kernel_buffers_(kernel_buffers) {}
+
+  // By the kernel's ranges.
+  Folder::Map RangeValues(const State& state) const;
+  // `memo`: RangeValues, and what else the place knows; it grows as in Folder::Substitute. Null
+  // stays null.
+  const ir::Node* Place(const ir::Node* root, const State& state, Folder::Map* memo) const;
+  // A local of a stage inside the grid's lanes has an element for each lane.
+  const ir::Node* LocalIndex(int buffer, const ir::Node* index, const State& state) const;
+
+  // The vector axis whose lanes are open; -1: none.
+  int OpenVectorAxis(const State& state) const;
+  // Which of the lanes are real; null: all. `reduce_only`: of those along a reduction.
+  const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
+
+ private:
+  const ir::Node* Finish(const ir::Node* node, const State& state, Folder::Map* memo) const;
+
+  const Plan& plan_;
+  Nest& nest_;
+  Folder& folder_;
+  const LoopProgram& program_;
+  const int kernel_buffers_;
+};
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_PLACER_H_
