@@ -155,7 +155,8 @@ TEST(Heuristic, EveryScheduleFitsItsKernel) {
         EXPECT_GE(program->grid_size(), 1) << family.name << " " << i;
         // What a thread needs beside the arguments stays within bounds.
         EXPECT_LE(program->scratch_bytes, int64_t{64} << 20)
-            << family.name << " " << i << "\n" << kernel::Print(kernel) << schedule::Print(schedule);
+            << family.name << " " << i << "\n"
+            << kernel::Print(kernel) << schedule::Print(schedule);
       }
     }
   }

@@ -29,9 +29,10 @@ class Chooser {
   bool Choose() {
     for (int large = 0; large < 2; ++large) {
       const std::vector<int>& rows = contraction_.only[1 - large];
-      const int64_t bytes = Product(contraction_.only[large]) * Product(contraction_.reduce) *
-                            Product(contraction_.batch) * element_bytes_;
-      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || Product(rows) > kMostRows ||
+      const int64_t bytes = book_.Product(contraction_.only[large]) *
+                            book_.Product(contraction_.reduce) * book_.Product(contraction_.batch) *
+                            element_bytes_;
+      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || book_.Product(rows) > kMostRows ||
           rows.size() > 1 || !IsWidenedLoad(contraction_.factor[large]) ||
           !IsWidenedLoad(contraction_.factor[1 - large])) {
         continue;
@@ -40,7 +41,7 @@ class Chooser {
         return WriteRowByRow(large, axis);
       }
       if (const int axis = UnitAxis(large, contraction_.reduce);
-          axis >= 0 && Product(rows) <= kMostRowsOfDotProducts) {
+          axis >= 0 && book_.Product(rows) <= kMostRowsOfDotProducts) {
         return WriteDotProducts(large, axis);
       }
     }
@@ -48,12 +49,6 @@ class Chooser {
   }
 
  private:
-  int64_t Product(const std::vector<int>& axes) const {
-    int64_t product = 1;
-    for (int axis : axes) product *= book_.extent(axis);
-    return product;
-  }
-
   // The axis along which the large factor lies contiguously, if it is long enough.
   int UnitAxis(int large, const std::vector<int>& axes) const {
     for (int axis : axes) {
@@ -99,7 +94,7 @@ class Chooser {
   // the task.
   bool WriteRowByRow(int large, int lane_axis) {
     const std::vector<int>& rows = contraction_.only[1 - large];
-    const int64_t count = Product(rows);
+    const int64_t count = book_.Product(rows);
     const RegisterTile tile = ChooseTile((book_.extent(lane_axis) + lanes_ - 1) / lanes_, 4, count,
                                          1, target_.vector_registers);
     const int64_t block = tile.vectors * lanes_;
@@ -134,7 +129,7 @@ class Chooser {
     const std::vector<int>& columns = contraction_.only[large];
     if (columns.empty()) return false;
     const int64_t row_tile =
-        std::clamp<int64_t>(Product(rows), 1, std::max(target_.vector_registers / 4, 1));
+        std::clamp<int64_t>(book_.Product(rows), 1, std::max(target_.vector_registers / 4, 1));
     const int64_t column_tile =
         std::clamp<int64_t>((target_.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
     std::vector<int> order;

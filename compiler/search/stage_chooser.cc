@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "compiler/schedule/linear.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/search/contraction_chooser.h"
+#include "compiler/search/lane_chooser.h"
 #include "compiler/search/scatter_chooser.h"
 #include "compiler/search/stage_cost.h"
 #include "compiler/search/task_split.h"
@@ -12,8 +12,6 @@
 namespace kiln::search {
 namespace {
 
-using ir::Node;
-using ir::Op;
 using schedule::Binding;
 
 // Reductions over so few points, with so many operations in all, become straight code.
@@ -50,21 +48,6 @@ int64_t BytesWritten(const kernel::Kernel& kernel) {
   return bytes;
 }
 
-// A small d for which an index has range / d: d steps of the range read the same element. 1 if
-// there is none.
-int64_t SharedSteps(const StageWork& work, const Node* range) {
-  int64_t steps = 1;
-  for (const StageWork::Access& access : work.accesses) {
-    for (const auto& [atom, coefficient] : schedule::Linearise(access.index).terms) {
-      if (atom->op() != Op::kIDiv || atom->operand(1)->op() != Op::kConst) continue;
-      if (schedule::Linearise(atom->operand(0)).Coefficient(range) != 1) continue;
-      const int64_t divisor = atom->operand(1)->attr<ir::ConstValue>().AsInt();
-      if (divisor <= 4) steps = std::max(steps, divisor);
-    }
-  }
-  return steps;
-}
-
 class StageChooser {
  public:
   StageChooser(const kernel::Kernel& kernel, int number, const drivers::Target& target,
@@ -86,7 +69,9 @@ class StageChooser {
     const bool moves = work_.inside_operations + work_.outside_operations == 0;
     const int bytes = std::max(work_.widest, moves ? 2 : 4);
     lanes_ = grid_lanes ? 1 : std::max(target_.vector_bytes / bytes, 1);
-    ChooseLanes();
+    const LaneChoice choice = ChooseLanes(work_, parallel_, reduce_, lanes_, book_);
+    vector_ = choice.axis;
+    cost_ = choice.cost;
     if (vector_ < 0) {
       ChooseScalar();
     } else if (Contains(reduce_, vector_)) {
@@ -102,39 +87,6 @@ class StageChooser {
   }
 
  private:
-  double Cost(int axis) const {
-    LaneAxis lanes;
-    if (axis >= 0) {
-      lanes = {book_[axis].range, book_.extent(axis), Contains(reduce_, axis)};
-    }
-    return CostOf(work_, book_.Product(parallel_), book_.Product(reduce_), lanes, lanes_);
-  }
-
-  void ChooseLanes() {
-    cost_ = Cost(-1);
-    if (lanes_ == 1) return;
-    for (const std::vector<int>* axes : {&parallel_, &reduce_}) {
-      for (int axis : *axes) {
-        if (book_.extent(axis) < 2 || StoresOverAndOver(axis)) continue;
-        const double cost = Cost(axis);
-        if (cost > cost_) continue;
-        cost_ = cost;
-        vector_ = axis;
-      }
-    }
-  }
-
-  // Whether all steps of an axis store to one element without summing up, as where a reduction was
-  // over nothing.
-  bool StoresOverAndOver(int axis) const {
-    return Contains(reduce_, axis)
-               ? work_.reductions == 0
-               : std::any_of(work_.accesses.begin(), work_.accesses.end(), [&](const auto& access) {
-                   return access.store &&
-                          AccessAlong(access.index, book_[axis].range) == LaneAccess::kUniform;
-                 });
-  }
-
   bool WritesGlobalOnly() const {
     return std::all_of(stage_.stores.begin(), stage_.stores.end(), [this](const auto& store) {
       return kernel_.buffers[store.buffer].memory == kernel::Memory::kGlobal;
@@ -185,16 +137,22 @@ class StageChooser {
     order_.insert(order_.end(), axes.begin(), axes.end());
   }
 
+  // Vectors of sums that stand side by side.
+  int64_t VectorsAtOnce() const {
+    int64_t vectors = 1;
+    while (vectors < 4 && 2 * vectors * lanes_ <= book_.extent(vector_) &&
+           2 * vectors * work_.reductions <= kAccumulators) {
+      vectors *= 2;
+    }
+    return vectors;
+  }
+
   // Lanes along a reduction: several vectors of sums, added up at the end.
   void ChooseReduceLanes() {
     AppendTasks(parallel_, Tasks(), &book_, &order_);
     std::vector<int> steps;
     Append(ShareSteps(Others(reduce_), &steps));
-    int64_t copies = 1;
-    while (copies < 4 && 2 * copies * lanes_ <= book_.extent(vector_) &&
-           2 * copies * work_.reductions <= kAccumulators) {
-      copies *= 2;
-    }
+    const int64_t copies = VectorsAtOnce();
     auto [outer, lane] = book_.Split(vector_, lanes_ * copies);
     order_.push_back(outer);
     Append(steps);
@@ -221,7 +179,7 @@ class StageChooser {
   void ChoosePointLanes() {
     std::vector<int> others = Others(parallel_);
     std::vector<int> steps;
-    const int near = ContiguousElsewhere(others);
+    const int near = ContiguousElsewhere(work_, vector_, others, book_);
     if (near >= 0) others.erase(std::find(others.begin(), others.end(), near));
     if (near >= 0 && CanTranspose(near)) return ChooseSquares(near, others);
     others = ShareSteps(others, &steps);
@@ -264,28 +222,10 @@ class StageChooser {
     Append({outer, squares, row, lane});
   }
 
-  // The axis along which an access is contiguous that is not so along the lanes; -1: none.
-  int ContiguousElsewhere(const std::vector<int>& others) const {
-    for (const StageWork::Access& access : work_.accesses) {
-      if (AccessAlong(access.index, book_[vector_].range) != LaneAccess::kScattered) continue;
-      for (int axis : others) {
-        if (book_.extent(axis) > 1 &&
-            AccessAlong(access.index, book_[axis].range) == LaneAccess::kWhole) {
-          return axis;
-        }
-      }
-    }
-    return -1;
-  }
-
   // Each lane sums up a column: several rows at once, whose sums stand in registers while the
   // columns' stand in the nearest cache.
   void ChooseColumnLanes() {
-    int64_t copies = 1;
-    while (copies < 4 && 2 * copies * lanes_ <= book_.extent(vector_) &&
-           2 * copies * work_.reductions <= kAccumulators) {
-      copies *= 2;
-    }
+    const int64_t copies = VectorsAtOnce();
     int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &book_, &order_);
     int rest = vector_;
     const int64_t columns = book_.extent(vector_);

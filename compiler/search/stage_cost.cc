@@ -98,6 +98,19 @@ LaneAccess AccessAlong(const Node* index, const Node* range) {
   return step == 1 ? LaneAccess::kWhole : LaneAccess::kUniform;
 }
 
+int64_t SharedSteps(const StageWork& work, const Node* range) {
+  int64_t steps = 1;
+  for (const StageWork::Access& access : work.accesses) {
+    for (const auto& [atom, coefficient] : schedule::Linearise(access.index).terms) {
+      if (atom->op() != Op::kIDiv || atom->operand(1)->op() != Op::kConst) continue;
+      if (schedule::Linearise(atom->operand(0)).Coefficient(range) != 1) continue;
+      const int64_t divisor = atom->operand(1)->attr<ir::ConstValue>().AsInt();
+      if (divisor <= 4) steps = std::max(steps, divisor);
+    }
+  }
+  return steps;
+}
+
 double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
               int lanes) {
   double inside = work.inside_operations;

@@ -35,6 +35,10 @@ enum class LaneAccess : uint8_t {
 };
 LaneAccess AccessAlong(const ir::Node* index, const ir::Node* range);
 
+// A small d for which an index has range / d: d steps of the range read the same element. 1 if
+// there is none.
+int64_t SharedSteps(const StageWork& work, const ir::Node* range);
+
 struct LaneAxis {
   const ir::Node* range = nullptr;  // null: no lanes
   int64_t extent = 1;

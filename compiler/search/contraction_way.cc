@@ -1,0 +1,178 @@
+#include "compiler/search/contraction_way.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "compiler/schedule/linear.h"
+
+namespace kiln::search {
+namespace {
+
+using ir::Node;
+
+// Fewer multiplications than this run well enough without panels.
+constexpr int64_t kLeastWork = 32768;
+// Cycles to copy one element: along the memory's order, and across it.
+constexpr double kCopyCycles = 0.2;
+constexpr double kGatherCycles = 1.2;
+// Rows against which a packed panel pays for having been packed.
+constexpr int64_t kLeastRows = 12;
+// What tasks of unequal length and threads of unequal speed cost when there is one task for each
+// thread.
+constexpr double kImbalance = 0.1;
+
+class WayChooser {
+ public:
+  WayChooser(const kernel::Stage& stage, const Contraction& contraction,
+             const drivers::Target& target, const AxisBook& book)
+      : stage_(stage), contraction_(contraction), target_(target), book_(book) {
+    const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
+    lanes_ = std::max(target.vector_bytes / std::max(bytes, 1), 1);
+  }
+
+  std::optional<ContractionWay> Choose() const {
+    if (Work() < kLeastWork || lanes_ < 2) return std::nullopt;
+    std::optional<ContractionWay> best;
+    for (int packed = 0; packed < 2; ++packed) {
+      for (int axis : contraction_.only[packed]) {
+        std::optional<ContractionWay> way = Try(packed, axis);
+        if (way && (!best || way->cycles < best->cycles)) best = way;
+      }
+    }
+    return best;
+  }
+
+ private:
+  int64_t Work() const {
+    return book_.Product(contraction_.only[0]) * book_.Product(contraction_.only[1]) *
+           book_.Product(contraction_.batch) * book_.Product(contraction_.reduce);
+  }
+  const Node* Range(int axis) const { return book_[axis].range; }
+
+  std::optional<ContractionWay> Try(int packed, int lane_axis) const {
+    const std::vector<int>& rows = contraction_.only[1 - packed];
+    const int64_t total_rows = book_.Product(rows);
+    if (total_rows < kLeastRows) return std::nullopt;
+    ContractionWay best;
+    best.cycles = -1;
+    for (int row : rows) {
+      for (int more : rows) {
+        for (int most_vectors : {4, 2, 1}) {
+          ContractionWay way =
+              Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
+          way.cycles = Cycles(way);
+          const int64_t most_chunks = std::min<int64_t>(RowTiles(way), 4 * target_.compute_units);
+          for (int64_t chunks = 2; chunks <= most_chunks; chunks *= 2) {
+            ContractionWay divided = way;
+            divided.row_chunks = chunks;
+            divided.cycles = Cycles(divided);
+            if (divided.cycles < way.cycles) way = divided;
+          }
+          if (best.cycles < 0 || way.cycles < best.cycles) best = way;
+        }
+      }
+    }
+    if (best.cycles < 0) return std::nullopt;
+    return best;
+  }
+
+  ContractionWay Arrange(int packed, int lane_axis, int row, int more, int most_vectors) const {
+    ContractionWay way;
+    way.packed = packed;
+    way.lanes = lanes_;
+    way.lane_axis = lane_axis;
+    way.row_axis = row;
+    way.more_row_axis = more;
+    way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
+    way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, book_.extent(row),
+                          more < 0 ? 1 : book_.extent(more), target_.vector_registers);
+    if (way.tile.more_rows == 1) way.more_row_axis = -1;
+    return way;
+  }
+
+  int64_t LaneVectors(int axis) const { return (book_.extent(axis) + lanes_ - 1) / lanes_; }
+  // Pieces into which the outermost row axis can be cut.
+  int64_t RowTiles(const ContractionWay& way) const {
+    const int axis = contraction_.only[1 - way.packed][0];
+    return (book_.extent(axis) + way.TileOf(axis) - 1) / way.TileOf(axis);
+  }
+  int64_t Tasks(const ContractionWay& way) const {
+    const int64_t others =
+        book_.Product(contraction_.only[way.packed]) / book_.extent(way.lane_axis) * way.row_chunks;
+    const int64_t vectors = LaneVectors(way.lane_axis);
+    return others * book_.Product(contraction_.batch) *
+           ((vectors + way.tile.vectors - 1) / way.tile.vectors);
+  }
+
+  double Cycles(const ContractionWay& way) const {
+    // The tile's estimate is for all rows of its two axes and all lanes.
+    double repeats = static_cast<double>(Work()) /
+                     static_cast<double>(book_.extent(way.lane_axis) * book_.extent(way.row_axis));
+    if (way.more_row_axis >= 0) repeats /= static_cast<double>(book_.extent(way.more_row_axis));
+    double cycles = repeats * way.tile.cycles * Locality(way) +
+                    PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
+                    StoringCycles(way.lane_axis);
+    if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
+    const int64_t units = std::max(target_.compute_units, 1);
+    const int64_t tasks = Tasks(way);
+    const int64_t rounds = (tasks + units - 1) / units;
+    cycles *= static_cast<double>(rounds) / static_cast<double>(tasks);
+    return units == 1 ? cycles
+                      : cycles * (1 + kImbalance * static_cast<double>(units) /
+                                          static_cast<double>(tasks));
+  }
+
+  // A factor that small differences in speed are worth less than: rows should be neighbours in
+  // memory, and what is staged for one outer row should be used up before the next.
+  double Locality(const ContractionWay& way) const {
+    const std::vector<int>& rows = contraction_.only[1 - way.packed];
+    const Node* other = contraction_.factor[1 - way.packed];
+    int64_t least = INT64_MAX;
+    for (int axis : rows) least = std::min(least, StepOf(other, Range(axis)));
+    double penalty = 1;
+    if (StepOf(other, Range(way.row_axis)) > least) penalty += 0.02;
+    const bool tiles_outermost = way.row_axis == rows[0] || way.more_row_axis == rows[0];
+    if (rows.size() > 1 && tiles_outermost) penalty += way.stage_rows ? 0.2 : 0.02;
+    return penalty;
+  }
+
+  double SizeOf(int factor) const {
+    return static_cast<double>(book_.Product(contraction_.only[factor]) *
+                               book_.Product(contraction_.batch) *
+                               book_.Product(contraction_.reduce));
+  }
+  double PackingCycles(int packed, int lane_axis) const {
+    const bool contiguous = StepOf(contraction_.factor[packed], Range(lane_axis)) == 1;
+    return SizeOf(packed) * (contiguous ? kCopyCycles : kGatherCycles);
+  }
+  double StagingCycles(int factor) const {
+    // Windows overlap: only their union is staged, which the product of extents overstates; half of
+    // it is a fair guess.
+    return SizeOf(factor) * kCopyCycles / 8;
+  }
+  double StoringCycles(int lane_axis) const {
+    const double outputs = static_cast<double>(book_.Product(contraction_.only[0]) *
+                                               book_.Product(contraction_.only[1]) *
+                                               book_.Product(contraction_.batch));
+    bool contiguous = true;
+    for (const kernel::Store& store : stage_.stores) {
+      contiguous &= schedule::Linearise(store.index).Coefficient(Range(lane_axis)) == 1;
+    }
+    return outputs * (contiguous ? kCopyCycles : kGatherCycles);
+  }
+
+  const kernel::Stage& stage_;
+  const Contraction& contraction_;
+  const drivers::Target& target_;
+  const AxisBook& book_;
+  int lanes_ = 1;
+};
+
+}  // namespace
+
+std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
+                                        const drivers::Target& target, const AxisBook& book) {
+  return WayChooser(stage, contraction, target, book).Choose();
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,39 @@
+// Ways to lay a contraction over lanes and rows, and which of them costs least.
+#ifndef KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
+#define KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/search/axis_book.h"
+#include "compiler/search/contraction.h"
+#include "compiler/search/register_tile.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::search {
+
+struct ContractionWay {
+  int packed = 0;  // the factor that is packed; the other one is broadcast
+  int lanes = 1;   // of a vector
+  int lane_axis = -1;
+  int row_axis = -1;
+  int more_row_axis = -1;
+  bool stage_rows = false;  // the rows are no plain loads: they are computed into scratch
+  RegisterTile tile;
+  int64_t row_chunks = 1;  // tasks that rows are divided among
+  double cycles = 0;       // until the last of all threads is ready
+
+  // Rows of the tile along one of the row axes.
+  int64_t TileOf(int axis) const {
+    return axis == row_axis ? tile.rows : axis == more_row_axis ? tile.more_rows : 1;
+  }
+};
+
+// Null: too little work, or too few rows, to gain by panels.
+std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
+                                        const drivers::Target& target, const AxisBook& book);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_CONTRACTION_WAY_H_
