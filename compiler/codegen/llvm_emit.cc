@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/codegen/llvm_control.h"
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/math.h"
@@ -17,7 +18,6 @@ namespace {
 
 using ir::Node;
 using llvm::BasicBlock;
-using llvm::PHINode;
 using llvm::Value;
 using schedule::Branch;
 using schedule::Loop;
@@ -58,20 +58,17 @@ class LoopEmitter {
         program_(program),
         function_(function),
         folder_(*program.context),
-        expressions_(builder, program, has_fma) {}
+        expressions_(builder, program, has_fma),
+        control_(builder, function, expressions_) {}
 
   void EmitFunction() {
-    builder_.SetInsertPoint(NewBlock("entry"));
+    builder_.SetInsertPoint(control_.NewBlock("entry"));
     LoadBases();
     EmitTasks();
     builder_.CreateRetVoid();
   }
 
  private:
-  BasicBlock* NewBlock(const char* name) {
-    return BasicBlock::Create(builder_.getContext(), name, function_);
-  }
-
   void LoadBases() {
     llvm::Type* pointer = builder_.getPtrTy();
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
@@ -89,17 +86,17 @@ class LoopEmitter {
 
   // for (task = begin; task < end; ++task)
   void EmitTasks() {
-    CountedLoop(function_->getArg(1), function_->getArg(2), /*runs=*/false, {},
-                [this](Value* task) {
-                  int64_t first = 0;
-                  for (const schedule::Section& section : program_.sections) {
-                    const int64_t tasks = section.tasks();
-                    if (tasks == 0) continue;
-                    const bool only = first == 0 && tasks == program_.grid_size();
-                    EmitSection(section, task, first, tasks, only);
-                    first += tasks;
-                  }
-                });
+    control_.CountedLoop(function_->getArg(1), function_->getArg(2), /*runs=*/false, {},
+                         [this](Value* task) {
+                           int64_t first = 0;
+                           for (const schedule::Section& section : program_.sections) {
+                             const int64_t tasks = section.tasks();
+                             if (tasks == 0) continue;
+                             const bool only = first == 0 && tasks == program_.grid_size();
+                             EmitSection(section, task, first, tasks, only);
+                             first += tasks;
+                           }
+                         });
   }
 
   void EmitSection(const schedule::Section& section, Value* task, int64_t first, int64_t tasks,
@@ -111,8 +108,8 @@ class LoopEmitter {
     }
     Value* number = builder_.CreateSub(task, builder_.getInt64(first));
     Value* ours = builder_.CreateICmpULT(number, builder_.getInt64(tasks));
-    BasicBlock* inside = NewBlock("section");
-    BasicBlock* after = NewBlock("next_section");
+    BasicBlock* inside = control_.NewBlock("section");
+    BasicBlock* after = control_.NewBlock("next_section");
     builder_.CreateCondBr(ours, inside, after);
     expressions_.OpenScope(/*conditional=*/true);
     builder_.SetInsertPoint(inside);
@@ -163,50 +160,8 @@ class LoopEmitter {
       return;
     }
     Value* value = expressions_.Emit(condition);
-    BasicBlock* then_block = NewBlock("then");
-    BasicBlock* else_block = NewBlock("else");
-    BasicBlock* after = NewBlock("after");
-    builder_.CreateCondBr(value, then_block, else_block);
-    const ExpressionEmitter::Slots before = expressions_.slots();
-    expressions_.OpenScope(/*conditional=*/true);
-    BasicBlock* then_end = EmitArm(then_block, branch.then_body, after);
-    expressions_.CloseScope();
-    const ExpressionEmitter::Slots after_then = expressions_.slots();
-    expressions_.slots() = before;
-    builder_.SetInsertPoint(then_block->getSinglePredecessor());
-    expressions_.OpenScope(/*conditional=*/true);
-    BasicBlock* else_end = EmitArm(else_block, branch.else_body, after);
-    expressions_.CloseScope();
-    builder_.SetInsertPoint(after);
-    Merge(then_end, after_then, else_end);
-  }
-
-  BasicBlock* EmitArm(BasicBlock* block, const Body& body, BasicBlock* after) {
-    builder_.SetInsertPoint(block);
-    EmitBody(body);
-    BasicBlock* end = builder_.GetInsertBlock();
-    builder_.CreateBr(after);
-    return end;
-  }
-
-  // Slots that the two ways set differently become PHIs; the slots are those of the second way now.
-  void Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& first, BasicBlock* second_end) {
-    ExpressionEmitter::Slots& slots = expressions_.slots();
-    for (size_t i = 0; i < slots.size(); ++i) {
-      for (size_t j = 0; j < slots[i].size(); ++j) {
-        Value* a = first[i][j];
-        Value* b = slots[i][j];
-        if (a == b) continue;
-        if (a == nullptr || b == nullptr) {
-          slots[i][j] = nullptr;
-          continue;
-        }
-        PHINode* phi = builder_.CreatePHI(a->getType(), 2);
-        phi->addIncoming(a, first_end);
-        phi->addIncoming(b, second_end);
-        slots[i][j] = phi;
-      }
-    }
+    control_.Branch(
+        value, [&] { EmitBody(branch.then_body); }, [&] { EmitBody(branch.else_body); });
   }
 
   void EmitOne(const Loop& loop) {
@@ -276,64 +231,11 @@ class LoopEmitter {
       runs = schedule::IsConstant(extent, &known);
       if (known == 0) return;
     }
-    CountedLoop(builder_.getInt64(0), count, runs, Written(program_, loop.body),
-                [this, &loop](Value* index) {
-                  expressions_.BindRange(loop.range, index);
-                  EmitBody(loop.body);
-                });
-  }
-
-  // A loop from `begin` to `end`. `runs`: at least once. `written`: the register buffers that it
-  // sets.
-  template <typename Inside>
-  void CountedLoop(Value* begin, Value* end, bool runs, const std::vector<int>& written,
-                   const Inside& inside) {
-    BasicBlock* before = builder_.GetInsertBlock();
-    BasicBlock* body = NewBlock("loop");
-    BasicBlock* after = NewBlock("done");
-    if (runs) {
-      builder_.CreateBr(body);
-    } else {
-      builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), body, after);
-    }
-    const ExpressionEmitter::Slots slots_before = expressions_.slots();
-    expressions_.OpenScope(/*conditional=*/!runs);
-    builder_.SetInsertPoint(body);
-    PHINode* index = builder_.CreatePHI(builder_.getInt64Ty(), 2);
-    index->addIncoming(begin, before);
-    std::vector<Carried> carried = CarrySlots(written, before);
-    inside(index);
-    Value* next = builder_.CreateAdd(index, builder_.getInt64(1), "", true, true);
-    BasicBlock* latch = builder_.GetInsertBlock();
-    index->addIncoming(next, latch);
-    for (const Carried& one : carried) {
-      one.phi->addIncoming(expressions_.slots()[one.buffer][one.slot], latch);
-    }
-    builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
-    expressions_.CloseScope();
-    builder_.SetInsertPoint(after);
-    if (!runs) Merge(before, slots_before, latch);
-  }
-
-  struct Carried {
-    PHINode* phi;
-    size_t buffer;
-    size_t slot;
-  };
-
-  std::vector<Carried> CarrySlots(const std::vector<int>& written, BasicBlock* before) {
-    std::vector<Carried> carried;
-    for (int buffer : written) {
-      std::vector<Value*>& slots = expressions_.slots()[buffer];
-      for (size_t i = 0; i < slots.size(); ++i) {
-        if (slots[i] == nullptr) continue;
-        PHINode* phi = builder_.CreatePHI(slots[i]->getType(), 2);
-        phi->addIncoming(slots[i], before);
-        slots[i] = phi;
-        carried.push_back({phi, static_cast<size_t>(buffer), i});
-      }
-    }
-    return carried;
+    control_.CountedLoop(builder_.getInt64(0), count, runs, Written(program_, loop.body),
+                         [this, &loop](Value* index) {
+                           expressions_.BindRange(loop.range, index);
+                           EmitBody(loop.body);
+                         });
   }
 
   llvm::IRBuilder<>& builder_;
@@ -341,6 +243,7 @@ class LoopEmitter {
   llvm::Function* const function_;
   schedule::Folder folder_;
   ExpressionEmitter expressions_;
+  ControlFlow control_;
   std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
   schedule::Folder::Map constants_;  // the same, and what was substituted with them
 };

@@ -61,6 +61,10 @@ class ExpressionEmitter {
     std::vector<int64_t> offsets;  // of the lanes from lane 0, where they are known
     bool irregular = false;        // the offsets are no multiples of a stride
     int64_t known_multiple = 1;    // lane 0's index is a multiple of it
+
+    bool IsContiguous() const { return HasStride(1); }
+    bool IsReversed() const { return HasStride(-1); }
+    bool HasStride(int64_t of) const { return vector == nullptr && !irregular && stride == of; }
   };
 
   const Dependence& DependenceOf(const ir::Node* node);
@@ -80,20 +84,14 @@ class ExpressionEmitter {
   void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
                      const ir::Node* valid);
   bool SplitLanes(const schedule::Linear& linear, schedule::Linear* rest, Address* address);
-  std::vector<llvm::Value*> Transpose(std::vector<llvm::Value*> rows);
   llvm::Value* LanePointers(llvm::Type* element, const Address& address);
   llvm::Value* EmitShuffledLoad(const ir::Node* node, const Address& address, llvm::Value* mask);
   Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);
   llvm::Value* Sum(const schedule::Linear& linear, int* place);
   llvm::Value* Splat(llvm::Value* scalar, int lanes);
-  llvm::Value* FromMemory(ir::DType dtype, llvm::Value* value);
-  llvm::Value* ToMemory(ir::DType dtype, llvm::Value* value);
-  llvm::Value* Reverse(llvm::Value* vector);
   bool IsFresh(const Scope::Known& known, const Dependence& dependence) const;
   void Touch(int buffer);
   llvm::Value* Pointer(int buffer, llvm::Value* offset, int place);
-  llvm::Type* Wide(llvm::Type* element, int lanes) const;
-  llvm::Align ElementAlign(ir::DType dtype) const;
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;

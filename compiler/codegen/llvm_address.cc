@@ -1,0 +1,96 @@
+// The part of ExpressionEmitter that knows where buffers' elements stand.
+#include <cstdlib>
+#include <numeric>
+#include <utility>
+
+#include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/schedule/fold.h"
+
+namespace kiln::codegen {
+
+using ir::Node;
+using llvm::Value;
+
+// Takes what varies over the lanes out of an index: a stride, or offsets from lane 0 that are known
+// here. False if neither will do; `rest` is lane 0's index.
+bool ExpressionEmitter::SplitLanes(const schedule::Linear& linear, schedule::Linear* rest,
+                                   Address* address) {
+  rest->constant = linear.constant;
+  std::vector<int64_t> offsets(lanes_, 0);
+  bool irregular = false;
+  for (const auto& [atom, coefficient] : linear.terms) {
+    if (!DependenceOf(atom).varying) {
+      rest->terms.emplace_back(atom, coefficient);
+      continue;
+    }
+    irregular |= atom != lane_range_;
+    for (int lane = lanes_ - 1; lane >= 0; --lane) {
+      schedule::Folder::Map memo = {{lane_range_, folder_.Int(lane)}};
+      int64_t value;
+      if (!schedule::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
+      offsets[lane] += value * coefficient;
+    }
+  }
+  const int64_t first = offsets[0];
+  rest->constant += first;
+  for (int64_t& offset : offsets) offset -= first;
+  address->stride = lanes_ > 1 ? offsets[1] : 0;
+  for (int lane = 0; lane < lanes_; ++lane) irregular |= offsets[lane] != lane * address->stride;
+  if (irregular) address->stride = 0;
+  address->offsets = std::move(offsets);
+  address->irregular = irregular;
+  return true;
+}
+
+// `guard`: where the access is not valid for any lane, the address may be anything; then element 0
+// is taken instead.
+ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* index,
+                                                        const Node* guard) {
+  Address address;
+  llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
+  const bool varying = DependenceOf(index).varying;
+  address.lanes = varying ? lanes_ : 1;
+  schedule::Linear rest;
+  if (!SplitLanes(schedule::Linearise(index), &rest, &address)) {
+    address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
+    return address;
+  }
+  address.known_multiple = rest.constant == 0 ? 4096 : std::abs(rest.constant);
+  for (const auto& term : rest.terms) {
+    address.known_multiple = std::gcd(address.known_multiple, std::abs(term.second));
+  }
+  int place = 0;
+  Value* sum = Sum(rest, &place);
+  if (sum == nullptr) sum = builder_.getInt64(0);
+  if (guard != nullptr) {
+    sum = builder_.CreateAdd(sum, builder_.getInt64(rest.constant));
+    sum = builder_.CreateSelect(Emit(guard), sum, builder_.getInt64(0));
+    address.scalar = builder_.CreateGEP(element, bases_[buffer], sum);
+    return address;
+  }
+  // A constant offset of its own lets neighbouring accesses share a pointer.
+  address.scalar = Pointer(buffer, sum, place);
+  if (rest.constant != 0) {
+    address.scalar = builder_.CreateGEP(element, address.scalar, builder_.getInt64(rest.constant));
+  }
+  return address;
+}
+
+Value* ExpressionEmitter::Pointer(int buffer, Value* offset, int place) {
+  Scope& scope = scopes_[place];
+  Value*& known = scope.pointers[{bases_[buffer], offset}];
+  if (known != nullptr) return known;
+  llvm::IRBuilderBase::InsertPointGuard guard(builder_);
+  if (scope.hoist != nullptr) builder_.SetInsertPoint(scope.hoist->getTerminator());
+  llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
+  return known = builder_.CreateGEP(element, bases_[buffer], offset);
+}
+
+Value* ExpressionEmitter::LanePointers(llvm::Type* element, const Address& address) {
+  llvm::SmallVector<llvm::Constant*, 64> offsets;
+  for (int64_t offset : address.offsets) offsets.push_back(builder_.getInt64(offset));
+  return builder_.CreateGEP(element, address.scalar, llvm::ConstantVector::get(offsets));
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,123 @@
+// The part of ExpressionEmitter that writes buffers.
+#include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/llvm_ops.h"
+#include "compiler/codegen/llvm_vectors.h"
+#include "compiler/schedule/fold.h"
+
+namespace kiln::codegen {
+
+using ir::DType;
+using ir::Node;
+using llvm::Value;
+using schedule::Space;
+
+void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* value,
+                                  const Node* valid, bool streaming) {
+  if (program_.buffers[buffer].space == Space::kRegister) {
+    EmitSlotStore(buffer, index, value, valid);
+    return;
+  }
+  int64_t known;
+  if (valid != nullptr && schedule::IsConstant(valid, &known)) {
+    if (known == 0) return;
+    valid = nullptr;
+  }
+  Value* stored = Emit(value);
+  const bool vector = DependenceOf(index).varying;
+  if (!vector) {
+    const Address address = AddressOf(buffer, index, nullptr);
+    if (stored->getType()->isVectorTy())
+      stored = builder_.CreateExtractElement(stored, uint64_t{0});
+    EmitScalarStore(buffer, address.scalar,
+                    ToMemory(builder_, program_.buffers[buffer].dtype, stored),
+                    valid == nullptr ? nullptr : Emit(valid));
+  } else {
+    const Address address = AddressOf(buffer, index, nullptr);
+    EmitVectorStore(buffer, address,
+                    ToMemory(builder_, program_.buffers[buffer].dtype, Splat(stored, lanes_)),
+                    valid, streaming);
+  }
+  Touch(buffer);
+}
+
+void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value, Value* valid) {
+  const llvm::Align align = ElementAlign(program_.buffers[buffer].dtype);
+  if (valid == nullptr) {
+    builder_.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  llvm::Function* function = builder_.GetInsertBlock()->getParent();
+  auto* store = llvm::BasicBlock::Create(builder_.getContext(), "store", function);
+  auto* after = llvm::BasicBlock::Create(builder_.getContext(), "after", function);
+  builder_.CreateCondBr(valid, store, after);
+  builder_.SetInsertPoint(store);
+  builder_.CreateAlignedStore(value, pointer, align);
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+}
+
+void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* value,
+                                        const Node* valid, bool streaming) {
+  const DType dtype = program_.buffers[buffer].dtype;
+  Address address = to;
+  llvm::Type* element = MemoryType(builder_.getContext(), dtype);
+  const llvm::Align align = ElementAlign(dtype);
+  Value* mask = valid == nullptr ? nullptr : EmitWide(valid, lanes_);
+  const bool reversed = address.IsReversed();
+  if (address.IsContiguous() || reversed) {
+    Value* pointer = address.scalar;
+    if (reversed) {
+      pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
+      value = Reverse(builder_, value);
+      if (mask != nullptr) mask = Reverse(builder_, mask);
+    }
+    // LLVM 22 writes four bytes where a masked store of one lane follows a truncation to elements
+    // of one or two bytes, so it must not see one.
+    if (const int lane = OnlyLane(mask); lane >= 0) {
+      builder_.CreateAlignedStore(builder_.CreateExtractElement(value, lane),
+                                  builder_.CreateGEP(element, pointer, builder_.getInt64(lane)),
+                                  align);
+      return;
+    }
+    if (mask != nullptr) {
+      builder_.CreateMaskedStore(value, pointer, align, mask);
+      return;
+    }
+    const int64_t bytes = lanes_ * ir::SizeOf(dtype);
+    const bool aligned = !reversed && bytes <= 64 && address.known_multiple % lanes_ == 0;
+    llvm::StoreInst* store = builder_.CreateAlignedStore(
+        value, pointer, aligned ? llvm::Align(static_cast<uint64_t>(bytes)) : align);
+    if (streaming && aligned && bytes >= 16) {
+      llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(builder_.getContext(), {one}));
+    }
+    return;
+  }
+  if (address.vector == nullptr) address.vector = LanePointers(element, address);
+  builder_.CreateMaskedScatter(value, address.vector, align, mask);
+}
+
+void ExpressionEmitter::EmitSlotStore(int buffer, const Node* index, const Node* value,
+                                      const Node* valid) {
+  const int lanes = program_.buffers[buffer].lanes;
+  Value*& slot = slots_[buffer][SlotOf(index)];
+  Value* stored = EmitWide(value, lanes);
+  if (valid != nullptr) {
+    Value* old = slot != nullptr ? slot : llvm::Constant::getNullValue(stored->getType());
+    stored = builder_.CreateSelect(Emit(valid), stored, old);
+  }
+  slot = stored;
+  Touch(buffer);
+}
+
+// Into the nearest cache; address arithmetic is not "inbounds", so that any index will do.
+void ExpressionEmitter::EmitFetch(int buffer, const Node* index) {
+  constexpr int kRead = 0, kLocality = 3, kData = 1;
+  llvm::Value* pointer = AddressOf(buffer, index, nullptr).scalar;
+  builder_.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, builder_.getInt32(kRead), builder_.getInt32(kLocality), builder_.getInt32(kData)});
+}
+
+}  // namespace kiln::codegen
