@@ -4,10 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
+#include "compiler/partition/contraction.h"
+#include "compiler/partition/epilogue.h"
+#include "compiler/partition/expression.h"
 #include "compiler/partition/reads.h"
 
 namespace kiln::partition {
@@ -16,17 +18,6 @@ using ir::Node;
 using ir::Op;
 
 namespace {
-
-// Of one vector of elements, relative to a read of as many from memory.
-double WeightOf(const Node* node) {
-  if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
-  if (node->op() == Op::kPow) return 1;
-  if (IsTranscendental(node)) return 0.4;
-  const bool slow = node->op() == Op::kDiv || node->op() == Op::kSqrt ||
-                    node->op() == Op::kReciprocal || node->op() == Op::kIDiv ||
-                    node->op() == Op::kMod;
-  return slow ? 0.15 : 0.03;
-}
 
 constexpr double kFewCheapOps = 0.12;
 constexpr double kCostly = 0.3;
@@ -37,14 +28,6 @@ constexpr double kWrite = 1.5;
 constexpr int kMaxExpression = 256;
 // Readers that are told apart. Further ones mostly share a kernel with these.
 constexpr size_t kMaxReaders = 3;
-constexpr size_t kMaxLeaves = 8;
-
-int64_t Elements(const Node* node) { return ir::NumElements(node->shape()); }
-
-// A short float made float32: costs nothing worth storing and would take twice the memory.
-bool IsWidening(const Node* node) {
-  return node->op() == Op::kCast && ir::IsShortFloat(node->operand(0)->dtype());
-}
 
 // Follows views and casts down to what is computed (a value rounded to a short float is) or stored.
 const Node* BehindViews(const Node* node) {
@@ -55,21 +38,6 @@ const Node* BehindViews(const Node* node) {
   }
   return node;
 }
-
-const Node* Product(const Node* reduction) {
-  if (reduction->op() != Op::kReduceSum) return nullptr;
-  const Node* value = reduction->operand(0);
-  while (value->op() == Op::kCast || IsMovement(value)) value = value->operand(0);
-  return value->op() == Op::kMul ? value : nullptr;
-}
-
-// What is known of a value's expression, down to stored values.
-struct Expression {
-  double arithmetic = 0;
-  int nodes = 0;
-  bool reads_reduction = false;
-  absl::flat_hash_set<const Node*> leaves;  // an estimate has at most kMaxLeaves
-};
 
 class Chooser {
  public:
@@ -83,12 +51,12 @@ class Chooser {
     for (const Node* node : order_) {
       if (IsMaterialised(node)) required_.insert(node);
       if (IsContraction(node)) {
-        factors_.insert(BehindViews(Product(node)->operand(0)));
-        factors_.insert(BehindViews(Product(node)->operand(1)));
+        factors_.insert(BehindViews(ProductOf(node)->operand(0)));
+        factors_.insert(BehindViews(ProductOf(node)->operand(1)));
       }
     }
     FindUsers();
-    FindEpilogues();
+    stored_ = FindEpilogues(order_, users_, required_);
     FindReaders();
   }
 
@@ -96,17 +64,15 @@ class Chooser {
     std::vector<Candidate> chosen;
     for (const Node* node : order_) {
       // The estimate is an upper bound, and every rule asks for more than some bound.
-      Expression expression = EstimateExpression(node);
+      Expression expression = EstimateExpression(node, expressions_);
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
-        expression = WalkExpression(node);
+        expression = WalkExpression(node, chosen_);
         storage = Choose(node, expression);
       }
       if (storage.has_value()) {
         chosen.push_back({node, *storage, expression.arithmetic, expression.nodes});
-        expression = {};
-        expression.reads_reduction = IsReduction(node);
-        expression.leaves = {node};
+        expression = StoredExpression(node);
         chosen_.insert(node);
       }
       expressions_[node] = std::move(expression);
@@ -132,62 +98,6 @@ class Chooser {
     }
   }
 
-  // A value that only leads up to another need not be stored before it. So what is stored of a
-  // reduction is the end of the elementwise chain that follows it: it costs no more memory, and
-  // nobody computes the chain twice.
-  void FindEpilogues() {
-    for (const Node* reduction : order_) {
-      if (!IsReduction(reduction)) continue;
-      const Node* last = EndOfChain(reduction);
-      while (last != nullptr && IsWidening(last)) {
-        last = IsElementwise(last->operand(0)) ? last->operand(0) : nullptr;
-      }
-      if (last != nullptr) stored_.insert(last);
-    }
-  }
-
-  // The last elementwise value of the chain; null if there is none. A contraction, whose loops have
-  // no order of their own, is also stored as it is permuted. Chains join each other (a sum of many
-  // sums), so what is known of their ends is kept.
-  const Node* EndOfChain(const Node* reduction) {
-    const int bytes = ir::SizeOf(reduction->dtype());
-    const bool permutes = IsContraction(reduction);
-    std::vector<const Node*> walked;
-    const Node* last = nullptr;
-    for (const Node* node = Successor(reduction); node != nullptr; node = Successor(node)) {
-      if (required_.contains(node) || Elements(node) != Elements(reduction)) break;
-      if (ir::SizeOf(node->dtype()) > bytes) break;
-      if (!IsElementwise(node) && !IsMovement(node)) break;
-      if (auto known = ends_.find({node, {bytes, permutes}}); known != ends_.end()) {
-        last = known->second;
-        break;
-      }
-      walked.push_back(node);
-    }
-    for (size_t i = walked.size(); i-- > 0;) {
-      const bool ends = IsElementwise(walked[i]) || (permutes && walked[i]->op() == Op::kPermute);
-      if (last == nullptr && ends) last = walked[i];
-      ends_[{walked[i], {bytes, permutes}}] = last;
-    }
-    return last;
-  }
-
-  // The node through which all of this one's uses go: its only user, or the one in which x and
-  // where(0 < x, x, 0) meet.
-  const Node* Successor(const Node* node) const {
-    const std::vector<const Node*>& users = users_.at(node);
-    for (const Node* candidate : users) {
-      const bool all = absl::c_all_of(users, [&](const Node* user) {
-        if (user == candidate) return true;
-        const std::vector<const Node*>& next = users_.at(user);
-        return IsElementwise(user) && !required_.contains(user) && next.size() == 1 &&
-               next[0] == candidate;
-      });
-      if (all) return candidate;
-    }
-    return nullptr;
-  }
-
   // From results to sources: who reads a value, and how often each element.
   void FindReaders() {
     for (size_t i = order_.size(); i-- > 0;) {
@@ -204,8 +114,10 @@ class Chooser {
         readers.single_user = through ? own.single_user : node;
         double repetition = root ? 1 : own.repetition;
         if (IsMovement(node) || node->op() == Op::kGatherElements) {
-          const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
-          repetition *= std::max(1.0, static_cast<double>(Elements(node)) / elements);
+          const double elements =
+              static_cast<double>(std::max<int64_t>(1, ir::NumElements(operand->shape())));
+          repetition *=
+              std::max(1.0, static_cast<double>(ir::NumElements(node->shape())) / elements);
         }
         readers.repetition = std::max(readers.repetition, repetition);
         if (root) {
@@ -217,59 +129,6 @@ class Chooser {
         }
       }
     }
-  }
-
-  // From the operands' expressions; what they share counts more than once.
-  Expression EstimateExpression(const Node* node) const {
-    Expression result;
-    result.nodes = 1;
-    result.arithmetic = WeightOf(node);
-    if (node->op() == Op::kInput) {
-      result.leaves.insert(node);
-      return result;
-    }
-    for (const Node* operand : node->operands()) {
-      const Expression& inner = expressions_.at(operand);
-      result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
-      result.arithmetic += inner.arithmetic;
-      result.reads_reduction = result.reads_reduction || inner.reads_reduction;
-      for (const Node* leaf : inner.leaves) {
-        if (result.leaves.size() < kMaxLeaves) result.leaves.insert(leaf);
-      }
-    }
-    return result;
-  }
-
-  // Each node once.
-  Expression WalkExpression(const Node* node) const {
-    Expression result;
-    absl::flat_hash_set<const Node*> seen = {node};
-    std::vector<const Node*> pending = {node};
-    while (!pending.empty()) {
-      const Node* next = pending.back();
-      pending.pop_back();
-      if (next->op() == Op::kInput || (next != node && chosen_.contains(next))) {
-        result.leaves.insert(next);
-        result.reads_reduction = result.reads_reduction || IsReduction(next);
-        continue;
-      }
-      ++result.nodes;
-      result.arithmetic += WeightOf(next);
-      for (const Node* operand : next->operands()) {
-        if (seen.insert(operand).second) pending.push_back(operand);
-      }
-    }
-    return result;
-  }
-
-  // Reads of memory for one element: small operands stay in the cache.
-  static double ReadsOf(const Node* node, const Expression& expression) {
-    double reads = 0;
-    const double elements = static_cast<double>(std::max<int64_t>(1, Elements(node)));
-    for (const Node* leaf : expression.leaves) {
-      reads += std::min(1.0, static_cast<double>(Elements(leaf)) / elements);
-    }
-    return reads;
   }
 
   std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
@@ -315,30 +174,10 @@ class Chooser {
   absl::flat_hash_map<const Node*, std::vector<const Node*>> users_;
   absl::flat_hash_map<const Node*, Readers> readers_;
   absl::flat_hash_map<const Node*, Expression> expressions_;
-  // EndOfChain from a node on, for reductions with elements of so many bytes that are contractions
-  // or not.
-  absl::flat_hash_map<std::pair<const Node*, std::pair<int, bool>>, const Node*> ends_;
   absl::flat_hash_set<const Node*> chosen_;
 };
 
-// Dimensions along which the view behind `factor` repeats its elements.
-bool Repeats(const Node* factor) {
-  double repetition = 1;
-  while (IsMovement(factor) || factor->op() == Op::kCast) {
-    const Node* operand = factor->operand(0);
-    const double elements = static_cast<double>(std::max<int64_t>(1, Elements(operand)));
-    repetition *= static_cast<double>(Elements(factor)) / elements;
-    factor = operand;
-  }
-  return repetition > 1.5;
-}
-
 }  // namespace
-
-bool IsContraction(const Node* node) {
-  const Node* product = Product(node);
-  return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
-}
 
 std::vector<Candidate> ChooseStored(const graph::Graph& graph) { return Chooser(graph).Run(); }
 

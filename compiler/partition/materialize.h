@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/node.h"
+#include "compiler/partition/contraction.h"
 
 namespace kiln::partition {
 
@@ -32,10 +33,6 @@ struct Candidate {
 
 // Operands before users. Inputs are not among them.
 std::vector<Candidate> ChooseStored(const graph::Graph& graph);
-
-// Whether the reduction is a sum of products of two operands that are each read many times: a
-// matmul or a convolution.
-bool IsContraction(const ir::Node* node);
 
 }  // namespace kiln::partition
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/ir/short_float.h"
 
 namespace kiln::partition {
 
@@ -32,6 +33,10 @@ bool IsElementwise(const Node* node) { return node->op() >= Op::kNeg && node->op
 bool IsTranscendental(const Node* node) {
   return node->op() == Op::kExp2 || node->op() == Op::kLog2 || node->op() == Op::kSin ||
          node->op() == Op::kPow;
+}
+
+bool IsWidening(const Node* node) {
+  return node->op() == Op::kCast && ir::IsShortFloat(node->operand(0)->dtype());
 }
 
 const ir::Shape& SpaceOf(const Node* node) {

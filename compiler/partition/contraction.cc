@@ -1,0 +1,43 @@
+#include "compiler/partition/contraction.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "compiler/ir/dtype.h"
+#include "compiler/partition/reads.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// Whether the view behind `factor` repeats its elements.
+bool Repeats(const Node* factor) {
+  double repetition = 1;
+  while (IsMovement(factor) || factor->op() == Op::kCast) {
+    const Node* operand = factor->operand(0);
+    const auto elements = std::max<int64_t>(1, ir::NumElements(operand->shape()));
+    repetition *=
+        static_cast<double>(ir::NumElements(factor->shape())) / static_cast<double>(elements);
+    factor = operand;
+  }
+  return repetition > 1.5;
+}
+
+}  // namespace
+
+const Node* ProductOf(const Node* reduction) {
+  if (reduction->op() != Op::kReduceSum) return nullptr;
+  const Node* value = reduction->operand(0);
+  while (value->op() == Op::kCast || IsMovement(value)) value = value->operand(0);
+  return value->op() == Op::kMul ? value : nullptr;
+}
+
+bool IsContraction(const Node* node) {
+  const Node* product = ProductOf(node);
+  return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
+}
+
+}  // namespace kiln::partition

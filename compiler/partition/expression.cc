@@ -1,0 +1,90 @@
+#include "compiler/partition/expression.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/partition/reads.h"
+
+namespace kiln::partition {
+
+using ir::Node;
+using ir::Op;
+
+namespace {
+
+// Of an estimate.
+constexpr size_t kMaxLeaves = 8;
+
+// Of one vector of elements, relative to a read of as many from memory.
+double WeightOf(const Node* node) {
+  if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
+  if (node->op() == Op::kPow) return 1;
+  if (IsTranscendental(node)) return 0.4;
+  const bool slow = node->op() == Op::kDiv || node->op() == Op::kSqrt ||
+                    node->op() == Op::kReciprocal || node->op() == Op::kIDiv ||
+                    node->op() == Op::kMod;
+  return slow ? 0.15 : 0.03;
+}
+
+}  // namespace
+
+Expression StoredExpression(const Node* node) {
+  Expression result;
+  result.reads_reduction = IsReduction(node);
+  result.leaves = {node};
+  return result;
+}
+
+Expression EstimateExpression(const Node* node,
+                              const absl::flat_hash_map<const Node*, Expression>& operands) {
+  Expression result;
+  result.nodes = 1;
+  result.arithmetic = WeightOf(node);
+  if (node->op() == Op::kInput) {
+    result.leaves.insert(node);
+    return result;
+  }
+  for (const Node* operand : node->operands()) {
+    const Expression& inner = operands.at(operand);
+    result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
+    result.arithmetic += inner.arithmetic;
+    result.reads_reduction = result.reads_reduction || inner.reads_reduction;
+    for (const Node* leaf : inner.leaves) {
+      if (result.leaves.size() < kMaxLeaves) result.leaves.insert(leaf);
+    }
+  }
+  return result;
+}
+
+Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node*>& stored) {
+  Expression result;
+  absl::flat_hash_set<const Node*> seen = {node};
+  std::vector<const Node*> pending = {node};
+  while (!pending.empty()) {
+    const Node* next = pending.back();
+    pending.pop_back();
+    if (next->op() == Op::kInput || (next != node && stored.contains(next))) {
+      result.leaves.insert(next);
+      result.reads_reduction = result.reads_reduction || IsReduction(next);
+      continue;
+    }
+    ++result.nodes;
+    result.arithmetic += WeightOf(next);
+    for (const Node* operand : next->operands()) {
+      if (seen.insert(operand).second) pending.push_back(operand);
+    }
+  }
+  return result;
+}
+
+double ReadsOf(const Node* node, const Expression& expression) {
+  double reads = 0;
+  const double elements = static_cast<double>(std::max<int64_t>(1, ir::NumElements(node->shape())));
+  for (const Node* leaf : expression.leaves) {
+    reads += std::min(1.0, static_cast<double>(ir::NumElements(leaf->shape())) / elements);
+  }
+  return reads;
+}
+
+}  // namespace kiln::partition
