@@ -6,15 +6,13 @@
 #include "absl/status/status.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/schedule/linear.h"
+#include "compiler/schedule/plan_order.h"
+#include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 namespace {
 
 using ir::Node;
-
-absl::Status Bad(const std::string& directive, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("schedule directive '", directive, "': ", why));
-}
 
 class Planner {
  public:
@@ -26,7 +24,10 @@ class Planner {
       absl::Status status = std::visit([this](const auto& d) { return Add(d); }, directive);
       if (!status.ok()) return status;
     }
-    absl::Status status = Finish();
+    for (Axis& axis : plan_.axes) {
+      if (axis.reduce && axis.binding == Binding::kVector) axis.partial = true;
+    }
+    absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
     if (!status.ok()) return status;
     return std::move(plan_);
   }
@@ -64,7 +65,8 @@ class Planner {
   }
 
   absl::Status Add(const Fuse& fuse) {
-    if (!IsLeaf(fuse.outer) || !IsLeaf(fuse.inner)) return Bad(fuse.Print(), "no such axes");
+    if (!IsLeaf(fuse.outer) || !IsLeaf(fuse.inner))
+      return BadDirective(fuse.Print(), "no such axes");
     const Axis outer = plan_.axes[fuse.outer];
     const Axis inner = plan_.axes[fuse.inner];
     const Node* outer_range = InnermostRange(fuse.outer);
@@ -72,7 +74,7 @@ class Planner {
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
         outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer_range == nullptr ||
         inner_range == nullptr || !IsContiguous(kernel_, outer_range, inner_range, inner.extent)) {
-      return Bad(fuse.Print(), "the axes do not always stand together");
+      return BadDirective(fuse.Print(), "the axes do not always stand together");
     }
     Axis fused;
     fused.extent = outer.extent * inner.extent;
@@ -99,11 +101,11 @@ class Planner {
   }
 
   absl::Status Add(const Split& split) {
-    if (!IsLeaf(split.axis)) return Bad(split.Print(), "no such axis");
+    if (!IsLeaf(split.axis)) return BadDirective(split.Print(), "no such axis");
     if (IsOuterOfPart(split.axis)) {
-      return Bad(split.Print(), "the outer part of a part: split the inner one instead");
+      return BadDirective(split.Print(), "the outer part of a part: split the inner one instead");
     }
-    if (split.factor < 1) return Bad(split.Print(), "the factor must be at least 1");
+    if (split.factor < 1) return BadDirective(split.Print(), "the factor must be at least 1");
     Axis outer;
     outer.reduce = plan_.axes[split.axis].reduce;
     outer.ordered = plan_.axes[split.axis].ordered;
@@ -129,11 +131,11 @@ class Planner {
 
   absl::Status Add(const Order& order) {
     if (order.stage == -1 ? !SharesGrid(kernel_) : !IsStage(order.stage)) {
-      return Bad(order.Print(), "no such stage");
+      return BadDirective(order.Print(), "no such stage");
     }
     for (int axis : order.axes) {
       if (axis < 0 || axis >= static_cast<int>(plan_.axes.size())) {
-        return Bad(order.Print(), StrCat("no axis ", axis));
+        return BadDirective(order.Print(), StrCat("no axis ", axis));
       }
     }
     (order.stage == -1 ? plan_.grid_order : plan_.stages[order.stage].order) = order.axes;
@@ -141,16 +143,16 @@ class Planner {
   }
 
   absl::Status Add(const Bind& bind) {
-    if (!IsLeaf(bind.axis)) return Bad(bind.Print(), "no such axis");
+    if (!IsLeaf(bind.axis)) return BadDirective(bind.Print(), "no such axis");
     Axis& axis = plan_.axes[bind.axis];
     if (bind.binding == Binding::kTask && axis.reduce) {
-      return Bad(bind.Print(), "tasks cannot share a sum");
+      return BadDirective(bind.Print(), "tasks cannot share a sum");
     }
     if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector)) {
-      return Bad(bind.Print(), "the axis's steps come one after the other");
+      return BadDirective(bind.Print(), "the axis's steps come one after the other");
     }
     if (bind.binding == Binding::kVector && (axis.extent & (axis.extent - 1)) != 0) {
-      return Bad(bind.Print(), "the extent is no power of two");
+      return BadDirective(bind.Print(), "the extent is no power of two");
     }
     axis.binding = bind.binding;
     return absl::OkStatus();
@@ -158,19 +160,19 @@ class Planner {
 
   absl::Status Add(const Partial& partial) {
     if (!IsLeaf(partial.axis) || !plan_.axes[partial.axis].reduce) {
-      return Bad(partial.Print(), "no such reduce axis");
+      return BadDirective(partial.Print(), "no such reduce axis");
     }
     plan_.axes[partial.axis].partial = true;
     return absl::OkStatus();
   }
 
   absl::Status Add(const StageOperand& staged) {
-    if (!IsStage(staged.stage)) return Bad(staged.Print(), "no such stage");
+    if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
     for (const StageOperand::Dimension& dimension : staged.layout) {
       for (const StageOperand::Term& term : dimension) {
         if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
             InnermostRange(term.axis) == nullptr) {
-          return Bad(staged.Print(), StrCat("axis ", term.axis, " is no range"));
+          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));
         }
       }
     }
@@ -179,112 +181,24 @@ class Planner {
   }
 
   absl::Status Add(const Stream& stream) {
-    if (!IsStage(stream.stage)) return Bad(stream.Print(), "no such stage");
+    if (!IsStage(stream.stage)) return BadDirective(stream.Print(), "no such stage");
     plan_.stages[stream.stage].stream = true;
     return absl::OkStatus();
   }
 
   absl::Status Add(const Prefetch& prefetch) {
-    if (!IsStage(prefetch.stage)) return Bad(prefetch.Print(), "no such stage");
+    if (!IsStage(prefetch.stage)) return BadDirective(prefetch.Print(), "no such stage");
     if (prefetch.buffer < 0 || prefetch.buffer >= static_cast<int>(kernel_.buffers.size()) ||
         kernel_.buffers[prefetch.buffer].memory != kernel::Memory::kGlobal) {
-      return Bad(prefetch.Print(), "no such buffer in memory");
+      return BadDirective(prefetch.Print(), "no such buffer in memory");
     }
     if (prefetch.axis < 0 || prefetch.axis >= static_cast<int>(plan_.axes.size()) ||
         plan_.axes[prefetch.axis].range == nullptr) {
-      return Bad(prefetch.Print(), "the axis is no range of the kernel");
+      return BadDirective(prefetch.Print(), "the axis is no range of the kernel");
     }
     plan_.stages[prefetch.stage].prefetches.push_back(
         {prefetch.buffer, plan_.axes[prefetch.axis].range, prefetch.steps});
     return absl::OkStatus();
-  }
-
-  // Fills in missing orders and checks all.
-  absl::Status Finish() {
-    for (Axis& axis : plan_.axes) {
-      if (axis.reduce && axis.binding == Binding::kVector) axis.partial = true;
-    }
-    if (SharesGrid(kernel_)) {
-      absl::Status status = FinishOrder(-1, &plan_.grid_order);
-      if (!status.ok()) return status;
-    }
-    for (size_t i = 0; i < plan_.stages.size(); ++i) {
-      absl::Status status = FinishOrder(static_cast<int>(i), &plan_.stages[i].order);
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status FinishOrder(int stage, std::vector<int>* order) {
-    std::vector<int> leaves = LeavesOf(stage);
-    if (order->empty()) *order = leaves;
-    std::vector<int> sorted = *order;
-    std::sort(sorted.begin(), sorted.end());
-    std::sort(leaves.begin(), leaves.end());
-    const std::string name = Order{stage, *order}.Print();
-    if (sorted != leaves) return Bad(name, "not each of the stage's axes once");
-    return CheckOrder(name, *order);
-  }
-
-  std::vector<int> LeavesOf(int stage) const {
-    std::vector<int> leaves;
-    for (bool reduce : {false, true}) {
-      for (size_t i = 0; i < plan_.axes.size(); ++i) {
-        const Axis& axis = plan_.axes[i];
-        if (axis.leaf() && axis.stage == stage && axis.reduce == reduce) {
-          leaves.push_back(static_cast<int>(i));
-        }
-      }
-    }
-    return leaves;
-  }
-
-  absl::Status CheckOrder(const std::string& name, const std::vector<int>& order) const {
-    bool tasks_end = false;
-    int vectors = 0;
-    int last_ordered = -1;
-    for (size_t i = 0; i < order.size(); ++i) {
-      const Axis& axis = plan_.axes[order[i]];
-      if (axis.binding == Binding::kTask && tasks_end) return Bad(name, "a task inside a loop");
-      tasks_end |= axis.binding != Binding::kTask;
-      vectors += axis.binding == Binding::kVector ? 1 : 0;
-      if (!OuterStandsBefore(order, i)) return Bad(name, "an inner axis before its outer one");
-      if (!axis.ordered) continue;
-      if (WholeOf(order[i]) < last_ordered) return Bad(name, "ordered axes in another order");
-      last_ordered = WholeOf(order[i]);
-    }
-    const bool grid_vector =
-        std::any_of(plan_.grid_order.begin(), plan_.grid_order.end(),
-                    [this](int axis) { return plan_.axes[axis].binding == Binding::kVector; });
-    if (&order != &plan_.grid_order && grid_vector && vectors > 0) {
-      return Bad(name, "lanes inside the lanes of the grid");
-    }
-    return vectors <= 1 ? absl::OkStatus() : Bad(name, "two axes bound to lanes");
-  }
-
-  // The axis that was split into this one, if any was.
-  int WholeOf(int axis) const {
-    while (plan_.axes[axis].parent >= 0) axis = plan_.axes[axis].parent;
-    return axis;
-  }
-
-  // Everything that this axis is the inner part of, in every level of splitting, stands before it.
-  bool OuterStandsBefore(const std::vector<int>& order, size_t position) const {
-    for (int axis = order[position]; plan_.axes[axis].parent >= 0; axis = plan_.axes[axis].parent) {
-      const Axis& parent = plan_.axes[plan_.axes[axis].parent];
-      if (parent.inner != axis) continue;
-      for (size_t i = position + 1; i < order.size(); ++i) {
-        if (IsWithin(order[i], parent.outer)) return false;
-      }
-    }
-    return true;
-  }
-
-  bool IsWithin(int axis, int ancestor) const {
-    for (; axis >= 0; axis = plan_.axes[axis].parent) {
-      if (axis == ancestor) return true;
-    }
-    return false;
   }
 
   const kernel::Kernel& kernel_;

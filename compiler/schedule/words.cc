@@ -34,4 +34,8 @@ absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_v
   return numbers;
 }
 
+absl::Status BadDirective(std::string_view directive, std::string_view why) {
+  return absl::InvalidArgumentError(StrCat("schedule directive '", directive, "': ", why));
+}
+
 }  // namespace kiln::schedule

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -18,6 +19,9 @@ std::vector<std::string_view> SplitText(std::string_view text, char separator);
 // many are needed.
 absl::StatusOr<std::vector<int64_t>> ParseNumbers(absl::Span<const std::string_view> words,
                                                   size_t least, size_t most);
+
+// INVALID_ARGUMENT: the directive, as it prints itself, does not fit the kernel.
+absl::Status BadDirective(std::string_view directive, std::string_view why);
 
 }  // namespace kiln::schedule
 

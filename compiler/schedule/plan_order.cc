@@ -1,0 +1,103 @@
+#include "compiler/schedule/plan_order.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/schedule/words.h"
+
+namespace kiln::schedule {
+namespace {
+
+bool IsWithin(const Plan& plan, int axis, int ancestor) {
+  for (; axis >= 0; axis = plan.axes[axis].parent) {
+    if (axis == ancestor) return true;
+  }
+  return false;
+}
+
+// The axis that was split into this one, if any was.
+int WholeOf(const Plan& plan, int axis) {
+  while (plan.axes[axis].parent >= 0) axis = plan.axes[axis].parent;
+  return axis;
+}
+
+// Everything that this axis is the inner part of, in every level of splitting, stands before it.
+bool OuterStandsBefore(const Plan& plan, const std::vector<int>& order, size_t position) {
+  for (int axis = order[position]; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
+    const Axis& parent = plan.axes[plan.axes[axis].parent];
+    if (parent.inner != axis) continue;
+    for (size_t i = position + 1; i < order.size(); ++i) {
+      if (IsWithin(plan, order[i], parent.outer)) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<int> LeavesOf(const Plan& plan, int stage) {
+  std::vector<int> leaves;
+  for (bool reduce : {false, true}) {
+    for (size_t i = 0; i < plan.axes.size(); ++i) {
+      const Axis& axis = plan.axes[i];
+      if (axis.leaf() && axis.stage == stage && axis.reduce == reduce) {
+        leaves.push_back(static_cast<int>(i));
+      }
+    }
+  }
+  return leaves;
+}
+
+absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::vector<int>& order) {
+  bool tasks_end = false;
+  int vectors = 0;
+  int last_ordered = -1;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Axis& axis = plan.axes[order[i]];
+    if (axis.binding == Binding::kTask && tasks_end) {
+      return BadDirective(name, "a task inside a loop");
+    }
+    tasks_end |= axis.binding != Binding::kTask;
+    vectors += axis.binding == Binding::kVector ? 1 : 0;
+    if (!OuterStandsBefore(plan, order, i)) {
+      return BadDirective(name, "an inner axis before its outer one");
+    }
+    if (!axis.ordered) continue;
+    const int whole = WholeOf(plan, order[i]);
+    if (whole < last_ordered) return BadDirective(name, "ordered axes in another order");
+    last_ordered = whole;
+  }
+  const bool grid_vector =
+      std::any_of(plan.grid_order.begin(), plan.grid_order.end(),
+                  [&plan](int axis) { return plan.axes[axis].binding == Binding::kVector; });
+  if (&order != &plan.grid_order && grid_vector && vectors > 0) {
+    return BadDirective(name, "lanes inside the lanes of the grid");
+  }
+  return vectors <= 1 ? absl::OkStatus() : BadDirective(name, "two axes bound to lanes");
+}
+
+absl::Status FinishOrder(const Plan& plan, int stage, std::vector<int>* order) {
+  std::vector<int> leaves = LeavesOf(plan, stage);
+  if (order->empty()) *order = leaves;
+  std::vector<int> sorted = *order;
+  std::sort(sorted.begin(), sorted.end());
+  std::sort(leaves.begin(), leaves.end());
+  const std::string name = Order{stage, *order}.Print();
+  if (sorted != leaves) return BadDirective(name, "not each of the stage's axes once");
+  return CheckOrder(plan, name, *order);
+}
+
+}  // namespace
+
+absl::Status FinishOrders(bool shares_grid, Plan* plan) {
+  if (shares_grid) {
+    absl::Status status = FinishOrder(*plan, -1, &plan->grid_order);
+    if (!status.ok()) return status;
+  }
+  for (size_t i = 0; i < plan->stages.size(); ++i) {
+    absl::Status status = FinishOrder(*plan, static_cast<int>(i), &plan->stages[i].order);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::schedule
