@@ -1,8 +1,19 @@
 #include "compiler/ir/walk.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kiln::ir {
+
+std::vector<const Node*> RangesOf(const Node* root) {
+  std::vector<const Node*> ranges;
+  for (const Node* node : TopologicalOrder({&root, 1})) {
+    if (node->op() == Op::kRange) ranges.push_back(node);
+  }
+  std::sort(ranges.begin(), ranges.end(),
+            [](const Node* a, const Node* b) { return a->id() < b->id(); });
+  return ranges;
+}
 
 std::vector<const Node*> TopologicalWalk::Visit(const Node* root) {
   std::vector<const Node*> order;

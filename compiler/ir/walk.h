@@ -16,6 +16,9 @@ namespace kiln::ir {
 // order in which its nodes were made. Null roots are skipped.
 std::vector<const Node*> TopologicalOrder(absl::Span<const Node* const> roots);
 
+// The ranges that `root` depends on, in order of id; a reduction's own ranges count too.
+std::vector<const Node*> RangesOf(const Node* root);
+
 // TopologicalOrder in pieces: each call gives what the ones before did not, so that many roots over
 // shared nodes cost each node once.
 class TopologicalWalk {

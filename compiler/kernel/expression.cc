@@ -40,14 +40,6 @@ bool Implies(const Node* more, const Node* less) {
   return absl::c_all_of(asked, [&](const Node* part) { return all.contains(part); });
 }
 
-absl::flat_hash_set<const Node*> RangesOf(const Node* node) {
-  absl::flat_hash_set<const Node*> ranges;
-  for (const Node* part : ir::TopologicalOrder({&node, 1})) {
-    if (part->op() == Op::kRange) ranges.insert(part);
-  }
-  return ranges;
-}
-
 }  // namespace
 
 absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Point& point) {
@@ -154,19 +146,20 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* nod
                                                                  const Point& point) {
   if (point.valid.never) return nullptr;
   Validity guards[2];
-  absl::flat_hash_set<const Node*> ranges[2];
+  std::vector<const Node*> ranges[2];
   for (const int i : {0, 1}) {
     if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
     absl::StatusOr<const Node*> factor = Lower(node->operand(i), Point{point.index, {}});
     if (!factor.ok()) return factor;
-    ranges[i] = RangesOf(*factor);
+    ranges[i] = ir::RangesOf(*factor);
   }
   // A condition belongs to the factors that know all of its ranges.
   auto assign = [&](const Node* condition, const auto& add) {
     bool assigned = false;
     for (const int i : {0, 1}) {
-      const bool knows = absl::c_all_of(
-          RangesOf(condition), [&](const Node* range) { return ranges[i].contains(range); });
+      const bool knows = absl::c_all_of(ir::RangesOf(condition), [&](const Node* range) {
+        return absl::c_linear_search(ranges[i], range);
+      });
       if (knows) add(&guards[i]);
       assigned = assigned || knows;
     }

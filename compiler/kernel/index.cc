@@ -162,9 +162,8 @@ const Node* IndexMath::Atom(Op op, const Sum& operand, int64_t divisor) {
   return context_.Get(op, ir::DType::kInt64, {}, {ToNode(operand), Constant(divisor)});
 }
 
-// Writes `sum` as multiple * factor + rest, where the rest is provably in [0, factor) and factor
-// divides `divisor`.
-static bool SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* rest) {
+// Writes `sum` as multiple * factor + rest.
+static void SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* rest) {
   for (const Term& term : sum.terms) {
     if (term.coefficient % factor == 0) {
       multiple->terms.push_back({term.atom, term.coefficient / factor});
@@ -174,7 +173,19 @@ static bool SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* re
   }
   multiple->constant = FloorDiv(sum.constant, factor);
   rest->constant = sum.constant - multiple->constant * factor;
-  return !multiple->terms.empty();
+}
+
+std::optional<IndexMath::Part> IndexMath::DivisiblePart(const Sum& sum, int64_t divisor,
+                                                        const Validity* where) {
+  for (const Term& term : sum.terms) {
+    Part part;
+    part.factor = std::gcd(term.coefficient, divisor);
+    if (part.factor == 1) continue;
+    SplitMultiple(sum, part.factor, &part.multiple, &part.rest);
+    const Interval small = SumBounds(part.rest, where);
+    if (small.low >= 0 && small.high < part.factor) return part;
+  }
+  return std::nullopt;
 }
 
 // An idiv or mod of an idiv or mod, if the sum is just that: its atom.
@@ -219,15 +230,8 @@ Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
     quotient.constant += block;
     return quotient;
   }
-  for (const Term& term : rest.terms) {
-    const int64_t factor = std::gcd(term.coefficient, divisor);
-    if (factor == 1) continue;
-    Sum multiple;
-    Sum remainder;
-    SplitMultiple(rest, factor, &multiple, &remainder);
-    const Interval small = SumBounds(remainder, where);
-    if (small.low < 0 || small.high >= factor) continue;
-    return AddScaled(quotient, DivSum(multiple, divisor / factor, where), 1);
+  if (const auto part = DivisiblePart(rest, divisor, where)) {
+    return AddScaled(quotient, DivSum(part->multiple, divisor / part->factor, where), 1);
   }
   return AddScaled(quotient, DivAtom(rest, divisor, where), 1);
 }
@@ -244,15 +248,9 @@ Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
     rest.constant -= block * divisor;
     return rest;
   }
-  for (const Term& term : rest.terms) {
-    const int64_t factor = std::gcd(term.coefficient, divisor);
-    if (factor == 1) continue;
-    Sum multiple;
-    Sum remainder;
-    SplitMultiple(rest, factor, &multiple, &remainder);
-    const Interval small = SumBounds(remainder, where);
-    if (small.low < 0 || small.high >= factor) continue;
-    return AddScaled(remainder, ModSum(multiple, divisor / factor, where), factor);
+  if (const auto part = DivisiblePart(rest, divisor, where)) {
+    return AddScaled(part->rest, ModSum(part->multiple, divisor / part->factor, where),
+                     part->factor);
   }
   return ModAtom(rest, divisor, where);
 }

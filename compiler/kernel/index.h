@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -111,6 +112,14 @@ class IndexMath {
   Interval SumBounds(const Sum& sum, const Validity* where);
   // Whether no part of the sum can wrap.
   bool IsExact(const Sum& sum, const Validity* where);
+  // multiple * factor + rest, where the rest is provably in [0, factor).
+  struct Part {
+    Sum multiple;
+    Sum rest;
+    int64_t factor = 1;
+  };
+  // Of a sum, by the first factor of the divisor that does; null if none does.
+  std::optional<Part> DivisiblePart(const Sum& sum, int64_t divisor, const Validity* where);
   Sum DivSum(const Sum& sum, int64_t divisor, const Validity* where);
   Sum ModSum(const Sum& sum, int64_t divisor, const Validity* where);
   // The same for a sum that is not taken apart.

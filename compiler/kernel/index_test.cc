@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -15,13 +16,13 @@ namespace {
 using ir::Node;
 using ir::Op;
 
+std::string Text(const Node* node) { return node == nullptr ? "always" : PrintExpression(node); }
+
 class IndexTest : public testing::Test {
  protected:
   const Node* Binary(Op op, const Node* a, const Node* b) {
     return context_.Get(op, ir::DType::kInt64, {}, {a, b});
   }
-  std::string Text(const Node* node) { return node == nullptr ? "always" : PrintExpression(node); }
-
   ir::Context context_;
   IndexMath math_{context_};
 };
@@ -128,6 +129,56 @@ int64_t Evaluate(const Node* node, const absl::flat_hash_map<const Node*, int64_
   }
 }
 
+// What the index arithmetic says of the last of some expressions, and of the one before it where
+// low <= the last < high.
+class Claims {
+ public:
+  Claims(IndexMath& math, const std::vector<const Node*>& expressions, int64_t low, int64_t high)
+      : original_(expressions.back()),
+        simple_(math.Simplify(original_)),
+        bounds_(math.BoundsOf(simple_)),
+        low_(low),
+        high_(high) {
+    Validity validity;
+    math.Require(validity, simple_, low, high);
+    condition_ = math.ToNode(validity);
+    other_ = math.Simplify(expressions[expressions.size() - 2]);
+    conditional_ = math.BoundsOf(other_, validity);
+  }
+
+  // All of it is true at this point.
+  void Check(const absl::flat_hash_map<const Node*, int64_t>& values) const {
+    const int64_t value = Evaluate(original_, values);
+    ASSERT_EQ(Evaluate(simple_, values), value) << Text(original_) << " as " << Text(simple_);
+    ASSERT_NO_FATAL_FAILURE(CheckWithin(bounds_, value, simple_));
+    const bool holds = low_ <= value && value < high_;
+    ASSERT_EQ(condition_ == nullptr || Evaluate(condition_, values) != 0, holds)
+        << Text(simple_) << " in [" << low_ << ", " << high_ << ") as " << Text(condition_);
+    if (holds) {
+      ASSERT_NO_FATAL_FAILURE(CheckWithin(conditional_, Evaluate(other_, values), other_));
+    }
+  }
+
+ private:
+  static void CheckWithin(const Interval& bounds, int64_t value, const Node* node) {
+    if (bounds.low > -kUnbounded) {
+      ASSERT_GE(value, bounds.low) << Text(node);
+    }
+    if (bounds.high < kUnbounded) {
+      ASSERT_LE(value, bounds.high) << Text(node);
+    }
+  }
+
+  const Node* original_;
+  const Node* simple_;
+  const Interval bounds_;
+  const int64_t low_;
+  const int64_t high_;
+  const Node* condition_ = nullptr;
+  const Node* other_ = nullptr;
+  Interval conditional_;
+};
+
 // Random expressions, evaluated at every point: simplified ones mean the same and stay within their
 // bounds.
 TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
@@ -160,32 +211,15 @@ TEST_F(IndexTest, SimplifiedExpressionsMeanTheSame) {
           break;
       }
     }
-    const Node* original = nodes.back();
-    const Node* simple = math_.Simplify(original);
-    const Interval bounds = math_.BoundsOf(simple);
-    Validity validity;
     const int64_t low = pick(-6, 6);
-    const int64_t high = low + pick(1, 12);
-    math_.Require(validity, simple, low, high);
-    const Node* condition = math_.ToNode(validity);
-    const Node* other = math_.Simplify(nodes[nodes.size() - 2]);
-    const Interval conditional = math_.BoundsOf(other, validity);
+    const Claims claims(math_, nodes, low, low + pick(1, 12));
     auto extent = [&](int i) { return ranges[i]->attr<ir::RangeAttr>().extent; };
     for (int64_t point = 0; point < extent(0) * extent(1) * extent(2); ++point) {
       const absl::flat_hash_map<const Node*, int64_t> values = {
           {ranges[0], point / (extent(1) * extent(2))},
           {ranges[1], point / extent(2) % extent(1)},
           {ranges[2], point % extent(2)}};
-      const int64_t value = Evaluate(original, values);
-      ASSERT_EQ(Evaluate(simple, values), value) << Text(original) << " as " << Text(simple);
-      ASSERT_GE(value, bounds.low) << Text(simple);
-      ASSERT_LE(value, bounds.high) << Text(simple);
-      const bool holds = low <= value && value < high;
-      ASSERT_EQ(condition == nullptr || Evaluate(condition, values) != 0, holds)
-          << Text(simple) << " in [" << low << ", " << high << ") as " << Text(condition);
-      if (!holds) continue;
-      ASSERT_GE(Evaluate(other, values), conditional.low) << Text(other);
-      ASSERT_LE(Evaluate(other, values), conditional.high) << Text(other);
+      ASSERT_NO_FATAL_FAILURE(claims.Check(values));
     }
   }
 }
@@ -222,40 +256,14 @@ TEST_F(IndexTest, SumsThatWrapMeanTheSame) {
                       : kind == 3 ? Binary(Op::kIDiv, a, math_.Constant(divisor()))
                                   : Binary(Op::kMod, a, math_.Constant(divisor())));
     }
-    const Node* original = nodes.back();
-    const Node* simple = math_.Simplify(original);
-    const Interval bounds = math_.BoundsOf(simple);
-    Validity validity;
     const int64_t low = pick(-6, 6);
-    const int64_t high = low + pick(1, 1000);
-    math_.Require(validity, simple, low, high);
-    const Node* condition = math_.ToNode(validity);
-    const Node* other = math_.Simplify(nodes[nodes.size() - 2]);
-    const Interval conditional = math_.BoundsOf(other, validity);
+    const Claims claims(math_, nodes, low, low + pick(1, 1000));
     for (int sample = 0; sample < 8; ++sample) {
       absl::flat_hash_map<const Node*, int64_t> values;
       values[atoms[0]] = pick(0, atoms[0]->attr<ir::RangeAttr>().extent - 1);
       values[atoms[1]] = wild();
       values[atoms[2]] = wild();
-      const int64_t value = Evaluate(original, values);
-      ASSERT_EQ(Evaluate(simple, values), value) << Text(original) << " as " << Text(simple);
-      if (bounds.low > -kUnbounded) {
-        ASSERT_GE(value, bounds.low) << Text(simple);
-      }
-      if (bounds.high < kUnbounded) {
-        ASSERT_LE(value, bounds.high) << Text(simple);
-      }
-      const bool holds = low <= value && value < high;
-      ASSERT_EQ(condition == nullptr || Evaluate(condition, values) != 0, holds)
-          << Text(simple) << " in [" << low << ", " << high << ") as " << Text(condition);
-      if (!holds) continue;
-      const int64_t beside = Evaluate(other, values);
-      if (conditional.low > -kUnbounded) {
-        ASSERT_GE(beside, conditional.low) << Text(other);
-      }
-      if (conditional.high < kUnbounded) {
-        ASSERT_LE(beside, conditional.high) << Text(other);
-      }
+      ASSERT_NO_FATAL_FAILURE(claims.Check(values));
     }
   }
 }

@@ -177,16 +177,6 @@ void CollectLinears(const Node* root, std::vector<Linear>* out) {
   Collect(root, &seen, out);
 }
 
-std::vector<const Node*> RangesOf(const Node* root) {
-  std::vector<const Node*> ranges;
-  for (const Node* node : ir::TopologicalOrder({&root, 1})) {
-    if (node->op() == Op::kRange) ranges.push_back(node);
-  }
-  std::sort(ranges.begin(), ranges.end(),
-            [](const Node* a, const Node* b) { return a->id() < b->id(); });
-  return ranges;
-}
-
 bool DependsOn(const Node* root, const Node* range) {
   for (const Node* node : ir::TopologicalOrder({&root, 1})) {
     if (node == range) return true;

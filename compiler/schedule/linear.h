@@ -28,8 +28,6 @@ Linear Linearise(const ir::Node* node);
 // atom is made. Appends.
 void CollectLinears(const ir::Node* root, std::vector<Linear>* out);
 
-// The ranges that `root` depends on, in order of id; a kReduce's own ranges count too.
-std::vector<const ir::Node*> RangesOf(const ir::Node* root);
 bool DependsOn(const ir::Node* root, const ir::Node* range);
 
 // Least and greatest value of an int64 node over all values of its ranges; the whole of int64 where

@@ -108,7 +108,7 @@ class Shortener {
   }
 
   static bool DependsOnAny(const Node* node, const absl::flat_hash_set<const Node*>& ranges) {
-    const std::vector<const Node*> used = RangesOf(node);
+    const std::vector<const Node*> used = ir::RangesOf(node);
     return std::any_of(used.begin(), used.end(),
                        [&](const Node* range) { return ranges.contains(range); });
   }

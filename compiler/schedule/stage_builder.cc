@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
 #include "compiler/schedule/reduction.h"
+#include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
 namespace {
@@ -58,8 +58,7 @@ absl::Status StageBuilder::Check() const {
   for (const StageOperand& staged : stage_plan_.staged) {
     const Node* operand = ProductOperand(staged.operand);
     if (operand == nullptr || staged.layout.empty() || staged.lanes < 1) {
-      return absl::InvalidArgumentError(
-          StrCat("schedule directive '", staged.Print(), "': no such product to stage"));
+      return BadDirective(staged.Print(), "no such product to stage");
     }
   }
   return absl::OkStatus();
@@ -114,7 +113,7 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
 
 // Whether all loops that the condition depends on are open, and none of them is one of lanes.
 bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
-  for (const Node* range : RangesOf(condition)) {
+  for (const Node* range : ir::RangesOf(condition)) {
     for (size_t i = 0; i < plan_.axes.size(); ++i) {
       if (plan_.axes[i].range != range) continue;
       if (nest_.UnopenedPart(static_cast<int>(i), state) >= 0) return false;
