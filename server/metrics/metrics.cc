@@ -1,26 +1,22 @@
 #include "server/metrics/metrics.h"
 
-#include <netinet/in.h>
-#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
+#include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <exception>
 #include <map>
-#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "server/metrics/buckets.h"
+#include "server/metrics/endpoint.h"
+#include "server/metrics/gauge_collector.h"
+#include "server/metrics/prometheus_device.h"
 
 namespace kiln::metrics {
 namespace {
@@ -28,183 +24,11 @@ namespace {
 using prometheus::BuildCounter;
 using prometheus::BuildHistogram;
 using prometheus::Counter;
-using prometheus::Family;
 using prometheus::Histogram;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
 
-using Labels = std::map<std::string, std::string>;
-
-// Seconds: 1, 2.5, 5 per decade.
-Histogram::BucketBoundaries Buckets(double from, double to) {
-  Histogram::BucketBoundaries bounds;
-  for (double decade = from; decade < to * 1.001; decade *= 10) {
-    for (const double step : {1.0, 2.5, 5.0}) {
-      if (decade * step < to * 1.001) bounds.push_back(decade * step);
-    }
-  }
-  return bounds;
+Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help) {
+  return &BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
-
-Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help,
-                    const Labels& labels = {}) {
-  return &BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
-}
-
-MetricFamily Gauge(std::string name, std::string help) {
-  MetricFamily family;
-  family.name = std::move(name);
-  family.help = std::move(help);
-  family.type = MetricType::Gauge;
-  return family;
-}
-
-void AddSample(MetricFamily& family, const std::string& device, double value) {
-  prometheus::ClientMetric metric;
-  if (!device.empty()) metric.label.push_back({"device", device});
-  metric.gauge.value = value;
-  family.metric.push_back(std::move(metric));
-}
-
-// Turns the gauges of the moment into families.
-class GaugeCollector : public prometheus::Collectable {
- public:
-  void Set(std::function<Gauges()> read) {
-    absl::MutexLock lock(&mutex_);
-    read_ = std::move(read);
-  }
-  std::vector<MetricFamily> Collect() const override {
-    absl::MutexLock lock(&mutex_);
-    if (!read_) return {};
-    const Gauges now = read_();
-    std::vector<MetricFamily> families = PerDevice(now);
-    const std::pair<MetricFamily, int64_t> totals[] = {
-        {Gauge("kiln_sessions", "Open sessions."), now.sessions},
-        {Gauge("kiln_connections", "Connect streams attached to sessions."), now.connections},
-        {Gauge("kiln_programs", "Compiled programs in memory."), now.programs},
-        {Gauge("kiln_blob_bytes", "Host memory held by uploaded blobs."), now.blob_bytes},
-        {Gauge("kiln_kernel_cache_bytes", "Size of the kernel cache on disk."), now.cache_bytes},
-        {Gauge("kiln_kernel_cache_kernels", "Kernels in the cache on disk."), now.cache_kernels}};
-    for (const auto& [family, value] : totals) {
-      families.push_back(family);
-      AddSample(families.back(), "", static_cast<double>(value));
-    }
-    return families;
-  }
-
- private:
-  static std::vector<MetricFamily> PerDevice(const Gauges& now) {
-    std::vector<MetricFamily> families = {
-        Gauge("kiln_device_memory_used_bytes", "Device memory that is handed out."),
-        Gauge("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
-        Gauge("kiln_device_queue_length", "Runs that wait for the device."),
-        Gauge("kiln_device_healthy", "1 if the device can be used, else 0.")};
-    for (const DeviceGauges& device : now.devices) {
-      AddSample(families[0], device.device, static_cast<double>(device.memory_used_bytes));
-      AddSample(families[1], device.device, static_cast<double>(device.memory_total_bytes));
-      AddSample(families[2], device.device, static_cast<double>(device.queued));
-      AddSample(families[3], device.device, device.healthy ? 1 : 0);
-    }
-    return families;
-  }
-
-  mutable absl::Mutex mutex_;
-  std::function<Gauges()> read_ ABSL_GUARDED_BY(mutex_);
-};
-
-struct Families {
-  explicit Families(prometheus::Registry& registry)
-      : runs(BuildCounter()
-                 .Name("kiln_replays_total")
-                 .Help("Runs of programs that ended, by device.")
-                 .Register(registry)),
-        run_failures(BuildCounter()
-                         .Name("kiln_replay_failures_total")
-                         .Help("Runs of programs that failed, by device.")
-                         .Register(registry)),
-        queue_wait(BuildHistogram()
-                       .Name("kiln_queue_wait_seconds")
-                       .Help("Time from a run's arrival until the device got it.")
-                       .Register(registry)),
-        program_seconds(BuildHistogram()
-                            .Name("kiln_program_duration_seconds")
-                            .Help("Device time of a whole run.")
-                            .Register(registry)),
-        kernel_seconds(BuildHistogram()
-                           .Name("kiln_kernel_duration_seconds")
-                           .Help("Device time of one kernel, from sampled runs.")
-                           .Register(registry)),
-        errors(BuildCounter()
-                   .Name("kiln_errors_total")
-                   .Help("Failed calls and operations, by canonical code.")
-                   .Register(registry)) {}
-  Family<Counter>& runs;
-  Family<Counter>& run_failures;
-  Family<Histogram>& queue_wait;
-  Family<Histogram>& program_seconds;
-  Family<Histogram>& kernel_seconds;
-  Family<Counter>& errors;
-};
-
-// Connects to a port of this machine and hangs up.
-void Knock(int port) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0) return;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Nobody there is as good as somebody.
-  [[maybe_unused]] const int connected =
-      connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-  close(connection);
-}
-
-class PrometheusDevice : public DeviceMetrics {
- public:
-  PrometheusDevice(Families& families, const std::string& device)
-      : families_(families),
-        device_(device),
-        runs_(families.runs.Add({{"device", device}})),
-        failures_(families.run_failures.Add({{"device", device}})),
-        queue_wait_(families.queue_wait.Add({{"device", device}}, Buckets(1e-6, 10))),
-        seconds_(families.program_seconds.Add({{"device", device}}, Buckets(1e-6, 100))) {}
-
-  void RunStarted(absl::Duration waited) override {
-    queue_wait_.Observe(absl::ToDoubleSeconds(waited));
-  }
-  void RunFinished(double seconds) override {
-    runs_.Increment();
-    seconds_.Observe(seconds);
-  }
-  void RunFailed() override { failures_.Increment(); }
-  void KernelRan(const std::string& kernel, double seconds) override {
-    ForKernel(kernel)->Observe(seconds);
-  }
-
- private:
-  Histogram* ForKernel(const std::string& kernel) {
-    absl::MutexLock lock(&mutex_);
-    const bool known = kernels_.count(kernel) > 0;
-    const bool full = static_cast<int>(kernels_.size()) >= kMaxKernelNames;
-    const std::string name = known || !full ? kernel : "other";
-    Histogram*& histogram = kernels_[name];
-    if (histogram == nullptr) {
-      histogram =
-          &families_.kernel_seconds.Add({{"device", device_}, {"kernel", name}}, Buckets(1e-6, 1));
-    }
-    return histogram;
-  }
-
-  Families& families_;
-  const std::string device_;
-  Counter& runs_;
-  Counter& failures_;
-  Histogram& queue_wait_;
-  Histogram& seconds_;
-  absl::Mutex mutex_;
-  std::map<std::string, Histogram*> kernels_ ABSL_GUARDED_BY(mutex_);
-};
 
 }  // namespace
 
@@ -213,6 +37,10 @@ struct Metrics::Implementation {
       : registry(std::make_shared<prometheus::Registry>()),
         gauges(std::make_shared<GaugeCollector>()),
         families(*registry),
+        errors(BuildCounter()
+                   .Name("kiln_errors_total")
+                   .Help("Failed calls and operations, by canonical code.")
+                   .Register(*registry)),
         compiles(AddCounter(*registry, "kiln_compiles_total", "Programs compiled.")),
         compile_failures(AddCounter(*registry, "kiln_compile_failures_total",
                                     "Programs that could not be compiled.")),
@@ -246,7 +74,8 @@ struct Metrics::Implementation {
 
   std::shared_ptr<prometheus::Registry> registry;
   std::shared_ptr<GaugeCollector> gauges;
-  Families families;
+  DeviceFamilies families;
+  prometheus::Family<Counter>& errors;
   Counter* compiles;
   Counter* compile_failures;
   Histogram& compile_seconds;
@@ -258,14 +87,14 @@ struct Metrics::Implementation {
   Counter* kernel_misses;
   Counter* received;
   Counter* sent;
-  std::unique_ptr<prometheus::Exposer> exposer;
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
+  Endpoint endpoint;  // last, so that it ends before what it serves
 };
 
 Metrics::Metrics(const std::string& version)
     : implementation_(std::make_unique<Implementation>(version)) {}
-Metrics::~Metrics() { StopListening(); }
+Metrics::~Metrics() = default;
 
 DeviceMetrics* Metrics::ForDevice(const std::string& device) {
   absl::MutexLock lock(&implementation_->mutex);
@@ -293,8 +122,7 @@ void Metrics::Received(int64_t bytes) {
 }
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
 void Metrics::Failed(absl::StatusCode code) {
-  implementation_->families.errors
-      .Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}})
+  implementation_->errors.Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}})
       .Increment();
 }
 
@@ -303,39 +131,15 @@ void Metrics::SetGauges(std::function<Gauges()> gauges) {
 }
 
 absl::StatusOr<int> Metrics::Listen(const std::string& address) {
-  try {
-    implementation_->exposer = std::make_unique<prometheus::Exposer>(address, 1);
-  } catch (const std::exception& error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),
-                     "; is the port in use? --metrics_listen gives another, or none"));
-  }
-  implementation_->exposer->RegisterCollectable(implementation_->registry);
-  implementation_->exposer->RegisterCollectable(implementation_->gauges);
-  const std::vector<int> ports = implementation_->exposer->GetListeningPorts();
-  return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port"))
-                       : ports.front();
+  return implementation_->endpoint.Listen(address,
+                                          {implementation_->registry, implementation_->gauges});
 }
 
-void Metrics::StopListening() {
-  if (!implementation_->exposer) return;
-  const std::vector<int> ports = implementation_->exposer->GetListeningPorts();
-  std::atomic<bool> stopped{false};
-  std::thread stopper([&] {
-    implementation_->exposer.reset();
-    stopped = true;
-  });
-  // civetweb looks at its stop flag every two seconds or when somebody connects.
-  while (!stopped && !ports.empty()) {
-    Knock(ports.front());
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  stopper.join();
-}
+void Metrics::StopListening() { implementation_->endpoint.Stop(); }
 
 std::string Metrics::Text() const {
-  std::vector<MetricFamily> families = implementation_->registry->Collect();
-  for (MetricFamily& family : implementation_->gauges->Collect())
+  std::vector<prometheus::MetricFamily> families = implementation_->registry->Collect();
+  for (prometheus::MetricFamily& family : implementation_->gauges->Collect())
     families.push_back(std::move(family));
   return prometheus::TextSerializer().Serialize(families);
 }

@@ -1,5 +1,4 @@
-// What Prometheus sees at /metrics. Names, labels and buckets are in metrics.cc's tables and in
-// README.md of this folder.
+// What Prometheus sees at /metrics. README.md of this folder has the table of names and labels.
 //
 // Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for
 // each device (later ones are counted as "other"). All methods are thread-safe.

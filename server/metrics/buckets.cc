@@ -1,0 +1,15 @@
+#include "server/metrics/buckets.h"
+
+namespace kiln::metrics {
+
+prometheus::Histogram::BucketBoundaries Buckets(double from, double to) {
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (double decade = from; decade < to * 1.001; decade *= 10) {
+    for (const double step : {1.0, 2.5, 5.0}) {
+      if (decade * step < to * 1.001) bounds.push_back(decade * step);
+    }
+  }
+  return bounds;
+}
+
+}  // namespace kiln::metrics

@@ -1,0 +1,65 @@
+#include "server/metrics/endpoint.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace kiln::metrics {
+namespace {
+
+// Connects to a port of this machine and hangs up.
+void Knock(int port) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connection < 0) return;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Nobody there is as good as somebody.
+  [[maybe_unused]] const int connected =
+      connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  close(connection);
+}
+
+}  // namespace
+
+absl::StatusOr<int> Endpoint::Listen(
+    const std::string& address,
+    const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables) {
+  try {
+    exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),
+                     "; is the port in use? --metrics_listen gives another, or none"));
+  }
+  for (const auto& collectable : collectables) exposer_->RegisterCollectable(collectable);
+  const std::vector<int> ports = exposer_->GetListeningPorts();
+  return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port"))
+                       : ports.front();
+}
+
+void Endpoint::Stop() {
+  if (!exposer_) return;
+  const std::vector<int> ports = exposer_->GetListeningPorts();
+  std::atomic<bool> stopped{false};
+  std::thread stopper([&] {
+    exposer_.reset();
+    stopped = true;
+  });
+  // civetweb looks at its stop flag every two seconds or when somebody connects.
+  while (!stopped && !ports.empty()) {
+    Knock(ports.front());
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  stopper.join();
+}
+
+}  // namespace kiln::metrics

@@ -1,0 +1,70 @@
+#include "server/metrics/gauge_collector.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+
+#include <utility>
+
+namespace kiln::metrics {
+namespace {
+
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+MetricFamily Gauge(std::string name, std::string help) {
+  MetricFamily family;
+  family.name = std::move(name);
+  family.help = std::move(help);
+  family.type = MetricType::Gauge;
+  return family;
+}
+
+void AddSample(MetricFamily& family, const std::string& device, double value) {
+  prometheus::ClientMetric metric;
+  if (!device.empty()) metric.label.push_back({"device", device});
+  metric.gauge.value = value;
+  family.metric.push_back(std::move(metric));
+}
+
+std::vector<MetricFamily> PerDevice(const Gauges& now) {
+  std::vector<MetricFamily> families = {
+      Gauge("kiln_device_memory_used_bytes", "Device memory that is handed out."),
+      Gauge("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
+      Gauge("kiln_device_queue_length", "Runs that wait for the device."),
+      Gauge("kiln_device_healthy", "1 if the device can be used, else 0.")};
+  for (const DeviceGauges& device : now.devices) {
+    AddSample(families[0], device.device, static_cast<double>(device.memory_used_bytes));
+    AddSample(families[1], device.device, static_cast<double>(device.memory_total_bytes));
+    AddSample(families[2], device.device, static_cast<double>(device.queued));
+    AddSample(families[3], device.device, device.healthy ? 1 : 0);
+  }
+  return families;
+}
+
+}  // namespace
+
+void GaugeCollector::Set(std::function<Gauges()> read) {
+  absl::MutexLock lock(&mutex_);
+  read_ = std::move(read);
+}
+
+std::vector<MetricFamily> GaugeCollector::Collect() const {
+  absl::MutexLock lock(&mutex_);
+  if (!read_) return {};
+  const Gauges now = read_();
+  std::vector<MetricFamily> families = PerDevice(now);
+  const std::pair<MetricFamily, int64_t> totals[] = {
+      {Gauge("kiln_sessions", "Open sessions."), now.sessions},
+      {Gauge("kiln_connections", "Connect streams attached to sessions."), now.connections},
+      {Gauge("kiln_programs", "Compiled programs in memory."), now.programs},
+      {Gauge("kiln_blob_bytes", "Host memory held by uploaded blobs."), now.blob_bytes},
+      {Gauge("kiln_kernel_cache_bytes", "Size of the kernel cache on disk."), now.cache_bytes},
+      {Gauge("kiln_kernel_cache_kernels", "Kernels in the cache on disk."), now.cache_kernels}};
+  for (const auto& [family, value] : totals) {
+    families.push_back(family);
+    AddSample(families.back(), "", static_cast<double>(value));
+  }
+  return families;
+}
+
+}  // namespace kiln::metrics
