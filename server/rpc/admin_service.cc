@@ -33,7 +33,7 @@ class AdminService final : public v1::AdminService::CallbackService {
       draining = draining && device->health() != runtime::Health::kHealthy;
     }
     response->set_draining(draining);
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest* request,
@@ -44,11 +44,12 @@ class AdminService final : public v1::AdminService::CallbackService {
       found = true;
       device->SetDraining(!request->undo());
     }
-    if (found) return Reply(context, absl::OkStatus());
-    return Reply(context, errors::WithReason(absl::NotFoundError(absl::StrCat(
-                                                 "there is no device \"",
-                                                 absl::Utf8SafeCEscape(request->device()), "\"")),
-                                             "UNKNOWN_DEVICE", {{"device", request->device()}}));
+    if (found) return Reply(backend_, context, absl::OkStatus());
+    return Reply(backend_, context,
+                 errors::WithReason(
+                     absl::NotFoundError(absl::StrCat(
+                         "there is no device \"", absl::Utf8SafeCEscape(request->device()), "\"")),
+                     "UNKNOWN_DEVICE", {{"device", request->device()}}));
   }
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,
@@ -59,7 +60,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     response->set_bytes(static_cast<uint64_t>(statistics.bytes));
     response->set_hits(static_cast<uint64_t>(statistics.hits));
     response->set_misses(static_cast<uint64_t>(statistics.misses));
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* ClearCache(CallbackServerContext* context,
@@ -67,7 +68,7 @@ class AdminService final : public v1::AdminService::CallbackService {
                                  v1::ClearCacheResponse* response) override {
     const auto deleted = backend_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
-    return Reply(context, deleted.status());
+    return Reply(backend_, context, deleted.status());
   }
 
   ServerUnaryReactor* ListUsers(CallbackServerContext* context, const v1::ListUsersRequest* request,
@@ -79,31 +80,20 @@ class AdminService final : public v1::AdminService::CallbackService {
       proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
       proto->set_device_seconds(static_cast<double>(user->device_nanoseconds.load()) * 1e-9);
     }
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* SetQuota(CallbackServerContext* context, const v1::SetQuotaRequest* request,
                                v1::SetQuotaResponse* response) override {
-    return Reply(context, OneUser());
+    return Reply(backend_, context, OneUser());
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
       CallbackServerContext* context, const v1::ListAuditEventsRequest* request) override {
-    class Refusal : public grpc::ServerWriteReactor<v1::AuditEvent> {
-     public:
-      explicit Refusal(const grpc::Status& status) { Finish(status); }
-      void OnDone() override { delete this; }
-    };
-    return new Refusal(End(backend_, OneUser()));
+    return new Refusal<v1::AuditEvent>(End(backend_, OneUser()));
   }
 
  private:
-  ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
-    ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(End(backend_, status));
-    return reactor;
-  }
-
   const Backend& backend_;
 };
 

@@ -171,7 +171,7 @@ class BlobService final : public v1::BlobService::CallbackService {
         response->add_found(std::move(name));
       }
     }
-    return Reply(context, session.status());
+    return Reply(backend_, context, session.status());
   }
 
   grpc::ServerReadReactor<v1::UploadRequest>* Upload(CallbackServerContext* context,
@@ -192,16 +192,10 @@ class BlobService final : public v1::BlobService::CallbackService {
       backend_.blobs->Delete((*session)->identity().number, (*session)->user().name,
                              {request->blobs().begin(), request->blobs().end()});
     }
-    return Reply(context, session.status());
+    return Reply(backend_, context, session.status());
   }
 
  private:
-  grpc::ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
-    auto* reactor = context->DefaultReactor();
-    reactor->Finish(End(backend_, status));
-    return reactor;
-  }
-
   const Backend& backend_;
 };
 

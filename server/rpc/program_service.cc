@@ -95,24 +95,25 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                    v1::ListProgramsResponse* response) override {
     for (const auto& program : backend_.programs->List())
       Fill(backend_, program, response->add_programs());
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
                                      const v1::CompileProgramRequest* request,
                                      v1::CompileProgramResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
-    if (!session.ok()) return Reply(context, session.status());
+    if (!session.ok()) return Reply(backend_, context, session.status());
     auto source = MakeGraphSource(request->graph());
-    if (!source.ok()) return Reply(context, source.status());
+    if (!source.ok()) return Reply(backend_, context, source.status());
     const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
     absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
     if (status.ok()) status = (*session)->device().CheckUsable(true);
-    if (!status.ok()) return Reply(context, status);
+    if (!status.ok()) return Reply(backend_, context, status);
     auto future = backend_.programs->Get(*source, bindings, (*session)->device(), request->name());
     ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto ended = [this, reactor, future, response] {
-      if (future->result().ok()) Fill(backend_, (*future->result())->program, response->mutable_program());
+      if (future->result().ok())
+        Fill(backend_, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(backend_, future->result().status()));
     };
     if (!future->AddWaiter(ended)) ended();
@@ -122,7 +123,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
                                      const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
-    return Reply(context, Explain(backend_, *request, response));
+    return Reply(backend_, context, Explain(backend_, *request, response));
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,
@@ -133,7 +134,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
       programs = backend_.programs->List();
     } else {
       auto program = backend_.programs->Find(request->program_digest());
-      if (!program.ok()) return Reply(context, program.status());
+      if (!program.ok()) return Reply(backend_, context, program.status());
       programs.push_back(*program);
     }
     for (const auto& program : programs) {
@@ -142,17 +143,12 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         Fill(program->compiled().kernels[i], times[i], response->add_kernels());
       }
     }
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
       CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
-    class Refusal : public grpc::ServerWriteReactor<v1::TuneProgramResponse> {
-     public:
-      explicit Refusal(const grpc::Status& status) { Finish(status); }
-      void OnDone() override { delete this; }
-    };
-    return new Refusal(End(
+    return new Refusal<v1::TuneProgramResponse>(End(
         backend_,
         errors::WithReason(
             absl::UnimplementedError("this daemon does not search schedules; programs run with the "
@@ -161,12 +157,6 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   }
 
  private:
-  ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
-    ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(End(backend_, status));
-    return reactor;
-  }
-
   const Backend& backend_;
 };
 

@@ -3,6 +3,7 @@
 #define KILN_SERVER_RPC_SERVICES_H_
 
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/support/server_callback.h>
 
 #include <cstdint>
 #include <functional>
@@ -56,6 +57,17 @@ std::unique_ptr<grpc::Service> MakeAdminService(const Backend& backend);
 
 // The call's end: counts a failure.
 grpc::Status End(const Backend& backend, const absl::Status& status);
+
+// Ends a unary call.
+grpc::ServerUnaryReactor* Reply(const Backend& backend, grpc::CallbackServerContext* context,
+                                const absl::Status& status);
+// Ends a call that streams its answers before the first of them. Deletes itself.
+template <typename Response>
+class Refusal : public grpc::ServerWriteReactor<Response> {
+ public:
+  explicit Refusal(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
 
 // The session of a call, whose lease is renewed by it.
 absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend,

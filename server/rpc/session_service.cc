@@ -62,7 +62,7 @@ class SessionService final : public v1::SessionService::CallbackService {
       response->set_max_message_bytes(kMaxMessageBytes);
       response->set_chunk_bytes(kChunkBytes);
     }
-    return Reply(context, session.status());
+    return Reply(backend_, context, session.status());
   }
 
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
@@ -70,20 +70,20 @@ class SessionService final : public v1::SessionService::CallbackService {
                                    v1::RenewSessionResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
-    return Reply(context, session.status());
+    return Reply(backend_, context, session.status());
   }
 
   ServerUnaryReactor* CloseSession(CallbackServerContext* context,
                                    const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
-    return Reply(context, backend_.registry->Close(request->session_id()));
+    return Reply(backend_, context, backend_.registry->Close(request->session_id()));
   }
 
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,
                                    const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
     for (const auto& session : backend_.registry->List()) Fill(*session, response->add_sessions());
-    return Reply(context, absl::OkStatus());
+    return Reply(backend_, context, absl::OkStatus());
   }
 
   grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
@@ -92,12 +92,6 @@ class SessionService final : public v1::SessionService::CallbackService {
   }
 
  private:
-  ServerUnaryReactor* Reply(CallbackServerContext* context, const absl::Status& status) {
-    ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(End(backend_, status));
-    return reactor;
-  }
-
   const Backend& backend_;
 };
 
