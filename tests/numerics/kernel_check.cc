@@ -1,0 +1,141 @@
+#include "tests/numerics/kernel_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/executable_code.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/kernel/interpret.h"
+#include "compiler/search/heuristic.h"
+#include "drivers/cpu/host.h"
+
+namespace kiln::codegen {
+namespace {
+
+using ir::DType;
+using ops::HostTensor;
+
+// Small numbers of both signs, now and then a special one.
+HostTensor RandomTensor(DType dtype, int64_t elements, int seed, bool specials) {
+  HostTensor tensor = HostTensor::Zeros(dtype, {elements});
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-4, 4);
+  const double special[] = {0.0, -0.0, std::nan(""), INFINITY, -INFINITY, 1e30, -1e-40, 3e9, -7.5};
+  for (int64_t i = 0; i < elements; ++i) {
+    if (ir::IsFloat(dtype)) {
+      tensor.SetFloat(i, specials && random() % 8 == 0 ? special[random() % 9] : uniform(random));
+    } else if (dtype == DType::kBool) {
+      tensor.SetInt(i, random() % 2);
+    } else {
+      const auto wild = static_cast<int64_t>((uint64_t{random()} << 32) ^ random());
+      tensor.SetInt(i,
+                    specials && random() % 4 == 0 ? wild : static_cast<int64_t>(random() % 13) - 6);
+    }
+  }
+  return tensor;
+}
+
+std::vector<HostTensor> Globals(const kernel::Kernel& kernel, bool specials) {
+  std::vector<HostTensor> globals;
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory != kernel::Memory::kGlobal) continue;
+    globals.push_back(RandomTensor(buffer.dtype, buffer.elements,
+                                   static_cast<int>(globals.size()) + 1,
+                                   specials && buffer.access == kernel::Access::kRead));
+  }
+  return globals;
+}
+
+// GuardedMemory begins at a multiple of 64 bytes: so many behind a tensor are no guarded page.
+size_t Slack(const HostTensor& tensor) { return (64 - tensor.bytes.size() % 64) % 64; }
+constexpr uint8_t kUntouched = 0xa5;
+
+// Runs tasks one by one, between pages that must not be touched, in reverse order, each with fresh
+// scratch full of ones: they must not depend on each other.
+absl::Status RunCompiled(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                         const drivers::Target& target, std::vector<HostTensor>* globals) {
+  auto image = CompileKernel(kernel, schedule, target);
+  if (!image.ok()) return image.status();
+  const ExecutableCode code(*image);
+  std::vector<std::unique_ptr<GuardedMemory>> memory;
+  std::vector<void*> arguments;
+  for (HostTensor& tensor : *globals) {
+    memory.push_back(std::make_unique<GuardedMemory>(tensor.bytes.size()));
+    std::memcpy(memory.back()->data(), tensor.bytes.data(), tensor.bytes.size());
+    std::memset(static_cast<char*>(memory.back()->data()) + tensor.bytes.size(), kUntouched,
+                Slack(tensor));
+    arguments.push_back(memory.back()->data());
+  }
+  const GuardedMemory scratch(image->scratch_bytes);
+  const int64_t step = std::max<int64_t>(1, image->grid_size / 50);
+  for (int64_t end = image->grid_size; end > 0; end -= std::min(end, step)) {
+    std::memset(scratch.data(), 0xff, static_cast<size_t>(image->scratch_bytes));
+    code.Run(arguments.data(), std::max<int64_t>(0, end - step), end, scratch.data());
+  }
+  for (size_t i = 0; i < globals->size(); ++i) {
+    HostTensor& tensor = (*globals)[i];
+    std::memcpy(tensor.bytes.data(), arguments[i], tensor.bytes.size());
+    const auto* behind = static_cast<const uint8_t*>(arguments[i]) + tensor.bytes.size();
+    if (std::any_of(behind, behind + Slack(tensor),
+                    [](uint8_t byte) { return byte != kUntouched; }))
+      return absl::InternalError(StrCat("wrote behind argument ", i));
+  }
+  return absl::OkStatus();
+}
+
+// Empty if the tensors agree.
+std::string Difference(const HostTensor& want, const HostTensor& got, double tolerance) {
+  for (int64_t i = 0; i < want.size(); ++i) {
+    if (!ir::IsFloat(want.dtype)) {
+      if (want.Int(i) != got.Int(i)) {
+        return StrCat("element ", i, ": ", want.Int(i), " expected, is ", got.Int(i));
+      }
+      continue;
+    }
+    const double x = want.Float(i), y = got.Float(i);
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (x == y) continue;
+    if (!(std::abs(x - y) <= tolerance * (1 + std::abs(x)))) {
+      return StrCat("element ", i, ": ", x, " expected, is ", y);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+const drivers::Target& HostTarget() {
+  static const drivers::Target* const target = new drivers::Target(*drivers::cpu::DetectTarget(2));
+  return *target;
+}
+
+void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                   const drivers::Target& target, double tolerance, bool specials,
+                   const std::string& what) {
+  std::vector<HostTensor> want = Globals(kernel, specials);
+  std::vector<HostTensor> got = want;
+  std::vector<HostTensor*> pointers;
+  for (HostTensor& tensor : want) pointers.push_back(&tensor);
+  absl::Status interpreted = kernel::Interpret(kernel, pointers);
+  ASSERT_TRUE(interpreted.ok()) << what << ": " << interpreted;
+  absl::Status compiled = RunCompiled(kernel, schedule, target, &got);
+  ASSERT_TRUE(compiled.ok()) << what << ": " << compiled << "\n" << schedule::Print(schedule);
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(Difference(want[i], got[i], tolerance), "") << what << ", buffer " << i << "\n"
+                                                          << schedule::Print(schedule);
+  }
+}
+
+void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,
+                    bool specials) {
+  ExpectMatches(kernel, {}, HostTarget(), tolerance, specials, what + " unscheduled");
+  ExpectMatches(kernel, search::Choose(kernel, HostTarget()), HostTarget(), tolerance, specials,
+                what);
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,37 @@
+// Compiles single kernels, runs them and compares with the naive interpreter.
+#ifndef KILN_TESTS_NUMERICS_KERNEL_CHECK_H_
+#define KILN_TESTS_NUMERICS_KERNEL_CHECK_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/ir/node.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::codegen {
+
+// This machine, with two threads.
+const drivers::Target& HostTarget();
+
+// Fails the test unless the kernel, compiled with the schedule, gives what the interpreter does:
+// floats within tolerance * (1 + |expected|), NaN for NaN, all else exactly. Each task runs with
+// guarded pages around its buffers and a scratch of its own. `specials`: inputs have infinities,
+// NaN, zeros of either sign and integers of all sizes among them. `what` names the kernel.
+void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                   const drivers::Target& target, double tolerance, bool specials,
+                   const std::string& what);
+// Unscheduled, and with the schedule that the heuristic chooses for this machine.
+void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,
+                    bool specials = false);
+
+class KernelsTest : public testing::Test {
+ protected:
+  ir::Context context_;
+};
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_TESTS_NUMERICS_KERNEL_CHECK_H_
