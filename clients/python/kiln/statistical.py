@@ -118,10 +118,7 @@ def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = Non
     >>> kiln.cumulative_sum(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
     [0, 1, 3, 6]
     """
-    source = tensor_of(x)._summable(dtype)
-    place = _only_axis("cumulative_sum", source, axis)
-    result = source.cumsum(place)
-    return with_initial(result, 0, place) if include_initial else result
+    return _cumulative("cumulative_sum", x, axis, dtype, 0 if include_initial else None)
 
 
 @torch_names
@@ -134,10 +131,15 @@ def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = No
     >>> kiln.cumulative_prod(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
     [1, 1, 2, 6]
     """
+    return _cumulative("cumulative_prod", x, axis, dtype, 1 if include_initial else None)
+
+
+def _cumulative(op: str, x: Tensor, axis: Optional[int], dtype: Any,
+                initial: Optional[int]) -> Tensor:
     source = tensor_of(x)._summable(dtype)
-    place = _only_axis("cumulative_prod", source, axis)
-    result = source._op("cumulative_prod", axis=place)
-    return with_initial(result, 1, place) if include_initial else result
+    place = _only_axis(op, source, axis)
+    result = source._op(op, axis=place)
+    return result if initial is None else with_initial(result, initial, place)
 
 
 def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
