@@ -2,7 +2,6 @@
 
 import contextlib
 import getpass
-import hashlib
 import itertools
 import os
 import socket
@@ -10,19 +9,20 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import grpc
 
 from kiln import _errors, _stream
 from kiln._address import candidates, is_local
 from kiln._bindings import Bindings
+from kiln._blobs import Blobs
 from kiln._dtypes import DType
 from kiln._errors import KilnError
 from kiln._handles import Buffer, Program, ProgramInfo, info_of
 from kiln._ops import OP_SET_VERSION
-from kiln._proto.kiln.v1 import blob_pb2, device_pb2, program_pb2, session_pb2
-from kiln._rpc import Stub
+from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
+from kiln._rpc import Stub, call
 from kiln._stream import Stream, Waiter
 from kiln._version import __version__
 
@@ -54,7 +54,6 @@ class Connection:
         self.target = target
         self._channel = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._sessions = Stub(self._channel, "kiln.v1.SessionService")
-        self._blobs = Stub(self._channel, "kiln.v1.BlobService")
         self._devices = Stub(self._channel, "kiln.v1.DeviceService")
         self._program_service = Stub(self._channel, "kiln.v1.ProgramService")
         self._handles = itertools.count(1)
@@ -63,7 +62,6 @@ class Connection:
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
         self._unreported: List[KilnError] = []
-        self._blob_numbers = itertools.count(1)
         try:
             opened = self._sessions.OpenSession(
                 session_pb2.OpenSessionRequest(
@@ -77,6 +75,7 @@ class Connection:
         self.device: str = opened.device
         self.daemon_version: str = opened.daemon_version
         self._chunk_bytes: int = opened.chunk_bytes or 1 << 20
+        self._blobs = Blobs(self._channel, self._session_id, self._chunk_bytes, is_local(target))
         self.stream = Stream(self._sessions.Connect, opened.session_id,
                              opened.lease_seconds or _DEFAULT_LEASE_SECONDS)
 
@@ -103,7 +102,7 @@ class Connection:
         >>> [device.name for device in kiln.default_connection().devices()]
         ['cpu:0']
         """
-        return list(self._call(self._devices.ListDevices, device_pb2.ListDevicesRequest()).devices)
+        return list(call(self._devices.ListDevices, device_pb2.ListDevicesRequest()).devices)
 
     def synchronize(self) -> None:
         """Waits until everything sent before has finished; raises what failed unseen.
@@ -120,10 +119,7 @@ class Connection:
     def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...]) -> Buffer:
         """A buffer with these bytes (row-major, little-endian).
 
-        Up to one chunk travels inside the ordered stream and is not waited for. More goes through
-        BlobService in chunks: under its SHA-256 to another machine, so that the same data set or
-        weights travel once; under a private name within this machine, where hashing would take
-        longer than sending.
+        Up to one chunk travels inside the ordered stream and is not waited for; more is a blob.
         """
         buffer = Buffer(self, next(self._handles), dtype, shape)
         write = session_pb2.Write(handle=buffer.handle, dtype=dtype.code, shape=shape)
@@ -131,21 +127,13 @@ class Connection:
             write.data = bytes(data)
             self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
             return buffer
-        local = is_local(self.target)
-        if local:
-            blob = f"upload-{next(self._blob_numbers)}"
-        else:
-            blob = "sha256:" + hashlib.sha256(data).hexdigest()
-        if local or not self._has_blob(blob):
-            self._call(self._blobs.Upload, self._upload_requests(blob, data))
+        blob = self._blobs.upload(data)
         write.blob = blob
         fails = self._fails([buffer])
 
         def written(result: Any, error: Optional[KilnError]) -> None:
             fails(result, error)
-            if local:  # nobody will ask for it again
-                self._blobs.DeleteBlobs.future(blob_pb2.DeleteBlobsRequest(
-                    session_id=self._session_id, blobs=[blob]))
+            self._blobs.used(blob)
 
         self.stream.send(written, write=write)
         return buffer
@@ -154,16 +142,15 @@ class Connection:
         """The buffer's bytes, once its value is there."""
         if buffer.error is not None:
             raise buffer.error
-        if buffer.nbytes > self._chunk_bytes:
-            data = self._download_chunks(buffer)
-        else:
-            waiter = Waiter()
+        waiter = Waiter() if buffer.nbytes <= self._chunk_bytes else None
+        if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
-            try:
-                data = waiter.wait().data
-            except KilnError as error:
-                self._seen(buffer.error or error)
-                raise (buffer.error or error) from None
+        try:
+            data = waiter.wait().data if waiter is not None else self._blobs.download(
+                buffer.handle, self.stream.last_sequence())
+        except KilnError as error:
+            self._seen(buffer.error or error)
+            raise (buffer.error or error) from None
         if len(data) != buffer.nbytes:
             raise _errors.Internal(
                 f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
@@ -228,7 +215,7 @@ class Connection:
         >>> len(kiln.default_connection().programs()) > 0
         True
         """
-        listed = self._call(
+        listed = call(
             self._program_service.ListPrograms, program_pb2.ListProgramsRequest()).programs
         return [info_of(program) for program in listed]
 
@@ -241,7 +228,7 @@ class Connection:
         >>> connection.program(digest).digest == digest
         True
         """
-        return info_of(self._call(
+        return info_of(call(
             self._program_service.ExplainProgram,
             program_pb2.ExplainProgramRequest(digest=digest)).program)
 
@@ -267,34 +254,6 @@ class Connection:
     def _seen(self, error: KilnError) -> None:
         with self._lock:
             self._unreported = [other for other in self._unreported if other is not error]
-
-    def _call(self, rpc: Any, request: Any) -> Any:
-        try:
-            return rpc(request)
-        except grpc.RpcError as error:
-            raise _stream.from_rpc(error) from None
-
-    def _has_blob(self, blob: str) -> bool:
-        return blob in self._call(self._blobs.FindBlobs, blob_pb2.FindBlobsRequest(
-            session_id=self._session_id, blobs=[blob])).found
-
-    def _upload_requests(self, blob: str, data: memoryview) -> Iterator[Any]:
-        header = blob_pb2.UploadHeader(
-            session_id=self._session_id, blob=blob, size_bytes=data.nbytes)
-        yield blob_pb2.UploadRequest(header=header)
-        for start in range(0, data.nbytes, self._chunk_bytes):
-            yield blob_pb2.UploadRequest(data=bytes(data[start : start + self._chunk_bytes]))
-
-    def _download_chunks(self, buffer: Buffer) -> bytes:
-        request = blob_pb2.DownloadRequest(
-            session_id=self._session_id, handle=buffer.handle,
-            after_sequence=self.stream.last_sequence())
-        try:
-            return b"".join(chunk.data for chunk in self._blobs.Download(request))
-        except grpc.RpcError as error:
-            cause = buffer.error or _stream.from_rpc(error)
-            self._seen(cause)
-            raise cause from None
 
 
 def _client_info() -> Any:

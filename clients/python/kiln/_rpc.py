@@ -2,7 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
+
+from kiln._stream import from_rpc
 
 try:
     from google.protobuf.message_factory import GetMessageClass
@@ -35,3 +38,11 @@ class Stub:
                 response_deserializer=GetMessageClass(method.output_type).FromString,
             )
             setattr(self, method.name, call)
+
+
+def call(rpc: Any, request: Any) -> Any:
+    """The answer of an RPC; raises the KilnError that it failed with."""
+    try:
+        return rpc(request)
+    except grpc.RpcError as error:
+        raise from_rpc(error) from None
