@@ -1,0 +1,49 @@
+"""Learning rates over time, by PyTorch's names.
+
+A scheduler's step() stands beside the call of the jitted step, not in it: it sets the groups'
+learning rates, which are tensors that the next call reads.
+
+>>> optimizer = kiln.optim.SGD([kiln.nn.Parameter([1.0])], lr=0.8)
+>>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+>>> for _ in range(4):
+...     print(optimizer.lr)  # optimizer.step() stands here
+...     scheduler.step()
+0.8
+0.8
+0.4
+0.4
+"""
+
+from kiln.optim.lr_scheduler.cosine import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    OneCycleLR,
+)
+from kiln.optim.lr_scheduler.decay import (
+    ConstantLR,
+    ExponentialLR,
+    LambdaLR,
+    LinearLR,
+    MultiStepLR,
+    PolynomialLR,
+    StepLR,
+)
+from kiln.optim.lr_scheduler.scheduler import LRScheduler
+from kiln.optim.lr_scheduler.sequence import SequentialLR
+from kiln.optim.plateau import ReduceLROnPlateau
+
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "ReduceLROnPlateau",
+    "SequentialLR",
+    "StepLR",
+]
