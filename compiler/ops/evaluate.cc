@@ -31,6 +31,11 @@ absl::StatusOr<HostTensor> EvaluateInput(const Node* node, absl::Span<const Host
         StrCat("the value of input ", index, " is ", ir::Name(value.dtype), ToString(value.shape),
                "; it must be ", ir::Name(node->dtype()), ToString(node->shape())));
   }
+  const int64_t wanted = value.size() * ir::SizeOf(value.dtype);
+  if (static_cast<int64_t>(value.bytes.size()) != wanted) {
+    return absl::InvalidArgumentError(StrCat("the value of input ", index, " has ",
+                                             value.bytes.size(), " bytes; it must have ", wanted));
+  }
   return value;
 }
 

@@ -14,7 +14,7 @@ namespace kiln::ops {
 // The values of `roots`, tensor-level nodes without kGradient; `inputs` are by InputAttr::index.
 // Floats are computed in double and rounded to the node's dtype after every node; sums are added in
 // row-major order in double. Iterative; a value is dropped after its last use. INVALID_ARGUMENT: an
-// input is missing or has another shape or dtype.
+// input is missing, has another shape or dtype, or not the bytes for them.
 absl::StatusOr<std::vector<HostTensor>> Evaluate(absl::Span<const ir::Node* const> roots,
                                                  absl::Span<const HostTensor> inputs);
 

@@ -9,7 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/compiler.h"
-#include "compiler/ir/spec.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ops/evaluate.h"
 #include "drivers/cpu/driver.h"
 #include "tests/numerics/compare.h"
@@ -40,6 +40,9 @@ absl::Status Allocate(drivers::Device& device, const CompiledProgram& program,
     if (!buffer.ok()) return buffer.status();
     std::memset((*buffer)->host_pointer(), 0xA5, slot.bytes);
     if (slot.kind == Slot::Kind::kInput && slot.bytes > 0) {
+      if (slot.index >= static_cast<int>(inputs.size())) {
+        return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has no value"));
+      }
       const auto& bytes = inputs[slot.index].bytes;
       if (static_cast<int64_t>(bytes.size()) < slot.bytes) {
         return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has ", bytes.size(),
@@ -133,22 +136,33 @@ absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
   return outputs;
 }
 
-std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
-                         absl::Span<const double> tolerances, CompiledProgram* program) {
+absl::StatusOr<std::string> CompareWithInterpreter(const graph::Graph& graph,
+                                                   absl::Span<const HostTensor> inputs,
+                                                   absl::Span<const double> tolerances,
+                                                   CompiledProgram* program) {
+  if (tolerances.size() < graph.outputs.size()) {
+    return absl::InvalidArgumentError("an output has no tolerance");
+  }
+  if (auto legal = graph::Verify(graph); !legal.ok()) return legal;
   const auto differentiated = autodiff::Differentiate(graph);
-  if (!differentiated.ok()) return differentiated.status().ToString();
-  const absl::Status legal = ir::Verify(ir::Level::kTensor, differentiated->outputs);
-  if (!legal.ok()) return legal.ToString();
+  if (!differentiated.ok()) return differentiated.status();
+  if (auto legal = graph::Verify(*differentiated); !legal.ok()) return legal;
   const auto expected = ops::Evaluate(differentiated->outputs, inputs);
-  if (!expected.ok()) return expected.status().ToString();
+  if (!expected.ok()) return expected.status();
   const auto actual = RunCompiled(graph, inputs, program);
-  if (!actual.ok()) return actual.status().ToString();
+  if (!actual.ok()) return actual.status();
   for (size_t i = 0; i < expected->size(); ++i) {
     const std::string difference =
         Difference((*actual)[i], (*expected)[i], tolerances[i], tolerances[i]);
     if (!difference.empty()) return absl::StrCat("output ", i, ": ", difference);
   }
   return "";
+}
+
+std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,
+                         absl::Span<const double> tolerances, CompiledProgram* program) {
+  const auto difference = CompareWithInterpreter(graph, inputs, tolerances, program);
+  return difference.ok() ? *difference : difference.status().ToString();
 }
 
 std::string Disagreement(const graph::Graph& graph, absl::Span<const HostTensor> inputs,

@@ -21,7 +21,14 @@ absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(
 
 // Empty if the compiled program gives what the interpreter gives for the graph, gradient requests
 // answered: integers and bool exactly, floats within their output's tolerance, absolute plus
-// relative. Else what is wrong.
+// relative. Else what is different. An error: the graph is illegal, inputs or tolerances do not fit
+// it, or one of the two refuses it.
+absl::StatusOr<std::string> CompareWithInterpreter(const graph::Graph& graph,
+                                                   absl::Span<const ops::HostTensor> inputs,
+                                                   absl::Span<const double> tolerances,
+                                                   compiler::CompiledProgram* program = nullptr);
+
+// The difference, or the error's text.
 std::string Disagreement(const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
                          absl::Span<const double> tolerances,
                          compiler::CompiledProgram* program = nullptr);

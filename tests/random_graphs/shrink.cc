@@ -1,10 +1,12 @@
 #include "tests/random_graphs/shrink.h"
 
 #include <algorithm>
-#include <optional>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "compiler/graph/splat.h"
+#include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
@@ -23,6 +25,41 @@ bool HasTypeOf(const Node* a, const Node* b) {
   return a->dtype() == b->dtype() && a->shape() == b->shape();
 }
 
+// What a subject has of everything, the heaviest first. Each change lowers the first of these that
+// it touches, so that no two undo each other and shrinking ends.
+using Weight = std::array<size_t, 5>;
+
+Weight WeightOf(const Subject& subject) {
+  size_t computed = 0;
+  size_t spread = 0;   // nodes that only give a constant its shape
+  size_t numbers = 0;  // constants that are not zero
+  for (const Node* node : ir::TopologicalOrder(subject.graph.outputs)) {
+    if (node->op() == Op::kConst) {
+      numbers += !graph::IsSplat(node, 0);
+    } else if (graph::SplatConst(node) != nullptr) {
+      ++spread;
+    } else if (node->op() != Op::kInput) {
+      ++computed;
+    }
+  }
+  return {subject.graph.outputs.size(), computed, spread, numbers, subject.inputs.size()};
+}
+
+// The value of an input; one without bytes where there is none.
+HostTensor ValueOf(const Subject& subject, const Node* input) {
+  const int64_t index = input->attr<ir::InputAttr>().index;
+  const auto count = static_cast<int64_t>(subject.inputs.size());
+  if (index >= 0 && index < count) return subject.inputs[index];
+  return {input->dtype(), input->shape(), {}};
+}
+
+// As many elements as there are bytes for, which may be fewer than the shape says.
+int64_t CountElements(const HostTensor& value) {
+  const int size = ir::SizeOf(value.dtype);
+  if (size == 0) return 0;
+  return std::min(value.size(), static_cast<int64_t>(value.bytes.size()) / size);
+}
+
 // Inputs that nothing reads go, the others are numbered anew.
 Subject WithoutUnusedInputs(const Subject& subject) {
   Subject result = subject;
@@ -35,7 +72,7 @@ Subject WithoutUnusedInputs(const Subject& subject) {
     const auto index = static_cast<int64_t>(result.inputs.size());
     renumbered[node] = builder.Input(index, node->dtype(), node->shape());
     result.graph.inputs.push_back({node->dtype(), node->shape()});
-    result.inputs.push_back(subject.inputs[node->attr<ir::InputAttr>().index]);
+    result.inputs.push_back(ValueOf(subject, node));
   }
   result.graph.outputs = ir::Substitute(*subject.graph.context, subject.graph.outputs, renumbered);
   return result;
@@ -44,27 +81,41 @@ Subject WithoutUnusedInputs(const Subject& subject) {
 class Shrinker {
  public:
   Shrinker(Subject subject, const Check& check, int most_checks)
-      : subject_(std::move(subject)), check_(check), checks_left_(most_checks) {}
+      : subject_(std::move(subject)),
+        weight_(WeightOf(subject_)),
+        check_(check),
+        checks_left_(most_checks) {
+    subject_.tolerances.resize(subject_.graph.outputs.size(), 0);
+  }
 
   Subject Run() {
+    Try(subject_);
     OneOutput();
     for (bool smaller = true; smaller && checks_left_ > 0;) {
       smaller = CutChunks();
+      smaller |= DropOutputs();
       smaller |= OperandsForOutput();
       smaller |= ReplaceNodes();
     }
     SimplerNumbers();
-    return WithoutUnusedInputs(subject_);
+    return subject_;
   }
 
  private:
-  // Whether the candidate fails too; it is the subject then.
+  // Whether the candidate weighs less and fails too; it is the subject then.
   bool Try(const Subject& candidate) {
-    if (checks_left_-- <= 0) return false;
     Subject compact = WithoutUnusedInputs(candidate);
-    if (check_(compact).empty()) return false;
+    const Weight weight = WeightOf(compact);
+    if (!(weight < weight_) || !Fails(compact)) return false;
     subject_ = std::move(compact);
+    weight_ = weight;
     return true;
+  }
+
+  bool Fails(const Subject& candidate) {
+    if (checks_left_ <= 0) return false;
+    --checks_left_;
+    return !check_(candidate).empty();
   }
 
   bool OneOutput() {
@@ -76,6 +127,22 @@ class Shrinker {
       if (Try(candidate)) return true;
     }
     return false;
+  }
+
+  // Where it takes several outputs, those without which it fails too.
+  bool DropOutputs() {
+    bool smaller = false;
+    for (size_t i = 0; i < subject_.graph.outputs.size() && subject_.graph.outputs.size() > 1;) {
+      Subject candidate = subject_;
+      candidate.graph.outputs.erase(candidate.graph.outputs.begin() + static_cast<int64_t>(i));
+      candidate.tolerances.erase(candidate.tolerances.begin() + static_cast<int64_t>(i));
+      if (Try(candidate)) {
+        smaller = true;
+      } else {
+        ++i;
+      }
+    }
+    return smaller;
   }
 
   std::vector<const Node*> Inner() const {
@@ -104,6 +171,8 @@ class Shrinker {
     const std::vector<const Node*> nodes = Inner();
     const size_t end = std::min(begin + length, nodes.size());
     const std::vector<const Node*> cut(nodes.begin() + begin, nodes.begin() + end);
+    // The interpreter takes only what is legal; what is not may be what is wrong with the subject.
+    if (!ir::Verify(ir::Level::kTensor, cut).ok()) return false;
     const auto values = ops::Evaluate(cut, subject_.inputs);
     if (!values.ok()) return false;
     Subject candidate = subject_;
@@ -151,9 +220,7 @@ class Shrinker {
       for (const Node* operand : node->operands()) {
         if (HasTypeOf(operand, node)) simpler.push_back(operand);
       }
-      if (node->op() != Op::kExpand) {
-        simpler.push_back(builder.Full(node->dtype(), node->shape(), 0));
-      }
+      simpler.push_back(builder.Full(node->dtype(), node->shape(), 0));
       for (const Node* other : simpler) {
         if (!TrySubstituted(subject_, {{node, other}})) continue;
         smaller = true;
@@ -169,7 +236,7 @@ class Shrinker {
       for (const double number : {0.0, 1.0}) {
         if (TryNumbers(i, 0, number)) break;
       }
-      const int64_t size = subject_.inputs[i].size();
+      const int64_t size = CountElements(subject_.inputs[i]);
       for (int64_t kept = size / 2; kept > 0 && kept < size; kept = (kept + size + 1) / 2) {
         if (TryNumbers(i, kept, 0)) break;
       }
@@ -179,17 +246,20 @@ class Shrinker {
   bool TryNumbers(size_t input, int64_t kept, double number) {
     Subject candidate = subject_;
     HostTensor& value = candidate.inputs[input];
-    for (int64_t i = kept; i < value.size(); ++i) {
+    for (int64_t i = kept; i < CountElements(value); ++i) {
       if (ir::IsFloat(value.dtype)) {
         value.SetFloat(i, number);
       } else {
         value.SetInt(i, static_cast<int64_t>(number));
       }
     }
-    return value.bytes != subject_.inputs[input].bytes && Try(candidate);
+    if (value.bytes == subject_.inputs[input].bytes || !Fails(candidate)) return false;
+    subject_ = std::move(candidate);
+    return true;
   }
 
   Subject subject_;
+  Weight weight_;
   const Check& check_;
   int checks_left_;
 };
@@ -206,14 +276,15 @@ std::string Print(const Subject& subject) {
   for (size_t i = 0; i < subject.inputs.size(); ++i) {
     const HostTensor& value = subject.inputs[i];
     StrAppend(&text, "# input ", i, ":");
-    for (int64_t k = 0; k < std::min(value.size(), kMostPrinted); ++k) {
+    const int64_t size = CountElements(value);
+    for (int64_t k = 0; k < std::min(size, kMostPrinted); ++k) {
       if (ir::IsFloat(value.dtype)) {
         StrAppend(&text, " ", absl::StrFormat("%.17g", value.Float(k)));
       } else {
         StrAppend(&text, " ", value.Int(k));
       }
     }
-    StrAppend(&text, value.size() > kMostPrinted ? " …\n" : "\n");
+    StrAppend(&text, size > kMostPrinted ? " …\n" : "\n");
   }
   return text;
 }

@@ -11,7 +11,7 @@
 
 namespace kiln::random_graphs {
 
-// A graph without gradient requests, its inputs' values and its outputs' tolerances.
+// A graph without gradient requests and updates, its inputs' values and its outputs' tolerances.
 struct Subject {
   graph::Graph graph;
   std::vector<ops::HostTensor> inputs;
@@ -25,6 +25,9 @@ using Check = std::function<std::string(const Subject&)>;
 // nodes replaced by inputs that hold the interpreter's values, by an operand or by zeros, an output
 // replaced by its operands, inputs of simpler numbers (Zeller and Hildebrandt, "Simplifying and
 // isolating failure-inducing input", 2002). At most `most_checks` are made.
+//
+// The subject may be broken: an illegal graph, inputs without a value or with fewer bytes than
+// their shape wants. The check gets such subjects too.
 Subject Shrink(Subject subject, const Check& check, int most_checks = 500);
 
 // The text form of the graph, with the inputs' values as comments after it.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/evaluate.h"
 #include "tests/numerics/compare.h"
@@ -18,6 +19,21 @@ using ops::HostTensor;
 
 std::string Disagreement(const Subject& subject) {
   return numerics::Disagreement(subject.graph, subject.inputs, subject.tolerances);
+}
+
+absl::StatusOr<std::string> Compare(const Subject& subject) {
+  return numerics::CompareWithInterpreter(subject.graph, subject.inputs, subject.tolerances);
+}
+
+// Finds no other kind of fault than the subject's: what is refused on the way from a wrong number
+// to a smaller graph with one says nothing about it.
+Check FaultLikeThatOf(const Subject& subject) {
+  const absl::StatusCode code = Compare(subject).status().code();
+  return [code](const Subject& candidate) -> std::string {
+    const auto difference = Compare(candidate);
+    if (difference.status().code() != code) return "";
+    return difference.ok() ? *difference : difference.status().ToString();
+  };
 }
 
 // Elements of which one is at least as far away as it may be.
@@ -39,6 +55,7 @@ std::string Elements(const HostTensor& actual, const HostTensor& expected, doubl
 // The shrunk graph, what is wrong with it, and the kernels it became.
 std::string Report(const Subject& subject) {
   std::string text = StrCat(Print(subject), "# ", Disagreement(subject), "\n");
+  if (!graph::Verify(subject.graph).ok()) return text;
   compiler::CompiledProgram program;
   const auto expected = ops::Evaluate(subject.graph.outputs, subject.inputs);
   const auto actual = numerics::RunCompiled(subject.graph, subject.inputs, &program);
@@ -60,7 +77,7 @@ std::string Explain(const numerics::RandomGraph& random) {
     return StrCat("only with its requests for gradients:\n",
                   Print({random.graph, random.inputs, random.tolerances}));
   }
-  return Report(Shrink(whole, Disagreement));
+  return Report(Shrink(whole, FaultLikeThatOf(whole)));
 }
 
 }  // namespace
