@@ -1,5 +1,7 @@
 #include "compiler/ops/attributes.h"
 
+#include <algorithm>
+
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {
@@ -33,6 +35,60 @@ std::string_view TypeOf(const AttributeValue& value) {
   return kNames[value.index()];
 }
 
+bool InRange(AttributeDef::Range range, const AttributeValue& value) {
+  using Range = AttributeDef::Range;
+  if (range == Range::kAny) return true;
+  const bool is_int = std::holds_alternative<int64_t>(value);
+  const double number =
+      is_int ? static_cast<double>(std::get<int64_t>(value)) : std::get<double>(value);
+  switch (range) {
+    case Range::kAny:
+      return true;
+    case Range::kPositive:
+      return number > 0;
+    case Range::kNotNegative:
+      return number >= 0;
+    case Range::kNotZero:
+      return number < 0 || number > 0;
+    case Range::kFraction:
+      return number >= 0 && number <= 1;
+  }
+  return false;
+}
+
+std::string_view Meaning(AttributeDef::Range range) {
+  static constexpr std::string_view kMeanings[] = {"a number", "above 0", "0 or above",
+                                                   "other than 0", "in [0, 1]"};
+  return kMeanings[static_cast<int>(range)];
+}
+
+std::string Listed(absl::Span<const std::string_view> choices) {
+  std::string text;
+  for (size_t i = 0; i < choices.size(); ++i) {
+    const bool last = i + 1 == choices.size();
+    StrAppend(&text, i == 0 ? "\"" : last ? " or \"" : ", \"", choices[i], "\"");
+  }
+  return text;
+}
+
+absl::Status CheckValue(const OpDef& op, const AttributeDef& def, const AttributeValue& value) {
+  if (!def.choices.empty()) {
+    const std::string& text = std::get<std::string>(value);
+    if (std::find(def.choices.begin(), def.choices.end(), text) != def.choices.end()) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(StrCat("the attribute \"", def.name, "\" of \"", op.name,
+                                             "\" is \"", text, "\"; it must be ",
+                                             Listed(def.choices)));
+  }
+  if (InRange(def.range, value)) return absl::OkStatus();
+  const std::string shown = std::holds_alternative<int64_t>(value)
+                                ? StrCat(std::get<int64_t>(value))
+                                : StrCat(std::get<double>(value));
+  return absl::InvalidArgumentError(StrCat("the attribute \"", def.name, "\" of \"", op.name,
+                                           "\" is ", shown, "; it must be ", Meaning(def.range)));
+}
+
 const AttributeDef* Find(const OpDef& op, std::string_view name) {
   for (const AttributeDef& def : op.attributes) {
     if (def.name == name) return &def;
@@ -50,6 +106,12 @@ std::string Known(const OpDef& op) {
 }
 
 }  // namespace
+
+std::string_view Name(AttributeDef::Range range) {
+  static constexpr std::string_view kNames[] = {"any", "positive", "not_negative", "not_zero",
+                                                "fraction"};
+  return kNames[static_cast<int>(range)];
+}
 
 std::string_view Name(Type type) {
   static constexpr std::string_view kNames[] = {"int",  "float", "bool",  "string",
@@ -77,6 +139,7 @@ absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes&
                                                "\" is ", TypeOf(value), "; it must be ",
                                                Name(def.type)));
     }
+    if (absl::Status fits = CheckValue(op, def, value); !fits.ok()) return fits;
     if (def.type == Type::kFloat && std::holds_alternative<int64_t>(value)) {
       completed[std::string(def.name)] = static_cast<double>(std::get<int64_t>(value));
     } else {

@@ -12,9 +12,12 @@ namespace kiln::ops {
 
 // "int", "float", "bool", "string", "ints", "shape" or "number".
 std::string_view Name(AttributeDef::Type type);
+// "any", "positive", "not_negative", "not_zero" or "fraction".
+std::string_view Name(AttributeDef::Range range);
 
 // `attributes` with the row's defaults filled in and integers made floats where the row says
-// kFloat. INVALID_ARGUMENT, naming the attribute: unknown, missing or of the wrong type.
+// kFloat. INVALID_ARGUMENT, naming the attribute: unknown, missing, of the
+// wrong type, or not what the row allows.
 absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes);
 
 // Values of completed attributes. An absent name or another type is a defect of Kiln's and ends the

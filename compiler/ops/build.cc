@@ -7,6 +7,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
+#include "compiler/ops/constraints.h"
 #include "compiler/ops/infer.h"
 #include "compiler/ops/round.h"
 #include "compiler/ops/scatter_mode.h"
@@ -66,23 +67,8 @@ NodeOr MakeInput(Builder& builder, const Checked& node) {
 }
 
 NodeOr MakeIota(Builder& builder, const Checked& node) {
-  if (node.dtype == DType::kBool) {
-    return absl::InvalidArgumentError("an iota of bool; it needs a numeric dtype");
-  }
   const auto axis = NormalizeAxis(IntOf(node.attributes, "axis"), node.shape.size());
-  if (!axis.ok()) return axis.status();
-  return builder.Iota(node.dtype, node.shape, *axis);
-}
-
-NodeOr MakeBitcast(Builder& builder, const Checked& node) {
-  const DType from = node.operands[0]->dtype();
-  const bool has_bool = (from == DType::kBool) != (node.dtype == DType::kBool);
-  if (ir::SizeOf(from) != ir::SizeOf(node.dtype) || has_bool) {
-    return absl::InvalidArgumentError(StrCat("cannot bitcast ", ir::Name(from), " to ",
-                                             ir::Name(node.dtype),
-                                             "; both must have one size, and not be bool"));
-  }
-  return builder.Bitcast(node.operands[0], node.dtype);
+  return builder.Iota(node.dtype, node.shape, axis.value());
 }
 
 NodeOr MakeSource(Builder& builder, const Checked& node) {
@@ -93,7 +79,7 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
 
 NodeOr MakeUnary(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kCast) return builder.Cast(node.operands[0], node.dtype);
-  if (node.op.op == Op::kBitcast) return MakeBitcast(builder, node);
+  if (node.op.op == Op::kBitcast) return builder.Bitcast(node.operands[0], node.dtype);
   const bool is_whole = !ir::IsFloat(node.operands[0]->dtype());
   if (node.op.op == Op::kTrunc && is_whole) return node.operands[0];
   return builder.Unary(node.op.op, node.operands[0]);
@@ -132,9 +118,8 @@ NodeOr MakeIndexed(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kGatherElements) {
     return builder.GatherElements(operands[0], operands[1], axis);
   }
-  const auto mode = ScatterModeOf(node.attributes, operands[0], operands[2]);
-  if (!mode.ok()) return mode.status();
-  return builder.ScatterElements(operands[0], operands[1], operands[2], axis, *mode);
+  return builder.ScatterElements(operands[0], operands[1], operands[2], axis,
+                                 ScatterModeOf(node.attributes));
 }
 
 NodeOr MakeStructure(Builder& builder, const Checked& node) {
@@ -142,11 +127,6 @@ NodeOr MakeStructure(Builder& builder, const Checked& node) {
     return builder.WithDerivative(node.operands[0], node.operands[1], node.operands[2]);
   }
   if (node.op.op != Op::kGradient) return builder.Unary(node.op.op, node.operands[0]);
-  if (node.operands.size() == 3 && node.operands[2]->dtype() != node.operands[0]->dtype()) {
-    return absl::InvalidArgumentError(
-        StrCat("the gradient's upstream is ", ir::Name(node.operands[2]->dtype()),
-               "; it must have y's dtype ", ir::Name(node.operands[0]->dtype())));
-  }
   return builder.context().Get(Op::kGradient, node.dtype, node.shape, node.operands);
 }
 
@@ -220,6 +200,8 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   if (!shape.ok()) return shape.status();
   const auto dtype = InferDType(op, dtypes, declared);
   if (!dtype.ok()) return dtype.status();
+  const absl::Status holds = CheckConstraints({op, shapes, dtypes, *completed, *shape, *dtype});
+  if (!holds.ok()) return holds;
 
   Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};
   const DType cast_to = OperandDType(op, dtypes);

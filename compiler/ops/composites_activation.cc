@@ -50,12 +50,7 @@ const Node* GeluTanh(Builder& b, const Node* x) {
 }
 
 Expansion ExpandGelu(Builder& b, Operands x, const Attributes& attributes) {
-  const std::string& form = StringOf(attributes, "approximate");
-  if (form == "tanh") return GeluTanh(b, x[0]);
-  if (form != "none") {
-    return absl::InvalidArgumentError(
-        StrCat("gelu's \"approximate\" is \"", form, "\"; it must be \"none\" or \"tanh\""));
-  }
+  if (StringOf(attributes, "approximate") == "tanh") return GeluTanh(b, x[0]);
   const Node* scaled = b.Mul(x[0], 1 / std::numbers::sqrt2);
   const auto erf = FindOp("erf")->expand(b, {scaled}, {});
   if (!erf.ok()) return erf;
@@ -65,10 +60,6 @@ Expansion ExpandGelu(Builder& b, Operands x, const Attributes& attributes) {
 // softplus(beta x) / beta, and x itself above the threshold, where they are equal in all digits.
 Expansion ExpandSoftplus(Builder& b, Operands x, const Attributes& attributes) {
   const double beta = FloatOf(attributes, "beta");
-  if (!(beta > 0)) {
-    return absl::InvalidArgumentError(
-        StrCat("softplus's \"beta\" is ", beta, "; it must be above 0"));
-  }
   const Node* scaled = beta == 1 ? x[0] : b.Mul(x[0], beta);
   const Node* soft = Softplus(b, scaled);
   if (beta != 1) soft = b.Mul(soft, 1 / beta);
@@ -125,7 +116,6 @@ Expansion ExpandElu(Builder& b, Operands x, const Attributes& attributes) {
 
 Expansion ExpandCelu(Builder& b, Operands x, const Attributes& attributes) {
   const double alpha = FloatOf(attributes, "alpha");
-  if (alpha == 0) return absl::InvalidArgumentError("celu's \"alpha\" is 0; it must be another");
   return Exponential(b, x[0], alpha, alpha, 1);
 }
 
@@ -164,10 +154,11 @@ std::vector<OpDef> ActivationComposites() {
       Activation("logsigmoid", {}, ExpandLogSigmoid, "log(sigmoid(x))"),
       Activation("silu", {}, ExpandSilu, "x * sigmoid(x) (Elfwing et al., 2017)"),
       Activation("quick_gelu", {}, ExpandQuickGelu, "x * sigmoid(1.702 x)"),
-      Activation("gelu", {OptionalString("approximate", "none")}, ExpandGelu,
+      Activation("gelu", {OneOf(OptionalString("approximate", "none"), {"none", "tanh"})},
+                 ExpandGelu,
                  "x times the normal distribution's cumulative function, by erf or, approximate = "
                  "\"tanh\", by tanh (Hendrycks and Gimpel, 2016)"),
-      Activation("softplus", {OptionalFloat("beta", 1), OptionalFloat("threshold", 20)},
+      Activation("softplus", {AboveZero(OptionalFloat("beta", 1)), OptionalFloat("threshold", 20)},
                  ExpandSoftplus, "log(1 + exp(beta x)) / beta; x where beta x is above threshold"),
       Activation("squareplus", {OptionalFloat("b", 4)}, ExpandSquareplus,
                  "(x + sqrt(x² + b)) / 2 (Barron, 2021)"),
@@ -176,7 +167,7 @@ std::vector<OpDef> ActivationComposites() {
       Activation("softsign", {}, ExpandSoftsign, "x / (1 + |x|)"),
       Activation("elu", {OptionalFloat("alpha", 1)}, ExpandElu,
                  "x above 0, alpha (exp(x) - 1) elsewhere (Clevert et al., 2015)"),
-      Activation("celu", {OptionalFloat("alpha", 1)}, ExpandCelu,
+      Activation("celu", {NotZero(OptionalFloat("alpha", 1))}, ExpandCelu,
                  "x above 0, alpha (exp(x / alpha) - 1) elsewhere (Barron, 2017)"),
       Activation("selu", {}, ExpandSelu,
                  "elu with alpha 1.6733 times 1.0507 (Klambauer et al., 2017)"),

@@ -41,34 +41,29 @@ Expansion ExpandOneHot(Builder& b, Operands x, const Attributes& attributes) {
 }
 
 // Column index less row index, broadcast over the last two dimensions.
-absl::StatusOr<const Node*> DiagonalNumber(Builder& b, const Node* x) {
+const Node* DiagonalNumber(Builder& b, const Node* x) {
   const Shape& shape = x->shape();
-  if (shape.size() < 2) {
-    return absl::InvalidArgumentError("tril or triu of shape " + ToString(shape) +
-                                      "; it must be (…, rows, columns)");
-  }
   const Node* row = b.Iota(DType::kInt64, {shape[shape.size() - 2], 1}, 0);
   const Node* column = b.Iota(DType::kInt64, {1, shape.back()}, 1);
   return b.Sub(column, row);
 }
 
 Expansion ExpandTril(Builder& b, Operands x, const Attributes& attributes) {
-  const auto number = DiagonalNumber(b, x[0]);
-  if (!number.ok()) return number;
-  const Node* above = b.Less(b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")), *number);
+  const Node* number = DiagonalNumber(b, x[0]);
+  const Node* above = b.Less(b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")), number);
   return b.Where(above, b.Const(x[0]->dtype(), 0), x[0]);
 }
 
 Expansion ExpandTriu(Builder& b, Operands x, const Attributes& attributes) {
-  const auto number = DiagonalNumber(b, x[0]);
-  if (!number.ok()) return number;
-  const Node* below = b.Less(*number, b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")));
+  const Node* number = DiagonalNumber(b, x[0]);
+  const Node* below = b.Less(number, b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")));
   return b.Where(below, b.Const(x[0]->dtype(), 0), x[0]);
 }
 
 OpDef Triangle(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("diagonal", 0)};
+  row.constraints = {Constraint::kMatrices};
   return row;
 }
 

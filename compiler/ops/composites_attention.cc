@@ -76,11 +76,6 @@ const Node* Masked(Builder& b, const Node* scores, const Node* mask) {
 
 Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) {
   Parts parts = {x[0], x[1], x[2], x.size() == 4 ? x[3] : nullptr};
-  if (parts.mask != nullptr && ir::IsInteger(parts.mask->dtype())) {
-    return absl::InvalidArgumentError(
-        StrCat("attention's mask is ", ir::Name(parts.mask->dtype()),
-               "; it must be bool, true where a key is kept, or a float that is added"));
-  }
   const bool grouped = BoolOf(attributes, "grouped");
   if (grouped) parts = Grouped(b, parts);
   const double given = FloatOf(attributes, "scale");
@@ -120,25 +115,7 @@ const Node* Rotate(Builder& b, const Node* x, const Node* cos, const Node* sin, 
   return b.Reshape(b.Add(b.Mul(pairs, b.Unsqueeze(cos, pair_axis)), turned), x->shape());
 }
 
-absl::Status CheckRotary(const Node* x, const Node* cos, const Node* sin) {
-  const Shape& shape = x->shape();
-  Shape angles = shape;
-  bool fits = !shape.empty() && !cos->shape().empty() && cos->shape() == sin->shape() &&
-              cos->shape().back() <= shape.back() / 2;
-  if (fits) {
-    angles.back() = cos->shape().back();
-    const auto broadcast = BroadcastShapes({angles, cos->shape()});
-    fits = broadcast.ok() && *broadcast == angles;
-  }
-  if (fits) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(
-      "rotary_embedding of x ", ToString(shape), " with cos ", ToString(cos->shape()), " and sin ",
-      ToString(sin->shape()), "; both must broadcast to x with at most half its features"));
-}
-
 Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
-  const absl::Status fits = CheckRotary(x[0], x[1], x[2]);
-  if (!fits.ok()) return fits;
   const int64_t features = x[0]->shape().back();
   const int64_t turned = 2 * x[1]->shape().back();
   const bool interleaved = BoolOf(attributes, "interleaved");
@@ -166,12 +143,13 @@ std::vector<OpDef> AttentionComposites() {
                           OptionalBool("grouped", false)};
   attention.shape_rule = ShapeRule::kAttention;
   attention.special_operand = 3;
-  attention.special_class = DTypeClass::kAny;
+  attention.special_class = DTypeClass::kFloatOrBool;
   OpDef rotary = Composite(
       "rotary_embedding", {"x", "cos", "sin"}, DTypeRule::kSame, DTypeClass::kFloat, ExpandRotary,
       "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, "
       "R / 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021)");
   rotary.attributes = {OptionalBool("interleaved", false)};
+  rotary.constraints = {Constraint::kRotary};
   return {std::move(attention), std::move(rotary)};
 }
 

@@ -84,56 +84,49 @@ const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
   return result;
 }
 
-// `room` is how much less than the dimension's size a padding may be at most.
-Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of,
-                       int64_t room) {
+Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of) {
   const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
   for (size_t i = 0; i < x->shape().size(); ++i) {
     const Amounts amounts = {static_cast<int64_t>(i), padding[2 * i], padding[2 * i + 1]};
-    const int64_t length = x->shape()[i];
     if (amounts.before == 0 && amounts.after == 0) continue;
-    const int64_t most = ends_of == Replicated ? INT64_MAX : length - room;
-    if (length < 1 || amounts.before > most || amounts.after > most) {
-      return absl::InvalidArgumentError(
-          StrCat("a padding of ", amounts.before, " and ", amounts.after, " around dimension ", i,
-                 " of size ", length, "; ",
-                 length < 1 ? std::string("there is nothing to repeat")
-                            : StrCat("at most ", most, " is there to repeat")));
-    }
     x = Join(b, x, ends_of(b, x, amounts), amounts);
   }
   return x;
 }
 
 Expansion ExpandReflect(Builder& b, Operands x, const Attributes& attributes) {
-  return ExpandBorder(b, x[0], attributes, Reflected, 1);
+  return ExpandBorder(b, x[0], attributes, Reflected);
 }
 Expansion ExpandReplicate(Builder& b, Operands x, const Attributes& attributes) {
-  return ExpandBorder(b, x[0], attributes, Replicated, 0);
+  return ExpandBorder(b, x[0], attributes, Replicated);
 }
 Expansion ExpandCircular(Builder& b, Operands x, const Attributes& attributes) {
-  return ExpandBorder(b, x[0], attributes, Wrapped, 0);
+  return ExpandBorder(b, x[0], attributes, Wrapped);
 }
 
-OpDef Border(std::string_view name, ExpandFn expand, std::string_view doc) {
+OpDef Border(std::string_view name, std::vector<Constraint> constraints, ExpandFn expand,
+             std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
   row.attributes = {RequiredInts("padding")};
   row.shape_rule = ShapeRule::kPad;
+  row.constraints = std::move(constraints);
   return row;
 }
 
 }  // namespace
 
 std::vector<OpDef> BorderComposites() {
-  OpDef constant = Border("pad_constant", ExpandConstant,
+  OpDef constant = Border("pad_constant", {}, ExpandConstant,
                           "A value around x: padding is before and after for each dimension");
   constant.attributes.push_back({"value", AttributeDef::Type::kNumber, 0.0});
   return {
       std::move(constant),
-      Border("pad_reflect", ExpandReflect,
+      Border("pad_reflect", {Constraint::kReflectPadding}, ExpandReflect,
              "x mirrored at its first and last elements, which are not repeated"),
-      Border("pad_replicate", ExpandReplicate, "x's first and last elements repeated"),
-      Border("pad_circular", ExpandCircular, "x's other end before and after it"),
+      Border("pad_replicate", {Constraint::kReplicatePadding}, ExpandReplicate,
+             "x's first and last elements repeated"),
+      Border("pad_circular", {Constraint::kCircularPadding}, ExpandCircular,
+             "x's other end before and after it"),
   };
 }
 

@@ -87,10 +87,9 @@ double Lowest(DType dtype) {
 
 Expansion AlongAxis(Builder& b, const Node* x, const Attributes& attributes,
                     const Accumulation& what) {
-  const auto axis = NormalizeAxis(IntOf(attributes, "axis"), x->shape().size());
-  if (!axis.ok()) return axis.status();
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
   if (ir::NumElements(x->shape()) == 0) return x;
-  const Planes planes = PlanesOf(x->shape(), *axis);
+  const Planes planes = PlanesOf(x->shape(), axis);
   const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});
   return b.Reshape(Accumulate(b, flat, what), x->shape());
 }
@@ -122,6 +121,7 @@ OpDef Cumulative(std::string_view name, DTypeRule dtype_rule, DTypeClass operand
                  ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, operand_class, expand, doc);
   row.attributes = {RequiredInt("axis")};
+  row.constraints = {Constraint::kAxis};
   return row;
 }
 

@@ -13,14 +13,8 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-absl::Status CheckOrder(double p) {
-  if (p > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("\"p\" is ", p, "; it must be above 0, or inf for the largest"));
-}
-
-absl::StatusOr<int64_t> AxisOf(size_t rank, const Attributes& attributes) {
-  return NormalizeAxis(IntOf(attributes, "axis"), rank);
+int64_t AxisOf(size_t rank, const Attributes& attributes) {
+  return NormalizeAxis(IntOf(attributes, "axis"), rank).value();
 }
 
 const Node* Squeezed(Builder& b, const Node* x, int64_t axis, const Attributes& attributes) {
@@ -30,32 +24,27 @@ const Node* Squeezed(Builder& b, const Node* x, int64_t axis, const Attributes& 
 
 Expansion ExpandNormalize(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
-  if (const absl::Status legal = CheckOrder(p); !legal.ok()) return legal;
-  const auto axis = AxisOf(x[0]->shape().size(), attributes);
-  if (!axis.ok()) return axis.status();
-  return b.Div(x[0], BoundedNorm(b, x[0], *axis, p, FloatOf(attributes, "epsilon")));
+  const int64_t axis = AxisOf(x[0]->shape().size(), attributes);
+  return b.Div(x[0], BoundedNorm(b, x[0], axis, p, FloatOf(attributes, "epsilon")));
 }
 
 Expansion ExpandCosineSimilarity(Builder& b, Operands x, const Attributes& attributes) {
   const ir::Shape shape = BroadcastShapes({x[0]->shape(), x[1]->shape()}).value();
-  const auto axis = AxisOf(shape.size(), attributes);
-  if (!axis.ok()) return axis.status();
+  const int64_t axis = AxisOf(shape.size(), attributes);
   const double epsilon = FloatOf(attributes, "epsilon");
   const auto unit = [&](const Node* operand) {
     const Node* whole = b.BroadcastTo(operand, shape);
-    return b.Div(whole, BoundedNorm(b, whole, *axis, 2, epsilon));
+    return b.Div(whole, BoundedNorm(b, whole, axis, 2, epsilon));
   };
-  const Node* sum = b.Sum(b.Mul(unit(x[0]), unit(x[1])), {*axis}, true);
-  return Squeezed(b, sum, *axis, attributes);
+  const Node* sum = b.Sum(b.Mul(unit(x[0]), unit(x[1])), {axis}, true);
+  return Squeezed(b, sum, axis, attributes);
 }
 
 Expansion ExpandPairwiseDistance(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
-  if (const absl::Status legal = CheckOrder(p); !legal.ok()) return legal;
   const Node* difference = b.Add(b.Sub(x[0], x[1]), FloatOf(attributes, "epsilon"));
-  const auto axis = AxisOf(difference->shape().size(), attributes);
-  if (!axis.ok()) return axis.status();
-  return Squeezed(b, Norm(b, difference, {*axis}, p, true), *axis, attributes);
+  const int64_t axis = AxisOf(difference->shape().size(), attributes);
+  return Squeezed(b, Norm(b, difference, {axis}, p, true), axis, attributes);
 }
 
 OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
@@ -100,15 +89,17 @@ const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, doubl
 std::vector<OpDef> DistanceComposites() {
   OpDef normalize = Composite("normalize", {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny,
                               ExpandNormalize, "x over its p-norm along axis, at least epsilon");
-  normalize.attributes = {OptionalFloat("p", 2), OptionalInt("axis", 1),
+  normalize.attributes = {AboveZero(OptionalFloat("p", 2)), OptionalInt("axis", 1),
                           OptionalFloat("epsilon", 1e-12)};
+  normalize.constraints = {Constraint::kAxis};
   return {
       std::move(normalize),
       Pairwise("cosine_similarity", {OptionalInt("axis", 1), OptionalFloat("epsilon", 1e-8)},
                ExpandCosineSimilarity,
                "The sum along axis of a and b, each over its 2-norm, at least epsilon"),
       Pairwise("pairwise_distance",
-               {OptionalFloat("p", 2), OptionalFloat("epsilon", 1e-6), OptionalInt("axis", -1)},
+               {AboveZero(OptionalFloat("p", 2)), OptionalFloat("epsilon", 1e-6),
+                OptionalInt("axis", -1)},
                ExpandPairwiseDistance, "The p-norm of a - b + epsilon along axis"),
   };
 }

@@ -17,14 +17,9 @@ using ir::Shape;
 // An element goes where random_uniform of the same key would be below p.
 Expansion ExpandDropout(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
-  if (!(p >= 0 && p <= 1)) {
-    return absl::InvalidArgumentError(StrCat("dropout's \"p\" is ", p, "; it must be in [0, 1]"));
-  }
   Shape shape = x[0]->shape();
   for (const int64_t axis : IntsOf(attributes, "shared_axes")) {
-    const auto normal = NormalizeAxis(axis, shape.size());
-    if (!normal.ok()) return normal.status();
-    shape[*normal] = 1;
+    shape[NormalizeAxis(axis, shape.size()).value()] = 1;
   }
   const auto bits = FindOp("random_bits")->expand(b, {x[1]}, {{"shape", shape}});
   if (!bits.ok()) return bits;
@@ -42,8 +37,10 @@ std::vector<OpDef> DropoutComposites() {
       Composite("dropout", {"x", "key"}, DTypeRule::kSame, DTypeClass::kFloat, ExpandDropout,
                 "x over 1 - p, and 0 with probability p, by random_bits of the key; all "
                 "elements along shared_axes go together (Srivastava et al., 2014)");
-  row.attributes = {OptionalFloat("p", 0.5), OptionalInts("shared_axes", {})};
+  row.attributes = {Fraction(OptionalFloat("p", 0.5)), OptionalInts("shared_axes", {})};
   row.special_operand = 1;
+  row.special_class = DTypeClass::kUInt32;
+  row.constraints = {Constraint::kSharedAxes, Constraint::kKey};
   return {std::move(row)};
 }
 

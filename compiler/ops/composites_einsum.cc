@@ -177,14 +177,7 @@ Term ContractSet(Builder& b, const std::vector<Term>& terms, const Planner& plan
   return Contract(b, x, y, planner.Kept(set));
 }
 
-constexpr size_t kMostOperands = 12;  // 3^12 splits are planned in milliseconds
-
 Expansion ExpandEinsum(Builder& b, Operands operands, const Attributes& attributes) {
-  if (operands.size() > kMostOperands) {
-    return absl::InvalidArgumentError(StrCat("einsum of ", operands.size(),
-                                             " operands; the most is ", kMostOperands,
-                                             ", split the equation"));
-  }
   std::vector<Shape> shapes;
   for (const Node* operand : operands) shapes.push_back(operand->shape());
   const auto equation = ParseEinsum(StringOf(attributes, "equation"), shapes);

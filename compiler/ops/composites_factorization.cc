@@ -15,25 +15,6 @@ using ir::DType;
 using ir::Node;
 using ir::Shape;
 
-// Each step is some ten nodes, and as many again for each order of gradients.
-constexpr int64_t kMostColumns = 512;
-
-absl::Status CheckColumns(std::string_view name, const Shape& shape) {
-  if (shape.back() <= kMostColumns) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("\"", name, "\" of matrices of shape ", ToString(shape),
-                                           "; the most is ", kMostColumns,
-                                           " columns, on larger ones work in blocks"));
-}
-
-// For rows whose shape rule does not ask for square matrices.
-absl::Status CheckSquare(std::string_view name, const Shape& shape) {
-  if (shape.size() >= 2 && shape[shape.size() - 2] == shape.back()) {
-    return CheckColumns(name, shape);
-  }
-  return absl::InvalidArgumentError(StrCat("\"", name, "\" of shape ", ToString(shape),
-                                           "; it must be (…, N, N), square matrices"));
-}
-
 // (…, rows, columns) as (batch, rows, columns).
 const Node* Batched(Builder& b, const Node* x) {
   const Shape& shape = x->shape();
@@ -44,8 +25,6 @@ const Node* Batched(Builder& b, const Node* x) {
 }
 
 Expansion ExpandCholesky(Builder& b, Operands x, const Attributes& attributes) {
-  const absl::Status fits = CheckSquare("cholesky", x[0]->shape());
-  if (!fits.ok()) return fits;
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const bool upper = BoolOf(attributes, "upper");
   const Node* matrix = Batched(b, x[0]);
@@ -80,8 +59,6 @@ System SystemOf(Builder& b, Operands x) {
 }
 
 Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
-  const absl::Status fits = CheckColumns("solve", x[0]->shape());
-  if (!fits.ok()) return fits;
   const System system = SystemOf(b, x);
   if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
   return b.Reshape(SolveByElimination(b, system.a, system.b, false), system.shape);
@@ -89,8 +66,6 @@ Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
 
 // An upper triangular system is a lower one from its end.
 Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attributes) {
-  const absl::Status fits = CheckColumns("triangular_solve", x[0]->shape());
-  if (!fits.ok()) return fits;
   const System system = SystemOf(b, x);
   if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
   const bool upper = BoolOf(attributes, "upper");
@@ -108,8 +83,6 @@ Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attrib
 }
 
 Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
-  const absl::Status fits = CheckSquare("inv", x[0]->shape());
-  if (!fits.ok()) return fits;
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const Node* a = Batched(b, x[0]);
   const int64_t size = a->shape()[1];
@@ -121,29 +94,24 @@ Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
 }
 
 // One of the three; of a matrix without elements they are 1, 1 and 0.
-Expansion OfPivots(Builder& b, const Node* x, std::string_view name, const Node* Pivots::*part,
-                   double of_nothing) {
-  const absl::Status fits = CheckColumns(name, x->shape());
-  if (!fits.ok()) return fits;
+Expansion OfPivots(Builder& b, const Node* x, const Node* Pivots::*part, double of_nothing) {
   const Shape shape(x->shape().begin(), x->shape().end() - 2);
   if (ir::NumElements(x->shape()) == 0) return b.Full(x->dtype(), shape, of_nothing);
   return b.Reshape(PivotsOf(b, Batched(b, x)).*part, shape);
 }
 Expansion ExpandDet(Builder& b, Operands x, const Attributes&) {
-  return OfPivots(b, x[0], "det", &Pivots::product, 1);
+  return OfPivots(b, x[0], &Pivots::product, 1);
 }
 Expansion ExpandSlogdetSign(Builder& b, Operands x, const Attributes&) {
-  return OfPivots(b, x[0], "slogdet_sign", &Pivots::sign, 1);
+  return OfPivots(b, x[0], &Pivots::sign, 1);
 }
 Expansion ExpandSlogdetLogabs(Builder& b, Operands x, const Attributes&) {
-  return OfPivots(b, x[0], "slogdet_logabs", &Pivots::log_of_all, 0);
+  return OfPivots(b, x[0], &Pivots::log_of_all, 0);
 }
 
 Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
   Shape shape = x[0]->shape();
   const int64_t rows = shape[shape.size() - 2];
-  const absl::Status fits = CheckColumns("qr", {rows, std::min(rows, shape.back())});
-  if (!fits.ok()) return fits;
   const bool is_q = StringOf(attributes, "part") == "q";
   const int64_t inner = BoolOf(attributes, "complete") ? rows : std::min(rows, shape.back());
   (is_q ? shape.back() : shape[shape.size() - 2]) = inner;
@@ -158,6 +126,8 @@ OpDef Matrix(std::string_view name, std::vector<std::string_view> operands, Shap
   OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kNumeric,
                         expand, doc);
   row.shape_rule = rule;
+  row.constraints = {Constraint::kFewColumns};
+  if (rule == ShapeRule::kSame) row.constraints = {Constraint::kSquare, Constraint::kFewColumns};
   return row;
 }
 
@@ -175,7 +145,7 @@ std::vector<OpDef> FactorizationComposites() {
   OpDef qr = Matrix("qr", {"x"}, ShapeRule::kQr, ExpandQr,
                     "The part \"q\" or \"r\" of A = Q R: Q has orthonormal columns, R is upper "
                     "triangular; Householder's reflections with LAPACK's signs");
-  qr.attributes = {RequiredString("part"), OptionalBool("complete", false)};
+  qr.attributes = {OneOf(RequiredString("part"), {"q", "r"}), OptionalBool("complete", false)};
   return {
       std::move(cholesky),
       std::move(triangular),

@@ -32,9 +32,7 @@ Expansion ExpandGather(Builder& b, Operands x, const Attributes& attributes) {
 }
 
 Expansion ExpandScatter(Builder& b, Operands x, const Attributes& attributes) {
-  const auto mode = ScatterModeOf(attributes, x[0], x[2]);
-  if (!mode.ok()) return mode.status();
-  return b.Scatter(x[0], x[1], x[2], IntOf(attributes, "axis"), *mode);
+  return b.Scatter(x[0], x[1], x[2], IntOf(attributes, "axis"), ScatterModeOf(attributes));
 }
 
 Expansion ExpandScatterAdd(Builder& b, Operands x, const Attributes& attributes) {
@@ -63,9 +61,8 @@ Expansion ExpandPutAlongAxis(Builder& b, Operands x, const Attributes& attribute
   Shape places = x[0]->shape();
   places[axis] = x[1]->shape()[axis];
   const Node* values = b.BroadcastTo(b.Cast(x[2], x[0]->dtype()), places);
-  const auto mode = ScatterModeOf(attributes, x[0], values);
-  if (!mode.ok()) return mode.status();
-  return b.ScatterElements(x[0], Wrapped(b, x[1], x[0]->shape()[axis]), values, axis, *mode);
+  return b.ScatterElements(x[0], Wrapped(b, x[1], x[0]->shape()[axis]), values, axis,
+                           ScatterModeOf(attributes));
 }
 
 const Node* And(Builder& b, const Node* a, const Node* c) { return b.Binary(ir::Op::kAnd, a, c); }
@@ -111,9 +108,7 @@ Expansion ExpandIndexPut(Builder& b, Operands x, const Attributes& attributes) {
   places.insert(places.end(), joined.index->shape().begin(), joined.index->shape().end());
   places.insert(places.end(), joined.x->shape().begin() + axis + 1, joined.x->shape().end());
   const Node* values = b.BroadcastTo(b.Cast(x[1], x[0]->dtype()), places);
-  const auto mode = ScatterModeOf(attributes, x[0], values);
-  if (!mode.ok()) return mode.status();
-  const Node* result = b.Scatter(joined.x, joined.index, values, axis, *mode);
+  const Node* result = b.Scatter(joined.x, joined.index, values, axis, ScatterModeOf(attributes));
   return b.Reshape(result, x[0]->shape());
 }
 
@@ -126,8 +121,9 @@ OpDef Indexed(std::string_view name, std::vector<std::string_view> operands, Sha
   return row;
 }
 
-OpDef WithMode(OpDef row) {
-  row.attributes.push_back(OptionalString("mode", "set"));
+OpDef WithMode(std::vector<Constraint> constraints, OpDef row) {
+  row.constraints = std::move(constraints);
+  row.attributes.push_back(ScatterModeAttribute());
   return row;
 }
 
@@ -139,16 +135,20 @@ std::vector<OpDef> IndexedComposites() {
               "x plus values added at index along axis; values have the shape gather gives; an "
               "index out of range adds nothing");
   scatter_add.operand_class = DTypeClass::kNumeric;
-  OpDef index_put = WithMode(Indexed(
-      "index_put", {"x", "values", "index*"}, ShapeRule::kIndexPut, ExpandIndexPut,
-      "x with values, cast and broadcast, combined into the elements that index reads; mode is set "
-      "(the last one wins), add, mul, max or min. An index out of range changes nothing"));
+  scatter_add.constraints = {Constraint::kEqualDTypes};
+  OpDef index_put = WithMode(
+      {Constraint::kNumbersToCombine},
+      Indexed("index_put", {"x", "values", "index*"}, ShapeRule::kIndexPut, ExpandIndexPut,
+              "x with values, cast and broadcast, combined into the elements that index reads; "
+              "mode is set "
+              "(the last one wins), add, mul, max or min. An index out of range changes nothing"));
   index_put.special_operand = 2;
   return {
       Indexed("gather", {"x", "index"}, ShapeRule::kGather, ExpandGather,
               "x's entries at index along axis; an index out of range (a negative one too) reads "
               "zero. With axis 0 it is an embedding"),
       WithMode(
+          {Constraint::kEqualDTypes, Constraint::kNumbersToCombine},
           Indexed("scatter", {"x", "index", "values"}, ShapeRule::kScatter, ExpandScatter,
                   "x with values, of the shape gather gives, combined into the entries at index "
                   "along axis; mode is set (the last one wins), add, mul, max or min. An index "
@@ -161,7 +161,8 @@ std::vector<OpDef> IndexedComposites() {
           "take_along_axis", {"x", "index"}, ShapeRule::kTakeAlongAxis, ExpandTakeAlongAxis,
           "x[…, index[…, i, …], …], as NumPy's: negative indices count from the end, dimensions "
           "other than the axis broadcast. An index out of range reads zero"),
-      WithMode(Indexed("put_along_axis", {"x", "index", "values"}, ShapeRule::kPutAlongAxis,
+      WithMode({Constraint::kNumbersToCombine},
+               Indexed("put_along_axis", {"x", "index", "values"}, ShapeRule::kPutAlongAxis,
                        ExpandPutAlongAxis,
                        "x with values, cast and broadcast, combined into the elements that "
                        "take_along_axis reads; mode is set (the last one wins), add, mul, max or "

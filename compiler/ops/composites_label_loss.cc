@@ -92,39 +92,22 @@ Losses OfProbabilities(Builder& b, const Node* log_probabilities, Operands x, do
   return {b.Neg(b.Sum(terms, {axis})), nullptr};
 }
 
-absl::Status CheckLabels(Operands x, std::string_view otherwise) {
-  const DType dtype = x[1]->dtype();
-  if (ir::IsInteger(dtype) && x[1]->shape().size() + 1 == x[0]->shape().size()) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(StrCat(
-      "labels of ", ir::Name(dtype), ToString(x[1]->shape()), " for scores of shape ",
-      ToString(x[0]->shape()), "; labels are integers without the class dimension", otherwise));
-}
-
 Expansion ExpandNll(Builder& b, Operands x, const Attributes& attributes) {
-  const absl::Status fits = CheckLabels(x, "");
-  if (!fits.ok()) return fits;
   return Reduce(b, OfLabels(b, x[0], x, attributes, 0), attributes);
 }
 
 Expansion ExpandCrossEntropy(Builder& b, Operands x, const Attributes& attributes) {
   const double smoothing = FloatOf(attributes, "label_smoothing");
-  if (!(smoothing >= 0 && smoothing <= 1)) {
-    return absl::InvalidArgumentError(
-        StrCat("\"label_smoothing\" is ", smoothing, "; it must be in [0, 1]"));
-  }
   const Node* log_probabilities = LogSoftmax(b, x[0], ClassAxis(x[0]));
-  if (ir::IsFloat(x[1]->dtype()) && x[1]->shape() == x[0]->shape()) {
+  if (ir::IsFloat(x[1]->dtype())) {
     return Reduce(b, OfProbabilities(b, log_probabilities, x, smoothing), attributes);
   }
-  const absl::Status fits = CheckLabels(x, ", probabilities floats with it");
-  if (!fits.ok()) return fits;
   return Reduce(b, OfLabels(b, log_probabilities, x, attributes, smoothing), attributes);
 }
 
 OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label_class,
-                std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
+                Constraint labels, std::vector<AttributeDef> attributes, ExpandFn expand,
+                std::string_view doc) {
   OpDef row = Composite(name, {scores, "labels", "weight?"}, DTypeRule::kSame, DTypeClass::kFloat,
                         expand, doc);
   row.attributes = std::move(attributes);
@@ -133,6 +116,7 @@ OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label
   row.shape_rule = ShapeRule::kLabelLoss;
   row.special_operand = 1;
   row.special_class = label_class;
+  row.constraints = {labels};
   return row;
 }
 
@@ -140,12 +124,13 @@ OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label
 
 std::vector<OpDef> LabelLossComposites() {
   return {
-      LabelLoss("cross_entropy", "logits", DTypeClass::kNumeric,
-                {OptionalFloat("label_smoothing", 0)}, ExpandCrossEntropy,
+      LabelLoss("cross_entropy", "logits", DTypeClass::kNumeric, Constraint::kLabels,
+                {Fraction(OptionalFloat("label_smoothing", 0))}, ExpandCrossEntropy,
                 "-log(softmax(logits))[label], times the class's weight; classes are dimension 1. "
                 "Labels may be probabilities of the logits' shape. The mean is over the weights of "
                 "labels that are not ignore_index; a label out of range adds 0"),
-      LabelLoss("nll_loss", "log_probabilities", DTypeClass::kInteger, {}, ExpandNll,
+      LabelLoss("nll_loss", "log_probabilities", DTypeClass::kInteger, Constraint::kIndexLabels, {},
+                ExpandNll,
                 "-log_probabilities[label], times the class's weight; otherwise as cross_entropy"),
   };
 }

@@ -28,11 +28,6 @@ const Node* Weighted(Builder& b, const Node* losses, Operands x, size_t weight) 
   return x.size() > weight ? b.Mul(losses, x[weight]) : losses;
 }
 
-absl::Status CheckPositive(std::string_view name, double value) {
-  if (value > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("\"", name, "\" is ", value, "; it must be above 0"));
-}
-
 Expansion ExpandMse(Builder& b, Operands x, const Attributes& attributes) {
   return ReduceLoss(b, Square(b, b.Sub(x[0], x[1])), attributes);
 }
@@ -44,7 +39,6 @@ Expansion ExpandL1(Builder& b, Operands x, const Attributes& attributes) {
 Expansion ExpandSmoothL1(Builder& b, Operands x, const Attributes& attributes) {
   const double beta = FloatOf(attributes, "beta");
   if (beta == 0) return ExpandL1(b, x, attributes);
-  if (const absl::Status fits = CheckPositive("beta", beta); !fits.ok()) return fits;
   const Node* difference = b.Sub(x[0], x[1]);
   const Node* distance = Abs(b, difference);
   const Node* near = b.Mul(Square(b, difference), 0.5 / beta);
@@ -55,7 +49,6 @@ Expansion ExpandSmoothL1(Builder& b, Operands x, const Attributes& attributes) {
 
 Expansion ExpandHuber(Builder& b, Operands x, const Attributes& attributes) {
   const double delta = FloatOf(attributes, "delta");
-  if (const absl::Status fits = CheckPositive("delta", delta); !fits.ok()) return fits;
   const Node* difference = b.Sub(x[0], x[1]);
   const Node* distance = Abs(b, difference);
   const Node* far = b.Mul(b.Add(distance, -0.5 * delta), delta);
@@ -163,7 +156,9 @@ OpDef Loss(std::string_view name, std::vector<std::string_view> operands,
 
 }  // namespace
 
-AttributeDef Reduction() { return OptionalString("reduction", "mean"); }
+AttributeDef Reduction() {
+  return OneOf(OptionalString("reduction", "mean"), {"mean", "sum", "none"});
+}
 
 OpDef LossRow(ShapeRule shape_rule, std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
@@ -186,10 +181,10 @@ std::vector<OpDef> LossComposites() {
   return {
       Loss("mse_loss", {"x", "target"}, {}, ExpandMse, "(x - target) squared"),
       Loss("l1_loss", {"x", "target"}, {}, ExpandL1, "|x - target|"),
-      Loss("smooth_l1_loss", {"x", "target"}, {OptionalFloat("beta", 1)}, ExpandSmoothL1,
+      Loss("smooth_l1_loss", {"x", "target"}, {AboveZero(OptionalFloat("beta", 1))}, ExpandSmoothL1,
            "(x - target)² / (2 beta) where |x - target| < beta, |x - target| - beta / 2 elsewhere "
            "(Girshick, 2015)"),
-      Loss("huber_loss", {"x", "target"}, {OptionalFloat("delta", 1)}, ExpandHuber,
+      Loss("huber_loss", {"x", "target"}, {AboveZero(OptionalFloat("delta", 1))}, ExpandHuber,
            "(x - target)² / 2 where |x - target| <= delta, delta (|x - target| - delta / 2) "
            "elsewhere (Huber, 1964)"),
       Loss("binary_cross_entropy", {"x", "target", "weight?"}, {}, ExpandBinaryCrossEntropy,

@@ -39,32 +39,21 @@ Expansion ExpandDiagEmbed(Builder& b, Operands x, const Attributes& attributes) 
 
 // Element i of the product is a[i+1] b[i+2] - a[i+2] b[i+1], counted around.
 Expansion ExpandCross(Builder& b, Operands x, const Attributes& attributes) {
-  const auto shape = BroadcastShapes({x[0]->shape(), x[1]->shape()});
-  const auto axis = NormalizeAxis(IntOf(attributes, "axis"), shape->size());
-  if (!axis.ok()) return axis.status();
-  if ((*shape)[*axis] != 3) {
-    return absl::InvalidArgumentError(
-        StrCat("cross of ", ToString(x[0]->shape()), " and ", ToString(x[1]->shape()),
-               " along axis ", *axis, ", which has size ", (*shape)[*axis], "; it must be 3"));
-  }
-  const Node* left = b.BroadcastTo(x[0], *shape);
-  const Node* right = b.BroadcastTo(x[1], *shape);
-  const auto turned = [&](const Node* v, int64_t by) { return Rolled(b, v, *axis, -by); };
+  const Shape shape = BroadcastShapes({x[0]->shape(), x[1]->shape()}).value();
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
+  const Node* left = b.BroadcastTo(x[0], shape);
+  const Node* right = b.BroadcastTo(x[1], shape);
+  const auto turned = [&](const Node* v, int64_t by) { return Rolled(b, v, axis, -by); };
   return b.Sub(b.Mul(turned(left, 1), turned(right, 2)), b.Mul(turned(left, 2), turned(right, 1)));
 }
 
 Expansion ExpandRoll(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t>& shifts = IntsOf(attributes, "shifts");
   const std::vector<int64_t>& axes = IntsOf(attributes, "axes");
-  if (shifts.size() != axes.size()) {
-    return absl::InvalidArgumentError(StrCat("roll with ", shifts.size(), " shifts and ",
-                                             axes.size(), " axes; each axis needs one"));
-  }
   const Node* result = x[0];
   for (size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = NormalizeAxis(axes[i], x[0]->shape().size());
-    if (!axis.ok()) return axis.status();
-    result = Rolled(b, result, *axis, shifts[i]);
+    const int64_t axis = NormalizeAxis(axes[i], x[0]->shape().size()).value();
+    result = Rolled(b, result, axis, shifts[i]);
   }
   return result;
 }
@@ -127,13 +116,16 @@ std::vector<OpDef> MatrixComposites() {
                                "Matrices with x's last dimension as their diagonal, offset "
                                "columns to the right of the main one, zero elsewhere"),
                      {OptionalInt("offset", 0)}, ShapeRule::kDiagEmbed),
-      WithAttributes(Composite("cross", {"a", "b"}, DTypeRule::kPromote, DTypeClass::kNumeric,
-                               ExpandCross, "The cross product of vectors of 3 along axis"),
-                     {OptionalInt("axis", -1)}, ShapeRule::kBroadcast),
-      WithAttributes(Composite("roll", {"x"}, kSame, kAny, ExpandRoll,
-                               "x moved by shifts along axes; what leaves at one end comes in at "
-                               "the other"),
-                     {RequiredInts("shifts"), RequiredInts("axes")}, ShapeRule::kSame),
+      Requiring(
+          {Constraint::kAxisOfResult, Constraint::kThreeAlongAxis},
+          WithAttributes(Composite("cross", {"a", "b"}, DTypeRule::kPromote, DTypeClass::kNumeric,
+                                   ExpandCross, "The cross product of vectors of 3 along axis"),
+                         {OptionalInt("axis", -1)}, ShapeRule::kBroadcast)),
+      Requiring({Constraint::kShifts},
+                WithAttributes(Composite("roll", {"x"}, kSame, kAny, ExpandRoll,
+                                         "x moved by shifts along axes; what leaves at one end "
+                                         "comes in at the other"),
+                               {RequiredInts("shifts"), RequiredInts("axes")}, ShapeRule::kSame)),
   };
 }
 

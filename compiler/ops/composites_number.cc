@@ -29,10 +29,6 @@ Expansion ExpandCopySign(Builder& b, Operands x, const Attributes&) {
 Expansion ExpandNextAfter(Builder& b, Operands operands, const Attributes&) {
   const Node* x = operands[0];
   const Node* y = operands[1];
-  if (!ir::IsFloat(x->dtype())) {
-    return absl::InvalidArgumentError(
-        StrCat("nextafter of ", ir::Name(x->dtype()), "; it must be float"));
-  }
   const Node* zero = b.Const(x->dtype(), 0);
   const Node* bits = Bits(b, x);
   const Node* away = b.Equal(b.Less(x, y), b.Less(zero, x));
@@ -154,8 +150,9 @@ std::vector<OpDef> NumberComposites() {
       OfPair("copysign", DTypeRule::kPromoteFloat, DTypeClass::kNumeric, ExpandCopySign,
              "a with b's sign"),
       // Of any class, so that the neighbours are those in the dtype itself.
-      OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny, ExpandNextAfter,
-             "The next float after a towards b"),
+      Requiring({Constraint::kFloatResult},
+                OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny, ExpandNextAfter,
+                       "The next float after a towards b")),
       OfPair("fmod", DTypeRule::kPromote, DTypeClass::kNumeric, ExpandFmod,
              "The remainder of a / b with a's sign, as C's fmod"),
       IsClose(),

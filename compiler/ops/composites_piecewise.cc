@@ -34,10 +34,6 @@ Expansion ExpandRelu6(Builder& b, Operands x, const Attributes&) { return HardTa
 Expansion ExpandHardTanh(Builder& b, Operands x, const Attributes& attributes) {
   const double low = FloatOf(attributes, "min");
   const double high = FloatOf(attributes, "max");
-  if (!(low < high)) {
-    return absl::InvalidArgumentError(
-        StrCat("hardtanh between ", low, " and ", high, "; \"min\" must be less than \"max\""));
-  }
   return HardTanh(b, x[0], low, high);
 }
 
@@ -48,12 +44,7 @@ Expansion ExpandLeakyRelu(Builder& b, Operands x, const Attributes& attributes) 
 // One slope, or one for each channel: dimension 1.
 Expansion ExpandPrelu(Builder& b, Operands x, const Attributes&) {
   const Shape& shape = x[0]->shape();
-  const int64_t channels = shape.size() > 1 ? shape[1] : 1;
   const int64_t slopes = ir::NumElements(x[1]->shape());
-  if (x[1]->shape().size() > 1 || (slopes != 1 && slopes != channels)) {
-    return absl::InvalidArgumentError(StrCat("prelu of ", channels, " channels with ", slopes,
-                                             " slopes; it takes one, or one for each"));
-  }
   Shape along(shape.size(), 1);
   if (slopes != 1) along[1] = slopes;
   return b.Where(b.Greater(x[0], 0), x[0], b.Mul(x[0], b.Reshape(x[1], along)));
@@ -71,10 +62,6 @@ Expansion ExpandHardSwish(Builder& b, Operands x, const Attributes&) {
 
 Expansion ExpandSoftShrink(Builder& b, Operands x, const Attributes& attributes) {
   const double lambda = FloatOf(attributes, "lambd");
-  if (!(lambda >= 0)) {
-    return absl::InvalidArgumentError(
-        StrCat("softshrink's \"lambd\" is ", lambda, "; it must not be below 0"));
-  }
   const Node* zero = Zero(b, x[0]);
   const Node* nearer = b.Where(b.Less(x[0], zero), b.Add(x[0], lambda), b.Add(x[0], -lambda));
   return b.Where(AtMost(b, Abs(b, x[0]), lambda), zero, nearer);
@@ -113,19 +100,21 @@ std::vector<OpDef> PiecewiseComposites() {
   OpDef prelu = Composite("prelu", {"x", "weight"}, kToFloat, DTypeClass::kFloat, ExpandPrelu,
                           "x above 0, weight * x elsewhere, with one weight or one for each "
                           "channel, dimension 1 (He et al., 2015)");
+  prelu.constraints = {Constraint::kSlopes};
   return {
       Piecewise("relu", kSame, {}, ExpandRelu, "max(x, 0); its gradient at 0 is 0"),
       Piecewise("relu6", kSame, {}, ExpandRelu6, "min(max(x, 0), 6)"),
-      Piecewise("hardtanh", kSame, {OptionalFloat("min", -1), OptionalFloat("max", 1)},
-                ExpandHardTanh, "x held between min and max; the gradient at both is 0"),
+      Requiring({Constraint::kOrderedBounds},
+                Piecewise("hardtanh", kSame, {OptionalFloat("min", -1), OptionalFloat("max", 1)},
+                          ExpandHardTanh, "x held between min and max; the gradient at both is 0")),
       Piecewise("leaky_relu", kToFloat, {OptionalFloat("slope", 0.01)}, ExpandLeakyRelu,
                 "x above 0, slope * x elsewhere"),
       std::move(prelu),
       Piecewise("hardsigmoid", kToFloat, {}, ExpandHardSigmoid, "relu6(x + 3) / 6"),
       Piecewise("hardswish", kToFloat, {}, ExpandHardSwish,
                 "x * relu6(x + 3) / 6 (Howard et al., 2019)"),
-      Piecewise("softshrink", kToFloat, {OptionalFloat("lambd", 0.5)}, ExpandSoftShrink,
-                "x, lambd nearer to 0; 0 where |x| <= lambd"),
+      Piecewise("softshrink", kToFloat, {NotNegative(OptionalFloat("lambd", 0.5))},
+                ExpandSoftShrink, "x, lambd nearer to 0; 0 where |x| <= lambd"),
       Piecewise("hardshrink", kToFloat, {OptionalFloat("lambd", 0.5)}, ExpandHardShrink,
                 "x; 0 where |x| <= lambd"),
       Piecewise("threshold", kSame, {OptionalFloat("threshold", 0), OptionalFloat("value", 0)},

@@ -75,10 +75,6 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
   const Node* x = operands[0];
   const Sliding sliding = SlidingOf(x, attributes);
   const int64_t divisor = IntOf(attributes, "divisor_override");
-  if (divisor < 0) {
-    return absl::InvalidArgumentError(
-        StrCat("\"divisor_override\" is ", divisor, "; it must be positive, or 0 for none"));
-  }
   const bool include_padding = BoolOf(attributes, "count_include_pad");
   double same = static_cast<double>(divisor);
   const Node* varying = nullptr;
@@ -103,9 +99,6 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
 Expansion ExpandLpPool(Builder& b, Operands operands, const Attributes& attributes) {
   const Node* x = operands[0];
   const double norm = FloatOf(attributes, "norm");
-  if (!(norm > 0)) {
-    return absl::InvalidArgumentError(StrCat("\"norm\" is ", norm, "; it must be above 0"));
-  }
   const Node* sum =
       SumOfWindows(b, b.Binary(Op::kPow, x, b.Const(x->dtype(), norm)), SlidingOf(x, attributes));
   return Root(b, sum, norm);
@@ -133,7 +126,7 @@ OpDef AvgPool(std::string_view name, size_t rank) {
                    "The mean of each window; padding counts as zeros with count_include_pad, what "
                    "ceil_mode adds never counts; a divisor_override above 0 replaces the count");
   row.attributes.push_back(OptionalBool("count_include_pad", true));
-  row.attributes.push_back(OptionalInt("divisor_override", 0));
+  row.attributes.push_back(NotNegative(OptionalInt("divisor_override", 0)));
   return row;
 }
 
@@ -141,7 +134,7 @@ OpDef LpPool(std::string_view name, size_t rank) {
   OpDef row = Pool(name, rank, DTypeRule::kPromoteFloat, DTypeClass::kAny, ExpandLpPool,
                    "The norm-th root of the sum of each window's elements to the power norm; 0, "
                    "with gradient 0, where the sum is not above 0");
-  row.attributes.push_back(OptionalFloat("norm", 2));
+  row.attributes.push_back(AboveZero(OptionalFloat("norm", 2)));
   return row;
 }
 

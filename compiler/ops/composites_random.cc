@@ -67,11 +67,7 @@ Words Counters(Builder& b, int64_t count) {
 }
 
 // The two words of every element of `shape`, flat.
-absl::StatusOr<Words> RandomWords(Builder& b, const Node* key, const Shape& shape) {
-  if (key->shape() != Shape{2} || key->dtype() != DType::kUInt32) {
-    return absl::InvalidArgumentError(StrCat("a key of ", ir::Name(key->dtype()),
-                                             ToString(key->shape()), "; it must be uint32(2,)"));
-  }
+Words RandomWords(Builder& b, const Node* key, const Shape& shape) {
   return Threefry2x32(b, b.Slice(key, 0, 0, 1), b.Slice(key, 0, 1, 2),
                       Counters(b, ir::NumElements(shape)));
 }
@@ -85,9 +81,8 @@ constexpr double kScale = 1.0 / (1 << 24);
 
 Expansion ExpandBits(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& shape = IntsOf(attributes, "shape");
-  const auto words = RandomWords(b, operands[0], shape);
-  if (!words.ok()) return words.status();
-  return b.Reshape(b.Binary(Op::kXor, words->x0, words->x1), shape);
+  const Words words = RandomWords(b, operands[0], shape);
+  return b.Reshape(b.Binary(Op::kXor, words.x0, words.x1), shape);
 }
 
 Expansion ExpandUniform(Builder& b, Operands operands, const Attributes& attributes) {
@@ -98,18 +93,18 @@ Expansion ExpandUniform(Builder& b, Operands operands, const Attributes& attribu
 
 Expansion ExpandNormal(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& shape = IntsOf(attributes, "shape");
-  const auto words = RandomWords(b, operands[0], shape);
-  if (!words.ok()) return words.status();
-  const Node* u = b.Mul(b.Add(Upper24(b, words->x0), 1.0), kScale);
-  const Node* angle = b.Mul(Upper24(b, words->x1), 2 * std::numbers::pi * kScale);
+  const Words words = RandomWords(b, operands[0], shape);
+  const Node* u = b.Mul(b.Add(Upper24(b, words.x0), 1.0), kScale);
+  const Node* angle = b.Mul(Upper24(b, words.x1), 2 * std::numbers::pi * kScale);
   const Node* radius = b.Sqrt(b.Mul(b.Log(u), -2.0));
   return b.Reshape(b.Mul(radius, b.Cos(angle)), shape);
 }
 
 OpDef Random(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
-  OpDef row = Composite(name, {"key"}, dtype_rule, DTypeClass::kInteger, expand, doc);
+  OpDef row = Composite(name, {"key"}, dtype_rule, DTypeClass::kUInt32, expand, doc);
   row.attributes = {RequiredShape()};
   row.shape_rule = ShapeRule::kAttribute;
+  row.constraints = {Constraint::kKey};
   return row;
 }
 

@@ -144,37 +144,27 @@ const Node* Cubic(Builder& b, const Node* x, const Resize& r) {
   return sum;
 }
 
-absl::StatusOr<const Node*> ResizeAxis(Builder& b, const Node* x, const Resize& r,
-                                       const std::string& mode) {
+const Node* ResizeAxis(Builder& b, const Node* x, const Resize& r, const std::string& mode) {
   const bool same = r.length == r.size && (r.align_corners || IsExact(r));
-  if (mode == "nearest") return same ? x : Nearest(b, x, r, false);
-  if (mode == "nearest-exact") return same ? x : Nearest(b, x, r, true);
-  if (mode == "linear") return same ? x : Linear(b, x, r);
-  if (mode == "cubic") return same ? x : Cubic(b, x, r);
-  return absl::InvalidArgumentError(
-      StrCat("interpolate's \"mode\" is \"", mode,
-             "\"; it must be \"nearest\", \"nearest-exact\", \"linear\" or \"cubic\""));
+  if (same) return x;
+  if (mode == "linear") return Linear(b, x, r);
+  if (mode == "cubic") return Cubic(b, x, r);
+  return Nearest(b, x, r, mode == "nearest-exact");
 }
 
 Expansion ExpandInterpolate(Builder& b, Operands operands, const Attributes& attributes) {
   const Node* x = operands[0];
   const std::vector<int64_t>& size = IntsOf(attributes, "size");
   const double scale = FloatOf(attributes, "scale");
-  if (!(scale >= 0) || scale > 1e9) {
-    return absl::InvalidArgumentError(
-        StrCat("\"scale\" is ", scale, "; it must be positive, or 0 for the ratio of the sizes"));
-  }
   const size_t first = x->shape().size() - size.size();
   for (size_t i = 0; i < size.size(); ++i) {
     const int64_t length = x->shape()[first + i];
     const double ratio =
         scale > 0 ? 1 / scale : static_cast<double>(length) / static_cast<double>(size[i]);
-    const auto resized = ResizeAxis(b, x,
-                                    {static_cast<int64_t>(first + i), length, size[i], ratio,
-                                     BoolOf(attributes, "align_corners")},
-                                    StringOf(attributes, "mode"));
-    if (!resized.ok()) return resized;
-    x = *resized;
+    x = ResizeAxis(b, x,
+                   {static_cast<int64_t>(first + i), length, size[i], ratio,
+                    BoolOf(attributes, "align_corners")},
+                   StringOf(attributes, "mode"));
   }
   return x;
 }
@@ -255,9 +245,10 @@ std::vector<OpDef> ResizeComposites() {
       "The last dimensions resampled to size, as PyTorch's: mode nearest, nearest-exact, linear or "
       "cubic (Keys, 1981). A scale above 0 places samples 1 / scale apart, else x's size over the "
       "result's"));
-  interpolate.attributes.insert(interpolate.attributes.end(),
-                                {OptionalString("mode", "nearest"),
-                                 OptionalBool("align_corners", false), OptionalFloat("scale", 0)});
+  interpolate.attributes.insert(
+      interpolate.attributes.end(),
+      {OneOf(OptionalString("mode", "nearest"), {"nearest", "nearest-exact", "linear", "cubic"}),
+       OptionalBool("align_corners", false), NotNegative(OptionalFloat("scale", 0))});
   return {
       std::move(interpolate),
       Resizing(Composite("adaptive_avg_pool", {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny,

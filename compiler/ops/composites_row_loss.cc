@@ -23,9 +23,6 @@ const Node* Cosine(Builder& b, const Node* x, const Node* y) {
 }
 
 Expansion ExpandCosineEmbedding(Builder& b, Operands x, const Attributes& attributes) {
-  if (x[2]->shape().size() + 1 != x[0]->shape().size()) {
-    return absl::InvalidArgumentError("cosine_embedding_loss: target has one element a row");
-  }
   const Node* cosine = Cosine(b, x[0], x[1]);
   const Node* zero = b.Const(cosine->dtype(), 0);
   const Node* one = b.Const(cosine->dtype(), 1);
@@ -37,10 +34,6 @@ Expansion ExpandCosineEmbedding(Builder& b, Operands x, const Attributes& attrib
 
 Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
-  if (!(p > 0)) return absl::InvalidArgumentError(StrCat("\"p\" is ", p, "; it must be above 0"));
-  if (x[2]->shape() != x[0]->shape()) {
-    return absl::InvalidArgumentError("triplet_margin_loss: negative has anchor's shape");
-  }
   const auto axis = static_cast<int64_t>(x[0]->shape().size()) - 1;
   const auto distance = [&](const Node* a, const Node* c) {
     const Node* difference = b.Add(b.Sub(a, c), FloatOf(attributes, "epsilon"));
@@ -64,17 +57,20 @@ OpDef RowLoss(std::string_view name, std::vector<std::string_view> operands,
 
 std::vector<OpDef> RowLossComposites() {
   return {
-      RowLoss(
-          "cosine_embedding_loss", {"a", "b", "target"}, {OptionalFloat("margin", 0)},
-          ExpandCosineEmbedding,
-          "1 - cos(a, b) of the last dimension where target is 1, max(0, cos - margin) where it "
-          "is -1"),
-      RowLoss("triplet_margin_loss", {"anchor", "positive", "negative"},
-              {OptionalFloat("margin", 1), OptionalFloat("p", 2), OptionalFloat("epsilon", 1e-6),
-               OptionalBool("swap", false)},
+      Requiring({Constraint::kLabelForEachRow},
+                RowLoss("cosine_embedding_loss", {"a", "b", "target"}, {OptionalFloat("margin", 0)},
+                        ExpandCosineEmbedding,
+                        "1 - cos(a, b) of the last dimension where target is 1, max(0, cos - "
+                        "margin) where it is -1")),
+      Requiring(
+          {Constraint::kEqualShapes},
+          RowLoss(
+              "triplet_margin_loss", {"anchor", "positive", "negative"},
+              {OptionalFloat("margin", 1), AboveZero(OptionalFloat("p", 2)),
+               OptionalFloat("epsilon", 1e-6), OptionalBool("swap", false)},
               ExpandTripletMargin,
               "max(0, |anchor - positive| - |anchor - negative| + margin) of the last dimension; "
-              "with swap, the negative's distance to the positive counts if it is less"),
+              "with swap, the negative's distance to the positive counts if it is less")),
   };
 }
 

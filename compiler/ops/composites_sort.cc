@@ -103,14 +103,13 @@ struct Order {
 };
 
 // The first `count` elements, or all; a scalar is its own order.
-absl::StatusOr<Order> OrderOf(Builder& b, const Node* x, const Attributes& attributes,
-                              std::optional<int64_t> count, bool descending) {
+Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::optional<int64_t> count,
+              bool descending) {
   Shape shape = x->shape();
   if (shape.empty()) shape.push_back(1);
-  const auto axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size());
-  if (!axis.ok()) return axis.status();
-  const Planes planes = PlanesOf(shape, *axis);
-  shape[*axis] = count.value_or(planes.length);
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
+  const Planes planes = PlanesOf(shape, axis);
+  shape[axis] = count.value_or(planes.length);
   const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
@@ -120,17 +119,15 @@ absl::StatusOr<Order> OrderOf(Builder& b, const Node* x, const Attributes& attri
   return Order{flat, positions, shape};
 }
 
-Expansion Positions(Builder& b, const absl::StatusOr<Order>& order) {
-  if (!order.ok()) return order.status();
-  return b.Reshape(order->positions, order->shape);
+Expansion Positions(Builder& b, const Order& order) {
+  return b.Reshape(order.positions, order.shape);
 }
-Expansion Values(Builder& b, const absl::StatusOr<Order>& order) {
-  if (!order.ok()) return order.status();
-  if (ir::NumElements(order->shape) == 0) return b.Full(order->x->dtype(), order->shape, 0);
-  return b.Reshape(b.GatherElements(order->x, order->positions, 1), order->shape);
+Expansion Values(Builder& b, const Order& order) {
+  if (ir::NumElements(order.shape) == 0) return b.Full(order.x->dtype(), order.shape, 0);
+  return b.Reshape(b.GatherElements(order.x, order.positions, 1), order.shape);
 }
 
-absl::StatusOr<Order> WholeOrder(Builder& b, Operands x, const Attributes& attributes) {
+Order WholeOrder(Builder& b, Operands x, const Attributes& attributes) {
   return OrderOf(b, x[0], attributes, std::nullopt, BoolOf(attributes, "descending"));
 }
 Expansion ExpandSort(Builder& b, Operands x, const Attributes& attributes) {
@@ -140,7 +137,7 @@ Expansion ExpandArgsort(Builder& b, Operands x, const Attributes& attributes) {
   return Positions(b, WholeOrder(b, x, attributes));
 }
 
-absl::StatusOr<Order> TopOrder(Builder& b, Operands x, const Attributes& attributes) {
+Order TopOrder(Builder& b, Operands x, const Attributes& attributes) {
   return OrderOf(b, x[0], attributes, IntOf(attributes, "k"), BoolOf(attributes, "largest"));
 }
 Expansion ExpandTopK(Builder& b, Operands x, const Attributes& attributes) {
@@ -153,15 +150,9 @@ Expansion ExpandTopKPositions(Builder& b, Operands x, const Attributes& attribut
 // How many elements of the sorted sequence come before each value, by halving: after the step of
 // 2^i all but the last i bits are known. NaN comes after all numbers, as sort has it.
 Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& attributes) {
-  const auto dtype = Promote(operands[0]->dtype(), operands[1]->dtype());
-  if (!dtype.ok()) return dtype.status();
-  const Node* sorted = b.Cast(operands[1], *dtype);
-  const Node* value = b.Cast(operands[0], *dtype);
-  if (sorted->shape().size() != 1) {
-    return absl::InvalidArgumentError(StrCat("searchsorted in a sequence of shape ",
-                                             ToString(sorted->shape()),
-                                             "; it must have one dimension"));
-  }
+  const DType dtype = Promote(operands[0]->dtype(), operands[1]->dtype()).value();
+  const Node* sorted = b.Cast(operands[1], dtype);
+  const Node* value = b.Cast(operands[0], dtype);
   const int64_t length = sorted->shape()[0];
   const auto whole = [&](int64_t number) { return b.ConstInt(DType::kInt64, number); };
   const Node* found = b.Expand(b.BroadcastTo(whole(0), value->shape()), value->shape());
@@ -171,13 +162,13 @@ Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& at
     const Node* next = b.Add(found, whole(step));
     const Node* element = b.Gather(sorted, b.Add(next, whole(-1)), 0);
     const Node* before = b.Less(element, value);
-    if (ir::IsFloat(*dtype)) {
+    if (ir::IsFloat(dtype)) {
       before =
           b.Binary(Op::kOr, before, b.Binary(Op::kAnd, IsNan(b, value), b.Not(IsNan(b, element))));
     }
     if (BoolOf(attributes, "right")) {
       before = b.Binary(Op::kOr, before, b.Equal(element, value));
-      if (ir::IsFloat(*dtype)) before = b.Binary(Op::kOr, before, IsNan(b, value));
+      if (ir::IsFloat(dtype)) before = b.Binary(Op::kOr, before, IsNan(b, value));
     }
     const Node* inside = b.Not(b.Less(whole(length), next));
     found = b.Contiguous(b.Where(b.Binary(Op::kAnd, inside, before), next, found));
@@ -188,6 +179,7 @@ Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& at
 OpDef Sorting(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("axis", -1), OptionalBool("descending", false)};
+  row.constraints = {Constraint::kOrderAxis};
   return row;
 }
 
@@ -206,6 +198,7 @@ std::vector<OpDef> SortComposites() {
       "How many elements of a sorted sequence come before each value; with right, those equal to "
       "it are counted too");
   search.attributes = {OptionalBool("right", false)};
+  search.constraints = {Constraint::kSequence};
   return {
       Sorting("sort", DTypeRule::kSame, ExpandSort,
               "x sorted along axis; NaN comes last, or with descending first"),

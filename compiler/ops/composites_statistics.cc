@@ -57,10 +57,6 @@ Expansion ExpandAll(Builder& b, Operands x, const Attributes& attributes) {
 // the best score wins.
 Expansion ExpandArgmax(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t>& given = IntsOf(attributes, "axes");
-  if (given.size() > 1) {
-    return absl::InvalidArgumentError(
-        "argmax over several axes; it takes one, or none for the flattened tensor");
-  }
   const size_t rank = x[0]->shape().size();
   const Node* flat = given.empty() ? b.Reshape(x[0], {ir::NumElements(x[0]->shape())}) : x[0];
   const int64_t axis = given.empty() ? 0 : NormalizeAxis(given[0], rank).value();
@@ -95,18 +91,14 @@ Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) 
   return LogSumExp(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
-absl::StatusOr<int64_t> AxisOf(const Node* x, const Attributes& attributes) {
-  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size());
+int64_t AxisOf(const Node* x, const Attributes& attributes) {
+  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
 }
 Expansion ExpandSoftmax(Builder& b, Operands x, const Attributes& attributes) {
-  const auto axis = AxisOf(x[0], attributes);
-  if (!axis.ok()) return axis.status();
-  return Softmax(b, x[0], *axis);
+  return Softmax(b, x[0], AxisOf(x[0], attributes));
 }
 Expansion ExpandLogSoftmax(Builder& b, Operands x, const Attributes& attributes) {
-  const auto axis = AxisOf(x[0], attributes);
-  if (!axis.ok()) return axis.status();
-  return LogSoftmax(b, x[0], *axis);
+  return LogSoftmax(b, x[0], AxisOf(x[0], attributes));
 }
 
 OpDef Statistic(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_class,
@@ -120,6 +112,7 @@ OpDef Statistic(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_
 OpDef OverAxis(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("axis", -1)};
+  row.constraints = {Constraint::kAxis};
   return row;
 }
 
@@ -195,11 +188,13 @@ std::vector<OpDef> StatisticsComposites() {
       Statistic("min", DTypeRule::kSame, kAny, ExpandMin, "The smallest over axes; NaN if any is"),
       Statistic("any", DTypeRule::kBool, kAny, ExpandAny, "Whether any element is not 0"),
       Statistic("all", DTypeRule::kBool, kAny, ExpandAll, "Whether no element is 0"),
-      Statistic("argmax", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmax,
-                "The index of the first largest element along the one axis in axes; an empty list "
-                "means the flattened tensor"),
-      Statistic("argmin", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmin,
-                "The index of the first smallest element, as argmax"),
+      Requiring({Constraint::kOneAxis},
+                Statistic("argmax", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmax,
+                          "The index of the first largest element along the one axis in axes; an "
+                          "empty list means the flattened tensor")),
+      Requiring({Constraint::kOneAxis},
+                Statistic("argmin", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmin,
+                          "The index of the first smallest element, as argmax")),
       Statistic("count_nonzero", DTypeRule::kInt64, kAny, ExpandCountNonzero,
                 "How many elements over axes are not 0"),
       Statistic("logsumexp", kToFloat, kAny, ExpandLogSumExp, "log(sum(exp(x))) over axes"),

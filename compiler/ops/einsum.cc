@@ -160,6 +160,10 @@ absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
   if (texts.size() != shapes.size()) {
     return Error(equation, texts.size(), " operands are named, ", shapes.size(), " are given");
   }
+  if (shapes.size() > kMostOperands) {
+    return Error(equation, shapes.size(), " operands; the most is ", kMostOperands,
+                 ", split the equation");
+  }
   EinsumEquation parsed;
   for (size_t i = 0; i < shapes.size(); ++i) {
     const auto term = ParseTerm(equation, texts[i]);

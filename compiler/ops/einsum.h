@@ -31,7 +31,10 @@ struct EinsumEquation {
   ir::Shape ResultShape() const;
 };
 
-// INVALID_ARGUMENT: the equation does not parse, or does not fit the shapes; the message quotes it.
+inline constexpr size_t kMostOperands = 12;  // 3^12 splits are planned in milliseconds
+
+// INVALID_ARGUMENT: too many operands, or the equation does not parse, or does not fit the shapes;
+// the message quotes it.
 absl::StatusOr<EinsumEquation> ParseEinsum(std::string_view equation,
                                            absl::Span<const ir::Shape> shapes);
 

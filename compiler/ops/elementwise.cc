@@ -85,8 +85,9 @@ std::vector<OpDef> ElementwiseOps() {
       Unary("cast", Op::kCast, kDeclared, kAny, CastGradient, EvaluateCast,
             "x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, "
             "what is out of range the nearest end. To bool: whether x is not 0"),
-      Unary("bitcast", Op::kBitcast, kDeclared, kAny, nullptr, EvaluateBitcast,
-            "The same bits in another dtype of the same size"),
+      Requiring({Constraint::kEqualBits},
+                Unary("bitcast", Op::kBitcast, kDeclared, kAny, nullptr, EvaluateBitcast,
+                      "The same bits in another dtype of the same size")),
       Binary("add", Op::kAdd, kPromote, kNumeric, AddGradient, EvaluateAdd, "a + b"),
       Binary("sub", Op::kSub, kPromote, kNumeric, SubGradient, EvaluateSub, "a - b"),
       Binary("mul", Op::kMul, kPromote, kNumeric, MulGradient, EvaluateMul, "a * b"),

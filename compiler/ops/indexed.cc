@@ -5,6 +5,7 @@
 #include "compiler/ops/evaluations.h"
 #include "compiler/ops/gradients.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {
 namespace {
@@ -113,10 +114,11 @@ std::vector<OpDef> IndexedOps() {
        .kind = Kind::kIndexed,
        .op = Op::kScatterElements,
        .operands = {"x", "index", "values"},
-       .attributes = {OptionalInt("axis", 0), OptionalString("mode", "set")},
+       .attributes = {OptionalInt("axis", 0), ScatterModeAttribute()},
        .shape_rule = ShapeRule::kScatterElements,
        .dtype_rule = DTypeRule::kSame,
        .special_operand = 1,
+       .constraints = {Constraint::kEqualDTypes, Constraint::kNumbersToCombine},
        .gradient = ScatterElementsGradient,
        .evaluate = EvaluateScatterElements,
        .doc = "x with values combined into the elements that gather_elements reads; mode is set "

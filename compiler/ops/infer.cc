@@ -195,8 +195,11 @@ absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, 
       if (!promoted.ok()) return promoted.status();
       return DType::kBool;
     }
-    case DTypeRule::kInt64:
+    case DTypeRule::kInt64: {
+      const auto promoted = PromoteAll(op, operands);
+      if (!promoted.ok()) return promoted.status();
       return DType::kInt64;
+    }
     case DTypeRule::kInt32:
       return DType::kInt32;
     case DTypeRule::kUInt32:

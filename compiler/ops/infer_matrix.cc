@@ -13,13 +13,13 @@ using ir::Shape;
 
 Shape WithoutLastTwo(const Shape& shape) { return Shape(shape.begin(), shape.end() - 2); }
 
-absl::Status CheckSquare(const ShapeQuery& query, const Shape& shape) {
+}  // namespace
+
+absl::Status CheckSquare(const OpDef& op, const Shape& shape) {
   if (shape.size() >= 2 && shape[shape.size() - 2] == shape.back()) return absl::OkStatus();
-  return ShapeError("\"", query.op.name, "\" of shape ", ToString(shape),
+  return ShapeError("\"", op.name, "\" of shape ", ToString(shape),
                     "; it must be (…, N, N), square matrices");
 }
-
-}  // namespace
 
 ShapeResult TopKShape(const ShapeQuery& query) {
   Shape shape = query.operands[0];
@@ -80,7 +80,7 @@ ShapeResult DiagEmbedShape(const ShapeQuery& query) {
 ShapeResult SolveShape(const ShapeQuery& query) {
   const Shape& a = query.operands[0];
   const Shape& b = query.operands[1];
-  const absl::Status square = CheckSquare(query, a);
+  const absl::Status square = CheckSquare(query.op, a);
   if (!square.ok()) return square;
   const bool vector = b.size() == 1;
   const int64_t rows = b.empty() ? -1 : vector ? b[0] : b[b.size() - 2];
@@ -96,7 +96,7 @@ ShapeResult SolveShape(const ShapeQuery& query) {
 }
 
 ShapeResult DeterminantShape(const ShapeQuery& query) {
-  const absl::Status square = CheckSquare(query, query.operands[0]);
+  const absl::Status square = CheckSquare(query.op, query.operands[0]);
   if (!square.ok()) return square;
   return WithoutLastTwo(query.operands[0]);
 }
@@ -107,9 +107,6 @@ ShapeResult QrShape(const ShapeQuery& query) {
     return ShapeError("qr of shape ", ToString(shape), "; it must be (…, M, N), matrices");
   }
   const std::string& part = StringOf(query.attributes, "part");
-  if (part != "q" && part != "r") {
-    return ShapeError("qr's part \"", part, "\"; it must be \"q\" or \"r\"");
-  }
   const int64_t rows = shape[shape.size() - 2];
   const int64_t inner = BoolOf(query.attributes, "complete") ? rows : std::min(rows, shape.back());
   (part == "q" ? shape.back() : shape[shape.size() - 2]) = inner;

@@ -75,6 +75,9 @@ ShapeResult SolveShape(const ShapeQuery& query);
 ShapeResult DeterminantShape(const ShapeQuery& query);
 ShapeResult QrShape(const ShapeQuery& query);
 
+// Whether a shape is (…, N, N).
+absl::Status CheckSquare(const OpDef& op, const ir::Shape& shape);
+
 // Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length`
 // elements. INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
 absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,

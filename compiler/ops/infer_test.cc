@@ -1,6 +1,9 @@
 #include "compiler/ops/infer.h"
 
+#include <algorithm>
+
 #include "compiler/ops/attributes.h"
+#include "compiler/ops/constraints.h"
 #include "compiler/ops/shape_cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -94,6 +97,57 @@ TEST(InferShapeTest, ExtremeAttributes) {
                      {{"padding", std::vector<int64_t>{kMost, kMost}}})
                    .ok());
   EXPECT_FALSE(Infer("one_hot", {{2}}, {{"classes", kMost}}).ok());
+}
+
+absl::Status Check(const ConstraintCase& test_case) {
+  const OpDef& op = *FindOp(test_case.op);
+  const auto completed = CompleteAttributes(op, test_case.attributes);
+  if (!completed.ok()) return completed.status();
+  const auto shape = InferShape(op, test_case.operands, *completed);
+  if (!shape.ok()) return shape.status();
+  const auto dtype = InferDType(op, test_case.dtypes, test_case.declared);
+  if (!dtype.ok()) return dtype.status();
+  return CheckConstraints({op, test_case.operands, test_case.dtypes, *completed, *shape, *dtype});
+}
+
+TEST(CheckConstraintsTest, Cases) {
+  for (const ConstraintCase& test_case : ConstraintCases()) {
+    SCOPED_TRACE(testing::Message()
+                 << test_case.op << " " << testing::PrintToString(test_case.operands));
+    ASSERT_NE(FindOp(test_case.op), nullptr);
+    const absl::Status holds = Check(test_case);
+    EXPECT_EQ(holds.ok(), test_case.holds) << holds;
+    if (holds.ok()) continue;
+    EXPECT_EQ(holds.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_GT(holds.message().size(), 20u) << "says too little";
+  }
+}
+
+TEST(CheckConstraintsTest, EachHoldsAndFailsInACase) {
+  for (int i = 0; i <= static_cast<int>(Constraint::kFloatResult); ++i) {
+    const auto constraint = static_cast<Constraint>(i);
+    bool holds = false;
+    bool fails = false;
+    for (const ConstraintCase& test_case : ConstraintCases()) {
+      const auto& all = FindOp(test_case.op)->constraints;
+      if (std::find(all.begin(), all.end(), constraint) == all.end()) continue;
+      (test_case.holds ? holds : fails) = true;
+    }
+    EXPECT_TRUE(holds && fails) << Name(constraint);
+  }
+}
+
+TEST(CompleteAttributesTest, DefaultsAreAllowed) {
+  for (const OpDef& op : AllOps()) {
+    for (const AttributeDef& def : op.attributes) {
+      EXPECT_TRUE(def.choices.empty() || def.type == AttributeDef::Type::kString) << op.name;
+      if (!def.default_value.has_value()) continue;
+      const Attributes given = {{std::string(def.name), *def.default_value}};
+      OpDef alone = op;
+      alone.attributes = {def};
+      EXPECT_TRUE(CompleteAttributes(alone, given).ok()) << op.name << " " << def.name;
+    }
+  }
 }
 
 TEST(CompleteAttributesTest, DefaultsAndErrors) {

@@ -32,6 +32,10 @@ struct AttributeDef {
   enum class Type : uint8_t { kInt, kFloat, kBool, kString, kInts, kShape, kNumber } type;
   // Absent: the attribute is required.
   std::optional<AttributeValue> default_value;
+  // What a value must be beyond its type: one of these strings (any if there are none), and a
+  // number of this range, which NaN is in none of but kAny.
+  std::vector<std::string_view> choices = {};
+  enum class Range : uint8_t { kAny, kPositive, kNotNegative, kNotZero, kFraction } range = {};
 };
 
 // How the result's shape follows from operands and attributes. A short list that each client
@@ -57,8 +61,8 @@ enum class ShapeRule : uint8_t {
   kPutAlongAxis,     // index broadcasts to x's shape but for the axis, values to the index's
   kIndex,     // x, index… that broadcast together in place of as many dimensions from "axis" on
   kIndexPut,  // x, values that broadcast to what kIndex gives, index…
-  kMatmul,  // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
-  kLinear,  // x (…,K), weight (N,K), bias (N)? -> (…,N)
+  kMatmul,    // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
+  kLinear,    // x (…,K), weight (N,K), bias (N)? -> (…,N)
   kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
   kConv,  // x (N,C,…), weight (O,C/groups,…); attributes stride, padding, dilation, groups
   kConvTranspose,  // x (N,C,…), weight (C,O/groups,…); as kConv, and output_padding
@@ -75,15 +79,15 @@ enum class ShapeRule : uint8_t {
   kRowLoss,    // as kLoss, without the last dimension
   kPairwise,   // broadcast, reduced over the attribute "axis"; "keepdims"
   kHalf,       // operand 0's with the attribute "axis" halved
-  kTopK,    // the attribute "axis" has the size of the attribute "k"
-  kEinsum,  // attribute "equation"; see einsum.h
+  kTopK,       // the attribute "axis" has the size of the attribute "k"
+  kEinsum,     // attribute "equation"; see einsum.h
   kDiagonal,   // attributes axis1 and axis2 become a last dimension, offset columns to the right
   kDiagEmbed,  // (…,N) -> (…,M,M), M = N + |attribute "offset"|
   kSolve,  // a (…,N,N), b (…,N,M) or (N) -> (…,N,M) or (…,N); leading dimensions broadcast
   kDeterminant,  // (…,N,N) -> (…)
   kQr,  // (…,M,N) -> (…,M,K) or, as attribute "part" says, (…,K,N); K = min(M, N), or M if
         // "complete"
-  kGradient,   // operand 1's
+  kGradient,  // operand 1's
 };
 std::string_view Name(ShapeRule rule);
 
@@ -114,8 +118,57 @@ enum class Kind : uint8_t {
 };
 
 // Which dtypes an operand may have. Numeric is float or integer.
-enum class DTypeClass : uint8_t { kAny, kNumeric, kFloat, kInteger, kIntegerOrBool, kBool };
+enum class DTypeClass : uint8_t {
+  kAny,
+  kNumeric,
+  kFloat,
+  kInteger,
+  kIntegerOrBool,
+  kBool,
+  kFloatOrBool,
+  kUInt32
+};
 std::string_view Name(DTypeClass dtype_class);
+
+// What must hold of operands and attributes beyond the rules of shape and dtype, so that an
+// expansion may trust it. As the rules, each is implemented once by every client language, which
+// shape_cases.h keeps equal; see constraints.h.
+enum class Constraint : uint8_t {
+  kAxis,            // the attribute "axis" is one of operand 0's
+  kOrderAxis,       // as kAxis, where a scalar counts as one dimension
+  kAxisOfResult,    // as kAxis, of the result
+  kSharedAxes,      // the attribute "shared_axes" are axes of operand 0
+  kOneAxis,         // the attribute "axes" names one axis or none
+  kMatrices,        // operand 0 is (…, rows, columns)
+  kSquare,          // operand 0 is (…, N, N)
+  kFewColumns,      // the smaller of its last two dimensions is at most 512
+  kThreeAlongAxis,  // the result has size 3 along the attribute "axis"
+  kShifts,          // the attributes "shifts" and "axes" go together, axes are operand 0's
+  kReflectPadding,  // what the attribute "padding" adds is there to repeat: …
+  kCircularPadding,
+  kReplicatePadding,
+  kSequence,          // operand 1 has one dimension
+  kKey,               // the operand "key" is (2,)
+  kLastAxes,          // operand 0 has as many dimensions as the attribute "axes", further operands
+                      // the shape of those last ones
+  kChannels,          // operand 0 is (N, C, …), further operands are (C,)
+  kSpatial,           // operand 0 is (N, C, spatial)
+  kGroups,            // the attribute "groups" divides the channels
+  kSlopes,            // operand 1 is one number, or one for each channel of operand 0
+  kOrderedBounds,     // the attribute "min" is less than "max"
+  kRotary,            // operands 1 and 2 broadcast to operand 0 with half its features or fewer
+  kIndexLabels,       // operand 1 has operand 0's shape without the class dimension
+  kLabels,            // as kIndexLabels if it is integers, operand 0's shape if it is floats
+  kLabelForEachRow,   // operand 2 has operand 0's shape without the last dimension
+  kEqualShapes,       // all operands have one shape
+  kEqualDTypes,       // operand 2 has operand 0's dtype
+  kNumbersToCombine,  // operand 0 is no bool, unless the attribute "mode" is "set"
+  kUpstreamDType,     // operand 2, if there is one, has operand 0's dtype
+  kEqualBits,         // operand 0 and the result have one size and are not bool
+  kNumericResult,     // the result is no bool
+  kFloatResult,       // the result is a float
+};
+std::string_view Name(Constraint constraint);
 
 struct OpDef;
 // Whether an operand, by its number, is the one that stands apart; see OpDef::special_operand.
@@ -156,6 +209,7 @@ struct OpDef {
   // where's condition and gather's index do; where it stands for any number, all of them. -1: none.
   int special_operand = -1;
   DTypeClass special_class = DTypeClass::kInteger;
+  std::vector<Constraint> constraints = {};
   GradientFn gradient =
       nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only

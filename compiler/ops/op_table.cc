@@ -154,10 +154,47 @@ std::string_view Name(DTypeRule rule) {
   return kNames[static_cast<int>(rule)];
 }
 
+std::string_view Name(Constraint constraint) {
+  static constexpr std::string_view kNames[] = {"axis",
+                                                "order_axis",
+                                                "axis_of_result",
+                                                "shared_axes",
+                                                "one_axis",
+                                                "matrices",
+                                                "square",
+                                                "few_columns",
+                                                "three_along_axis",
+                                                "shifts",
+                                                "reflect_padding",
+                                                "circular_padding",
+                                                "replicate_padding",
+                                                "sequence",
+                                                "key",
+                                                "last_axes",
+                                                "channels",
+                                                "spatial",
+                                                "groups",
+                                                "slopes",
+                                                "ordered_bounds",
+                                                "rotary",
+                                                "index_labels",
+                                                "labels",
+                                                "label_for_each_row",
+                                                "equal_shapes",
+                                                "equal_dtypes",
+                                                "numbers_to_combine",
+                                                "upstream_dtype",
+                                                "equal_bits",
+                                                "numeric_result",
+                                                "float_result"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Constraint::kFloatResult) + 1);
+  return kNames[static_cast<int>(constraint)];
+}
+
 std::string_view Name(DTypeClass dtype_class) {
-  static constexpr std::string_view kNames[] = {"any",     "numeric",         "float",
-                                                "integer", "integer_or_bool", "bool"};
-  static_assert(std::size(kNames) == static_cast<size_t>(DTypeClass::kBool) + 1);
+  static constexpr std::string_view kNames[] = {
+      "any", "numeric", "float", "integer", "integer_or_bool", "bool", "float_or_bool", "uint32"};
+  static_assert(std::size(kNames) == static_cast<size_t>(DTypeClass::kUInt32) + 1);
   return kNames[static_cast<int>(dtype_class)];
 }
 

@@ -52,6 +52,18 @@ std::string DTypeCaseJson(const DTypeCase& test_case) {
                 ", \"result\": ", DTypeJson(test_case.result), "}");
 }
 
+std::string ConstraintCaseJson(const ConstraintCase& test_case) {
+  std::vector<std::string> operands;
+  for (const ir::Shape& shape : test_case.operands) operands.push_back(List(shape));
+  std::vector<std::string> dtypes;
+  for (const ir::DType dtype : test_case.dtypes) dtypes.push_back(DTypeJson(dtype));
+  return StrCat("{\"op\": ", Quoted(test_case.op), ", \"operands\": [",
+                absl::StrJoin(operands, ", "), "], \"dtypes\": [", absl::StrJoin(dtypes, ", "),
+                "], \"attributes\": ", AttributesJson(test_case.attributes),
+                ", \"declared\": ", DTypeJson(test_case.declared),
+                ", \"holds\": ", test_case.holds ? "true" : "false", "}");
+}
+
 }  // namespace
 
 std::string CasesJson() {
@@ -59,8 +71,13 @@ std::string CasesJson() {
   for (const ShapeCase& test_case : ShapeCases()) shapes.push_back(ShapeCaseJson(test_case));
   std::vector<std::string> dtypes;
   for (const DTypeCase& test_case : DTypeCases()) dtypes.push_back(DTypeCaseJson(test_case));
+  std::vector<std::string> constraints;
+  for (const ConstraintCase& test_case : ConstraintCases()) {
+    constraints.push_back(ConstraintCaseJson(test_case));
+  }
   return StrCat("{\n\"shapes\": [\n", absl::StrJoin(shapes, ",\n"), "\n],\n\"dtypes\": [\n",
-                absl::StrJoin(dtypes, ",\n"), "\n]\n}\n");
+                absl::StrJoin(dtypes, ",\n"), "\n],\n\"constraints\": [\n",
+                absl::StrJoin(constraints, ",\n"), "\n]\n}\n");
 }
 
 }  // namespace kiln::ops

@@ -57,19 +57,32 @@ std::string Tuple(const std::vector<std::string>& items) {
   return text + (items.size() == 1 ? ",)" : ")");
 }
 
+// What follows an attribute's default.
+std::string Demands(const AttributeDef& attribute) {
+  if (!attribute.choices.empty()) {
+    std::vector<std::string> choices;
+    for (const std::string_view choice : attribute.choices) choices.push_back(Quoted(choice));
+    return StrCat(", choices=", Tuple(choices));
+  }
+  if (attribute.range == AttributeDef::Range::kAny) return "";
+  return StrCat(", range=", Quoted(Name(attribute.range)));
+}
+
 std::string PythonRow(const OpDef& op) {
   std::vector<std::string> operands;
   for (const std::string_view name : op.operands) operands.push_back(Quoted(name));
   std::vector<std::string> attributes;
   for (const AttributeDef& attribute : op.attributes) {
     attributes.push_back(StrCat("A(", Quoted(attribute.name), ", ", Quoted(Name(attribute.type)),
-                                ", ", Default(attribute), ")"));
+                                ", ", Default(attribute), Demands(attribute), ")"));
   }
+  std::vector<std::string> constraints;
+  for (const Constraint one : op.constraints) constraints.push_back(Quoted(Name(one)));
   return StrCat("    Op(", Quoted(op.name), ", ", Quoted(KindName(op.kind)), ", ", Tuple(operands),
                 ", ", Tuple(attributes), ", ", Quoted(Name(op.shape_rule)), ", ",
                 Quoted(Name(op.dtype_rule)), ", ", Quoted(Name(op.operand_class)), ", ",
-                op.special_operand, ", ", Quoted(Name(op.special_class)), ",\n       ",
-                Quoted(op.doc), "),\n");
+                op.special_operand, ", ", Quoted(Name(op.special_class)), ", ", Tuple(constraints),
+                ",\n       ", Quoted(op.doc), "),\n");
 }
 
 std::string Signature(const OpDef& op) {
@@ -80,6 +93,13 @@ std::string Signature(const OpDef& op) {
     if (attribute.default_value.has_value()) StrAppend(&text, "=", Default(attribute));
   }
   return StrCat(op.name, "(", text, ")");
+}
+
+// The rule of shapes, and what must hold besides.
+std::string Demanded(const OpDef& op) {
+  std::string text(Name(op.shape_rule));
+  for (const Constraint one : op.constraints) StrAppend(&text, ", ", Name(one));
+  return text;
 }
 
 // A cell of a Markdown table: a bar would end it.
@@ -104,8 +124,9 @@ std::string PythonTable() {
 std::string MarkdownTable() {
   std::string text =
       "# Ops\n\nGenerated from `compiler/ops` by `opgen`; do not edit. After an operand's name `?` "
-      "marks it optional, `*` any number of them. The rules of shapes and dtypes stand in "
-      "`compiler/ops/op_def.h`.\n\nDtypes promote as in the Python array API. Where it leaves the "
+      "marks it optional, `*` any number of them. The rules of shapes and dtypes, "
+      "and the constraints that follow the first, stand in `compiler/ops/op_def.h`.\n\nDtypes "
+      "promote as in the Python array API. Where it leaves the "
       "result open: bool gives way to every other dtype, an integer to a float of any width (int64 "
       "and float32 give float32), float16 and bfloat16 give float32; uint64 and a signed integer "
       "are an error. `promote_float` makes float32 of integers and bool. Clients give a bare "
@@ -117,8 +138,8 @@ std::string MarkdownTable() {
       "Integers wrap.\n\n| op | shape | dtype | what it computes |\n| --- | --- | --- | "
       "--- |\n";
   for (const OpDef& op : AllOps()) {
-    StrAppend(&text, "| `", Cell(Signature(op)), "` | ", Name(op.shape_rule), " | ",
-              Name(op.dtype_rule), " | ", Cell(op.doc), " |\n");
+    StrAppend(&text, "| `", Cell(Signature(op)), "` | ", Demanded(op), " | ", Name(op.dtype_rule),
+              " | ", Cell(op.doc), " |\n");
   }
   return text;
 }

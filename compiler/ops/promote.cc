@@ -44,6 +44,10 @@ bool Belongs(DType dtype, DTypeClass dtype_class) {
       return ir::IsInteger(dtype) || dtype == DType::kBool;
     case DTypeClass::kBool:
       return dtype == DType::kBool;
+    case DTypeClass::kFloatOrBool:
+      return Belongs(dtype, DTypeClass::kFloat) || dtype == DType::kBool;
+    case DTypeClass::kUInt32:
+      return dtype == DType::kUInt32;
   }
   return false;
 }

@@ -40,6 +40,32 @@ inline AttributeDef RequiredShape() { return {"shape", AttributeDef::Type::kShap
 inline AttributeDef OptionalShape() {
   return {"shape", AttributeDef::Type::kShape, std::vector<int64_t>{}};
 }
+// An attribute whose values are fewer.
+inline AttributeDef OneOf(AttributeDef attribute, std::vector<std::string_view> choices) {
+  attribute.choices = std::move(choices);
+  return attribute;
+}
+inline AttributeDef Within(AttributeDef::Range range, AttributeDef attribute) {
+  attribute.range = range;
+  return attribute;
+}
+inline AttributeDef AboveZero(AttributeDef attribute) {
+  return Within(AttributeDef::Range::kPositive, std::move(attribute));
+}
+inline AttributeDef NotNegative(AttributeDef attribute) {
+  return Within(AttributeDef::Range::kNotNegative, std::move(attribute));
+}
+inline AttributeDef NotZero(AttributeDef attribute) {
+  return Within(AttributeDef::Range::kNotZero, std::move(attribute));
+}
+inline AttributeDef Fraction(AttributeDef attribute) {
+  return Within(AttributeDef::Range::kFraction, std::move(attribute));
+}
+// A row under what must hold besides its rules.
+inline OpDef Requiring(std::vector<Constraint> constraints, OpDef row) {
+  row.constraints = std::move(constraints);
+  return row;
+}
 // The two attributes of every reduction.
 inline std::vector<AttributeDef> ReduceAttributes() {
   return {OptionalInts("axes", {}), OptionalBool("keepdims", false)};

@@ -2,15 +2,13 @@
 #ifndef KILN_COMPILER_OPS_SCATTER_MODE_H_
 #define KILN_COMPILER_OPS_SCATTER_MODE_H_
 
-#include "absl/status/statusor.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
 
-// INVALID_ARGUMENT: no such mode, x and values differ in dtype, or they are bools and the mode is
-// not set.
-absl::StatusOr<ir::ScatterMode> ScatterModeOf(const Attributes& attributes, const ir::Node* x,
-                                              const ir::Node* values);
+AttributeDef ScatterModeAttribute();
+// Of completed attributes.
+ir::ScatterMode ScatterModeOf(const Attributes& attributes);
 
 }  // namespace kiln::ops
 

@@ -32,6 +32,17 @@ struct DTypeCase {
 };
 std::vector<DTypeCase> DTypeCases();
 
+// Of the rows' constraints and of what their attributes may be.
+struct ConstraintCase {
+  std::string_view op;
+  std::vector<ir::Shape> operands;
+  std::vector<ir::DType> dtypes;
+  Attributes attributes;
+  bool holds;
+  ir::DType declared = ir::DType::kInvalid;
+};
+std::vector<ConstraintCase> ConstraintCases();
+
 }  // namespace kiln::ops
 
 #endif  // KILN_COMPILER_OPS_SHAPE_CASES_H_

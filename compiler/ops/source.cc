@@ -57,6 +57,7 @@ std::vector<OpDef> SourceOps() {
        .attributes = {RequiredShape(), OptionalInt("axis", 0)},
        .shape_rule = ShapeRule::kAttribute,
        .dtype_rule = DTypeRule::kAttribute,
+       .constraints = {Constraint::kAxisOfResult, Constraint::kNumericResult},
        .evaluate = EvaluateIota,
        .doc = "Each element's index along axis"},
   };

@@ -45,6 +45,7 @@ std::vector<OpDef> StructureOps() {
        .shape_rule = ShapeRule::kGradient,
        .dtype_rule = DTypeRule::kSecond,
        .operand_class = DTypeClass::kFloat,
+       .constraints = {Constraint::kUpstreamDType},
        .doc = "dy/dx, summed over y's elements weighted by upstream; without upstream y is a "
               "scalar. Zeros where y does not depend on x. Gradients of gradients are taken"},
   };

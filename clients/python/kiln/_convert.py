@@ -1,5 +1,6 @@
 """Between Python numbers, NumPy arrays and the bytes that travel."""
 
+import math
 from typing import Any, Tuple
 
 import numpy as np
@@ -23,6 +24,18 @@ def integer_range(dtype: DType) -> Tuple[int, int]:
     """The lowest and the highest number of an integer dtype."""
     bits = 8 * dtype.itemsize
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+
+
+def overflows(number: float, dtype: DType) -> bool:
+    """Whether a finite number is beyond a float dtype's largest."""
+    if not math.isfinite(number):
+        return False
+    with np.errstate(over="ignore"):
+        if dtype.numpy is None:
+            rounded = short_floats.widen(short_floats.narrow(np.array([number]), dtype), dtype)
+        else:
+            rounded = np.array([number]).astype(dtype.numpy)
+    return not np.isfinite(rounded).all()
 
 
 def is_same_kind(source: DType, target: DType) -> bool:

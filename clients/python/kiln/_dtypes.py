@@ -107,6 +107,8 @@ _CLASSES = {
     "integer": tuple(d for d in ALL if d.is_integer),
     "integer_or_bool": tuple(d for d in ALL if d.is_integer or d is bool_),
     "bool": (bool_,),
+    "float_or_bool": tuple(d for d in ALL if (d.is_float and d.itemsize > 1) or d is bool_),
+    "uint32": (uint32,),
 }
 
 

@@ -54,7 +54,8 @@ class Node:
     """
 
     __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "host", "leaf",
-                 "op", "operands", "shape", "source", "tracked", "variable")  # fmt: skip
+                 "op", "operands", "retained", "shape", "source", "tracked",
+                 "variable")  # fmt: skip
 
     def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
                  attributes: Attributes, source: Optional[Source]) -> None:
@@ -69,6 +70,8 @@ class Node:
         # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
         self.leaf: Optional[weakref.ref[Any]] = None
         self.tracked = False
+        # The tensor that retain_grad() was called on, if any: a result that wants its gradient.
+        self.retained: Optional[weakref.ref[Any]] = None
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
         # The call of a traced function that a gradient would have to flow out of, if any.
@@ -82,8 +85,12 @@ class Node:
         return self.op == "input" or self.buffer is not None
 
 
-_inferred: Dict[Any, Tuple[Shape, DType]] = {}
+# By what is given: the shape, the dtype, and the attributes as the wire takes them, if that is the
+# same for all keys that are equal: 1, 1.0 and True are, and so are variables whatever their values.
+_inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes]]] = {}
 _INFERRED_KEPT = 1 << 16
+_OF_ANY_NUMBER = frozenset(
+    op.name for op in OPS if any(attribute.type == "number" for attribute in op.attributes))
 
 
 def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
@@ -92,13 +99,18 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     if mode.autocast is not None:
         operands = mode.autocast.operands(name, operands)
     key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
-    found = _inferred.get(key)
+    try:
+        found = _inferred.get(key)
+    except TypeError:  # no attribute is of a type that has no hash
+        found = None
     source = user_source()
     if found is None:
         found = _infer(name, operands, attributes, dtype)
         if len(_inferred) >= _INFERRED_KEPT:
             _inferred.clear()
         _inferred[key] = found
+    if found[2] is not None:
+        attributes = found[2]
     node = Node(name, found[1], found[0], operands, attributes, source)
     if variables.in_use:
         _note_bindings(node)
@@ -112,19 +124,32 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
 
 
 def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
-           dtype: Optional[DType]) -> Tuple[Shape, DType]:
+           dtype: Optional[DType]) -> Tuple[Shape, DType, Optional[Attributes]]:
     op = TABLE.get(name)
     if op is None:
         raise InvalidArgument(f'no op "{name}"')
     try:
         _rules.check_operand_count(op, len(operands))
         complete = _rules.complete_attributes(op, dict(attributes))
-        shape = _rules.infer_shape(op, [node.shape for node in operands], complete)
+        shapes = [node.shape for node in operands]
+        shape = _rules.infer_shape(op, shapes, complete)
+        dtypes = [node.dtype for node in operands]
+        result = _rules.infer_dtype(op, dtypes, dtype)
+        _rules.check_constraints(_rules.Query(op, shapes, dtypes, complete, shape, result))
         if variables.in_use:
             shape = variables.without_values(shape)
-        return shape, _rules.infer_dtype(op, [node.dtype for node in operands], dtype)
+            if any(_has_dims(value) for _, value in attributes):
+                return shape, result, None
+        if name in _OF_ANY_NUMBER:
+            return shape, result, None
+        return shape, result, tuple((key, complete[key]) for key, _ in attributes)
     except KilnError as error:
         raise type(error)(f"{name}: {error.message}") from None
+
+
+def _has_dims(value: Any) -> bool:
+    several = isinstance(value, (tuple, list))
+    return variables.has_dims(value) if several else isinstance(value, variables.Dim)
 
 
 def _note_bindings(node: Node) -> None:
@@ -168,6 +193,7 @@ def placeholder(dtype: DType, shape: Shape) -> Node:
 
 
 _scalars: Dict[Any, Node] = {}
+_SURELY_FITS = 448  # every float dtype's numbers go as far
 
 
 def scalar(number: Any, dtype: DType) -> Node:
@@ -185,14 +211,28 @@ def scalar(number: Any, dtype: DType) -> Node:
 
 
 def _typed(number: Any, dtype: DType) -> Any:
+    if not isinstance(number, (int, float)):
+        raise InvalidArgument(f"{number!r:.80} is no number, where a {dtype.name} is wanted")
     if dtype is _dtypes.bool_:
         return bool(number)
     if dtype.is_float:
+        if abs(number) > _SURELY_FITS and _convert.overflows(float(number), dtype):
+            raise InvalidArgument(
+                f"{number!r} does not fit {dtype.name}; cast to a wider dtype first, or use "
+                "kiln.inf")
         return float(number)
     low, high = _convert.integer_range(dtype)
     if isinstance(number, float) or not low <= number <= high:
         raise InvalidArgument(f"{number!r} is no {dtype.name}")
     return int(number)
+
+
+def stand_apart(node: Node) -> None:
+    """Makes a node a copy of what it was, by which, as a variable, a gradient may be asked for."""
+    was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
+    was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
+    was.bindings, was.buffer = node.bindings, node.buffer
+    node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
 
 
 def alias(node: Node) -> Node:

@@ -9,6 +9,8 @@ class Attribute(NamedTuple):
     name: str
     type: str  # "int", "float", "bool", "string", "ints", "shape" or "number"
     default: Optional[Any]
+    choices: Tuple[str, ...] = ()  # what a string must be one of, if there are any
+    range: str = "any"  # what a number must be: a name in `kiln/_rules/attributes.py`
 
 
 class Op(NamedTuple):
@@ -24,6 +26,7 @@ class Op(NamedTuple):
     # An operand outside promotion, with a class of its own; "*": it and all after it; -1: none.
     special_operand: int
     special_class: str
+    constraints: Tuple[str, ...]  # what must hold besides, by the names of `kiln/_rules`
     doc: str
 
     def is_special(self, operand: int) -> bool:

@@ -13,6 +13,8 @@ import inspect
 import textwrap
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from kiln import _dtypes
 from kiln._errors import InvalidArgument
 from kiln._node import TABLE, make
@@ -106,7 +108,7 @@ def _make(op: Op) -> Callable[..., Tensor]:
         if not given and op.operands:
             raise InvalidArgument(f'"{op.name}" of no operands; it takes {", ".join(op.operands)}')
         wanted = None if dtype is None else _dtypes.as_dtype(dtype)
-        frozen = {name: tuple(value) if isinstance(value, list) else value
+        frozen = {name: tuple(value) if isinstance(value, (list, range, np.ndarray)) else value
                   for name, value in attributes.items()}  # fmt: skip
         if not op.operands:
             return wrap(make(op.name, (), tuple(frozen.items()), wanted))

@@ -39,6 +39,7 @@ def test_every_rule_and_class_in_the_table_is_known():
         assert op.dtype_rule in (
             "attribute", "same", "second", "promote", "promote_float", *_rules.FIXED_DTYPES)
         assert _dtypes.members(op.operand_class) and _dtypes.members(op.special_class)
+        assert set(op.constraints) <= set(_rules.CONSTRAINTS)
 
 
 def test_every_op_that_the_client_names_is_in_the_table():
@@ -89,6 +90,22 @@ def test_dtypes_are_the_daemons(case):
             _infer_dtype(case)
     else:
         assert _infer_dtype(case).name == case["result"]
+
+
+@pytest.mark.parametrize("case", _cases()["constraints"], ids=str)
+def test_constraints_are_the_daemons(case):
+    op = _node.TABLE[case["op"]]
+    dtypes = [_dtypes.BY_NAME[name] for name in case["dtypes"]]
+    declared = _dtypes.BY_NAME[case["declared"]] if case["declared"] else None
+    operands = tuple(_node.placeholder(dtype, tuple(shape))
+                     for dtype, shape in zip(dtypes, case["operands"]))
+    given = tuple((name, tuple(value) if isinstance(value, list) else value)
+                  for name, value in case["attributes"].items())
+    if case["holds"]:
+        _node.make(op.name, operands, given, declared)
+    else:
+        with pytest.raises(kiln.InvalidArgument):
+            _node.make(op.name, operands, given, declared)
 
 
 def test_the_package_says_that_it_is_typed():

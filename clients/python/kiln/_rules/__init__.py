@@ -5,7 +5,7 @@ called with the operands' shapes and the complete attributes and raises InvalidA
 shapes that met and what would be right. A family of rules is a module with a table RULES.
 """
 
-from typing import Any, Dict, Sequence, Tuple
+from typing import Dict, Sequence
 
 from kiln._errors import InvalidArgument
 from kiln._op_def import Op
@@ -20,8 +20,11 @@ from kiln._rules import (
     products,
     windows,
 )
+from kiln._rules.attributes import complete_attributes
+from kiln._rules.constraints import CONSTRAINTS, check_constraints
 from kiln._rules.convolution import spatial_rank
 from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
+from kiln._rules.query import Query
 from kiln._rules.shapes import (
     Attributes,
     Shape,
@@ -33,11 +36,14 @@ from kiln._rules.shapes import (
 )
 
 __all__ = [
+    "CONSTRAINTS",
     "FIXED_DTYPES",
     "SHAPE_RULES",
     "Attributes",
+    "Query",
     "Shape",
     "broadcast",
+    "check_constraints",
     "check_operand_count",
     "check_shape",
     "complete_attributes",
@@ -73,37 +79,3 @@ def check_operand_count(op: Op, count: int) -> None:
 def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     """The result's shape; `attributes` are complete."""
     return check_shape(SHAPE_RULES[op.shape_rule](op, shapes, attributes))
-
-
-def complete_attributes(op: Op, attributes: Attributes) -> Dict[str, Any]:
-    """`attributes` with the row's defaults; raises on unknown and missing ones."""
-    known = {attribute.name for attribute in op.attributes}
-    for name in attributes:
-        if name not in known:
-            raise InvalidArgument(
-                f'"{op.name}" has no attribute "{name}"; it takes '
-                f'{", ".join(sorted(known)) or "none"}')
-    result = {}
-    for attribute in op.attributes:
-        value = attributes.get(attribute.name, attribute.default)
-        if value is None:
-            raise InvalidArgument(
-                f'"{op.name}" needs the attribute "{attribute.name}" ({attribute.type})')
-        if isinstance(value, _NEVER[attribute.type]):
-            raise InvalidArgument(
-                f'the attribute "{attribute.name}" of "{op.name}" is {value!r:.80}; it must be '
-                f"{_MEANING[attribute.type]}")
-        result[attribute.name] = value
-    return result
-
-
-# What no attribute of a type is. (Not what it is: an integer may be NumPy's.)
-_NEVER: Dict[str, Tuple[type, ...]] = {
-    "int": (str, float, tuple, list), "float": (str, tuple, list), "bool": (str, tuple, list),
-    "string": (bool, int, float, tuple, list), "ints": (str, int, float),
-    "shape": (str, int, float), "number": (str, tuple, list),
-}  # fmt: skip
-_MEANING = {
-    "int": "an integer", "float": "a number", "bool": "True or False", "string": "a string",
-    "ints": "integers", "shape": "a shape", "number": "a number",
-}  # fmt: skip

@@ -46,7 +46,7 @@ def _diag_embed(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shap
     return (*shape[:-1], size, size)
 
 
-def _check_square(op: Op, shape: Shape) -> None:
+def check_square(op: Op, shape: Shape) -> None:
     if len(shape) < 2 or shape[-2] != shape[-1]:
         raise InvalidArgument(
             f'"{op.name}" of shape {shape}; it must be (…, N, N), square matrices')
@@ -54,7 +54,7 @@ def _check_square(op: Op, shape: Shape) -> None:
 
 def _solve(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     a, b = shapes
-    _check_square(op, a)
+    check_square(op, a)
     vector = len(b) == 1
     rows = b[-1 if vector else -2] if b else -1
     if rows != a[-1]:
@@ -66,7 +66,7 @@ def _solve(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
 
 
 def _determinant(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    _check_square(op, shapes[0])
+    check_square(op, shapes[0])
     return shapes[0][:-2]
 
 
@@ -74,12 +74,10 @@ def _qr(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     shape = shapes[0]
     if len(shape) < 2:
         raise InvalidArgument(f"qr of shape {shape}; it must be (…, M, N), matrices")
-    part = attributes["part"]
-    if part not in ("q", "r"):
-        raise InvalidArgument(f'qr\'s part "{part}"; it must be "q" or "r"')
     rows, columns = shape[-2:]
     inner = rows if attributes["complete"] else min(rows, columns)
-    return (*shape[:-2], rows, inner) if part == "q" else (*shape[:-2], inner, columns)
+    is_q = attributes["part"] == "q"
+    return (*shape[:-2], rows, inner) if is_q else (*shape[:-2], inner, columns)
 
 
 RULES: Dict[str, ShapeRule] = {

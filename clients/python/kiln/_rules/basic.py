@@ -10,7 +10,6 @@ from kiln._rules.shapes import (
     ShapeRule,
     broadcast,
     normalize_axes,
-    normalize_axis,
 )
 
 
@@ -19,8 +18,6 @@ def _attribute(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape
 
 
 def _same(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    if "axis" in attributes:
-        normalize_axis(attributes["axis"], len(shapes[0]))
     return shapes[0]
 
 

@@ -12,6 +12,8 @@ from kiln._rules.shapes import Attributes, Shape, ShapeRule
 Label = Any
 _ELLIPSIS = "..."
 
+MOST_OPERANDS = 12
+
 
 def _error(equation: str, message: str) -> InvalidArgument:
     return InvalidArgument(f'einsum\'s equation "{equation}": {message}')
@@ -88,6 +90,10 @@ def parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[Lab
     texts = left.split(",")
     if len(texts) != len(shapes):
         raise _error(equation, f"{len(texts)} operands are named, {len(shapes)} are given")
+    if len(shapes) > MOST_OPERANDS:
+        raise _error(
+            equation,
+            f"{len(shapes)} operands; the most is {MOST_OPERANDS}, split the equation")
     sizes: Dict[Label, int] = {}
     uses: Dict[Label, int] = {}
     for text, shape in zip(texts, shapes):

@@ -9,13 +9,7 @@ from kiln._rules.shapes import Attributes, Shape, ShapeRule, broadcast, normaliz
 
 def _reduced(attributes: Attributes, elementwise: Shape) -> Shape:
     """`elementwise`, the shape of single losses, or a scalar."""
-    reduction = attributes["reduction"]
-    if reduction == "none":
-        return elementwise
-    if reduction in ("mean", "sum"):
-        return ()
-    raise InvalidArgument(
-        f'"reduction" is "{reduction}"; it must be "mean", "sum" or "none"')
+    return elementwise if attributes["reduction"] == "none" else ()
 
 
 def _loss(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
