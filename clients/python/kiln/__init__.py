@@ -109,6 +109,10 @@ from kiln.utility import __all__ as _utility
 __array_api_version__ = "2024.12"
 newaxis = None
 
+# PyTorch's names of dtypes. Not in __all__: `from kiln import *` leaves Python's own alone.
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+
 __all__ = [
     "Aborted",
     "AlreadyExists",

@@ -221,6 +221,32 @@ class State(TensorBase):
             return wrap(node)
         return wrap(_node.alias(node))
 
+    def retain_grad(self) -> None:
+        """Lets backward() set the grad of this result, too. Of a leaf it does nothing.
+
+        To be called before backward(). Raises InvalidArgument where no gradient flows.
+
+        >>> x = kiln.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> (y * y).sum().backward()
+        >>> y.grad.tolist()
+        [6.0, 6.0]
+        """
+        if not self.requires_grad:
+            raise InvalidArgument(
+                "retain_grad() of a tensor that no gradient flows through: nothing under it has "
+                "requires_grad")
+        node = self._node
+        if self._requires_grad or (node.retained and node.retained() is self):
+            return
+        if node.retained is None:
+            _node.stand_apart(node)
+        else:  # two tensors of one node
+            node = self._node = _node.make("contiguous", (node,))
+            node.variable = True
+        node.retained = weakref.ref(self._tensor)
+
     def backward(self, gradient: Optional["Tensor"] = None) -> None:
         """Adds to the grad of every leaf under this scalar (or weighted by `gradient`). Lazy.
 

@@ -1,11 +1,12 @@
 """Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
 
 import builtins
+import sys
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
 import numpy as np
 
-from kiln import _node, _realize, _text
+from kiln import _node, _pairs, _realize, _text
 from kiln._base import TensorBase, wrap
 from kiln._bindings import checked, merged
 from kiln._errors import InvalidArgument
@@ -119,7 +120,15 @@ class Values(TensorBase):
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
             raise TypeError("a tensor without dimensions cannot be iterated")
+        _pairs.refuse_pair(self._node, sys._getframe(1))
         return (self._tensor[i] for i in range(self.shape[0]))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            advice = _pairs.remedy(self._node) if name in ("values", "indices") else ""
+            raise AttributeError(
+                f"a tensor has no attribute {name!r}{f': {advice}' * bool(advice)}")
 
     # Text.
 

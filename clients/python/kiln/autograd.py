@@ -104,6 +104,10 @@ def leaves(root: Node) -> List[Tuple[Node, Any]]:
             if tensor is not None and tensor._requires_grad:
                 found.append((node, tensor))
             continue
+        if node.retained is not None:
+            tensor = node.retained()
+            if tensor is not None and tensor._node is node:
+                found.append((node, tensor))
         for operand in node.operands:
             if operand.tracked and operand not in seen:
                 seen.add(operand)

@@ -3,11 +3,12 @@
 Matrices are the last two dimensions; leading ones are a batch.
 """
 
+import builtins
 from typing import Any, Sequence, Tuple, Union
 
 from kiln._errors import InvalidArgument
 from kiln._keywords import also, torch_names
-from kiln._operands import Operand, binary
+from kiln._operands import Operand, binary, tensor_of
 from kiln._rules import normalize_axis
 from kiln.statistical import sum
 from kiln.tensor import Tensor, apply
@@ -213,7 +214,31 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
+def block_diag(*tensors: Operand) -> Tensor:
+    """Matrices along the diagonal of one that is zero elsewhere. Vectors are rows, numbers 1 by 1.
+
+    Dtypes promote. Raises InvalidArgument for what has more dimensions, and for no tensor.
+
+    >>> kiln.block_diag(kiln.tensor([[1, 2]]), kiln.tensor([[3], [4]])).tolist()
+    [[1, 2, 0], [0, 0, 3], [0, 0, 4]]
+    """
+    if not tensors:
+        raise InvalidArgument("block_diag of nothing; it takes one tensor or more")
+    blocks = [tensor_of(tensor) for tensor in tensors]
+    for block in blocks:
+        if block.ndim > 2:
+            raise InvalidArgument(f"block_diag of shape {block.shape}; it must be a matrix")
+    blocks = [block.reshape(*(1,) * (2 - block.ndim), *block.shape) for block in blocks]
+    width = builtins.sum(block.shape[1] for block in blocks)
+    rows, before = [], 0
+    for block in blocks:
+        after = width - before - block.shape[1]
+        rows.append(block._op("pad", padding=(0, 0, before, after)))
+        before += block.shape[1]
+    return apply("concat", rows, axis=0)
+
+
 __all__ = [
-    "cross", "diag", "diag_embed", "diagonal", "einsum", "inner", "kron", "matmul",
+    "block_diag", "cross", "diag", "diag_embed", "diagonal", "einsum", "inner", "kron", "matmul",
     "matrix_transpose", "outer", "tensordot", "trace", "vdot", "vecdot",
 ]  # fmt: skip

@@ -38,6 +38,36 @@ def bincount(x: Tensor, /, weights: Optional[Tensor] = None, minlength: int = 0,
     return zeros._op("scatter_add", x, weights, axis=0)
 
 
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements are in each of `bins` equal parts of [min, max], in x's dtype.
+
+    With min and max equal, they are the smallest and the largest element. What is outside, and NaN,
+    is not counted. Floats; raises InvalidArgument for other dtypes, no bins, and max below min.
+
+    >>> kiln.histc(kiln.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3).tolist()
+    [0.0, 2.0, 1.0, 0.0]
+    """
+    if not x.dtype.is_float:
+        raise InvalidArgument(f"histc of {x.dtype.name}; it must be float, cast it first")
+    if bins < 1 or max < min:
+        raise InvalidArgument(
+            f"histc with {bins} bins from {min} to {max}; there must be 1 or more, and max must "
+            "not be below min")
+    values = x.flatten()
+    low, high = full((), min, dtype=x.dtype), full((), max, dtype=x.dtype)
+    if min == max and values.numel():
+        low, high = values.min(), values.max()
+        one = (low == high).cast(x.dtype)  # a part of length 2 around a single value
+        low, high = low - one, high + one
+    place = ((values - low) * bins / (high - low)).floor()
+    place = where(values == high, bins - 1.0, place)
+    inside = (values >= low) & (values <= high)
+    place = where(inside, place.cast(_dtypes.int64), bins)
+    counts = full((bins,), 0, dtype=_dtypes.int64)
+    ones = full(values.shape, 1, dtype=_dtypes.int64)
+    return counts._op("scatter_add", place, ones, axis=0).cast(x.dtype)
+
+
 def histogram(x: Tensor, bins: Union[int, Tensor] = 10,
               range: Optional[Tuple[float, float]] = None, *,
               weights: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -160,5 +190,5 @@ def vander(x: Tensor, /, n: Optional[int] = None, *, increasing: bool = False) -
 
 
 __all__ = [
-    "bincount", "corrcoef", "cov", "histogram", "interp", "trapezoid", "vander",
+    "bincount", "corrcoef", "cov", "histc", "histogram", "interp", "trapezoid", "vander",
 ]  # fmt: skip

@@ -179,6 +179,31 @@ CASES = [
      {"x": normal(6, 5), "y": labels(5, 6), "W": probability(5)}),
     ("F.nll_loss(x, y, reduction='none')", {"x": normal(2, 5, 3), "y": labels(5, 2, 3)}),
     ("F.embedding(i, w, padding_idx=1)", {"i": labels(4, 2, 3), "w": normal(4, 3)}),
+    # Bags.
+    *[(f"F.embedding_bag(i, w, mode='{mode}'{padding})",
+       {"i": labels(9, 4, 3), "w": normal(9, 5)})
+      for mode in ("sum", "mean", "max") for padding in ("", ", padding_idx=2")],
+    *[(f"F.embedding_bag(i, w, O, mode='{mode}'{more})",
+       {"i": labels(9, 10), "w": normal(9, 5), "O": np.array([0, 3, 3, 8, 10])})
+      for mode in ("sum", "mean", "max")
+      for more in ("", ", include_last_offset=True", ", padding_idx=-3")],
+    ("F.embedding_bag(i, w, O, mode='sum', per_sample_weights=s)",
+     {"i": labels(9, 6), "w": normal(9, 5), "O": np.array([0, 4]), "s": normal(6)}),
+    # Places in an image, inside and outside.
+    *[(f"F.grid_sample(x, {grid}, mode='{mode}', padding_mode='{padding}', align_corners={align})",
+       {"x": normal(2, 3, 5, 4), grid: normal(2, 6, 7, 2)})
+      for mode, grid in (("bilinear", "g"), ("nearest", "G"))
+      for padding in ("zeros", "border") for align in (False, True)],
+    ("F.grid_sample(x, g, align_corners=True)",
+     {"x": normal(1, 1, 1, 3), "g": normal(1, 2, 2, 2)}),
+    # Distances of all pairs, blocks.
+    *[(f"torch.cdist(x, y, p={p})", {"x": normal(2, 4, 3), "y": normal(2, 5, 3)})
+      for p in ("2.0", "1.0", "3.0", "float('inf')")],
+    ("torch.cdist(X, Y, p=0.0) * z",
+     {"X": labels(3, 4, 6).astype(np.float32), "Y": labels(3, 5, 6).astype(np.float32),
+      "z": normal(4, 5)}),
+    ("torch.block_diag(x, y, z)",
+     {"x": normal(2, 3), "y": normal(4), "z": np.float32(2)}),
 ]  # fmt: skip
 
 
@@ -195,7 +220,7 @@ def evaluate(expression, arrays):
         name: kiln.tensor(array, requires_grad=array.dtype == np.float32 and name.islower())
         for name, array in arrays.items()
     }
-    value = eval(expression, {"F": F, **tensors})
+    value = eval(expression, {"F": F, "torch": kiln, **tensors})
     leaves = {name: tensor for name, tensor in tensors.items() if tensor.requires_grad}
     (value * kiln.tensor(cosines(value.shape))).sum().backward()
     kiln.realize(value, *[leaf.grad for leaf in leaves.values()])
@@ -263,3 +288,41 @@ def test_dropout_keeps_the_mean_and_whole_channels(connection):
     assert abs(dropped.mean() - 1) < 0.02
     channels = F.dropout2d(kiln.ones(20, 10, 3, 3), 0.5).numpy()
     assert (channels == channels[:, :, :1, :1]).all() and 0.3 < (channels > 0).mean() < 0.7
+
+
+@pytest.mark.parametrize(("act", "words"), [
+    (lambda: F.grid_sample(kiln.ones(1, 2, 3), kiln.ones(1, 2, 2, 2)), r"\(1, 2, 3\).*N, C, H, W"),
+    (lambda: F.grid_sample(kiln.ones(1, 1, 2, 2), kiln.ones(1, 2, 2, 2), "bicubic"), "bicubic"),
+    (lambda: F.grid_sample(kiln.ones(1, 1, 2, 2), kiln.ones(1, 2, 2, 2), padding_mode="wrap"),
+     '"zeros" or "border"'),
+    (lambda: F.grid_sample(kiln.ones(1, 1, 2, 2), kiln.ones(1, 2, 2, 2, dtype="int32")), "floats"),
+    (lambda: F.embedding_bag(kiln.tensor([1]), kiln.ones(2, 2)), "offsets"),
+    (lambda: F.embedding_bag(kiln.tensor([[1]]), kiln.ones(2, 2), mode="min"), '"max"'),
+    (lambda: F.embedding_bag(kiln.tensor([[1]]), kiln.ones(2, 2), padding_idx=2), "2 rows"),
+    (lambda: F.embedding_bag(kiln.tensor([[1]]), kiln.ones(2, 2),
+                             per_sample_weights=kiln.ones(1, 1)), "for mode"),
+    (lambda: kiln.cdist(kiln.ones(2, 3), kiln.ones(2, 4)), r"\(2, 3\).*\(2, 4\)"),
+    (lambda: kiln.cdist(kiln.ones(2, 3), kiln.ones(2, 3), p=-1), "0 or above"),
+    (lambda: kiln.block_diag(), "one tensor"),
+    (lambda: kiln.block_diag(kiln.ones(1, 2, 3)), r"\(1, 2, 3\)"),
+    (lambda: kiln.histc(kiln.tensor([1])), "int64"),
+    (lambda: kiln.histc(kiln.ones(2), bins=0), "1 or more"),
+])  # fmt: skip
+def test_what_does_not_fit(act, words):
+    with pytest.raises(kiln.InvalidArgument, match=words) as caught:
+        act()
+    assert caught.value.source.startswith("test_functional.py:")
+
+
+@pytest.mark.parametrize(("values", "low", "high"), [
+    ([0.0, 1.0, 1.5, 4.0, 4.5, -1.0, 2.0], 0, 4), ([3.0, 1.0, 2.0, 2.5], 0, 0),
+    ([2.0, 2.0], 0, 0), ([], 0, 1),
+])  # fmt: skip
+def test_histc(connection, values, low, high):
+    array = np.array(values, np.float32)
+    ends = (low, high) if low != high else (array.min(), array.max())
+    if ends[0] == ends[1]:
+        ends = (ends[0] - 1, ends[1] + 1)
+    found = kiln.histc(kiln.tensor(array), bins=4, min=low, max=high)
+    np.testing.assert_array_equal(found.numpy(), np.histogram(array, 4, ends)[0])
+    assert found.dtype is kiln.float32

@@ -30,6 +30,11 @@ CASES = [
     case("nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))", (N, (5, 3))),
     case("nn.Embedding(7, 3)", ("below:7", (2, 5))),
     case("nn.Embedding(7, 3, padding_idx=2)", ("below:7", (4, 5))),
+    case("nn.EmbeddingBag(7, 3)", ("below:7", (4, 5))),
+    case("nn.EmbeddingBag(7, 3, mode='max', padding_idx=2)", ("below:7", (4, 5))),
+    case("nn.utils.weight_norm(nn.Linear(5, 3))", (N, (4, 5))),
+    case("nn.utils.weight_norm(nn.Conv2d(2, 3, 2), dim=1)", (N, (1, 2, 4, 4))),
+    case("nn.utils.weight_norm(nn.Linear(5, 3), dim=None)", (N, (4, 5))),
     # Convolutions.
     case("nn.Conv1d(4, 6, 3, stride=2, padding=1)", (N, (2, 4, 9))),
     case("nn.Conv1d(4, 6, 4, padding='same', dilation=2)", (N, (4, 9))),

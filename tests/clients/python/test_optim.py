@@ -14,9 +14,17 @@ OPTIMIZERS = [
     "optim.SGD([p, q], lr=0.02)",
     "optim.SGD([p, q], lr=0.02, momentum=0.9, dampening=0.3, weight_decay=0.1)",
     "optim.SGD([{'params': [p], 'lr': 0.05}, {'params': q, 'momentum': 0.5}], lr=0.01)",
+    "optim.SGD([p, q], lr=0.02, momentum=0.5, weight_decay=0.1, maximize=True)",
     "optim.Adam([p, q], lr=0.1)",
+    "optim.Adam([p, q], lr=0.1, maximize=True)",
     "optim.Adam([p, q], lr=0.1, betas=(0.5, 0.6), eps=1e-3, weight_decay=0.2, amsgrad=True)",
     "optim.AdamW([{'params': [p], 'weight_decay': 0.0}, {'params': [q]}], lr=0.1)",
+    "optim.RAdam([p, q], lr=0.1)",
+    "optim.RAdam([p, q], lr=0.1, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1)",
+    "optim.Adamax([p, q], lr=0.1)",
+    "optim.Adamax([p, q], lr=0.1, betas=(0.5, 0.8), eps=1e-3, weight_decay=0.1)",
+    "optim.Adadelta([p, q])",
+    "optim.Adadelta([p, q], lr=2.0, rho=0.7, eps=1e-3, weight_decay=0.1)",
     "optim.RMSprop([p, q], lr=0.05)",
     "optim.RMSprop([p, q], lr=0.05, momentum=0.5, centered=True, weight_decay=0.1)",
     "optim.Adagrad([p, q], lr=0.2, lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.1)",
@@ -35,6 +43,11 @@ SCHEDULERS = [
     "OneCycleLR(o, max_lr=[1.0, 0.5], total_steps=25, cycle_momentum=False)",
     "OneCycleLR(o, max_lr=1.0, epochs=5, steps_per_epoch=6, anneal_strategy='linear', "
     "three_phase=True, cycle_momentum=False)",
+    "CyclicLR(o, [0.1, 0.2], 1.0, step_size_up=3, step_size_down=4, cycle_momentum=False)",
+    "CyclicLR(o, 0.1, 1.0, step_size_up=2, mode='triangular2', cycle_momentum=False)",
+    "CyclicLR(o, 0.1, 1.0, step_size_up=4, mode='exp_range', gamma=0.9, cycle_momentum=False)",
+    "CyclicLR(o, 0.1, 1.0, 3, scale_fn=lambda n: 1 / n, cycle_momentum=False)",
+    "ChainedScheduler([ConstantLR(o, 0.1, total_iters=4), ExponentialLR(o, 0.9)])",
     "SequentialLR(o, [LinearLR(o, 0.1, total_iters=5), ExponentialLR(o, 0.8)], [5])",
     "ReduceLROnPlateau(o, patience=2, factor=0.5, cooldown=1)",
     "ReduceLROnPlateau(o, 'max', patience=1, threshold=0.2, threshold_mode='abs', min_lr=0.05)",
@@ -111,6 +124,22 @@ def test_lamb_is_its_formula(connection):
         p = p - 0.05 * np.linalg.norm(p) / np.linalg.norm(r) * r
     parameter = nn.Parameter(START[1])
     optimizer = optim.LAMB([parameter], lr=0.05, betas=(0.9, 0.99), weight_decay=0.1)
+    np.testing.assert_allclose(descend(optimizer, parameter, TARGET[1], 5), p, rtol=1e-4)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_nadam_is_its_formula(connection, decay):  # PyTorch 1.13 multiplies mu in twice
+    p, m, v, product = START[1].astype(np.float64), 0.0, 0.0, 1.0
+    for count in range(1, 6):
+        g = 2 * (p - TARGET[1]) + decay * p
+        now, later = (0.9 * (1 - 0.5 * 0.96 ** (at * 0.2)) for at in (count, count + 1))
+        product *= now
+        m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
+        step = (1 - now) / (1 - product) * g + later / (1 - product * later) * m
+        p = p - 0.05 * step / (np.sqrt(v / (1 - 0.99**count)) + 1e-8)
+    parameter = nn.Parameter(START[1])
+    optimizer = optim.NAdam([parameter], lr=0.05, betas=(0.9, 0.99), weight_decay=decay,
+                            momentum_decay=0.2)
     np.testing.assert_allclose(descend(optimizer, parameter, TARGET[1], 5), p, rtol=1e-4)
 
 

@@ -6,8 +6,9 @@ text that calls it with inputs x0, x1, … made by `inputs_of`, and what those a
 serves Kiln, so that names, arguments and layouts are compared, too. Results are in float64 from
 float32's numbers.
 
-A case of a function is [an expression in which F is torch.nn.functional, its arrays as [name,
-dtype, values]]; results are its value, and the gradients of arrays whose names are in lower case.
+A case of a function is [an expression in which F is torch.nn.functional and torch itself, its
+arrays as [name, dtype, values]]; results are its value, and the gradients of arrays whose names
+are in lower case.
 
 A case of training is text that makes an optimizer of parameters `p` and `q`, or a scheduler of an
 optimizer `o`; the results are the parameters, or the learning rates, after each step.
@@ -84,7 +85,7 @@ def run_modules(cases):
         for name, parameter in module.named_parameters():
             # Ones and zeros would hide an exchanged weight or bias.
             noise = np.random.default_rng(len(name)).standard_normal(tuple(parameter.shape))
-            parameter.data += torch.from_numpy(0.1 * noise).float()
+            parameter.data += torch.from_numpy(np.asarray(0.1 * noise)).float()
         key = case["name"]
         for name, value in module.state_dict().items():
             results[f"{key}/state/{name}"] = value.numpy().copy()
@@ -129,7 +130,7 @@ def run_functions(cases):
                    for name, dtype, values in arrays}  # fmt: skip
         for name, tensor in tensors.items():
             tensor.requires_grad_(tensor.is_floating_point() and name.islower())
-        value = eval(expression, {"F": torch.nn.functional, **tensors})
+        value = eval(expression, {"F": torch.nn.functional, "torch": torch, **tensors})
         results[str(i)] = value.detach().numpy()
         (value * torch.from_numpy(cosines(tuple(value.shape)))).sum().backward()
         for name, tensor in tensors.items():

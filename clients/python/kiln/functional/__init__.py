@@ -47,6 +47,7 @@ from kiln.functional.attention import (
     scaled_dot_product_attention,
     sinusoidal_positions,
 )
+from kiln.functional.bags import embedding_bag
 from kiln.functional.convolution import (
     channel_shuffle,
     conv1d,
@@ -60,7 +61,7 @@ from kiln.functional.convolution import (
     pixel_unshuffle,
     unfold,
 )
-from kiln.functional.distance import cosine_similarity, normalize, pairwise_distance
+from kiln.functional.distance import cdist, cosine_similarity, normalize, pairwise_distance
 from kiln.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -122,6 +123,7 @@ from kiln.functional.resizing import (
     interpolate,
     pad,
 )
+from kiln.functional.sampling import grid_sample
 
 Pair = Sizes
 
@@ -139,19 +141,18 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "alibi_bias", "alpha_dropout", "avg_pool1d",
     "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "embedding", "fold", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "binary_cross_entropy_with_logits", "cdist", "celu", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "embedding_bag", "fold", "gaussian_nll_loss", "gelu", "glu", "grid_sample",
+    "group_norm", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
     "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss",
     "layer_norm", "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid",
     "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool2d",
     "max_pool3d", "mish", "mse_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize",
-    "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle",
-    "poisson_nll_loss", "prelu", "quick_gelu", "relu", "relu6", "rms_norm", "rotary_embedding",
-    "rotary_tables", "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
-    "sinusoidal_positions", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin",
-    "softplus", "softshrink", "softsign", "squareplus", "tanh", "tanhshrink", "threshold",
-    "triplet_margin_loss", "unfold",
+    "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
+    "prelu", "quick_gelu", "relu", "relu6", "rms_norm", "rotary_embedding", "rotary_tables",
+    "rrelu", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "sinusoidal_positions",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "squareplus", "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "unfold",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """Norms, angles and distances of vectors along one dimension."""
 
+from kiln._errors import InvalidArgument
 from kiln.tensor import Tensor
 
 
@@ -31,4 +32,23 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return x1._op("pairwise_distance", x2, p=float(p), epsilon=float(eps), keepdims=bool(keepdim))
 
 
-__all__ = ["cosine_similarity", "normalize", "pairwise_distance"]
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm of each row of x1 (…, P, M) less each of x2 (…, R, M), as (…, P, R).
+
+    Floats. p is 0 or more: 0 counts what differs, inf is the largest difference; the gradient of
+    order 2 is 0 where two rows are equal. Raises InvalidArgument for another p, and for rows of
+    other lengths.
+
+    >>> F.cdist(kiln.tensor([[0.0, 0.0], [3.0, 0.0]]), kiln.tensor([[0.0, 4.0]])).tolist()
+    [[4.0], [5.0]]
+    """
+    if not p >= 0:
+        raise InvalidArgument(f"cdist with p = {p}; it must be 0 or above, or kiln.inf")
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise InvalidArgument(
+            f"cdist of x1 {x1.shape} and x2 {x2.shape}; they must be (…, P, M) and (…, R, M)")
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return difference._op("vector_norm", axes=(-1,), ord=float(p))
+
+
+__all__ = ["cdist", "cosine_similarity", "normalize", "pairwise_distance"]

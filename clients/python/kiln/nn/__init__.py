@@ -59,6 +59,7 @@ from kiln.nn.dropout import (
 from kiln.nn.embedding import (
     Embedding,
 )  # fmt: skip
+from kiln.nn.embedding_bag import EmbeddingBag
 from kiln.nn.linear import (
     Bilinear,
     Flatten,
@@ -205,6 +206,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "Embedding",
+    "EmbeddingBag",
     "Flatten",
     "Fold",
     "GRUCell",

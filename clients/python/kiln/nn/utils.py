@@ -8,6 +8,7 @@ from kiln._errors import InvalidArgument
 from kiln.autograd import no_grad
 from kiln.creation import zeros
 from kiln.manipulation import cat
+from kiln.nn.weight_norm import remove_weight_norm, weight_norm
 from kiln.tensor import Tensor
 
 Tensors = Union[Tensor, Iterable[Tensor]]
@@ -95,4 +96,7 @@ def vector_to_parameters(vector: Tensor, parameters: Iterable[Tensor]) -> None:
         raise InvalidArgument(f"a vector of {vector.numel()} for {place} elements")
 
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "vector_to_parameters"]
+__all__ = [
+    "clip_grad_norm_", "clip_grad_value_", "parameters_to_vector", "remove_weight_norm",
+    "vector_to_parameters", "weight_norm",
+]  # fmt: skip

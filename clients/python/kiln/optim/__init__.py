@@ -6,6 +6,7 @@ message of its own, and a learning rate that changes does not trace anything aga
 
 from kiln.optim import lr_scheduler
 from kiln.optim.accumulation import GradientAccumulation
+from kiln.optim.adam_kin import Adadelta, Adamax, NAdam, RAdam
 from kiln.optim.adaptive import LAMB, Adagrad, Adam, AdamW, RMSprop
 from kiln.optim.averaging import EMA
 from kiln.optim.muon import Muon
@@ -13,6 +14,6 @@ from kiln.optim.optimizer import Optimizer, ParameterGroup
 from kiln.optim.sgd import SGD
 
 __all__ = [
-    "EMA", "LAMB", "SGD", "Adagrad", "Adam", "AdamW", "GradientAccumulation", "Muon", "Optimizer",
-    "ParameterGroup", "RMSprop", "lr_scheduler",
+    "EMA", "LAMB", "SGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "GradientAccumulation",
+    "Muon", "NAdam", "Optimizer", "ParameterGroup", "RAdam", "RMSprop", "lr_scheduler",
 ]  # fmt: skip

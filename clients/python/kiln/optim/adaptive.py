@@ -8,20 +8,22 @@ from kiln.optim.optimizer import Optimizer, Params
 from kiln.tensor import Tensor
 
 
-def _check_betas(options: Mapping[str, Any]) -> None:
+def check_betas(options: Mapping[str, Any]) -> None:
+    """Two numbers in [0, 1)."""
     betas = tuple(options["betas"])
     if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
         raise InvalidArgument(f"betas {betas}; there must be two, each in [0, 1)")
 
 
-def _moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
+def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
+    """Moves the averages of the gradient and of its square on."""
     first, second = options["betas"]
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     mean.assign(mean * first + gradient * (1 - first))
     square.assign(square * second + gradient * gradient * (1 - second))
 
 
-def _correction(beta: float, count: Tensor) -> Tensor:
+def correction(beta: float, count: Tensor) -> Tensor:
     """What a moving average from 0 is divided by: 1 - beta^count.
 
     In float64, since the difference would leave float32 five digits.
@@ -44,14 +46,15 @@ class Adam(Optimizer):
 
     def __init__(self, params: Params, lr: float = 1e-3,
                  betas: Tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 0.0, amsgrad: bool = False) -> None:
+                 weight_decay: float = 0.0, amsgrad: bool = False, *,
+                 maximize: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
-            "amsgrad": amsgrad})
+            "amsgrad": amsgrad, "maximize": maximize})
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Betas are in [0, 1)."""
-        _check_betas(options)
+        check_betas(options)
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
         """Moving averages of the gradient and of its square."""
@@ -68,12 +71,12 @@ class Adam(Optimizer):
             value = value * (1.0 - lr * decay).cast(parameter.dtype)
         elif decay:
             gradient = gradient + value * decay
-        _moments(gradient, state, options)
+        moments(gradient, state, options)
         square = state["exp_avg_sq"]
         if options["amsgrad"]:
             square = state["max_exp_avg_sq"].assign(state["max_exp_avg_sq"].maximum(square))
-        size = (lr / _correction(first, count)).cast(parameter.dtype)
-        scale = _correction(second, count).sqrt().cast(parameter.dtype)
+        size = (lr / correction(first, count)).cast(parameter.dtype)
+        scale = correction(second, count).sqrt().cast(parameter.dtype)
         parameter.assign(
             value - state["exp_avg"] * size / (square.sqrt() / scale + options["eps"]))
 
@@ -93,8 +96,9 @@ class AdamW(Adam):
 
     def __init__(self, params: Params, lr: float = 1e-3,
                  betas: Tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
-                 weight_decay: float = 1e-2, amsgrad: bool = False) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad)
+                 weight_decay: float = 1e-2, amsgrad: bool = False, *,
+                 maximize: bool = False) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
 class LAMB(Optimizer):
@@ -118,7 +122,7 @@ class LAMB(Optimizer):
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Betas are in [0, 1)."""
-        _check_betas(options)
+        check_betas(options)
 
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
         """Moving averages of the gradient and of its square."""
@@ -128,9 +132,9 @@ class LAMB(Optimizer):
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         first, second = options["betas"]
-        _moments(gradient, state, options)
-        mean = state["exp_avg"] / _correction(first, count).cast(parameter.dtype)
-        square = state["exp_avg_sq"] / _correction(second, count).cast(parameter.dtype)
+        moments(gradient, state, options)
+        mean = state["exp_avg"] / correction(first, count).cast(parameter.dtype)
+        square = state["exp_avg_sq"] / correction(second, count).cast(parameter.dtype)
         direction = mean / (square.sqrt() + options["eps"])
         if options["weight_decay"]:
             direction = direction + parameter * options["weight_decay"]

@@ -77,7 +77,7 @@ class ParameterGroup:
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> sorted(optimizer.param_groups[0].keys())
-        ['dampening', 'lr', 'momentum', 'nesterov', 'params', 'weight_decay']
+        ['dampening', 'lr', 'maximize', 'momentum', 'nesterov', 'params', 'weight_decay']
         """
         return list(self)
 
@@ -173,7 +173,7 @@ class Optimizer:
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """Assigns one parameter and its state.
+        """Assigns one parameter and its state. The option "maximize" has negated the gradient.
 
         `lr` and `count` (the number of steps with this one) are float32 scalars on the device.
         """
@@ -229,8 +229,11 @@ class Optimizer:
             for group in self.param_groups:
                 for parameter, state in zip(group.params, states):
                     if parameter.grad is not None:
-                        self.update(parameter, parameter.grad.detach(), state, group._lr,
-                                    self._count, group.options)
+                        gradient = parameter.grad.detach()
+                        if group.options.get("maximize"):
+                            gradient = -gradient
+                        self.update(parameter, gradient, state, group._lr, self._count,
+                                    group.options)
             for tensor, old in zip(changing, before):
                 tensor.assign(tensor.where(only_if, old))
         if mode.trace is None:

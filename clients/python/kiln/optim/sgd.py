@@ -8,7 +8,7 @@ from kiln.tensor import Tensor
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent. (Momentum: Sutskever et al., 2013.)
+    """Stochastic gradient descent, or with maximize ascent. (Momentum: Sutskever et al., 2013.)
 
     >>> weight = kiln.nn.Parameter([1.0, 2.0])
     >>> optimizer = kiln.optim.SGD([weight], lr=0.5)
@@ -20,10 +20,10 @@ class SGD(Optimizer):
 
     def __init__(self, params: Params, lr: float = 1e-3, momentum: float = 0.0,
                  dampening: float = 0.0, weight_decay: float = 0.0,
-                 nesterov: bool = False) -> None:
+                 nesterov: bool = False, *, maximize: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov})
+            "nesterov": nesterov, "maximize": maximize})
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Nesterov's needs a momentum."""

@@ -14,11 +14,13 @@ learning rates, which are tensors that the next call reads.
 0.4
 """
 
+from kiln.optim.lr_scheduler.chained import ChainedScheduler
 from kiln.optim.lr_scheduler.cosine import (
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
     OneCycleLR,
 )
+from kiln.optim.lr_scheduler.cyclic import CyclicLR
 from kiln.optim.lr_scheduler.decay import (
     ConstantLR,
     ExponentialLR,
@@ -33,9 +35,11 @@ from kiln.optim.lr_scheduler.sequence import SequentialLR
 from kiln.optim.plateau import ReduceLROnPlateau
 
 __all__ = [
+    "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",
     "CosineAnnealingWarmRestarts",
+    "CyclicLR",
     "ExponentialLR",
     "LRScheduler",
     "LambdaLR",

@@ -1,0 +1,95 @@
+"""Rows of a table, put together by bags."""
+
+from typing import Optional
+
+from kiln import _dtypes
+from kiln._errors import InvalidArgument
+from kiln.creation import arange, full, zeros
+from kiln.sorting import searchsorted
+from kiln.tensor import Tensor, apply
+
+MODES = ("sum", "mean", "max")
+
+
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, *,
+                  mode: str = "mean", per_sample_weights: Optional[Tensor] = None,
+                  include_last_offset: bool = False,
+                  padding_idx: Optional[int] = None) -> Tensor:
+    """The sum, mean or largest of the rows of weight that each bag names, as (bags, columns).
+
+    Integers `input` are (bags, length), or a vector whose bags begin at `offsets`, a vector that
+    rises from 0; with include_last_offset the last one is where the last bag ends. A bag of nothing
+    gives zeros. Rows at padding_idx count for nothing. `per_sample_weights`, of input's shape,
+    multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes.
+
+    >>> table = kiln.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])
+    >>> F.embedding_bag(kiln.tensor([0, 1, 2]), table, kiln.tensor([0, 2]), mode="sum").tolist()
+    [[4.0, 6.0], [5.0, 0.0]]
+    """
+    _check(input, weight, offsets, mode, per_sample_weights)
+    if padding_idx is not None:
+        size = weight.shape[0]
+        if not -size <= padding_idx < size:
+            raise InvalidArgument(
+                f"padding_idx {padding_idx} of a table of {size} rows; it must be one of them")
+        padding_idx %= size
+    if offsets is None:
+        bags, length = input.shape
+        bag = arange(bags).reshape(-1, 1).expand(bags, length).reshape(-1)
+    else:
+        bags = offsets.shape[0] - include_last_offset
+        bag = searchsorted(offsets, arange(input.shape[0]), side="right") - 1
+    places = input.reshape(-1)
+    rows = weight._op("gather", places, axis=0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)
+    if padding_idx is not None:  # a bag that there is not
+        bag = apply("where", (places == padding_idx, bags, bag))
+    return _put_together(rows, bag, bags, mode)
+
+
+def _check(input: Tensor, weight: Tensor, offsets: Optional[Tensor], mode: str,
+           per_sample_weights: Optional[Tensor]) -> None:
+    if mode not in MODES:
+        raise InvalidArgument(
+            f'embedding_bag\'s mode is {mode!r}; it must be "sum", "mean" or "max"')
+    if weight.ndim != 2:
+        raise InvalidArgument(
+            f"embedding_bag of a weight of shape {weight.shape}; it must be (rows, columns)")
+    if input.ndim != (2 if offsets is None else 1):
+        raise InvalidArgument(
+            f"embedding_bag of input {input.shape}; it must be (bags, length), or a vector with "
+            "offsets")
+    if offsets is not None and offsets.ndim != 1:
+        raise InvalidArgument(
+            f"embedding_bag with offsets of shape {offsets.shape}; they must be a vector")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise InvalidArgument(
+                f'per_sample_weights with mode "{mode}"; they are for mode "sum"')
+        if per_sample_weights.shape != input.shape:
+            raise InvalidArgument(
+                f"per_sample_weights of shape {per_sample_weights.shape} for input {input.shape}; "
+                "they must have its shape")
+
+
+def _put_together(rows: Tensor, bag: Tensor, bags: int, mode: str) -> Tensor:
+    shape = (bags, rows.shape[1])
+    if mode == "max":
+        lowest = full(shape, -float("inf"), dtype=rows.dtype)
+        largest = lowest._op("scatter", bag, rows, axis=0, mode="max")
+        return apply("where", (_counts(bag, bags) > 0, largest, 0.0))
+    total = zeros(shape, dtype=rows.dtype)._op("scatter_add", bag, rows, axis=0)
+    if mode == "sum":
+        return total
+    return total / _counts(bag, bags).maximum(1).cast(rows.dtype)
+
+
+def _counts(bag: Tensor, bags: int) -> Tensor:
+    """How many rows are in each bag, as (bags, 1)."""
+    ones = full(bag.shape, 1, dtype=_dtypes.int64)
+    nothing = full((bags,), 0, dtype=_dtypes.int64)
+    return nothing._op("scatter_add", bag, ones, axis=0).unsqueeze(-1)
+
+
+__all__ = ["embedding_bag"]

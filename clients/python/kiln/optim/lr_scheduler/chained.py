@@ -1,0 +1,45 @@
+"""Several learning rates over time at once."""
+
+from typing import Sequence
+
+from kiln._errors import InvalidArgument
+from kiln.optim.lr_scheduler.scheduler import LRScheduler
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers at once: their factors are multiplied.
+
+    Each scheduler's rate over the rate that it began with is its factor. Only this one's step() is
+    to be called.
+
+    >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
+    >>> half = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+    >>> decay = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+    >>> scheduler = kiln.optim.lr_scheduler.ChainedScheduler([half, decay])
+    >>> rates = []
+    >>> for _ in range(3):
+    ...     rates.append(optimizer.lr)
+    ...     scheduler.step()
+    >>> rates
+    [0.5, 0.25, 0.25]
+    """
+
+    def __init__(self, schedulers: Sequence[LRScheduler]) -> None:
+        if not schedulers:
+            raise InvalidArgument("a ChainedScheduler of no schedulers; it takes one or more")
+        optimizer = schedulers[0].optimizer
+        if any(scheduler.optimizer is not optimizer for scheduler in schedulers):
+            raise InvalidArgument("a ChainedScheduler of several optimizers' schedulers; they must "
+                                  "be of one")
+        self.schedulers = list(schedulers)
+        super().__init__(optimizer)
+
+    def rate(self, base_lr: float, epoch: int, group: int) -> float:
+        """The product of the factors, of base_lr."""
+        result = base_lr
+        for scheduler in self.schedulers:
+            result *= scheduler.rate(base_lr, epoch, group) / base_lr if base_lr else 0.0
+        return result
+
+
+__all__ = ["ChainedScheduler"]
