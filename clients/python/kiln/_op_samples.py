@@ -91,7 +91,8 @@ _BY_OP: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "random_uniform": ([(2,)], {"shape": (2, 3)}),
     "random_normal": ([(2,)], {"shape": (2, 3)}),
 }
-_DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool"}
+_DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool",
+                   "uint32": "uint32"}  # fmt: skip
 
 
 class Sample(NamedTuple):
@@ -131,7 +132,5 @@ def sample_of(op: Op) -> Optional[Sample]:
 
 def _operand(op: Op, number: int, shape: Shape) -> str:
     wanted = op.special_class if op.is_special(number) else op.operand_class
-    if wanted == "integer" and (op.name == "dropout" or op.name.startswith("random")):
-        return f"kiln.ones({shape}, dtype=kiln.uint32)"
     dtype = _DTYPE_OF_CLASS.get(wanted)
     return f"kiln.ones({shape})" if dtype is None else f"kiln.ones({shape}, dtype=kiln.{dtype})"

@@ -6,6 +6,7 @@ from kiln import functional
 from kiln._errors import InvalidArgument
 from kiln.functional.bags import MODES
 from kiln.nn.embedding import Embedding
+from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 
 
@@ -39,9 +40,9 @@ class EmbeddingBag(Embedding):
         >>> kiln.nn.EmbeddingBag.from_pretrained(rows)(kiln.tensor([[0, 1]])).tolist()
         [[2.0, 3.0]]
         """
-        table = super().from_pretrained(embeddings, freeze, padding_idx)
-        assert isinstance(table, cls)
-        table.mode = mode
+        rows, columns = embeddings.shape
+        table = cls(rows, columns, mode, padding_idx=padding_idx)
+        table.weight = Parameter(embeddings, not freeze)
         return table
 
     def forward(self, index: Tensor, offsets: Optional[Tensor] = None,

@@ -17,7 +17,7 @@ class NAdam(Optimizer):
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> print(w)
-    tensor([0.853, 0.853], dtype=float32, requires_grad=True)
+    tensor([0.8944, 0.8944], dtype=float32, requires_grad=True)
     """
 
     def __init__(self, params: Params, lr: float = 2e-3,
