@@ -164,7 +164,7 @@ TEST_F(MistakeTest, Index) {
 }
 TEST_F(MistakeTest, AttributeValue) {
   ExpectMistake([](Value x, Value i) { return ops::CrossEntropy(x, i, {.reduction = "men"}); },
-                "cross_entropy", "SHAPE_MISMATCH", "men");
+                "cross_entropy", "ATTRIBUTE", "men");
 }
 TEST_F(MistakeTest, UndeclaredVariable) {
   ExpectMistake(
