@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "compiler/partition/contraction.h"
 #include "compiler/partition/dependencies.h"
 #include "compiler/partition/horizontal.h"
 #include "compiler/partition/join.h"

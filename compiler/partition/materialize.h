@@ -11,7 +11,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/node.h"
-#include "compiler/partition/contraction.h"
 
 namespace kiln::partition {
 

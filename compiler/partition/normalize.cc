@@ -13,6 +13,7 @@
 #include "compiler/partition/merge_reductions.h"
 #include "compiler/partition/prepare_scatter.h"
 #include "compiler/partition/reads.h"
+#include "compiler/partition/shrink_contraction.h"
 #include "compiler/partition/split_reduction.h"
 #include "compiler/partition/tensor_maker.h"
 #include "compiler/partition/windows.h"
@@ -168,6 +169,9 @@ class Normalizer {
   const Node* Finished(const Node* current) {
     const auto single_use = [this](const Node* inner) { return IsSingleUse(inner); };
     current = Replace(context_, current);
+    if (const Node* part = ShrinkContraction(context_, current, single_use); part != nullptr) {
+      return part;
+    }
     if (IsReduction(current)) {
       const Node* sum = unwindow_sums_.Replace(current, single_use);
       if (sum != nullptr && !IsReduction(sum)) return sum;
