@@ -91,8 +91,8 @@ TEST_F(ShrinkContractionTest, OneOfTwoPartsIsAPart) {
 TEST_F(ShrinkContractionTest, BehindWindowsThatAreUndone) {
   Node gradient = b_.Expand(b_.Reshape(Input({8, 10, 1, 1}), {8, 1, 10, 1}), {8, 16, 10, 3});
   Node weights = b_.Expand(b_.Reshape(Input({8, 16, 3}), {8, 16, 1, 3}), {8, 16, 10, 3});
-  Node undone = b_.Unwindow(b_.Sum(b_.Mul(gradient, weights), {0}), 2, 12, 1, 1);
-  Node whole = b_.Reshape(b_.Sum(undone, {3}), {16, 12});
+  Node undone = b_.Unwindow(b_.Sum(b_.Mul(gradient, weights), {0}), 1, 12, 1, 1);
+  Node whole = b_.Sum(undone, {2});
   EXPECT_EQ(Work(Fused({b_.Shrink(whole, {0, 16, 1, 11})})), 8 * 3 * 16 * 10);
 }
 

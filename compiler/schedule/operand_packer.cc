@@ -77,7 +77,9 @@ void OperandPacker::Fix(const StagedOperand::Dimension& dimension, const Node* v
 std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
   std::vector<const Node*> probes;
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
-    probes.push_back(nest_.NewRange(2));
+    // As long as the dimension is: a quotient that a shorter probe never changes might vanish.
+    const Extent extent = DimensionExtent(dimension, state);
+    probes.push_back(nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}})));
     Fix(dimension, probes.back(), &state);
   }
   Folder::Map memo = placer_.RangeValues(state);

@@ -204,6 +204,31 @@ output %47
             "");
 }
 
+// Whether two dimensions of a staged operand lie together in memory was asked of their first two
+// places, of which the quotient by 128 said nothing yet.
+TEST(Found, StagedOperandOfUnevenRows) {
+  EXPECT_EQ(DisagreementOf(R"(input 0 float32[1,1,1,6,6,8,3,3]
+input 1 float64[3,3]
+%0 = input float32[1,1,1,6,6,8,3,3] index=0
+%1 = expand float32[1,1,16,6,6,8,3,3] %0
+%2 = input float64[3,3] index=1
+%3 = reshape float64[9] %2
+%4 = cast float16[9] %3
+%5 = reshape float16[9,1] %4
+%6 = expand float16[9,128] %5
+%7 = reshape float16[16,8,3,3] %6
+%8 = cast float32[16,8,3,3] %7
+%9 = reshape float32[1,1,16,1,1,8,3,3] %8
+%10 = expand float32[1,1,16,6,6,8,3,3] %9
+%11 = mul float32[1,1,16,6,6,8,3,3] %1 %10
+%12 = reduce_sum float32[1,1,16,6,6,1,1,1] %11 axes=[5,6,7]
+output %12
+)",
+                           {Counting(DType::kFloat32, {1, 1, 1, 6, 6, 8, 3, 3}),
+                            Counting(DType::kFloat64, {3, 3})}),
+            "");
+}
+
 // None of the first three inputs was one that the generator accepts, and it went on without any.
 TEST(Found, SeedWithoutAnAcceptedInput) { EXPECT_EQ(TryOne(313723).failure, ""); }
 
