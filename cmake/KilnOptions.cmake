@@ -10,7 +10,7 @@ endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O2")           # checks stay on: no NDEBUG
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
-set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined or thread")
+set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined,float-cast-overflow or thread")
 add_library(kiln_options INTERFACE)
 target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden)
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
@@ -20,6 +20,10 @@ if(KILN_SANITIZER)
   # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
   if(KILN_SANITIZER MATCHES "undefined")
     add_compile_options(-fno-sanitize=vptr)
+  endif()
+  # What AddressSanitizer cannot see: an index beyond a vector's size and within its capacity, the front of an empty one.
+  if(KILN_SANITIZER MATCHES "address")
+    add_compile_definitions(_GLIBCXX_ASSERTIONS)
   endif()
   # Nor does ThreadSanitizer know Abseil's locks; this library tells it, and must be found before Abseil's own.
   if(KILN_SANITIZER MATCHES "thread")

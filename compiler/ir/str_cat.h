@@ -13,8 +13,6 @@ namespace kiln {
 
 // The same characters in Abseil's type.
 inline absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
-// The same characters in the standard's type.
-inline std::string_view StdView(absl::string_view text) { return {text.data(), text.size()}; }
 
 namespace internal {
 inline absl::string_view Piece(std::string_view text) { return View(text); }
