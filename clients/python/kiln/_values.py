@@ -1,7 +1,6 @@
 """Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
 
 import builtins
-import sys
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
 import numpy as np
@@ -120,7 +119,6 @@ class Values(TensorBase):
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
             raise TypeError("a tensor without dimensions cannot be iterated")
-        _pairs.refuse_pair(self._node, sys._getframe(1))
         return (self._tensor[i] for i in range(self.shape[0]))
 
     if not TYPE_CHECKING:

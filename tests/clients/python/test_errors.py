@@ -219,3 +219,17 @@ def test_errors_travel_between_processes():
         kiln.zeros(2)[7]
     copied = pickle.loads(pickle.dumps(caught.value))
     assert type(copied) is kiln.OutOfRange and str(copied) == str(caught.value)
+
+
+def test_who_expects_pytorchs_pair_is_told_where_the_places_are(stand_in):
+    x = kiln.tensor([[1.0, 5.0], [7.0, 2.0]])
+    advice = r"x\.max\(dim\) gives the values alone; the places are x\.argmax\(dim\)"
+    with pytest.raises(AttributeError, match=advice):
+        x.max(0).indices  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'values'$"):
+        x.values  # noqa: B018
+
+
+def test_rows_of_extremes_come_apart_as_numpys_do(connection):
+    low, high = kiln.tensor([[1.0, 5.0], [7.0, 2.0]]).max(axis=0)
+    assert (low.item(), high.item()) == (7.0, 5.0)
