@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/linear.h"
 
 namespace kiln::schedule {
 namespace {
@@ -70,64 +69,6 @@ void OperandPacker::Fix(const StagedOperand::Dimension& dimension, const Node* v
       state->values[term.part] = folder_.Int(0);
     }
   }
-}
-
-// How far apart neighbours along each dimension lie in memory; empty if the factor is no plain
-// load, cast or not.
-std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
-  std::vector<const Node*> probes;
-  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
-    // As long as the dimension is: a quotient that a shorter probe never changes might vanish.
-    const Extent extent = DimensionExtent(dimension, state);
-    probes.push_back(nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}})));
-    Fix(dimension, probes.back(), &state);
-  }
-  Folder::Map memo = placer_.RangeValues(state);
-  const Node* load = folder_.Substitute(staged.operand, &memo);
-  while (load->op() == ir::Op::kCast) load = load->operand(0);
-  if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return {};
-  const Linear linear = Linearise(load->operand(0));
-  std::vector<int64_t> steps;
-  for (const Node* probe : probes) {
-    for (const auto& [atom, coefficient] : linear.terms) {
-      if (atom != probe && DependsOn(atom, probe)) return {};
-    }
-    steps.push_back(linear.Coefficient(probe));
-  }
-  return steps;
-}
-
-// One loop for each dimension; those that lie together in memory and in the layout share one.
-std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand& directive,
-                                                              const StagedOperand& staged,
-                                                              const State& state) {
-  const std::vector<int64_t> steps = SourceSteps(staged, state);
-  std::vector<PackLoop> loops;
-  for (size_t i = 0; i + 1 < staged.dimensions.size(); ++i) {
-    const StagedOperand::Dimension& dimension = staged.dimensions[i];
-    PackLoop loop{dimension, DimensionExtent(dimension, state), steps.empty() ? 0 : steps[i]};
-    if (!loops.empty() && loop.extent.constant() && loops.back().extent.constant() &&
-        !steps.empty() && loops.back().step == loop.step * loop.extent.full &&
-        loops.back().dimension.stride == loop.dimension.stride * loop.extent.full) {
-      loop.extent.full *= loops.back().extent.full;
-      loop.extent.last = loop.extent.full;
-      loop.zeroed = std::move(loops.back().zeroed);
-      loop.zeroed.push_back(loops.back().dimension);
-      loops.back() = std::move(loop);
-    } else {
-      loops.push_back(std::move(loop));
-    }
-  }
-  // Lanes that go across memory are transposed in registers, in squares along the loop that goes
-  // along it.
-  if (steps.empty() || std::abs(steps.back()) <= 2) return loops;
-  for (PackLoop& loop : loops) {
-    if (loop.step == 1 && loop.extent.constant() && loop.extent.full >= directive.lanes) {
-      loop.transposed = true;
-      break;
-    }
-  }
-  return loops;
 }
 
 Body OperandPacker::Pack(const StageOperand& directive, const StagedOperand& staged,

@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "compiler/schedule/fold.h"
+#include "compiler/schedule/linear.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/placer.h"
 #include "compiler/schedule/stage_buffers.h"
@@ -50,12 +52,18 @@ class OperandPacker {
   struct PackLoop {
     StagedOperand::Dimension dimension;
     Extent extent;
-    int64_t step = 0;         // in the source, from one iteration to the next, if it is known
-    bool transposed = false;  // in squares of lanes by lanes
+    std::optional<int64_t> step;  // in the source, from one iteration to the next, if it is known
+    bool transposed = false;      // in squares of lanes by lanes
     std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions that the loop counts too
   };
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
+  const ir::Node* Probe(const Extent& extent);
+  std::optional<Linear> SourceIndex(const StagedOperand& staged, const State& state,
+                                    absl::Span<const ir::Node* const> probes);
   std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
+  bool GoesOn(const StagedOperand& staged, const PackLoop& loop, State state);
+  std::optional<PackLoop> Together(const StagedOperand& staged, absl::Span<const PackLoop> loops,
+                                   PackLoop next, const State& state);
   std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,
                                   const State& state);
   // `square`: the range within a square, unrolled just around the lanes; null: no squares.

@@ -1,0 +1,116 @@
+// The loops that copy a factor: those that go on in even steps through memory become one, and the
+// one along which memory runs is cut into squares for the lanes across it.
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "compiler/schedule/linear.h"
+#include "compiler/schedule/operand_packer.h"
+
+namespace kiln::schedule {
+
+using ir::Node;
+
+// A value of the dimension that stands for all of its places.
+const Node* OperandPacker::Probe(const Extent& extent) {
+  return nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}}));
+}
+
+// Where the factor is read with these values of the axes; nothing if it is no plain load, cast or
+// not, or if it depends on a probe by more than a multiple.
+std::optional<Linear> OperandPacker::SourceIndex(const StagedOperand& staged, const State& state,
+                                                 absl::Span<const Node* const> probes) {
+  Folder::Map memo = placer_.RangeValues(state);
+  const Node* load = folder_.Substitute(staged.operand, &memo);
+  while (load->op() == ir::Op::kCast) load = load->operand(0);
+  if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return std::nullopt;
+  Linear linear = Linearise(load->operand(0));
+  for (const Node* probe : probes) {
+    for (const auto& [atom, coefficient] : linear.terms) {
+      if (atom != probe && DependsOn(atom, probe)) return std::nullopt;
+    }
+  }
+  return linear;
+}
+
+// How far apart neighbours along each dimension lie in memory; empty if that is not known.
+std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
+  std::vector<const Node*> probes;
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    // As long as the dimension: a quotient that a shorter probe never changes would vanish.
+    probes.push_back(Probe(DimensionExtent(dimension, state)));
+    Fix(dimension, probes.back(), &state);
+  }
+  const std::optional<Linear> linear = SourceIndex(staged, state, probes);
+  if (!linear.has_value()) return {};
+  std::vector<int64_t> steps;
+  for (const Node* probe : probes) steps.push_back(linear->Coefficient(probe));
+  return steps;
+}
+
+// Whether a loop that has taken over the dimensions outside of it goes on in the same steps: what a
+// quotient said of its own dimension need not hold of all.
+bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, State state) {
+  std::vector<const Node*> probes;
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    probes.push_back(Probe(DimensionExtent(dimension, state)));
+    Fix(dimension, probes.back(), &state);
+  }
+  for (const StagedOperand::Dimension& dimension : loop.zeroed) {
+    Fix(dimension, folder_.Int(0), &state);
+  }
+  probes.push_back(Probe(loop.extent));
+  Fix(loop.dimension, probes.back(), &state);
+  const std::optional<Linear> linear = SourceIndex(staged, state, probes);
+  return linear.has_value() && linear->Coefficient(probes.back()) == *loop.step;
+}
+
+// The last of the loops and the next as one, if they lie together in memory and in the layout.
+std::optional<OperandPacker::PackLoop> OperandPacker::Together(const StagedOperand& staged,
+                                                               absl::Span<const PackLoop> loops,
+                                                               PackLoop next, const State& state) {
+  if (loops.empty()) return std::nullopt;
+  const PackLoop& last = loops.back();
+  if (!next.extent.constant() || !last.extent.constant()) return std::nullopt;
+  const int64_t count = next.extent.full;
+  if (!next.step.has_value() || !last.step.has_value() || *last.step != *next.step * count ||
+      last.dimension.stride != next.dimension.stride * count) {
+    return std::nullopt;
+  }
+  next.extent.full *= last.extent.full;
+  next.extent.last = next.extent.full;
+  next.zeroed = last.zeroed;
+  next.zeroed.push_back(last.dimension);
+  if (!GoesOn(staged, next, state)) return std::nullopt;
+  return next;
+}
+
+// One loop for each dimension; those that lie together in memory and in the layout share one.
+std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand& directive,
+                                                              const StagedOperand& staged,
+                                                              const State& state) {
+  const std::vector<int64_t> steps = SourceSteps(staged, state);
+  std::vector<PackLoop> loops;
+  for (size_t i = 0; i + 1 < staged.dimensions.size(); ++i) {
+    const StagedOperand::Dimension& dimension = staged.dimensions[i];
+    PackLoop loop{dimension, DimensionExtent(dimension, state), std::nullopt};
+    if (!steps.empty()) loop.step = steps[i];
+    if (std::optional<PackLoop> together = Together(staged, loops, loop, state)) {
+      loops.back() = *std::move(together);
+    } else {
+      loops.push_back(std::move(loop));
+    }
+  }
+  // Lanes that go across memory are transposed in registers, in squares along the loop that goes
+  // along it.
+  if (steps.empty() || std::abs(steps.back()) <= 2) return loops;
+  for (PackLoop& loop : loops) {
+    if (loop.step == 1 && loop.extent.constant() && loop.extent.full >= directive.lanes) {
+      loop.transposed = true;
+      break;
+    }
+  }
+  return loops;
+}
+
+}  // namespace kiln::schedule
