@@ -122,6 +122,32 @@ def test_results_are_no_leaves_and_get_no_grad(connection):
     assert y.requires_grad and not kiln.ones(1).requires_grad
 
 
+def test_a_result_that_retains_its_gradient(connection):
+    x = kiln.tensor([1.0, 2.0], requires_grad=True)
+    doubled = x * 2
+    squared = doubled * doubled
+    for retained in (doubled, squared, doubled):
+        retained.retain_grad()
+    (squared * 3).sum().backward()
+    assert squared.grad.tolist() == [3.0, 3.0]
+    assert doubled.grad.tolist() == [12.0, 24.0]
+    assert x.grad.tolist() == [24.0, 48.0]
+    again = x * 2  # the same expression, which nobody asked for
+    again.sum().backward()
+    assert again.grad is None and doubled.grad.tolist() == [12.0, 24.0]
+    with pytest.raises(kiln.InvalidArgument, match="no gradient flows"):
+        kiln.ones(2).retain_grad()
+
+
+def test_retained_gradients_add_up_over_two_losses(connection):
+    x = kiln.tensor([3.0], requires_grad=True)
+    y = x * x
+    y.retain_grad()
+    (y * 2).sum().backward()
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [7.0] and x.grad.tolist() == [42.0]
+
+
 def test_a_leaf_changes_in_place_only_without_gradients(connection):
     x = kiln.tensor([1.0], requires_grad=True)
     with pytest.raises(kiln.InvalidArgument, match="no_grad"):
