@@ -59,7 +59,8 @@ def test_every_op_has_a_row_or_a_reason():
 
 
 CLASSES = {"any": ("bool", *NUMBERS), "numeric": NUMBERS, "float": FLOATS, "integer": INTEGERS,
-           "integer_or_bool": ("bool", *INTEGERS), "bool": ("bool",), "uint32": ("uint32",)}  # fmt: skip
+           "integer_or_bool": ("bool", *INTEGERS), "bool": ("bool",),
+           "uint32": ("uint32",)}  # fmt: skip
 STORING = ("where", "maximum", "minimum", "max", "min", "cmplt", "cmpeq", "cmpne", "detach",
            "contiguous", "cast", "gather", "scatter", "concat", "sort")  # fmt: skip
 
