@@ -22,15 +22,6 @@ from kiln import _connection  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
 
 
-def pytest_terminal_summary(terminalreporter):
-    """How much the table of numerics has compared."""
-    counts = [value for report in terminalreporter.getreports("passed")
-              for name, value in report.user_properties if name == "comparisons"]
-    if counts:
-        terminalreporter.write_line(f"table of numerics: {len(counts)} pairs of an op and a dtype, "
-                                    f"{sum(counts)} comparisons")
-
-
 @pytest.fixture
 def connection(kilnd):
     """A session of its own, which the test's tensors use."""
