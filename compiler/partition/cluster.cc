@@ -5,7 +5,6 @@
 
 #include "absl/algorithm/container.h"
 #include "compiler/partition/contraction.h"
-#include "compiler/partition/dependencies.h"
 #include "compiler/partition/horizontal.h"
 #include "compiler/partition/join.h"
 #include "compiler/partition/merge_rows.h"
@@ -110,17 +109,12 @@ class Clusterer {
     return stored && ir::NumElements(node->shape()) > 0;
   }
 
-  int ClusterOf(const Node* leaf) const {
-    auto found = result_.member_of.find(leaf);
-    return found == result_.member_of.end() ? -1 : result_.members[found->second].cluster;
-  }
-
   // Clusters that the member reads from: those of large values first, since their memory is what
   // fusion saves.
   std::vector<int> SourceClusters(const Member& member) const {
     std::vector<std::pair<int64_t, int>> ranked;
     for (const Read& read : member.reads) {
-      const int cluster = ClusterOf(read.leaf);
+      const int cluster = result_.ClusterOf(read.leaf);
       if (cluster >= 0) ranked.emplace_back(-ir::NumElements(read.leaf->shape()), -cluster);
     }
     absl::c_sort(ranked);
@@ -155,7 +149,7 @@ class Clusterer {
     if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
     if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
     return absl::c_none_of(member.reads, [&](const Read& read) {
-      const int source = ClusterOf(read.leaf);
+      const int source = result_.ClusterOf(read.leaf);
       return source >= 0 && source != cluster && dependencies_.Reaches(source, cluster);
     });
   }
@@ -266,7 +260,7 @@ class Clusterer {
     member.cluster = cluster;
     member.stage = join.stage;
     member.axes = std::move(join.axes);
-    AddDependencies(member);
+    AddDependencies(result_, member, &dependencies_);
   }
 
   void Start(int number) {
@@ -291,14 +285,7 @@ class Clusterer {
     member.stage = 0;
     result_.clusters.push_back(std::move(cluster));
     dependencies_.AddCluster();
-    AddDependencies(member);
-  }
-
-  void AddDependencies(const Member& member) {
-    for (const Read& read : member.reads) {
-      const int source = ClusterOf(read.leaf);
-      if (source >= 0 && source != member.cluster) dependencies_.AddEdge(member.cluster, source);
-    }
+    AddDependencies(result_, member, &dependencies_);
   }
 
   // Clusters after what they depend on, otherwise as they were made.
@@ -336,6 +323,19 @@ class Clusterer {
 };
 
 }  // namespace
+
+int Clustering::ClusterOf(const Node* leaf) const {
+  auto found = member_of.find(leaf);
+  return found == member_of.end() ? -1 : members[found->second].cluster;
+}
+
+void AddDependencies(const Clustering& clustering, const Member& member,
+                     Dependencies* dependencies) {
+  for (const Read& read : member.reads) {
+    const int source = clustering.ClusterOf(read.leaf);
+    if (source >= 0 && source != member.cluster) dependencies->AddEdge(member.cluster, source);
+  }
+}
 
 Clustering MakeClusters(const std::vector<Candidate>& candidates) {
   return Clusterer(candidates).Run();

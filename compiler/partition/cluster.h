@@ -18,6 +18,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/graph.h"
+#include "compiler/partition/dependencies.h"
 #include "compiler/partition/digits.h"
 #include "compiler/partition/materialize.h"
 #include "compiler/partition/reads.h"
@@ -66,7 +67,14 @@ struct Clustering {
   absl::flat_hash_map<const ir::Node*, int> member_of;
   std::vector<Cluster> clusters;
   std::vector<int> order;  // of the clusters that are not empty: operands before users
+
+  // Of a leaf; -1 for an input.
+  int ClusterOf(const ir::Node* leaf) const;
 };
+
+// That the member's cluster comes after those that it reads from.
+void AddDependencies(const Clustering& clustering, const Member& member,
+                     Dependencies* dependencies);
 
 // `graph` is normalized, `candidates` are ChooseStored's.
 Clustering MakeClusters(const std::vector<Candidate>& candidates);

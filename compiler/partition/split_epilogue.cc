@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 
@@ -24,7 +23,7 @@ class Splitter {
       if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
     }
     if (all_.clusters.size() == count) return;
-    for (const Member& member : all_.members) AddDependencies(member);
+    for (const Member& member : all_.members) AddDependencies(all_, member, &dependencies_);
   }
 
  private:
@@ -40,15 +39,10 @@ class Splitter {
       }
       for (const Read& read : member.reads) {
         const bool large = ir::NumElements(read.leaf->shape()) >= kLargeEpilogue;
-        if (large && ClusterOf(read.leaf) != number) streams.insert(read.leaf);
+        if (large && all_.ClusterOf(read.leaf) != number) streams.insert(read.leaf);
       }
     }
     return streams.size() > kMostStreams;
-  }
-
-  int ClusterOf(const Node* leaf) const {
-    auto found = all_.member_of.find(leaf);
-    return found == all_.member_of.end() ? -1 : all_.members[found->second].cluster;
   }
 
   void Split(int number) {
@@ -87,13 +81,6 @@ class Splitter {
       into->loops.push_back(from.loops[loop]);
     }
     return found->second;
-  }
-
-  void AddDependencies(const Member& member) {
-    for (const Read& read : member.reads) {
-      const int source = ClusterOf(read.leaf);
-      if (source >= 0 && source != member.cluster) dependencies_.AddEdge(member.cluster, source);
-    }
   }
 
   Clustering& all_;

@@ -58,6 +58,7 @@ class OperandPacker {
   };
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
+  std::vector<const ir::Node*> FixProbes(const StagedOperand& staged, State* state);
   std::optional<Linear> SourceIndex(const StagedOperand& staged, const State& state,
                                     absl::Span<const ir::Node* const> probes);
   std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);

@@ -11,9 +11,20 @@ namespace kiln::schedule {
 
 using ir::Node;
 
-// A value of the dimension that stands for all of its places.
+// A value that stands for all places of a dimension. It is as long: a quotient that a shorter one
+// never changes would vanish.
 const Node* OperandPacker::Probe(const Extent& extent) {
   return nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}}));
+}
+
+// One for each dimension, which `state` then has.
+std::vector<const Node*> OperandPacker::FixProbes(const StagedOperand& staged, State* state) {
+  std::vector<const Node*> probes;
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    probes.push_back(Probe(DimensionExtent(dimension, *state)));
+    Fix(dimension, probes.back(), state);
+  }
+  return probes;
 }
 
 // Where the factor is read with these values of the axes; nothing if it is no plain load, cast or
@@ -35,12 +46,7 @@ std::optional<Linear> OperandPacker::SourceIndex(const StagedOperand& staged, co
 
 // How far apart neighbours along each dimension lie in memory; empty if that is not known.
 std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
-  std::vector<const Node*> probes;
-  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
-    // As long as the dimension: a quotient that a shorter probe never changes would vanish.
-    probes.push_back(Probe(DimensionExtent(dimension, state)));
-    Fix(dimension, probes.back(), &state);
-  }
+  const std::vector<const Node*> probes = FixProbes(staged, &state);
   const std::optional<Linear> linear = SourceIndex(staged, state, probes);
   if (!linear.has_value()) return {};
   std::vector<int64_t> steps;
@@ -51,11 +57,7 @@ std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, Sta
 // Whether a loop that has taken over the dimensions outside of it goes on in the same steps: what a
 // quotient said of its own dimension need not hold of all.
 bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, State state) {
-  std::vector<const Node*> probes;
-  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
-    probes.push_back(Probe(DimensionExtent(dimension, state)));
-    Fix(dimension, probes.back(), &state);
-  }
+  std::vector<const Node*> probes = FixProbes(staged, &state);
   for (const StagedOperand::Dimension& dimension : loop.zeroed) {
     Fix(dimension, folder_.Int(0), &state);
   }
