@@ -4,12 +4,12 @@ from typing import Any, Dict, Mapping, Tuple
 
 from kiln._errors import InvalidArgument
 from kiln.creation import full, zeros_like
-from kiln.optim.adaptive import check_betas, correction, moments
-from kiln.optim.optimizer import Optimizer, Params
+from kiln.optim._moments import MomentOptimizer, correction, moments
+from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor
 
 
-class NAdam(Optimizer):
+class NAdam(MomentOptimizer):
     """Adam with Nesterov's momentum. (Dozat, 2016; as PyTorch from version 2 on.)
 
     >>> w = kiln.nn.Parameter(kiln.ones(2))
@@ -28,13 +28,9 @@ class NAdam(Optimizer):
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
             "momentum_decay": momentum_decay, "maximize": maximize})
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
-        check_betas(options)
-
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """Moving averages of the gradient and of its square, the product of all momentums."""
-        return ("exp_avg", "exp_avg_sq", "mu_product")
+        """The product of all momentums, too."""
+        return (*super().slots(options), "mu_product")
 
     def initial(self, slot: str, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
         """The product is a number."""
@@ -46,8 +42,7 @@ class NAdam(Optimizer):
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         first, second = options["betas"]
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         step = count.double()
         decay = options["momentum_decay"]
         now, later = (first * (1.0 - 0.5 * 0.96 ** (at * decay)) for at in (step, step + 1.0))
@@ -62,7 +57,7 @@ class NAdam(Optimizer):
                                       + state["exp_avg"] * of_mean.cast(parameter.dtype)) / scale)
 
 
-class RAdam(Optimizer):
+class RAdam(MomentOptimizer):
     """Adam whose first steps, with too few gradients to know their size, are SGD's.
 
     (Liu et al., 2020.)
@@ -82,20 +77,11 @@ class RAdam(Optimizer):
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
             "maximize": maximize})
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
-        check_betas(options)
-
-    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """Moving averages of the gradient and of its square."""
-        return ("exp_avg", "exp_avg_sq")
-
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         first, second = options["betas"]
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         moments(gradient, state, options)
         size = lr / correction(first, count)
         bias = correction(second, count)
@@ -112,7 +98,7 @@ class RAdam(Optimizer):
             parameter - state["exp_avg"] * size.cast(parameter.dtype) * scale.where(known, 1.0))
 
 
-class Adamax(Optimizer):
+class Adamax(MomentOptimizer):
     """Adam over the largest gradient, which fades, in place of the mean square.
 
     (Kingma and Ba, 2015.)
@@ -132,10 +118,6 @@ class Adamax(Optimizer):
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
             "maximize": maximize})
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
-        check_betas(options)
-
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
         """The moving average of the gradient, the largest one."""
         return ("exp_avg", "exp_inf")
@@ -144,8 +126,7 @@ class Adamax(Optimizer):
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         first, second = options["betas"]
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         mean, largest = state["exp_avg"], state["exp_inf"]
         mean.assign(mean * first + gradient * (1 - first))
         largest.assign((largest * second).maximum(gradient.abs() + options["eps"]))
@@ -183,8 +164,7 @@ class Adadelta(Optimizer):
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         rho, eps = options["rho"], options["eps"]
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         square, steps = state["square_avg"], state["acc_delta"]
         square.assign(square * rho + gradient * gradient * (1 - rho))
         step = gradient * (steps + eps).sqrt() / (square + eps).sqrt()

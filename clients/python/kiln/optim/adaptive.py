@@ -2,36 +2,13 @@
 
 from typing import Any, Dict, Mapping, Tuple
 
-from kiln._errors import InvalidArgument
 from kiln.creation import full_like, zeros_like
-from kiln.optim.optimizer import Optimizer, Params
+from kiln.optim._moments import MomentOptimizer, correction, moments
+from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor
 
 
-def check_betas(options: Mapping[str, Any]) -> None:
-    """Two numbers in [0, 1)."""
-    betas = tuple(options["betas"])
-    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-        raise InvalidArgument(f"betas {betas}; there must be two, each in [0, 1)")
-
-
-def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
-    """Moves the averages of the gradient and of its square on."""
-    first, second = options["betas"]
-    mean, square = state["exp_avg"], state["exp_avg_sq"]
-    mean.assign(mean * first + gradient * (1 - first))
-    square.assign(square * second + gradient * gradient * (1 - second))
-
-
-def correction(beta: float, count: Tensor) -> Tensor:
-    """What a moving average from 0 is divided by: 1 - beta^count.
-
-    In float64, since the difference would leave float32 five digits.
-    """
-    return 1.0 - beta ** count.double()
-
-
-class Adam(Optimizer):
+class Adam(MomentOptimizer):
     """Adam. (Kingma and Ba, 2015; amsgrad: Reddi et al., 2018.)
 
     >>> weight = kiln.nn.Parameter([1.0, 2.0])
@@ -52,25 +29,19 @@ class Adam(Optimizer):
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay,
             "amsgrad": amsgrad, "maximize": maximize})
 
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
-        check_betas(options)
-
     def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """Moving averages of the gradient and of its square."""
-        moments = ("exp_avg", "exp_avg_sq")
-        return (*moments, "max_exp_avg_sq") if options["amsgrad"] else moments
+        """With amsgrad the largest mean square, too."""
+        return (*super().slots(options), *["max_exp_avg_sq"] * bool(options["amsgrad"]))
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         first, second = options["betas"]
-        decay = options["weight_decay"]
         value: Tensor = parameter
-        if decay and self._decoupled:
-            value = value * (1.0 - lr * decay).cast(parameter.dtype)
-        elif decay:
-            gradient = gradient + value * decay
+        if options["weight_decay"] and self._decoupled:
+            value = value * (1.0 - lr * options["weight_decay"]).cast(parameter.dtype)
+        else:
+            gradient = decayed(gradient, parameter, options)
         moments(gradient, state, options)
         square = state["exp_avg_sq"]
         if options["amsgrad"]:
@@ -101,7 +72,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
-class LAMB(Optimizer):
+class LAMB(MomentOptimizer):
     """Adam's direction, as long as the parameter's norm, for large batches. (You et al., 2020.)
 
     The ratio of norms is 1 where either norm is 0.
@@ -119,14 +90,6 @@ class LAMB(Optimizer):
                  weight_decay: float = 0.0) -> None:
         super().__init__(params, {
             "lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay})
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Betas are in [0, 1)."""
-        check_betas(options)
-
-    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
-        """Moving averages of the gradient and of its square."""
-        return ("exp_avg", "exp_avg_sq")
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
@@ -171,8 +134,7 @@ class RMSprop(Optimizer):
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
         alpha = options["alpha"]
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         square = state["square_avg"]
         square.assign(square * alpha + gradient * gradient * (1 - alpha))
         spread: Tensor = square
@@ -217,8 +179,7 @@ class Adagrad(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         total = state["sum"]
         total.assign(total + gradient * gradient)
         size = lr / ((count - 1.0) * options["lr_decay"] + 1.0)

@@ -14,6 +14,12 @@ from kiln.tensor import Tensor
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
 
 
+def decayed(gradient: Tensor, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
+    """The gradient with that of half the weight decay times the parameter's square."""
+    decay = options["weight_decay"]
+    return gradient + parameter * decay if decay else gradient
+
+
 class ParameterGroup:
     """Parameters with options of their own, used like a dict.
 

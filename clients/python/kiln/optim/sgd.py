@@ -3,7 +3,7 @@
 from typing import Any, Dict, Mapping, Tuple
 
 from kiln._errors import InvalidArgument
-from kiln.optim.optimizer import Optimizer, Params
+from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor
 
 
@@ -37,8 +37,7 @@ class SGD(Optimizer):
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
         """One parameter."""
-        if options["weight_decay"]:
-            gradient = gradient + parameter * options["weight_decay"]
+        gradient = decayed(gradient, parameter, options)
         if options["momentum"]:
             velocity = state["momentum_buffer"]
             added = gradient

@@ -1,0 +1,42 @@
+"""What optimizers share that keep moving averages of the gradient."""
+
+from typing import Any, Dict, Mapping, Tuple
+
+from kiln._errors import InvalidArgument
+from kiln.optim.optimizer import Optimizer
+from kiln.tensor import Tensor
+
+
+def _check_betas(options: Mapping[str, Any]) -> None:
+    """Two numbers in [0, 1)."""
+    betas = tuple(options["betas"])
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise InvalidArgument(f"betas {betas}; there must be two, each in [0, 1)")
+
+
+def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
+    """Moves the averages of the gradient and of its square on."""
+    first, second = options["betas"]
+    mean, square = state["exp_avg"], state["exp_avg_sq"]
+    mean.assign(mean * first + gradient * (1 - first))
+    square.assign(square * second + gradient * gradient * (1 - second))
+
+
+def correction(beta: float, count: Tensor) -> Tensor:
+    """What a moving average from 0 is divided by: 1 - beta^count.
+
+    In float64, since the difference would leave float32 five digits.
+    """
+    return 1.0 - beta ** count.double()
+
+
+class MomentOptimizer(Optimizer):
+    """An optimizer with two betas and, unless it says otherwise, two moving averages."""
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Betas are in [0, 1)."""
+        _check_betas(options)
+
+    def slots(self, options: Mapping[str, Any]) -> Tuple[str, ...]:
+        """Moving averages of the gradient and of its square."""
+        return ("exp_avg", "exp_avg_sq")
