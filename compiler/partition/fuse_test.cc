@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/evaluate.h"
+#include "compiler/partition/fuse_fixture.h"
 #include "compiler/partition/memory_plan.h"
 #include "compiler/partition/normalize.h"
 #include "gmock/gmock.h"
@@ -18,37 +18,15 @@ namespace {
 using ir::DType;
 using ir::Op;
 using testing::HasSubstr;
-using Node = const ir::Node*;
 
-class FuseTest : public testing::Test {
+class FuseTest : public FuseFixture {
  protected:
-  FuseTest() : context_(std::make_shared<ir::Context>()), b_(*context_) {
-    graph_.context = context_;
-  }
-
-  Node Input(ir::Shape shape, DType dtype = DType::kFloat32) {
-    graph_.inputs.push_back({dtype, shape});
-    return b_.Input(static_cast<int64_t>(graph_.inputs.size()) - 1, dtype, shape);
-  }
-
-  Partition Fused(std::vector<Node> outputs) {
-    graph_.outputs = std::move(outputs);
-    absl::StatusOr<Partition> partition = Fuse(graph_);
-    EXPECT_TRUE(partition.ok()) << partition.status();
-    EXPECT_EQ(Verify(*partition, graph_), absl::OkStatus());
-    return *std::move(partition);
-  }
-
   int CountOps(Op op) {
     const graph::Graph normal = Normalize(graph_);
     int count = 0;
     for (Node node : ir::TopologicalOrder(normal.outputs)) count += node->op() == op ? 1 : 0;
     return count;
   }
-
-  std::shared_ptr<ir::Context> context_;
-  ops::Builder b_;
-  graph::Graph graph_;
 };
 
 TEST_F(FuseTest, AChainIsOneKernel) {

@@ -1,46 +1,16 @@
 #include "compiler/partition/shrink_contraction.h"
 
-#include <memory>
-
-#include "compiler/graph/graph.h"
-#include "compiler/ops/builder.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/fuse_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace kiln::partition {
 namespace {
 
-using ir::DType;
 using ::testing::SizeIs;
-using Node = const ir::Node*;
 
-class ShrinkContractionTest : public testing::Test {
+class ShrinkContractionTest : public FuseFixture {
  protected:
-  ShrinkContractionTest() : context_(std::make_shared<ir::Context>()), b_(*context_) {
-    graph_.context = context_;
-  }
-
-  Node Input(const ir::Shape& shape) {
-    graph_.inputs.push_back({DType::kFloat32, shape});
-    return b_.Input(static_cast<int64_t>(graph_.inputs.size()) - 1, DType::kFloat32, shape);
-  }
-
-  // [rows, columns] of [rows, 32] x [32, columns].
-  Node Product(int64_t rows, int64_t columns) {
-    Node a = b_.Expand(b_.Reshape(Input({rows, 32}), {rows, 32, 1}), {rows, 32, columns});
-    Node b = b_.Expand(b_.Reshape(Input({32, columns}), {1, 32, columns}), {rows, 32, columns});
-    return b_.Reshape(b_.Sum(b_.Mul(a, b), {1}), {rows, columns});
-  }
-
-  Partition Fused(std::vector<Node> outputs) {
-    graph_.outputs = std::move(outputs);
-    absl::StatusOr<Partition> partition = Fuse(graph_);
-    EXPECT_TRUE(partition.ok()) << partition.status();
-    EXPECT_EQ(Verify(*partition, graph_), absl::OkStatus());
-    return *std::move(partition);
-  }
-
   // Products that are computed.
   static int64_t Work(const Partition& partition) {
     int64_t work = 0;
@@ -55,33 +25,29 @@ class ShrinkContractionTest : public testing::Test {
     }
     return work;
   }
-
-  std::shared_ptr<ir::Context> context_;
-  ops::Builder b_;
-  graph::Graph graph_;
 };
 
 TEST_F(ShrinkContractionTest, APartComputesThePart) {
-  Node part = b_.Shrink(Product(64, 48), {8, 24, 0, 40});
+  Node part = b_.Shrink(Product(64, 32, 48), {8, 24, 0, 40});
   const Partition partition = Fused({b_.Mul(part, 2)});
   EXPECT_THAT(partition.groups, SizeIs(1));
   EXPECT_EQ(Work(partition), 16 * 40 * 32);
 }
 
 TEST_F(ShrinkContractionTest, ThroughReshapesByOnesAlone) {
-  Node wide = b_.Reshape(b_.Reshape(Product(64, 48), {1, 64, 1, 48}), {64, 48, 1});
+  Node wide = b_.Reshape(b_.Reshape(Product(64, 32, 48), {1, 64, 1, 48}), {64, 48, 1});
   EXPECT_EQ(Work(Fused({b_.Shrink(wide, {8, 24, 0, 40, 0, 1})})), 16 * 40 * 32);
-  Node flat = b_.Reshape(Product(64, 48), {64 * 48});
+  Node flat = b_.Reshape(Product(64, 32, 48), {64 * 48});
   EXPECT_EQ(Work(Fused({b_.Shrink(flat, {0, 100})})), 64 * 48 * 32);
 }
 
 TEST_F(ShrinkContractionTest, WhatIsUsedWholeIsComputedOnce) {
-  Node whole = Product(64, 48);
+  Node whole = Product(64, 32, 48);
   EXPECT_EQ(Work(Fused({whole, b_.Shrink(whole, {8, 24, 0, 40})})), 64 * 48 * 32);
 }
 
-TEST_F(ShrinkContractionTest, OneOfTwoPartsIsAPart) {
-  Node whole = b_.Reshape(Product(64, 48), {64, 1, 48});
+TEST_F(ShrinkContractionTest, WhatHasTwoPartsIsComputedOnce) {
+  Node whole = b_.Reshape(Product(64, 32, 48), {64, 1, 48});
   Node left = b_.Shrink(whole, {0, 64, 0, 1, 0, 8});
   Node right = b_.Shrink(whole, {0, 64, 0, 1, 40, 48});
   EXPECT_EQ(Work(Fused({left, right})), 64 * 48 * 32);

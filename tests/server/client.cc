@@ -227,6 +227,12 @@ v1::Graph VariableAddGraph(int64_t max) {
   return graph;
 }
 
+void DefineCounter(Stream& stream) {
+  stream.Call(Define(1, AccumulateGraph(1)));
+  stream.Call(Write(1, {0}));
+  stream.Call(Write(2, {1}));
+}
+
 std::vector<float> Floats(const std::string& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));

@@ -92,6 +92,10 @@ v1::Graph AccumulateGraph(int64_t size);
 // x + y over a dimension "n" of 1 to `max`.
 v1::Graph VariableAddGraph(int64_t max);
 
+// Program 1, which adds value 2 to value 1: value 1 is 0, value 2 is 1. All of it is answered.
+void DefineCounter(Stream& stream);
+inline constexpr uint64_t kCounterOperations = 3;  // the sequences that it takes
+
 std::vector<float> Floats(const std::string& bytes);
 // The reason in a Status' ErrorInfo; empty if there is none.
 std::string Reason(const v1::Status& status);

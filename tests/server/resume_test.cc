@@ -15,9 +15,7 @@ TEST(Resume, OperationsRunOnceAndAnswersAreRepeated) {
   TestDaemon daemon;
   Client client(daemon.address());
   auto stream = client.Connect();
-  stream->Call(Define(1, AccumulateGraph(1)));
-  stream->Call(Write(1, {0}));
-  stream->Call(Write(2, {1}));
+  DefineCounter(*stream);
   daemon.device().Hold();
   const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
   const auto read = stream->Send(Read(1));
@@ -75,13 +73,11 @@ TEST(Resume, ManyDropsInAPipeline) {
   Client client(daemon.address());
   {
     auto stream = client.Connect();
-    stream->Call(Define(1, AccumulateGraph(1)));
-    stream->Call(Write(1, {0}));
-    stream->Call(Write(2, {1}));
+    DefineCounter(*stream);
   }
   constexpr uint64_t kRuns = 500;
-  constexpr uint64_t kEnd = 4 + kRuns;
-  constexpr uint64_t kAcknowledged = 3;
+  constexpr uint64_t kEnd = kCounterOperations + 1 + kRuns;
+  constexpr uint64_t kAcknowledged = kCounterOperations;
   int drops = 0;
   while (true) {
     auto stream = client.Connect(kAcknowledged);

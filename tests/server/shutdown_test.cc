@@ -38,9 +38,7 @@ TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   TestDaemon daemon;
   Client client(daemon.address());
   auto stream = client.Connect();
-  stream->Call(Define(1, AccumulateGraph(1)));
-  stream->Call(Write(1, {0}));
-  stream->Call(Write(2, {1}));
+  DefineCounter(*stream);
   daemon.device().Hold();
   constexpr uint64_t kRuns = 200;
   for (uint64_t i = 0; i < kRuns; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
@@ -55,7 +53,8 @@ TEST(Shutdown, UnderLoadEveryOperationIsAnsweredOrRefused) {
   EXPECT_LT(absl::Now() - start, absl::Seconds(5));
   release.join();
   int done = 0, refused = 0, other = 0;
-  for (uint64_t sequence = 4; sequence < 4 + kRuns; ++sequence) {
+  for (uint64_t sequence = kCounterOperations + 1; sequence <= kCounterOperations + kRuns;
+       ++sequence) {
     const v1::Result result = stream->Answer(sequence);
     if (!result.has_error()) {
       ++done;
@@ -79,10 +78,7 @@ TEST(Shutdown, WhatHasRunIsAnsweredToAClientThatKeepsSending) {
   TestDaemon daemon;
   Client client(daemon.address());
   auto stream = client.Connect();
-  stream->Call(Define(1, AccumulateGraph(1)));
-  stream->Call(Write(1, {0}));
-  stream->Call(Write(2, {1}));
-  constexpr int kBefore = 3;
+  DefineCounter(*stream);
   std::atomic<bool> stopped{false};
   // No more ahead than a socket holds: a write that has to wait makes gRPC's own end take seconds.
   std::thread sender([&] {
@@ -103,7 +99,7 @@ TEST(Shutdown, WhatHasRunIsAnsweredToAClientThatKeepsSending) {
   EXPECT_EQ(status.error_message(), "daemon is shutting down");
   EXPECT_EQ(
       absl::c_count_if(stream->answers(), [](const auto& a) { return !a.second.has_error(); }),
-      kBefore + daemon.device().lists_run());
+      kCounterOperations + daemon.device().lists_run());
 }
 
 TEST(Shutdown, WithClientsThatKeepSending) {
