@@ -15,12 +15,6 @@ using ir::DType;
 using llvm::IRBuilderBase;
 using llvm::Value;
 
-llvm::Type* WithLanesOf(Value* like, llvm::Type* element) {
-  return like->getType()->getWithNewType(element);
-}
-
-Value* Zero(Value* like) { return llvm::Constant::getNullValue(like->getType()); }
-
 Value* Bits(Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
 
 // Of the float8 types. E4M3 has no infinity: what is too large is NaN, which has all bits set (OCP

@@ -16,15 +16,8 @@ using ir::Op;
 using llvm::IRBuilderBase;
 using llvm::Value;
 
-Value* Zero(Value* like) { return llvm::Constant::getNullValue(like->getType()); }
 Value* Integer(Value* like, int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
-}
-
-llvm::Type* WithLanesOf(Value* like, llvm::Type* element) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like->getType());
-  return vector == nullptr ? element
-                           : llvm::FixedVectorType::get(element, vector->getNumElements());
 }
 
 // The divisor with the values that the processor traps on replaced by 1.

@@ -19,6 +19,14 @@ llvm::Type* ScalarType(llvm::LLVMContext& context, ir::DType dtype);
 // The type of an element in memory; bool is i8.
 llvm::Type* MemoryType(llvm::LLVMContext& context, ir::DType dtype);
 
+// `element` with as many lanes as `like` has, and the zero of its type.
+inline llvm::Type* WithLanesOf(llvm::Value* like, llvm::Type* element) {
+  return like->getType()->getWithNewType(element);
+}
+inline llvm::Constant* Zero(llvm::Value* like) {
+  return llvm::Constant::getNullValue(like->getType());
+}
+
 // `operands` are all scalars or all vectors of one width. Not for sources, loads and reductions.
 // `known_nonnegative`: an integer division's operands are never negative and its divisor not 0.
 llvm::Value* EmitOp(llvm::IRBuilderBase& builder, const ir::Node* node,

@@ -14,8 +14,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-bool Is(const Node* node, Op op) { return node->op() == op; }
-
 // The right operand with which an op gives its left operand back bit for bit.
 struct Identity {
   Op op;
@@ -45,8 +43,8 @@ const Node* DropIdentity(Context&, const Node* node) {
 const Node* Absorb(Context&, const Node* node) {
   const Node* right = node->operand(1);
   if (ir::IsFloat(node->dtype())) return nullptr;
-  bool absorbs =
-      Is(node, Op::kOr) ? node->dtype() == DType::kBool && IsSplat(right, 1) : IsSplat(right, 0);
+  bool absorbs = node->op() == Op::kOr ? node->dtype() == DType::kBool && IsSplat(right, 1)
+                                       : IsSplat(right, 0);
   return absorbs ? right : nullptr;
 }
 
@@ -69,31 +67,31 @@ const Node* SameOperands(Context& context, const Node* node) {
       break;
   }
   if (ir::IsFloat(node->operand(0)->dtype())) return nullptr;  // NaN and infinity
-  double result = Is(node, Op::kCmpEq) ? 1 : 0;                // sub, cmplt, cmpne: 0
+  double result = node->op() == Op::kCmpEq ? 1 : 0;            // sub, cmplt, cmpne: 0
   return MakeSplat(context, node->dtype(), node->shape(), result);
 }
 
 const Node* UndoInvolution(Context&, const Node* node) {
-  return Is(node->operand(0), node->op()) ? node->operand(0)->operand(0) : nullptr;
+  return node->operand(0)->op() == node->op() ? node->operand(0)->operand(0) : nullptr;
 }
 
 // x + -y = x - y, x - -y = x + y, exact in every rounding.
 const Node* AddOfNeg(Context& context, const Node* node) {
-  if (!Is(node->operand(1), Op::kNeg)) return nullptr;
-  Op op = Is(node, Op::kAdd) ? Op::kSub : Op::kAdd;
+  if (node->operand(1)->op() != Op::kNeg) return nullptr;
+  Op op = node->op() == Op::kAdd ? Op::kSub : Op::kAdd;
   return context.Get(op, node->dtype(), node->shape(),
                      {node->operand(0), node->operand(1)->operand(0)});
 }
 
 const Node* NegPlus(Context& context, const Node* node) {
-  if (!Is(node->operand(0), Op::kNeg)) return nullptr;
+  if (node->operand(0)->op() != Op::kNeg) return nullptr;
   return context.Get(Op::kSub, node->dtype(), node->shape(),
                      {node->operand(1), node->operand(0)->operand(0)});
 }
 
 const Node* ProductOfNegs(Context& context, const Node* node) {
   const Node *a = node->operand(0), *b = node->operand(1);
-  if (!Is(a, Op::kNeg) || !Is(b, Op::kNeg)) return nullptr;
+  if (a->op() != Op::kNeg || b->op() != Op::kNeg) return nullptr;
   return context.WithOperands(node, {a->operand(0), b->operand(0)});
 }
 
@@ -137,17 +135,17 @@ const Node* CompareBool(Context& context, const Node* node) {
   if (x->dtype() != DType::kBool) return nullptr;
   bool with_false = IsSplat(node->operand(1), 0);
   if (!with_false && !IsSplat(node->operand(1), 1)) return nullptr;
-  bool keeps = Is(node, Op::kCmpNe) == with_false;
+  bool keeps = (node->op() == Op::kCmpNe) == with_false;
   return keeps ? x : context.Get(Op::kNot, DType::kBool, node->shape(), {x});
 }
 
 // A bool made a number, compared with zero.
 const Node* CompareCastOfBool(Context& context, const Node* node) {
   const Node* cast = node->operand(0);
-  if (!Is(cast, Op::kCast) || cast->operand(0)->dtype() != DType::kBool) return nullptr;
+  if (cast->op() != Op::kCast || cast->operand(0)->dtype() != DType::kBool) return nullptr;
   if (!IsSplat(node->operand(1), 0)) return nullptr;
   const Node* x = cast->operand(0);
-  return Is(node, Op::kCmpNe) ? x : context.Get(Op::kNot, DType::kBool, node->shape(), {x});
+  return node->op() == Op::kCmpNe ? x : context.Get(Op::kNot, DType::kBool, node->shape(), {x});
 }
 
 const Node* WhereDecided(Context&, const Node* node) {
@@ -158,7 +156,7 @@ const Node* WhereDecided(Context&, const Node* node) {
 }
 
 const Node* WhereOfNot(Context& context, const Node* node) {
-  if (!Is(node->operand(0), Op::kNot)) return nullptr;
+  if (node->operand(0)->op() != Op::kNot) return nullptr;
   return context.WithOperands(node,
                               {node->operand(0)->operand(0), node->operand(2), node->operand(1)});
 }

@@ -13,28 +13,26 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<IntsAttr>().values; }
-bool Is(const Node* node, Op op) { return node->op() == op; }
-
 const Node* SameShape(Context&, const Node* node) {
   return node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
 }
 
 // Reshape of reshape and expand of expand: only the last shape counts.
 const Node* LastShapeCounts(Context& context, const Node* node) {
-  if (!Is(node->operand(0), node->op())) return nullptr;
+  if (node->operand(0)->op() != node->op()) return nullptr;
   return context.WithOperands(node, {node->operand(0)->operand(0)});
 }
 
 const Node* PermuteNothing(Context&, const Node* node) {
-  return std::is_sorted(Ints(node).begin(), Ints(node).end()) ? node->operand(0) : nullptr;
+  return std::is_sorted(ir::IntsOf(node).begin(), ir::IntsOf(node).end()) ? node->operand(0)
+                                                                          : nullptr;
 }
 
 const Node* PermuteOfPermute(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kPermute)) return nullptr;
+  if (inner->op() != Op::kPermute) return nullptr;
   std::vector<int64_t> order;
-  for (int64_t axis : Ints(node)) order.push_back(Ints(inner)[axis]);
+  for (int64_t axis : ir::IntsOf(node)) order.push_back(ir::IntsOf(inner)[axis]);
   return context.Get(Op::kPermute, node->dtype(), node->shape(), {inner->operand(0)},
                      IntsAttr{std::move(order)});
 }
@@ -42,7 +40,7 @@ const Node* PermuteOfPermute(Context& context, const Node* node) {
 // Axes of size 1 have no order: if the others keep theirs, it is a reshape.
 const Node* PermuteOfOnes(Context& context, const Node* node) {
   std::vector<int64_t> order;
-  for (int64_t axis : Ints(node)) {
+  for (int64_t axis : ir::IntsOf(node)) {
     if (node->operand(0)->shape()[axis] != 1) order.push_back(axis);
   }
   if (!std::is_sorted(order.begin(), order.end())) return nullptr;
@@ -51,9 +49,9 @@ const Node* PermuteOfOnes(Context& context, const Node* node) {
 
 const Node* PermuteOfExpand(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kExpand)) return nullptr;
+  if (inner->op() != Op::kExpand) return nullptr;
   Shape shape;
-  for (int64_t axis : Ints(node)) shape.push_back(inner->operand(0)->shape()[axis]);
+  for (int64_t axis : ir::IntsOf(node)) shape.push_back(inner->operand(0)->shape()[axis]);
   const Node* moved = context.Get(Op::kPermute, node->dtype(), std::move(shape),
                                   {inner->operand(0)}, node->attribute());
   return ExpandTo(context, moved, node->shape());
@@ -63,7 +61,7 @@ const Node* PermuteOfExpand(Context& context, const Node* node) {
 // neither keep their order.
 const Node* ReshapeOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
-  if (!Is(expand, Op::kExpand)) return nullptr;
+  if (expand->op() != Op::kExpand) return nullptr;
   const Shape& from = expand->shape();
   Shape shape(node->shape().size(), 1);
   size_t next = 0;
@@ -81,18 +79,18 @@ const Node* ReshapeOfExpand(Context& context, const Node* node) {
 
 const Node* PadOfPad(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kPad)) return nullptr;
-  std::vector<int64_t> padding = Ints(node);
-  for (size_t i = 0; i < padding.size(); ++i) padding[i] += Ints(inner)[i];
+  if (inner->op() != Op::kPad) return nullptr;
+  std::vector<int64_t> padding = ir::IntsOf(node);
+  for (size_t i = 0; i < padding.size(); ++i) padding[i] += ir::IntsOf(inner)[i];
   return context.Get(Op::kPad, node->dtype(), node->shape(), {inner->operand(0)},
                      IntsAttr{std::move(padding)});
 }
 
 const Node* ShrinkOfShrink(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kShrink)) return nullptr;
-  std::vector<int64_t> bounds = Ints(node);
-  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += Ints(inner)[i / 2 * 2];
+  if (inner->op() != Op::kShrink) return nullptr;
+  std::vector<int64_t> bounds = ir::IntsOf(node);
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += ir::IntsOf(inner)[i / 2 * 2];
   return context.Get(Op::kShrink, node->dtype(), node->shape(), {inner->operand(0)},
                      IntsAttr{std::move(bounds)});
 }
@@ -101,17 +99,17 @@ const Node* ShrinkOfShrink(Context& context, const Node* node) {
 // left, zero.
 const Node* ShrinkOfPad(Context& context, const Node* node) {
   const Node* pad = node->operand(0);
-  if (!Is(pad, Op::kPad)) return nullptr;
+  if (pad->op() != Op::kPad) return nullptr;
   const Node* x = pad->operand(0);
   std::vector<int64_t> bounds, padding;
   Shape shape;
   for (size_t axis = 0; axis < node->shape().size(); ++axis) {
-    int64_t before = Ints(pad)[2 * axis];
-    int64_t begin = std::max<int64_t>(Ints(node)[2 * axis] - before, 0);
-    int64_t end = std::min(Ints(node)[2 * axis + 1] - before, x->shape()[axis]);
+    int64_t before = ir::IntsOf(pad)[2 * axis];
+    int64_t begin = std::max<int64_t>(ir::IntsOf(node)[2 * axis] - before, 0);
+    int64_t end = std::min(ir::IntsOf(node)[2 * axis + 1] - before, x->shape()[axis]);
     if (begin >= end) return MakeSplat(context, node->dtype(), node->shape(), 0);
     bounds.insert(bounds.end(), {begin, end});
-    padding.push_back(std::max<int64_t>(before - Ints(node)[2 * axis], 0));
+    padding.push_back(std::max<int64_t>(before - ir::IntsOf(node)[2 * axis], 0));
     padding.push_back(node->shape()[axis] - padding.back() - (end - begin));
     shape.push_back(end - begin);
   }
@@ -123,9 +121,9 @@ const Node* ShrinkOfPad(Context& context, const Node* node) {
 // Of an axis that was expanded any part is the same: only the other axes need the shrink.
 const Node* ShrinkOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
-  if (!Is(expand, Op::kExpand)) return nullptr;
+  if (expand->op() != Op::kExpand) return nullptr;
   const Shape& from = expand->operand(0)->shape();
-  std::vector<int64_t> bounds = Ints(node);
+  std::vector<int64_t> bounds = ir::IntsOf(node);
   Shape shape = node->shape();
   for (size_t axis = 0; axis < from.size(); ++axis) {
     if (from[axis] == expand->shape()[axis]) continue;
@@ -141,11 +139,11 @@ const Node* ShrinkOfExpand(Context& context, const Node* node) {
 // Axes of size 1 need no flip; none left: nothing to do.
 const Node* FlipOfOnes(Context& context, const Node* node) {
   std::vector<int64_t> axes;
-  for (int64_t axis : Ints(node)) {
+  for (int64_t axis : ir::IntsOf(node)) {
     if (node->shape()[axis] != 1) axes.push_back(axis);
   }
   if (axes.empty()) return node->operand(0);
-  if (axes.size() == Ints(node).size()) return nullptr;
+  if (axes.size() == ir::IntsOf(node).size()) return nullptr;
   return context.Get(Op::kFlip, node->dtype(), node->shape(), {node->operand(0)},
                      IntsAttr{std::move(axes)});
 }
@@ -153,11 +151,12 @@ const Node* FlipOfOnes(Context& context, const Node* node) {
 // An axis flipped twice is not flipped.
 const Node* FlipOfFlip(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
-  if (!Is(inner, Op::kFlip)) return nullptr;
+  if (inner->op() != Op::kFlip) return nullptr;
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < static_cast<int64_t>(node->shape().size()); ++axis) {
     auto has = [&](const Node* flip) {
-      return std::find(Ints(flip).begin(), Ints(flip).end(), axis) != Ints(flip).end();
+      return std::find(ir::IntsOf(flip).begin(), ir::IntsOf(flip).end(), axis) !=
+             ir::IntsOf(flip).end();
     };
     if (has(node) != has(inner)) axes.push_back(axis);
   }
@@ -168,19 +167,19 @@ const Node* FlipOfFlip(Context& context, const Node* node) {
 
 // Windows of one element at every place only append an axis of size 1.
 const Node* WindowOfOne(Context& context, const Node* node) {
-  if (Ints(node)[1] != 1 || Ints(node)[2] != 1) return nullptr;
+  if (ir::IntsOf(node)[1] != 1 || ir::IntsOf(node)[2] != 1) return nullptr;
   return ReshapeTo(context, node->operand(0), node->shape());
 }
 
 // Its adjoint: one window position, at every place.
 const Node* UnwindowOfOne(Context&, const Node* node) {
-  bool one = node->shape().back() == 1 && Ints(node)[2] == 1;
+  bool one = node->shape().back() == 1 && ir::IntsOf(node)[2] == 1;
   return one && node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;
 }
 
 // The tensor before it was expanded; itself if it was not.
 const Node* BeforeExpand(const Node* node) {
-  return Is(node, Op::kExpand) ? node->operand(0) : node;
+  return node->op() == Op::kExpand ? node->operand(0) : node;
 }
 
 // An elementwise op whose operands all repeat along an axis repeats along it: computed once, then

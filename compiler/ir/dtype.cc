@@ -7,13 +7,13 @@ namespace {
 
 enum class Class : uint8_t { kNone, kBool, kSigned, kUnsigned, kFloat };
 
-struct Row {
+struct DTypeRow {
   std::string_view name;
   int size;
   Class kind;
 };
 
-constexpr std::array<Row, kNumDTypes> kRows = {{
+constexpr std::array<DTypeRow, kNumDTypes> kDTypeRows = {{
     {"invalid", 0, Class::kNone},
     {"bool", 1, Class::kBool},
     {"int8", 1, Class::kSigned},
@@ -33,9 +33,9 @@ constexpr std::array<Row, kNumDTypes> kRows = {{
 }};
 
 // A number that is no DType (from a corrupt message, say) reads as kInvalid.
-const Row& RowOf(DType dtype) {
+const DTypeRow& RowOf(DType dtype) {
   size_t index = static_cast<size_t>(dtype);
-  return kRows[index < kRows.size() ? index : 0];
+  return kDTypeRows[index < kDTypeRows.size() ? index : 0];
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::string_view Name(DType dtype) { return RowOf(dtype).name; }
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (int i = 1; i < kNumDTypes; ++i) {
-    if (kRows[i].name == name) return static_cast<DType>(i);
+    if (kDTypeRows[i].name == name) return static_cast<DType>(i);
   }
   return std::nullopt;
 }

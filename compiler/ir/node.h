@@ -164,6 +164,12 @@ class Node {
   Attribute attribute_;
 };
 
+// The numbers of a movement or a reduction, and the extent of a range.
+inline const std::vector<int64_t>& IntsOf(const Node* node) {
+  return node->attr<IntsAttr>().values;
+}
+inline int64_t ExtentOf(const Node* range) { return range->attr<RangeAttr>().extent; }
+
 // Owns and interns nodes. Not thread-safe: one per compilation, or per kernel and thread.
 class Context {
  public:

@@ -18,7 +18,7 @@ struct DTypeLaw {
   bool (*holds)(const Node& node);
 };
 
-DType In(const Node& node, int i = 0) { return node.operand(i)->dtype(); }
+DType OperandDType(const Node& node, int i = 0) { return node.operand(i)->dtype(); }
 bool IsNumber(DType dtype) { return IsFloat(dtype) || IsInteger(dtype); }
 bool IsWhole(DType dtype) { return IsInteger(dtype) || dtype == DType::kBool; }
 
@@ -27,23 +27,26 @@ bool AllSame(const Node& node) {
                      [&](const Node* operand) { return operand->dtype() == node.dtype(); });
 }
 bool Compare(const Node& node) {
-  return node.dtype() == DType::kBool && In(node, 0) == In(node, 1);
+  return node.dtype() == DType::kBool && OperandDType(node, 0) == OperandDType(node, 1);
 }
 bool Where(const Node& node) {
-  return In(node, 0) == DType::kBool && In(node, 1) == node.dtype() && In(node, 2) == node.dtype();
+  return OperandDType(node, 0) == DType::kBool && OperandDType(node, 1) == node.dtype() &&
+         OperandDType(node, 2) == node.dtype();
 }
 bool Gradient(const Node& node) {
-  bool upstream = node.operands().size() < 3 || In(node, 2) == In(node, 0);
-  return IsFloat(In(node, 0)) && IsFloat(In(node, 1)) && node.dtype() == In(node, 1) && upstream;
+  bool upstream = node.operands().size() < 3 || OperandDType(node, 2) == OperandDType(node, 0);
+  return IsFloat(OperandDType(node, 0)) && IsFloat(OperandDType(node, 1)) &&
+         node.dtype() == OperandDType(node, 1) && upstream;
 }
 bool Load(const Node& node) {
-  return In(node) == DType::kInt64 && (node.operands().size() < 2 || In(node, 1) == DType::kBool);
+  return OperandDType(node) == DType::kInt64 &&
+         (node.operands().size() < 2 || OperandDType(node, 1) == DType::kBool);
 }
 bool Reduce(const Node& node) {
   bool ranges = std::all_of(node.operands().begin() + 1, node.operands().end(),
                             [](const Node* operand) { return operand->op() == Op::kRange; });
   bool kind = node.attr<ReduceAttr>().kind == ReduceKind::kMax || IsNumber(node.dtype());
-  return In(node) == node.dtype() && ranges && kind;
+  return OperandDType(node) == node.dtype() && ranges && kind;
 }
 
 constexpr DTypeLaw kAny = {"any", [](const Node&) { return true; }};
@@ -67,20 +70,21 @@ constexpr DTypeLaw kSameInteger = {
     [](const Node& node) { return AllSame(node) && IsInteger(node.dtype()); }};
 constexpr DTypeLaw kSameSize = {
     "elements of one size, neither bool", [](const Node& node) {
-      bool has_bool = node.dtype() == DType::kBool || In(node) == DType::kBool;
-      return SizeOf(node.dtype()) == SizeOf(In(node)) && (!has_bool || AllSame(node));
+      bool has_bool = node.dtype() == DType::kBool || OperandDType(node) == DType::kBool;
+      return SizeOf(node.dtype()) == SizeOf(OperandDType(node)) && (!has_bool || AllSame(node));
     }};
 constexpr DTypeLaw kCompare = {"operands have one dtype, the result is bool", Compare};
 constexpr DTypeLaw kWhere = {"a bool, then two of the result's dtype", Where};
 constexpr DTypeLaw kGatherElements = {
-    "the first operand's; the index is an integer",
-    [](const Node& node) { return In(node) == node.dtype() && IsInteger(In(node, 1)); }};
+    "the first operand's; the index is an integer", [](const Node& node) {
+      return OperandDType(node) == node.dtype() && IsInteger(OperandDType(node, 1));
+    }};
 constexpr DTypeLaw kScatterElements = {
     "x, values and result have one dtype, a number unless they are set; the index is an integer",
     [](const Node& node) {
       const bool combines = CombinerOf(node.attr<ScatterAttr>().mode).has_value();
-      return In(node) == node.dtype() && IsInteger(In(node, 1)) && In(node, 2) == node.dtype() &&
-             (!combines || IsNumber(node.dtype()));
+      return OperandDType(node) == node.dtype() && IsInteger(OperandDType(node, 1)) &&
+             OperandDType(node, 2) == node.dtype() && (!combines || IsNumber(node.dtype()));
     }};
 constexpr DTypeLaw kGradient = {"floats; the result's is that of x", Gradient};
 constexpr DTypeLaw kRange = {"int64, with an extent that is not negative", [](const Node& node) {
@@ -106,7 +110,7 @@ enum AttributeKind : size_t {
   kScatterKind
 };
 
-struct Row {
+struct LegalForm {
   Op op;
   uint8_t levels;
   int min_operands, max_operands;
@@ -116,7 +120,7 @@ struct Row {
 };
 
 // In the order of Op, so that a row is found by its number; spec_test walks over all.
-const std::array<Row, kNumOps> kRows = {{
+const std::array<LegalForm, kNumOps> kLegalForms = {{
     {Op::kConst, kT | kK, 0, 0, kConst, kConstFits, kScalarShapeLaw},
     {Op::kInput, kT, 0, 0, kInput, kAny, kAnyShapeLaw},
     {Op::kIota, kT, 0, 0, kInt, kNumberSource, kIotaShapeLaw},
@@ -185,7 +189,7 @@ bool AllScalar(const Node& node) {
 
 absl::Status VerifyNode(Level level, const Node* node) {
   if (static_cast<int>(node->op()) >= kNumOps) return Illegal(node, "unknown op", "");
-  const Row& row = kRows[static_cast<size_t>(node->op())];
+  const LegalForm& row = kLegalForms[static_cast<size_t>(node->op())];
   if ((row.levels & (1 << static_cast<int>(level))) == 0) {
     return Illegal(node, "not an op of the ",
                    level == Level::kTensor ? "tensor level" : "kernel level");

@@ -8,7 +8,7 @@ namespace kiln::ir {
 namespace {
 
 const std::vector<int64_t>& Ints(const Node& node) { return node.attr<IntsAttr>().values; }
-const Shape& In(const Node& node) { return node.operand(0)->shape(); }
+const Shape& OperandShape(const Node& node) { return node.operand(0)->shape(); }
 int64_t Rank(const Shape& shape) { return static_cast<int64_t>(shape.size()); }
 
 bool DistinctAxes(const std::vector<int64_t>& axes, int64_t rank) {
@@ -31,42 +31,45 @@ bool SameLaw(const Node& node) {
 }
 
 bool ReduceLaw(const Node& node) {
-  if (!DistinctAxes(Ints(node), Rank(In(node)))) return false;
-  Shape expected = In(node);
+  if (!DistinctAxes(Ints(node), Rank(OperandShape(node)))) return false;
+  Shape expected = OperandShape(node);
   for (int64_t axis : Ints(node)) expected[axis] = 1;
   return node.shape() == expected;
 }
 
 bool ReshapeLaw(const Node& node) {
-  std::optional<int64_t> before = CheckedNumElements(In(node));
+  std::optional<int64_t> before = CheckedNumElements(OperandShape(node));
   return before.has_value() && before == CheckedNumElements(node.shape());
 }
 
 bool PermuteLaw(const Node& node) {
   const std::vector<int64_t>& order = Ints(node);
-  if (Rank(order) != Rank(In(node)) || Rank(node.shape()) != Rank(In(node))) return false;
-  if (!DistinctAxes(order, Rank(In(node)))) return false;
+  if (Rank(order) != Rank(OperandShape(node)) || Rank(node.shape()) != Rank(OperandShape(node)))
+    return false;
+  if (!DistinctAxes(order, Rank(OperandShape(node)))) return false;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (node.shape()[i] != In(node)[order[i]]) return false;
+    if (node.shape()[i] != OperandShape(node)[order[i]]) return false;
   }
   return true;
 }
 
 bool ExpandLaw(const Node& node) {
-  if (Rank(node.shape()) != Rank(In(node))) return false;
-  for (size_t i = 0; i < In(node).size(); ++i) {
-    if (In(node)[i] != 1 && In(node)[i] != node.shape()[i]) return false;
+  if (Rank(node.shape()) != Rank(OperandShape(node))) return false;
+  for (size_t i = 0; i < OperandShape(node).size(); ++i) {
+    if (OperandShape(node)[i] != 1 && OperandShape(node)[i] != node.shape()[i]) return false;
   }
   return true;
 }
 
 bool PadLaw(const Node& node) {
   const std::vector<int64_t>& padding = Ints(node);
-  if (Rank(node.shape()) != Rank(In(node)) || Rank(padding) != 2 * Rank(In(node))) return false;
-  for (size_t i = 0; i < In(node).size(); ++i) {
+  if (Rank(node.shape()) != Rank(OperandShape(node)) ||
+      Rank(padding) != 2 * Rank(OperandShape(node)))
+    return false;
+  for (size_t i = 0; i < OperandShape(node).size(); ++i) {
     int64_t size;
     if (padding[2 * i] < 0 || padding[2 * i + 1] < 0) return false;
-    if (__builtin_add_overflow(padding[2 * i], In(node)[i], &size)) return false;
+    if (__builtin_add_overflow(padding[2 * i], OperandShape(node)[i], &size)) return false;
     if (__builtin_add_overflow(size, padding[2 * i + 1], &size)) return false;
     if (size != node.shape()[i]) return false;
   }
@@ -75,10 +78,12 @@ bool PadLaw(const Node& node) {
 
 bool ShrinkLaw(const Node& node) {
   const std::vector<int64_t>& bounds = Ints(node);
-  if (Rank(node.shape()) != Rank(In(node)) || Rank(bounds) != 2 * Rank(In(node))) return false;
-  for (size_t i = 0; i < In(node).size(); ++i) {
+  if (Rank(node.shape()) != Rank(OperandShape(node)) ||
+      Rank(bounds) != 2 * Rank(OperandShape(node)))
+    return false;
+  for (size_t i = 0; i < OperandShape(node).size(); ++i) {
     int64_t begin = bounds[2 * i], end = bounds[2 * i + 1];
-    if (begin < 0 || begin > end || end > In(node)[i] || node.shape()[i] != end - begin) {
+    if (begin < 0 || begin > end || end > OperandShape(node)[i] || node.shape()[i] != end - begin) {
       return false;
     }
   }
@@ -86,7 +91,7 @@ bool ShrinkLaw(const Node& node) {
 }
 
 bool FlipLaw(const Node& node) {
-  return node.shape() == In(node) && DistinctAxes(Ints(node), Rank(In(node)));
+  return node.shape() == OperandShape(node) && DistinctAxes(Ints(node), Rank(OperandShape(node)));
 }
 
 // Sliding windows over an axis of `size`: how many there are, or nothing for illegal numbers.
@@ -99,10 +104,11 @@ std::optional<int64_t> WindowCount(int64_t size, int64_t window, int64_t stride,
 
 bool WindowLaw(const Node& node) {
   const std::vector<int64_t>& attr = Ints(node);
-  if (attr.size() != 4 || attr[0] < 0 || attr[0] >= Rank(In(node))) return false;
-  std::optional<int64_t> count = WindowCount(In(node)[attr[0]], attr[1], attr[2], attr[3]);
+  if (attr.size() != 4 || attr[0] < 0 || attr[0] >= Rank(OperandShape(node))) return false;
+  std::optional<int64_t> count =
+      WindowCount(OperandShape(node)[attr[0]], attr[1], attr[2], attr[3]);
   if (!count.has_value()) return false;
-  Shape expected = In(node);
+  Shape expected = OperandShape(node);
   expected[attr[0]] = *count;
   expected.push_back(attr[1]);
   return node.shape() == expected;
@@ -110,10 +116,10 @@ bool WindowLaw(const Node& node) {
 
 bool UnwindowLaw(const Node& node) {
   const std::vector<int64_t>& attr = Ints(node);
-  if (attr.size() != 4 || attr[0] < 0 || attr[0] + 1 >= Rank(In(node))) return false;
-  std::optional<int64_t> count = WindowCount(attr[1], In(node).back(), attr[2], attr[3]);
-  if (count != In(node)[attr[0]]) return false;
-  Shape expected = In(node);
+  if (attr.size() != 4 || attr[0] < 0 || attr[0] + 1 >= Rank(OperandShape(node))) return false;
+  std::optional<int64_t> count = WindowCount(attr[1], OperandShape(node).back(), attr[2], attr[3]);
+  if (count != OperandShape(node)[attr[0]]) return false;
+  Shape expected = OperandShape(node);
   expected[attr[0]] = attr[1];
   return node.shape() == expected;
 }
@@ -121,8 +127,9 @@ bool UnwindowLaw(const Node& node) {
 // x's shape with index's size at the axis, or nothing where the two do not fit.
 std::optional<Shape> GatheredShape(const Node& node, int64_t axis) {
   const Shape& index = node.operand(1)->shape();
-  if (axis < 0 || axis >= Rank(In(node)) || Rank(index) != Rank(In(node))) return std::nullopt;
-  Shape shape = In(node);
+  if (axis < 0 || axis >= Rank(OperandShape(node)) || Rank(index) != Rank(OperandShape(node)))
+    return std::nullopt;
+  Shape shape = OperandShape(node);
   shape[axis] = index[axis];
   for (size_t i = 0; i < shape.size(); ++i) {
     if (index[i] != shape[i] && index[i] != 1) return std::nullopt;
@@ -135,7 +142,7 @@ bool GatherElementsLaw(const Node& node) {
 }
 
 bool ScatterElementsLaw(const Node& node) {
-  return node.shape() == In(node) &&
+  return node.shape() == OperandShape(node) &&
          GatheredShape(node, node.attr<ScatterAttr>().axis) == node.operand(2)->shape();
 }
 

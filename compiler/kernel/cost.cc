@@ -13,11 +13,9 @@ using ir::Op;
 
 namespace {
 
-int64_t Extent(const Node* range) { return range->attr<ir::RangeAttr>().extent; }
-
 int64_t Points(const std::vector<const Node*>& ranges) {
   int64_t points = 1;
-  for (const Node* range : ranges) points *= Extent(range);
+  for (const Node* range : ranges) points *= ir::ExtentOf(range);
   return points;
 }
 
@@ -25,7 +23,7 @@ int64_t Points(const std::vector<const Node*>& ranges) {
 int64_t DistinctPoints(const Node* index) {
   int64_t points = 1;
   for (const Node* node : ir::TopologicalOrder({&index, 1})) {
-    if (node->op() == Op::kRange) points *= Extent(node);
+    if (node->op() == Op::kRange) points *= ir::ExtentOf(node);
   }
   return points;
 }

@@ -13,7 +13,6 @@ using ir::Op;
 
 namespace {
 
-bool IsIndex(const Node* node) { return node->dtype() == DType::kInt64; }
 
 bool IsConstant(const Node* node) { return node->op() == Op::kConst; }
 

@@ -27,6 +27,8 @@ inline int64_t FloorDiv(int64_t a, int64_t b) {
 inline int64_t CeilDiv(int64_t a, int64_t b) { return -FloorDiv(-a, b); }
 inline constexpr Interval kAnything = {-kUnbounded, kUnbounded};
 inline bool IsKnown(const Interval& i) { return i.low > -kUnbounded && i.high < kUnbounded; }
+// Whether a node is index arithmetic, which this library knows.
+inline bool IsIndex(const ir::Node* node) { return node->dtype() == ir::DType::kInt64; }
 // The constant that an idiv or mod divides by; 0 if it is none or not positive.
 int64_t Divisor(const ir::Node* node);
 

@@ -23,11 +23,9 @@ namespace {
 // Points of loops that are evaluated at once, to bound memory.
 constexpr int64_t kBlockPoints = 1 << 16;
 
-int64_t Extent(const Node* range) { return range->attr<ir::RangeAttr>().extent; }
-
 int64_t CountPoints(const std::vector<const Node*>& ranges) {
   int64_t points = 1;
-  for (const Node* range : ranges) points *= Extent(range);
+  for (const Node* range : ranges) points *= ir::ExtentOf(range);
   return points;
 }
 
@@ -185,9 +183,9 @@ class KernelInterpreter {
     for (size_t i = ranges.size(); i-- > 0;) {
       HostTensor values = HostTensor::Zeros(DType::kInt64, {cycles * count * repeat});
       for (int64_t j = 0; j < values.size(); ++j) {
-        values.SetInt(j, (begin + j / repeat % count) / stride % Extent(ranges[i]));
+        values.SetInt(j, (begin + j / repeat % count) / stride % ir::ExtentOf(ranges[i]));
       }
-      stride *= Extent(ranges[i]);
+      stride *= ir::ExtentOf(ranges[i]);
       block.SetRange(ranges[i], std::move(values));
     }
   }

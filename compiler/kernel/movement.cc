@@ -12,8 +12,6 @@ using ir::Op;
 
 namespace {
 
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
-
 // Flattens no further than the shapes ask for: where dimensions [i, j) of one shape hold what [k,
 // l) of the other do, they are converted by themselves, so that indices of independent dimensions
 // never mix.
@@ -47,7 +45,7 @@ Point Reshape(IndexMath& math, const Node* node, const Point& at) {
 
 Point Permute(const Node* node, const Point& at) {
   Point inner{at.index, at.valid};
-  for (size_t i = 0; i < at.index.size(); ++i) inner.index[Ints(node)[i]] = at.index[i];
+  for (size_t i = 0; i < at.index.size(); ++i) inner.index[ir::IntsOf(node)[i]] = at.index[i];
   return inner;
 }
 
@@ -62,7 +60,7 @@ Point Expand(IndexMath& math, const Node* node, const Point& at) {
 Point Pad(IndexMath& math, const Node* node, const Point& at) {
   Point inner = at;
   for (size_t i = 0; i < at.index.size(); ++i) {
-    inner.index[i] = math.Sub(at.index[i], math.Constant(Ints(node)[2 * i]));
+    inner.index[i] = math.Sub(at.index[i], math.Constant(ir::IntsOf(node)[2 * i]));
     math.Require(inner.valid, inner.index[i], 0, node->operand(0)->shape()[i]);
   }
   return inner;
@@ -71,23 +69,23 @@ Point Pad(IndexMath& math, const Node* node, const Point& at) {
 Point Shrink(IndexMath& math, const Node* node, const Point& at) {
   Point inner = at;
   for (size_t i = 0; i < at.index.size(); ++i) {
-    inner.index[i] = math.Add(at.index[i], math.Constant(Ints(node)[2 * i]));
+    inner.index[i] = math.Add(at.index[i], math.Constant(ir::IntsOf(node)[2 * i]));
   }
   return inner;
 }
 
 Point Flip(IndexMath& math, const Node* node, const Point& at) {
   Point inner = at;
-  for (const int64_t axis : Ints(node)) {
+  for (const int64_t axis : ir::IntsOf(node)) {
     inner.index[axis] = math.Sub(math.Constant(node->shape()[axis] - 1), at.index[axis]);
   }
   return inner;
 }
 
 Point Window(IndexMath& math, const Node* node, const Point& at) {
-  const int64_t axis = Ints(node)[0];
-  const int64_t stride = Ints(node)[2];
-  const int64_t dilation = Ints(node)[3];
+  const int64_t axis = ir::IntsOf(node)[0];
+  const int64_t stride = ir::IntsOf(node)[2];
+  const int64_t dilation = ir::IntsOf(node)[3];
   Point inner = at;
   const Node* offset = inner.index.back();
   inner.index.pop_back();
@@ -96,9 +94,9 @@ Point Window(IndexMath& math, const Node* node, const Point& at) {
 }
 
 Point Unwindow(IndexMath& math, const Node* node, const Point& at) {
-  const int64_t axis = Ints(node)[0];
-  const int64_t stride = Ints(node)[2];
-  const int64_t dilation = Ints(node)[3];
+  const int64_t axis = ir::IntsOf(node)[0];
+  const int64_t stride = ir::IntsOf(node)[2];
+  const int64_t dilation = ir::IntsOf(node)[3];
   Point inner = at;
   const Node* start = math.Sub(at.index[axis], math.Mul(at.index.back(), dilation));
   inner.index[axis] = math.Div(start, stride);

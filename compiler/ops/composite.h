@@ -3,6 +3,7 @@
 #ifndef KILN_COMPILER_OPS_COMPOSITE_H_
 #define KILN_COMPILER_OPS_COMPOSITE_H_
 
+#include <limits>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -30,6 +31,15 @@ inline OpDef Composite(std::string_view name, std::vector<std::string_view> oper
           .expand = expand,
           .doc = doc};
 }
+
+// A row of a function of one operand whose result is of a float dtype.
+inline OpDef FloatFunction(std::string_view name, ExpandFn expand, std::string_view doc) {
+  return Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
+}
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+inline const ir::Node* Zero(Builder& b, const ir::Node* like) { return b.Const(like->dtype(), 0); }
 
 // e^-x in the denominator, kept finite so that the gradient is 0 and not NaN far to the left.
 const ir::Node* Sigmoid(Builder& b, const ir::Node* x);

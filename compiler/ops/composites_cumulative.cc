@@ -112,7 +112,7 @@ Expansion ExpandMinimum(Builder& b, Operands x, const Attributes& attributes) {
 }
 
 const Node* FoldLogSumExp(Builder& b, const Node* x) { return LogSumExp(b, x, {3}, false); }
-Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
+Expansion ExpandCumulativeLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
   return AlongAxis(b, x[0], attributes,
                    {FoldLogSumExp, LogAddExp, -std::numeric_limits<double>::infinity()});
 }
@@ -140,7 +140,8 @@ std::vector<OpDef> CumulativeComposites() {
       Cumulative("cumulative_min", kSame, kNumeric, ExpandMinimum,
                  "The smallest of all elements up to each along axis; NaN from the first one on"),
       Cumulative("cumulative_logsumexp", DTypeRule::kPromoteFloat, DTypeClass::kAny,
-                 ExpandLogSumExp, "log(sum(exp(x))) of all elements up to each along axis"),
+                 ExpandCumulativeLogSumExp,
+                 "log(sum(exp(x))) of all elements up to each along axis"),
   };
 }
 

@@ -69,7 +69,6 @@ const Node* Root(Builder& b, const Node* x, double degree) {
 
 const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, double order,
                  bool keepdims) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   if (order == 2) return Root(b, b.Sum(b.Mul(x, x), axes, keepdims), 2);
   if (order == 0) return b.Sum(b.Cast(b.Cast(x, DType::kBool), x->dtype()), axes, keepdims);
   const Node* a = Abs(b, x);

@@ -17,8 +17,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 const Node* Half(Builder& b, const Node* x) { return b.Mul(x, 0.5); }
 const Node* OnePlus(Builder& b, const Node* x) { return b.Add(x, 1.0); }
 
@@ -135,10 +133,6 @@ const Node* LogAddExp2(Builder& b, const Node* x, const Node* y) {
   return AddLogarithms(b, x, y, true);
 }
 
-OpDef Function(std::string_view name, ExpandFn expand, std::string_view doc) {
-  return Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
-}
-
 OpDef OfPair(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
   row.shape_rule = ShapeRule::kBroadcast;
@@ -161,15 +155,15 @@ const Node* LogAddExp(Builder& b, const Node* x, const Node* y) {
 
 std::vector<OpDef> ExponentialComposites() {
   return {
-      Function("expm1", ExpandUnary<Expm1>, "e to the x, less 1; exact near 0"),
-      Function("log1p", ExpandUnary<Log1p>, "The natural logarithm of 1 + x; exact near 0"),
-      Function("log10", ExpandUnary<Log10>, "The decimal logarithm"),
-      Function("sinh", ExpandUnary<Sinh>, "The hyperbolic sine"),
-      Function("cosh", ExpandUnary<Cosh>, "The hyperbolic cosine"),
-      Function("asinh", ExpandUnary<Asinh>, "The inverse hyperbolic sine"),
-      Function("acosh", ExpandUnary<Acosh>, "The inverse hyperbolic cosine; NaN below 1"),
-      Function("atanh", ExpandUnary<Atanh>,
-               "The inverse hyperbolic tangent; NaN outside of [-1, 1]"),
+      FloatFunction("expm1", ExpandUnary<Expm1>, "e to the x, less 1; exact near 0"),
+      FloatFunction("log1p", ExpandUnary<Log1p>, "The natural logarithm of 1 + x; exact near 0"),
+      FloatFunction("log10", ExpandUnary<Log10>, "The decimal logarithm"),
+      FloatFunction("sinh", ExpandUnary<Sinh>, "The hyperbolic sine"),
+      FloatFunction("cosh", ExpandUnary<Cosh>, "The hyperbolic cosine"),
+      FloatFunction("asinh", ExpandUnary<Asinh>, "The inverse hyperbolic sine"),
+      FloatFunction("acosh", ExpandUnary<Acosh>, "The inverse hyperbolic cosine; NaN below 1"),
+      FloatFunction("atanh", ExpandUnary<Atanh>,
+                    "The inverse hyperbolic tangent; NaN outside of [-1, 1]"),
       OfPair("logaddexp", ExpandBinary<LogAddExp>, "log(exp(a) + exp(b)), without overflow"),
       OfPair("logaddexp2", ExpandBinary<LogAddExp2>, "log2(2^a + 2^b), without overflow"),
   };

@@ -15,7 +15,6 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-const Node* Zero(Builder& b, const Node* like) { return b.Const(like->dtype(), 0); }
 const Node* Square(Builder& b, const Node* x) { return b.Mul(x, x); }
 const Node* Half(Builder& b, const Node* x) { return b.Mul(x, 0.5); }
 

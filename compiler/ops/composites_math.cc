@@ -145,7 +145,6 @@ Expansion ExpandRemainder(Builder& b, Operands x, const Attributes&) {
 }
 
 OpDef Clip() {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   OpDef row = Composite("clip", {"x"}, DTypeRule::kSame, DTypeClass::kNumeric, ExpandClip,
                         "x held between min and max; the gradient is 1 on both ends");
   row.attributes = {OptionalFloat("min", -kInfinity), OptionalFloat("max", kInfinity)};

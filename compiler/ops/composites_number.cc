@@ -94,7 +94,6 @@ double LargestFinite(DType dtype) {
 Expansion ExpandNanToNum(Builder& b, Operands x, const Attributes& attributes) {
   const DType dtype = x[0]->dtype();
   if (!ir::IsFloat(dtype)) return x[0];
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto or_largest = [&](double value) {
     return std::abs(value) == kInfinity ? (value < 0 ? -1 : 1) * LargestFinite(dtype) : value;
   };
@@ -123,7 +122,6 @@ OpDef IsClose() {
 }
 
 OpDef NanToNum() {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   OpDef row = Composite("nan_to_num", {"x"}, DTypeRule::kSame, DTypeClass::kAny, ExpandNanToNum,
                         "x with NaN and infinities replaced by numbers; an infinite posinf or "
                         "neginf stands for the dtype's largest or lowest");

@@ -11,8 +11,6 @@ using ir::Node;
 using ir::Op;
 using ir::Shape;
 
-const Node* Zero(Builder& b, const Node* x) { return b.Const(x->dtype(), 0); }
-
 const Node* AtLeast(Builder& b, const Node* x, double bound) {
   const Node* limit = b.Const(x->dtype(), bound);
   if (!ir::IsFloat(x->dtype())) return b.Not(b.Less(x, limit));

@@ -14,8 +14,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 const Node* Number(Builder& b, double value) { return b.Const(DType::kFloat64, value); }
 const Node* IsBelow(Builder& b, const Node* x, double value) { return b.Less(x, Number(b, value)); }
 
@@ -233,10 +231,6 @@ const Node* Cbrt(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(value), x, slope);
 }
 
-OpDef Function(std::string_view name, ExpandFn expand, std::string_view doc) {
-  return Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
-}
-
 }  // namespace
 
 const Node* ErfOfDouble(Builder& b, const Node* x) {
@@ -245,13 +239,15 @@ const Node* ErfOfDouble(Builder& b, const Node* x) {
 
 std::vector<OpDef> SpecialComposites() {
   return {
-      Function("erfc", ExpandDouble<Erfc>, "1 - erf(x), with all its digits where it is small"),
-      Function("erfinv", ExpandDouble<Erfinv>,
-               "The inverse of erf; infinite at -1 and 1, NaN beyond"),
-      Function("lgamma", ExpandDouble<Lgamma>, "The logarithm of the gamma function's magnitude"),
-      Function("digamma", ExpandDouble<Digamma>,
-               "The derivative of lgamma; NaN at 0 and the negative integers"),
-      Function("cbrt", ExpandDouble<Cbrt>, "The cube root"),
+      FloatFunction("erfc", ExpandDouble<Erfc>,
+                    "1 - erf(x), with all its digits where it is small"),
+      FloatFunction("erfinv", ExpandDouble<Erfinv>,
+                    "The inverse of erf; infinite at -1 and 1, NaN beyond"),
+      FloatFunction("lgamma", ExpandDouble<Lgamma>,
+                    "The logarithm of the gamma function's magnitude"),
+      FloatFunction("digamma", ExpandDouble<Digamma>,
+                    "The derivative of lgamma; NaN at 0 and the negative integers"),
+      FloatFunction("cbrt", ExpandDouble<Cbrt>, "The cube root"),
   };
 }
 

@@ -14,8 +14,6 @@ using ir::Node;
 using ir::Op;
 
 constexpr double kPi = std::numbers::pi;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // atan of [0, 0.66] (float64) or [0, tan(pi/8)] (float32): S. L. Moshier, Cephes, atan.c and
 // atanf.c.
 const Node* AtanNear(Builder& b, const Node* x) {
@@ -143,10 +141,6 @@ const Node* Atan2(Builder& b, const Node* y, const Node* x) {
                           b.Neg(b.Div(p.y, square)));
 }
 
-OpDef Function(std::string_view name, ExpandFn expand, std::string_view doc) {
-  return Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
-}
-
 OpDef OfPair(std::string_view name, std::vector<std::string_view> operands, ExpandFn expand,
              std::string_view doc) {
   OpDef row =
@@ -164,9 +158,9 @@ const Node* Atan(Builder& b, const Node* x) {
 
 std::vector<OpDef> TrigonometricComposites() {
   return {
-      Function("asin", ExpandUnary<Asin>, "The arc sine in radians; NaN outside of [-1, 1]"),
-      Function("acos", ExpandUnary<Acos>, "The arc cosine in radians; NaN outside of [-1, 1]"),
-      Function("atan", ExpandUnary<Atan>, "The arc tangent in radians"),
+      FloatFunction("asin", ExpandUnary<Asin>, "The arc sine in radians; NaN outside of [-1, 1]"),
+      FloatFunction("acos", ExpandUnary<Acos>, "The arc cosine in radians; NaN outside of [-1, 1]"),
+      FloatFunction("atan", ExpandUnary<Atan>, "The arc tangent in radians"),
       OfPair("atan2", {"y", "x"}, ExpandBinary<Atan2>,
              "The angle of the point (x, y) in (-pi, pi], as C's atan2"),
       OfPair("hypot", {"a", "b"}, ExpandBinary<Hypot>,

@@ -14,7 +14,6 @@ constexpr DType kFloat = DType::kFloat32;
 constexpr DType kDouble = DType::kFloat64;
 constexpr DType kStored = DType::kFloat8E5M2;
 
-int64_t I(int64_t value) { return value; }
 Attributes Axis(int64_t axis) { return {{"axis", axis}}; }
 Attributes Of(const char* name, const char* value) { return {{name, std::string(value)}}; }
 

@@ -23,7 +23,6 @@ const Node* ColumnNumber(Builder& b, const Node* matrix) {
 const Node* IsFirst(Builder& b, const Node* number) {
   return b.Equal(number, b.ConstInt(DType::kInt32, 0));
 }
-const Node* Zero(Builder& b, const Node* like) { return b.Const(like->dtype(), 0); }
 
 const Node* FirstRow(Builder& b, const Node* matrix) { return b.Slice(matrix, 1, 0, 1); }
 const Node* FirstColumn(Builder& b, const Node* matrix) { return b.Slice(matrix, 2, 0, 1); }

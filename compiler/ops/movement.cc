@@ -29,10 +29,6 @@ OpDef Movement(std::string_view name, Op op, ShapeRule shape_rule,
           .doc = doc};
 }
 
-const std::vector<int64_t>& IntsOfNode(const Node* node) {
-  return node->attr<ir::IntsAttr>().values;
-}
-
 // Fills every point of the result from the point of the operand that `source` makes of it in place;
 // zero where it returns false. `source` gets a point as long as the longer of the two ranks and
 // must leave the operand's rank first.
@@ -64,7 +60,7 @@ Result EvaluateReshape(const Node* node, HostOperands operands) {
 }
 
 Result EvaluatePermute(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& axes = IntsOfNode(node);
+  const std::vector<int64_t>& axes = ir::IntsOf(node);
   return View(node, *operands[0], [&](Point& point) {
     const Point to = point;
     for (size_t i = 0; i < axes.size(); ++i) point[axes[i]] = to[i];
@@ -83,7 +79,7 @@ Result EvaluateExpand(const Node* node, HostOperands operands) {
 }
 
 Result EvaluatePad(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& padding = IntsOfNode(node);
+  const std::vector<int64_t>& padding = ir::IntsOf(node);
   const ir::Shape& shape = operands[0]->shape;
   return View(node, *operands[0], [&](Point& point) {
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -95,7 +91,7 @@ Result EvaluatePad(const Node* node, HostOperands operands) {
 }
 
 Result EvaluateShrink(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& bounds = IntsOfNode(node);
+  const std::vector<int64_t>& bounds = ir::IntsOf(node);
   return View(node, *operands[0], [&](Point& point) {
     for (size_t d = 0; d < point.size(); ++d) point[d] += bounds[2 * d];
     return true;
@@ -104,13 +100,13 @@ Result EvaluateShrink(const Node* node, HostOperands operands) {
 
 Result EvaluateFlip(const Node* node, HostOperands operands) {
   return View(node, *operands[0], [&](Point& point) {
-    for (const int64_t axis : IntsOfNode(node)) point[axis] = node->shape()[axis] - 1 - point[axis];
+    for (const int64_t axis : ir::IntsOf(node)) point[axis] = node->shape()[axis] - 1 - point[axis];
     return true;
   });
 }
 
 Result EvaluateWindow(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& window = IntsOfNode(node);  // axis, size, stride, dilation
+  const std::vector<int64_t>& window = ir::IntsOf(node);  // axis, size, stride, dilation
   return View(node, *operands[0], [&](Point& point) {
     point[window[0]] = point[window[0]] * window[2] + point.back() * window[3];
     return true;
@@ -118,7 +114,7 @@ Result EvaluateWindow(const Node* node, HostOperands operands) {
 }
 
 Result EvaluateUnwindow(const Node* node, HostOperands operands) {
-  const std::vector<int64_t>& unwindow = IntsOfNode(node);  // axis, length, stride, dilation
+  const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t positions = operands[0]->shape[unwindow[0]];
   return View(node, *operands[0], [&](Point& point) {
     const int64_t start = point[unwindow[0]] - point.back() * unwindow[3];

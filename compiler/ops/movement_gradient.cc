@@ -8,8 +8,6 @@ using ir::IntsAttr;
 using ir::Node;
 using ir::Shape;
 
-const std::vector<int64_t>& IntsOfNode(const Node* node) { return node->attr<IntsAttr>().values; }
-
 // x without its last dimension if its elements do not differ along it, else null.
 const Node* WithoutLast(Builder& b, const Node* x) {
   const Node* one = x;
@@ -30,7 +28,7 @@ Adjoints ReshapeGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints PermuteGradient(Builder& b, const Node* node, const Node* upstream) {
-  const std::vector<int64_t>& axes = IntsOfNode(node);
+  const std::vector<int64_t>& axes = ir::IntsOf(node);
   std::vector<int64_t> inverse(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) inverse[axes[i]] = static_cast<int64_t>(i);
   return {b.Permute(upstream, inverse)};
@@ -41,7 +39,7 @@ Adjoints ExpandGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints PadGradient(Builder& b, const Node* node, const Node* upstream) {
-  const std::vector<int64_t>& padding = IntsOfNode(node);
+  const std::vector<int64_t>& padding = ir::IntsOf(node);
   std::vector<int64_t> bounds;
   for (size_t i = 0; i < node->shape().size(); ++i) {
     bounds.insert(bounds.end(), {padding[2 * i], node->shape()[i] - padding[2 * i + 1]});
@@ -50,7 +48,7 @@ Adjoints PadGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints ShrinkGradient(Builder& b, const Node* node, const Node* upstream) {
-  const std::vector<int64_t>& bounds = IntsOfNode(node);
+  const std::vector<int64_t>& bounds = ir::IntsOf(node);
   const Shape& shape = node->operand(0)->shape();
   std::vector<int64_t> padding;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -60,11 +58,11 @@ Adjoints ShrinkGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints FlipGradient(Builder& b, const Node* node, const Node* upstream) {
-  return {b.Flip(upstream, IntsOfNode(node))};
+  return {b.Flip(upstream, ir::IntsOf(node))};
 }
 
 Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
-  const std::vector<int64_t>& window = IntsOfNode(node);  // axis, size, stride, dilation
+  const std::vector<int64_t>& window = ir::IntsOf(node);  // axis, size, stride, dilation
   const int64_t length = node->operand(0)->shape()[window[0]];
   return {b.Sum(b.Unwindow(upstream, window[0], length, window[2], window[3]), {-1})};
 }
@@ -73,7 +71,7 @@ Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
 // elements of upstream's windows are equal, as in a transposed convolution, windows over one of
 // them are the answer.
 Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
-  const std::vector<int64_t>& unwindow = IntsOfNode(node);  // axis, length, stride, dilation
+  const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t size = node->shape().back();
   if (const Node* one = WithoutLast(b, upstream)) {
     return {b.Window(one, unwindow[0], size, unwindow[2], unwindow[3])};

@@ -9,7 +9,6 @@
 namespace kiln::ops {
 namespace {
 
-std::string Quoted(std::string_view text) { return StrCat("\"", text, "\""); }
 std::string List(absl::Span<const int64_t> values) {
   return StrCat("[", absl::StrJoin(values, ", "), "]");
 }

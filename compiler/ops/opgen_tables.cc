@@ -17,16 +17,6 @@ std::string_view KindName(Kind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-// The docs hold no control characters, so quotes and backslashes are all there is to escape.
-std::string Quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 std::string PythonFloat(double value) {
   if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "-float(\"inf\")";
   std::string text = StrCat(value);
@@ -110,6 +100,15 @@ std::string Cell(std::string_view text) {
 }
 
 }  // namespace
+
+std::string Quoted(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
 
 std::string PythonTable() {
   std::string text = StrCat(

@@ -3,8 +3,13 @@
 #define KILN_COMPILER_OPS_OPGEN_TABLES_H_
 
 #include <string>
+#include <string_view>
 
 namespace kiln::ops {
+
+// A string literal of Python and of JSON. The table's texts hold no control characters, so quotes
+// and backslashes are all there is to escape.
+std::string Quoted(std::string_view text);
 
 // The module clients/python/kiln/_ops.py.
 std::string PythonTable();

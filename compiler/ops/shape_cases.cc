@@ -7,10 +7,7 @@ using ir::DType;
 using ir::Shape;
 using Ints = std::vector<int64_t>;
 
-constexpr auto kError = std::nullopt;
 constexpr int64_t kHuge = int64_t{1} << 40;
-
-int64_t I(int64_t value) { return value; }
 
 void AddBroadcasting(std::vector<ShapeCase>& cases) {
   cases.insert(cases.end(), {{"neg", {{2, 3}}, {}, Shape{2, 3}},

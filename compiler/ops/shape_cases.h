@@ -4,6 +4,7 @@
 #ifndef KILN_COMPILER_OPS_SHAPE_CASES_H_
 #define KILN_COMPILER_OPS_SHAPE_CASES_H_
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,10 @@
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
+
+inline constexpr std::nullopt_t kError = std::nullopt;  // a case's result
+// An attribute's integer: a plain literal would be ambiguous.
+inline int64_t I(int64_t value) { return value; }
 
 struct ShapeCase {
   std::string_view op;

@@ -5,10 +5,6 @@ namespace {
 
 using ir::Shape;
 
-constexpr auto kError = std::nullopt;
-
-int64_t I(int64_t value) { return value; }
-
 void AddEinsums(std::vector<ShapeCase>& cases) {
   const auto equation = [](const char* text) {
     return Attributes{{"equation", std::string(text)}};

@@ -7,9 +7,6 @@ namespace {
 using ir::Shape;
 using Ints = std::vector<int64_t>;
 
-constexpr auto kError = std::nullopt;
-
-int64_t I(int64_t value) { return value; }
 Attributes Reduction(const char* name) { return {{"reduction", std::string(name)}}; }
 
 void AddConvolutions(std::vector<ShapeCase>& cases) {

@@ -107,8 +107,6 @@ namespace {
 
 using Axes = std::vector<AxisIndex>;
 
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
-
 // Dimensions [from, from_end) of the result hold the same elements as [to, to_end) of the operand.
 struct ReshapeGroup {
   size_t from = 0, from_end = 0, to = 0, to_end = 0;
@@ -190,7 +188,7 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
       return Reshape(node, axes);
     case Op::kPermute: {
       Axes result(axes.size());
-      for (size_t i = 0; i < axes.size(); ++i) result[Ints(node)[i]] = axes[i];
+      for (size_t i = 0; i < axes.size(); ++i) result[ir::IntsOf(node)[i]] = axes[i];
       return result;
     }
     case Op::kExpand:
@@ -199,11 +197,11 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
     case Op::kShrink:
       return Shifted(node, axes);
     case Op::kFlip:
-      return WithUnknown(axes, Ints(node));
+      return WithUnknown(axes, ir::IntsOf(node));
     case Op::kWindow:
-      return WithUnknown(Axes(axes.begin(), axes.end() - 1), {Ints(node)[0]});
+      return WithUnknown(Axes(axes.begin(), axes.end() - 1), {ir::IntsOf(node)[0]});
     case Op::kUnwindow:
-      return WithUnknown(axes, {Ints(node)[0]});
+      return WithUnknown(axes, {ir::IntsOf(node)[0]});
     default:
       return axes;
   }

@@ -6,7 +6,7 @@ namespace kiln::partition {
 
 namespace {
 
-constexpr size_t kMaxStages = 24;
+constexpr size_t kFusedStagesMax = 24;
 // Kernels that are still open for more.
 constexpr size_t kMaxOpen = 8;
 
@@ -50,7 +50,7 @@ void FuseHorizontally(Clustering* clustering, Dependencies* dependencies) {
     for (const int target : open) {
       const Cluster& into = clustering->clusters[target];
       if (into.work + cluster.work > kMaxHorizontalWork) continue;
-      if (into.stages.size() + cluster.stages.size() > kMaxStages) continue;
+      if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
       if (dependencies->Reaches(number, target) || dependencies->Reaches(target, number)) continue;
       dependencies->Merge(number, target);
       Absorb(clustering, number, target);

@@ -17,8 +17,6 @@ namespace {
 
 using IntList = std::vector<int64_t>;
 
-const IntList& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
-
 // Whether a reduction of this kind may be done after the movement instead of before it.
 bool Commutes(Op reduction, const Node* movement) {
   switch (movement->op()) {
@@ -30,7 +28,7 @@ bool Commutes(Op reduction, const Node* movement) {
     case Op::kPad:  // fills with zero, the neutral element of sums alone
       return reduction == Op::kReduceSum;
     case Op::kUnwindow:
-      return reduction == Op::kReduceSum && Ints(movement)[2] == 1;
+      return reduction == Op::kReduceSum && ir::IntsOf(movement)[2] == 1;
     default:
       return false;
   }
@@ -48,14 +46,14 @@ class Lifter {
     const Node* x = inner->operand(0);
     IntList axes;
     for (int64_t i = 0; i < static_cast<int64_t>(x->shape().size()); ++i) {
-      if (!absl::c_linear_search(Ints(inner), i)) axes.push_back(i);
+      if (!absl::c_linear_search(ir::IntsOf(inner), i)) axes.push_back(i);
     }
-    axes.insert(axes.end(), Ints(inner).begin(), Ints(inner).end());
+    axes.insert(axes.end(), ir::IntsOf(inner).begin(), ir::IntsOf(inner).end());
     return make_.Reshape(make_.Permute(x, axes), WithExtra(inner->shape()));
   }
 
   const Node* Apply(const Node* movement, const Node* x) {
-    IntList ints = movement->op() == Op::kReshape ? IntList{} : Ints(movement);
+    IntList ints = movement->op() == Op::kReshape ? IntList{} : ir::IntsOf(movement);
     const int64_t rank = static_cast<int64_t>(movement->operand(0)->shape().size());
     switch (movement->op()) {
       case Op::kPermute:
@@ -78,7 +76,7 @@ class Lifter {
   }
 
   const Node* Finish(const Node* outer, const Node* x) {
-    IntList axes = Ints(outer);
+    IntList axes = ir::IntsOf(outer);
     const int64_t rank = static_cast<int64_t>(outer->shape().size());
     for (size_t i = 0; i < extra_.size(); ++i) axes.push_back(rank + static_cast<int64_t>(i));
     return make_.Reshape(make_.Reduce(outer->op(), x, axes), outer->shape());
@@ -95,7 +93,7 @@ class Lifter {
     const int64_t offset = static_cast<int64_t>(movement->operand(0)->shape().size()) - 1;
     const Node* turned = make_.MoveAxis(x, offset, static_cast<int64_t>(x->shape().size()) - 1);
     ir::Shape shape = turned->shape();
-    shape[Ints(movement)[0]] = Ints(movement)[1];
+    shape[ir::IntsOf(movement)[0]] = ir::IntsOf(movement)[1];
     const int64_t last = static_cast<int64_t>(shape.size()) - 1;
     const Node* undone =
         context_.Get(Op::kUnwindow, x->dtype(), std::move(shape), {turned}, movement->attribute());
@@ -120,7 +118,7 @@ const Node* MergeReduction(ir::Context& context, const Node* node,
   }
   if (inner->op() != node->op() || !single_use(inner)) return node;
   ir::Shape extra;
-  for (const int64_t axis : Ints(inner)) extra.push_back(inner->operand(0)->shape()[axis]);
+  for (const int64_t axis : ir::IntsOf(inner)) extra.push_back(inner->operand(0)->shape()[axis]);
   Lifter lifter(context, std::move(extra));
   const Node* x = lifter.Start(inner);
   for (size_t i = movements.size(); i-- > 0;) x = lifter.Apply(movements[i], x);

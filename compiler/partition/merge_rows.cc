@@ -12,7 +12,7 @@ namespace kiln::partition {
 
 namespace {
 
-constexpr size_t kMaxStages = 16;
+constexpr size_t kMergedStagesMax = 16;
 constexpr int kMaxRounds = 4;
 
 class RowMerger {
@@ -75,7 +75,7 @@ class RowMerger {
     const Cluster& from = all_.clusters[reader];
     const Cluster& into = all_.clusters[source];
     if (from.nodes + into.nodes > kMaxClusterNodes) return false;
-    if (!IsRows(into) || from.stages.size() + into.stages.size() > kMaxStages) return false;
+    if (!IsRows(into) || from.stages.size() + into.stages.size() > kMergedStagesMax) return false;
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
     if (from.grid.size() != into.grid.size()) return false;
     // Something outside would have to run after the source and before the reader.

@@ -18,8 +18,6 @@ namespace {
 
 using Bounds = std::vector<int64_t>;  // begin and end of each dimension
 
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
-
 // The bounds for a shape that differs by dimensions of size 1.
 std::optional<Bounds> BoundsOf(const ir::Shape& from, const Bounds& bounds, const ir::Shape& to) {
   Bounds mapped;
@@ -49,12 +47,13 @@ const Node* ShrinkContraction(ir::Context& context, const Node* shrink,
   const Node* sum = shrink->operand(0);
   while (sum->op() == Op::kReshape && single_use(sum)) sum = sum->operand(0);
   if (!single_use(sum) || !IsContraction(sum)) return nullptr;
-  std::optional<Bounds> bounds = BoundsOf(shrink->operand(0)->shape(), Ints(shrink), sum->shape());
+  std::optional<Bounds> bounds =
+      BoundsOf(shrink->operand(0)->shape(), ir::IntsOf(shrink), sum->shape());
   if (!bounds.has_value()) return nullptr;
   const Node* terms = sum->operand(0);
-  for (const int64_t axis : Ints(sum)) (*bounds)[2 * axis + 1] = terms->shape()[axis];
+  for (const int64_t axis : ir::IntsOf(sum)) (*bounds)[2 * axis + 1] = terms->shape()[axis];
   TensorMaker make(context);
-  return make.Reshape(make.Reduce(Op::kReduceSum, make.Shrink(terms, *bounds), Ints(sum)),
+  return make.Reshape(make.Reduce(Op::kReduceSum, make.Shrink(terms, *bounds), ir::IntsOf(sum)),
                       shrink->shape());
 }
 

@@ -14,8 +14,6 @@ using ir::Op;
 
 namespace {
 
-const std::vector<int64_t>& Ints(const Node* node) { return node->attr<ir::IntsAttr>().values; }
-
 // Cuts or fills the ends of dimensions so that they get this shape.
 const Node* Fit(TensorMaker& make, const Node* x, const ir::Shape& shape) {
   std::vector<int64_t> bounds, padding;
@@ -29,9 +27,9 @@ const Node* Fit(TensorMaker& make, const Node* x, const ir::Shape& shape) {
 }  // namespace
 
 const Node* ReplaceWindow(ir::Context& context, const Node* node) {
-  const int64_t axis = Ints(node)[0];
-  const int64_t size = Ints(node)[1];
-  if (Ints(node)[2] != size || (size > 1 && Ints(node)[3] != 1)) return node;
+  const int64_t axis = ir::IntsOf(node)[0];
+  const int64_t size = ir::IntsOf(node)[1];
+  if (ir::IntsOf(node)[2] != size || (size > 1 && ir::IntsOf(node)[3] != 1)) return node;
   TensorMaker make(context);
   const Node* x = node->operand(0);
   const int64_t count = node->shape()[axis];
@@ -49,8 +47,8 @@ const Node* UnwindowSums::Replace(const Node* sum, const SingleUse& single_use) 
   const Node* unwindow = sum->operand(0);
   if (sum->op() != Op::kReduceSum || unwindow->op() != Op::kUnwindow) return nullptr;
   const int64_t size = unwindow->shape().back();
-  const int64_t stride = Ints(unwindow)[2];
-  if (size > 1 && Ints(unwindow)[3] != 1) return nullptr;
+  const int64_t stride = ir::IntsOf(unwindow)[2];
+  if (size > 1 && ir::IntsOf(unwindow)[3] != 1) return nullptr;
   if (stride >= size) return Join(sum);
   return stride > 1 ? Decompose(sum, single_use) : nullptr;
 }
@@ -59,16 +57,16 @@ const Node* UnwindowSums::Replace(const Node* sum, const SingleUse& single_use) 
 const Node* UnwindowSums::Join(const Node* sum) {
   const Node* unwindow = sum->operand(0);
   const Node* x = unwindow->operand(0);
-  const int64_t axis = Ints(unwindow)[0];
+  const int64_t axis = ir::IntsOf(unwindow)[0];
   const int64_t last = static_cast<int64_t>(x->shape().size()) - 1;
-  std::vector<int64_t> others = Ints(sum);
+  std::vector<int64_t> others = ir::IntsOf(sum);
   auto found = absl::c_find(others, last);
   if (found == others.end()) return nullptr;
   others.erase(found);
   TensorMaker make(context_);
   // What lies between windows got nothing.
   ir::Shape wide = x->shape();
-  wide[last] = Ints(unwindow)[2];
+  wide[last] = ir::IntsOf(unwindow)[2];
   x = Fit(make, x, wide);
   ir::Shape joined = wide;
   joined.pop_back();
@@ -83,9 +81,9 @@ const Node* UnwindowSums::Join(const Node* sum) {
 const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use) {
   const Node* unwindow = sum->operand(0);
   const auto last = static_cast<int64_t>(unwindow->shape().size()) - 1;
-  if (Ints(sum) != std::vector<int64_t>{last}) return nullptr;
-  const int64_t axis = Ints(unwindow)[0];
-  const int64_t stride = Ints(unwindow)[2];
+  if (ir::IntsOf(sum) != std::vector<int64_t>{last}) return nullptr;
+  const int64_t axis = ir::IntsOf(unwindow)[0];
+  const int64_t stride = ir::IntsOf(unwindow)[2];
   const int64_t steps = (unwindow->shape().back() + stride - 1) / stride;
   Phased phased = OperandOf(unwindow, single_use);
   const int64_t length = phased.core->shape()[axis] + steps - 1;
@@ -124,7 +122,7 @@ UnwindowSums::Phased UnwindowSums::OperandOf(const Node* unwindow,
   const bool usable = known != phased_.end() && known->second.shape == x->shape() &&
                       single_use(x) && single_use(value) &&
                       absl::c_none_of(known->second.phases, [&](const Phase& phase) {
-                        return phase.axis == Ints(unwindow)[0] ||
+                        return phase.axis == ir::IntsOf(unwindow)[0] ||
                                phase.axis + 1 == static_cast<int64_t>(x->shape().size());
                       });
   return usable ? known->second : Phased{x, x->shape(), {}};

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "absl/algorithm/container.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/linear.h"
@@ -15,10 +16,6 @@ using ir::Node;
 using ir::Op;
 using schedule::Linear;
 using schedule::StageOperand;
-
-bool Contains(const std::vector<int>& axes, int axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
 
 // The only sum of the stage, if there is one reduction and it is a sum.
 const Node* OnlySum(const kernel::Stage& stage) {
@@ -117,12 +114,14 @@ std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const Axis
   std::vector<StageOperand::Dimension> layout;
   std::vector<int> joined;
   for (int axis : axes) {
-    if (axis == lane_axis || Contains(joined, axis)) continue;
+    if (axis == lane_axis || absl::c_linear_search(joined, axis)) continue;
     if (!schedule::DependsOn(factor, book[axis].range)) continue;
     StageOperand::Dimension dimension = {{1, axis}};
     for (int other : axes) {
-      const bool pair = Contains(contraction.reduce, axis) != Contains(contraction.reduce, other);
-      if (!pair || other == lane_axis || other == axis || Contains(joined, other)) continue;
+      const bool pair = absl::c_linear_search(contraction.reduce, axis) !=
+                        absl::c_linear_search(contraction.reduce, other);
+      if (!pair || other == lane_axis || other == axis || absl::c_linear_search(joined, other))
+        continue;
       const auto [ca, cb] = JointCoefficients(linears, book[axis].range, book[other].range);
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
       const int64_t size =

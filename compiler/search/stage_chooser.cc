@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/search/contraction_chooser.h"
 #include "compiler/search/lane_chooser.h"
@@ -33,10 +34,6 @@ constexpr int64_t kColumns = 256;
 constexpr int64_t kMostColumns = 2048;
 // Outputs from here on are written past the caches.
 constexpr int64_t kStreamedBytes = int64_t{32} << 20;
-
-bool Contains(const std::vector<int>& axes, int axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
 
 int64_t BytesWritten(const kernel::Kernel& kernel) {
   int64_t bytes = 0;
@@ -74,13 +71,13 @@ class StageChooser {
     cost_ = choice.cost;
     if (vector_ < 0) {
       ChooseScalar();
-    } else if (Contains(reduce_, vector_)) {
+    } else if (absl::c_linear_search(reduce_, vector_)) {
       ChooseReduceLanes();
     } else {
       ChooseParallelLanes();
     }
     if (!order_.empty()) book_.Order(number_, order_);
-    if (!Contains(reduce_, vector_) && WritesGlobalOnly() &&
+    if (!absl::c_linear_search(reduce_, vector_) && WritesGlobalOnly() &&
         BytesWritten(kernel_) >= kStreamedBytes) {
       book_.Stream(number_);
     }

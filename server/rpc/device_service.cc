@@ -16,7 +16,7 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-v1::Device::Health ToProto(runtime::Health health) {
+v1::Device::Health HealthToProto(runtime::Health health) {
   switch (health) {
     case runtime::Health::kHealthy:
       return v1::Device::HEALTHY;
@@ -39,7 +39,7 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
   proto.set_memory_total_bytes(static_cast<uint64_t>(device.pool()->total_bytes()));
   proto.set_memory_used_bytes(static_cast<uint64_t>(device.pool()->used_bytes()));
   proto.set_compute_units(static_cast<uint32_t>(info.target.compute_units));
-  proto.set_health(ToProto(device.health()));
+  proto.set_health(HealthToProto(device.health()));
   proto.set_health_message(device.health_message());
   proto.set_queue_length(static_cast<uint32_t>(device.dispatcher().queued()));
   proto.set_utilization(device.Utilization(now));

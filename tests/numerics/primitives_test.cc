@@ -175,18 +175,18 @@ bool Admits(const OpDef& op, DType dtype) {
   return ops::InferDType(op, dtypes, DType::kInvalid).ok();
 }
 
-struct Parameter {
+struct PrimitiveParameter {
   const OpDef* op;
   DType dtype;
 };
 
-std::string ParameterName(const testing::TestParamInfo<Parameter>& info) {
+std::string PrimitiveName(const testing::TestParamInfo<PrimitiveParameter>& info) {
   return absl::StrCat(std::string(info.param.op->name), "_",
                       std::string(ir::Name(info.param.dtype)));
 }
 
-std::vector<Parameter> Parameters(std::initializer_list<Kind> kinds) {
-  std::vector<Parameter> parameters;
+std::vector<PrimitiveParameter> Parameters(std::initializer_list<Kind> kinds) {
+  std::vector<PrimitiveParameter> parameters;
   for (const OpDef& op : ops::AllOps()) {
     for (const DType dtype : AllDTypes()) {
       if (std::find(kinds.begin(), kinds.end(), op.kind) == kinds.end()) continue;
@@ -196,7 +196,7 @@ std::vector<Parameter> Parameters(std::initializer_list<Kind> kinds) {
   return parameters;
 }
 
-class ElementwiseTest : public testing::TestWithParam<Parameter> {};
+class ElementwiseTest : public testing::TestWithParam<PrimitiveParameter> {};
 
 TEST_P(ElementwiseTest, EqualsInterpreter) {
   const auto& [op, dtype] = GetParam();
@@ -206,7 +206,7 @@ TEST_P(ElementwiseTest, EqualsInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(Primitives, ElementwiseTest,
                          testing::ValuesIn(Parameters({Kind::kUnary, Kind::kBinary})),
-                         ParameterName);
+                         PrimitiveName);
 
 class DTypeTest : public testing::TestWithParam<DType> {};
 
@@ -298,7 +298,7 @@ HostTensor SmallNumbers(DType dtype, const ir::Shape& shape) {
   return tensor;
 }
 
-class ReductionTest : public testing::TestWithParam<Parameter> {};
+class ReductionTest : public testing::TestWithParam<PrimitiveParameter> {};
 
 TEST_P(ReductionTest, EqualsInterpreter) {
   const auto& [op, dtype] = GetParam();
@@ -320,7 +320,7 @@ TEST_P(ReductionTest, EqualsInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Primitives, ReductionTest, testing::ValuesIn(Parameters({Kind::kReduce})),
-                         ParameterName);
+                         PrimitiveName);
 
 TEST(ScatterTest, EveryDType) {
   const OpDef& op = *ops::FindOp("scatter_add");
