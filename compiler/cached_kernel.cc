@@ -29,13 +29,17 @@ bool TakeString(std::string_view* in, std::string* text) {
 
 }  // namespace
 
-std::string CacheKey(const std::string& kernel_text, const drivers::Target& target) {
-  return absl::StrCat(Version(), "\n", target.CacheKey(), "\n", kernel_text);
+std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
+                     bool plain_schedule) {
+  return absl::StrCat(Version(), "\n", target.CacheKey(), plain_schedule ? "\nplain\n" : "\n",
+                      kernel_text);
 }
 
 std::string EncodeCachedKernel(const CompiledKernel& kernel) {
   std::string bytes;
   AppendString(kernel.schedule, &bytes);
+  AppendString(kernel.refused_schedule, &bytes);
+  AppendString(kernel.refusal, &bytes);
   AppendString(std::string_view(reinterpret_cast<const char*>(&kernel.compile_seconds),
                                 sizeof kernel.compile_seconds),
                &bytes);
@@ -47,7 +51,8 @@ std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
   std::string_view rest = bytes;
   CompiledKernel kernel;
   std::string seconds, image;
-  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &seconds) ||
+  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &kernel.refused_schedule) ||
+      !TakeString(&rest, &kernel.refusal) || !TakeString(&rest, &seconds) ||
       !TakeString(&rest, &image) || !rest.empty() ||
       seconds.size() != sizeof kernel.compile_seconds) {
     return std::nullopt;

@@ -10,10 +10,12 @@
 
 namespace kiln::compiler {
 
-// Canonical kernel, target and compiler version; free of device numbers.
-std::string CacheKey(const std::string& kernel_text, const drivers::Target& target);
+// Canonical kernel, target, compiler version, and whether the schedule is the plain one; free of
+// device numbers.
+std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
+                     bool plain_schedule);
 
-// Image, schedule and compile time. `ir` and `digest` follow from the key and are not
+// Image, schedule, what was refused and compile time. `ir` and `digest` follow from the key and are not
 // stored.
 std::string EncodeCachedKernel(const CompiledKernel& kernel);
 // Nothing if `bytes` is damaged: then the kernel is compiled again.

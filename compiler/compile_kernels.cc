@@ -13,6 +13,7 @@
 #include "compiler/kernel/lower.h"
 #include "compiler/parallel_for.h"
 #include "compiler/pass_timer.h"
+#include "compiler/proof/prove.h"
 #include "compiler/search/heuristic.h"
 
 namespace kiln::compiler {
@@ -38,11 +39,19 @@ std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& pa
   return lowered;
 }
 
-absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers::Target& target) {
-  const schedule::Schedule schedule = search::Choose(kernel, target);
+// A schedule that the proof refuses gives way to the plain one: slow, never wrong.
+absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers::Target& target,
+                                    bool plain) {
+  schedule::Schedule schedule = plain ? schedule::Schedule{} : search::Choose(kernel, target);
   CompiledKernel compiled;
-  compiled.schedule = schedule::Print(schedule);
   absl::StatusOr<drivers::KernelImage> image = codegen::CompileKernel(kernel, schedule, target);
+  if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
+    compiled.refused_schedule = schedule::Print(schedule);
+    compiled.refusal = std::string(image.status().message());
+    schedule = {};
+    image = codegen::CompileKernel(kernel, schedule, target);
+  }
+  compiled.schedule = schedule::Print(schedule);
   if (!image.ok()) {
     return absl::Status(image.status().code(),
                         absl::StrCat("kernel ", kernel.name, ": ", image.status().message()));
@@ -55,16 +64,16 @@ absl::StatusOr<CompiledKernel> CompileOrFetch(const std::shared_ptr<const Lowere
                                               const drivers::Target& target,
                                               const Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  const std::string key = CacheKey(lowered->text, target);
+  const std::string key = CacheKey(lowered->text, target, options.plain_schedule);
   std::optional<CompiledKernel> cached;
   if (options.cache != nullptr) {
     if (std::optional<std::string> bytes = options.cache->Get(key)) {
       cached = DecodeCachedKernel(*bytes);
     }
   }
-  absl::StatusOr<CompiledKernel> compiled = cached
-                                                ? absl::StatusOr<CompiledKernel>(*std::move(cached))
-                                                : Emit(lowered->kernel->kernel, target);
+  absl::StatusOr<CompiledKernel> compiled =
+      cached ? absl::StatusOr<CompiledKernel>(*std::move(cached))
+             : Emit(lowered->kernel->kernel, target, options.plain_schedule);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {

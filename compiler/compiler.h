@@ -32,6 +32,10 @@ struct CompiledKernel {
   std::string digest;    // hexadecimal, of the canonical kernel
   std::string ir;        // kernel::Print
   std::string schedule;  // the directives, as schedule's printer writes them
+  // Of a kernel whose schedule was refused, because what it made of the kernel is not the kernel: that
+  // schedule, and where they differ. `schedule` is then the plain one. Empty for all others.
+  std::string refused_schedule;
+  std::string refusal;
   // The scheduled loops as C-like source, for people; written when called. Thread-safe.
   std::function<absl::StatusOr<std::string>()> source;
   std::string assembly;  // only with Options::keep_assembly; else Disassemble(image) gives it
@@ -93,6 +97,9 @@ struct Options {
   // Names of optional passes to switch off, for debugging. INVALID_ARGUMENT for a name that is not
   // an optional pass.
   std::vector<std::string> disabled_passes;
+  // Compile every kernel without directives, as one task of serial scalar loops: slow, and another
+  // way to the same results.
+  bool plain_schedule = false;
   // Check the spec after every pass (cheap; on by default).
   bool verify = true;
 };

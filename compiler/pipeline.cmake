@@ -4,6 +4,7 @@
 # compiler, so that no kernel of an older one is ever taken for its own.
 file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/search/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/search/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.h)
 list(FILTER KILN_KERNEL_SOURCES EXCLUDE REGEX "_test\\.cc$")
@@ -18,6 +19,6 @@ add_custom_command(
 kiln_library(kiln_compiler
   SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc pipeline.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_graph kiln_driver_interface absl::statusor
-  PRIVATE kiln_autodiff kiln_partition kiln_kernel kiln_search kiln_schedule kiln_codegen
+  PRIVATE kiln_autodiff kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_codegen
           kiln_codegen_x86 OpenSSL::Crypto Threads::Threads)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

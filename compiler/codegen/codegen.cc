@@ -9,6 +9,7 @@
 #include "compiler/codegen/x86.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
+#include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
@@ -54,6 +55,8 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
   if (!supported.ok()) return supported;
   auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
+  absl::Status proved = proof::Prove(kernel, schedule, *program);
+  if (!proved.ok()) return proved;
   llvm::LLVMContext context;
   auto module = EmitModule(context, *program, target, kSymbol);
   auto blob = EmitBlob(*module, target, kSymbol);

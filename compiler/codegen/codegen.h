@@ -20,7 +20,7 @@ namespace kiln::codegen {
 absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target);
 
 // UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM
-// refused the code.
+// refused the code, or the scheduled loops are not the kernel (proof::IsDisproof tells).
 absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target);

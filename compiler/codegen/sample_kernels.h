@@ -129,7 +129,8 @@ inline kernel::Kernel MatmulKernel(ir::Context& context, int64_t m, int64_t n, i
 struct ConvolutionShape {
   int64_t batch, in_channels, out_channels, size, window;
   int64_t padding = 0;
-  int64_t out_size() const { return size + 2 * padding - window + 1; }
+  int64_t stride = 1;
+  int64_t out_size() const { return (size + 2 * padding - window) / stride + 1; }
 };
 
 // Condition that 0 <= x < size.
@@ -137,7 +138,18 @@ inline KernelWriter::Expression Within(KernelWriter& w, KernelWriter::Expression
   return (w.Int(-1) < x) & (x < size);
 }
 
-// y[n, o, h, w] = Σ x[n, c, h + i - padding, w + j - padding] * weight[o, c, i, j]
+// x[n, c, h * stride + i - padding, v * stride + j - padding]; 0 in the border.
+inline KernelWriter::Expression Pixel(KernelWriter& w, const ConvolutionShape& s, int x,
+                                      KernelWriter::Expression n, KernelWriter::Expression c,
+                                      KernelWriter::Expression h, KernelWriter::Expression i,
+                                      KernelWriter::Expression v, KernelWriter::Expression j) {
+  auto row = h * s.stride + i - s.padding, column = v * s.stride + j - s.padding;
+  auto index = (n * s.in_channels + c) * (s.size * s.size) + row * s.size + column;
+  if (s.padding == 0) return w.Load(x, index);
+  return w.LoadIf(x, index, Within(w, row, s.size) & Within(w, column, s.size));
+}
+
+// y[n, o, h, w] = Σ x[n, c, h * stride + i - padding, …] * weight[o, c, i, j]
 inline kernel::Kernel ConvolutionKernel(ir::Context& context, const ConvolutionShape& s) {
   KernelWriter w(context);
   const int64_t out = s.out_size();
@@ -147,18 +159,14 @@ inline kernel::Kernel ConvolutionKernel(ir::Context& context, const ConvolutionS
   auto n = w.Range(s.batch), o = w.Range(s.out_channels), h = w.Range(out), v = w.Range(out);
   auto c = w.Range(s.in_channels), i = w.Range(s.window), j = w.Range(s.window);
   w.Stage({n, o, h, v}, {c, i, j});
-  auto row = h + i - s.padding, column = v + j - s.padding;
-  auto index = (n * s.in_channels + c) * (s.size * s.size) + row * s.size + column;
-  auto pixel = s.padding == 0
-                   ? w.Load(x, index)
-                   : w.LoadIf(x, index, Within(w, row, s.size) & Within(w, column, s.size));
+  auto pixel = Pixel(w, s, x, n, c, h, i, v, j);
   auto weight = w.Load(f, ((o * s.in_channels + c) * s.window + i) * s.window + j);
   w.Store(y, ((n * s.out_channels + o) * out + h) * out + v, w.Sum(pixel * weight, {c, i, j}));
   w.kernel.name = "convolution";
   return w.kernel;
 }
 
-// dx[n, c, h, w] = Σ dy[n, o, h - i, w - j] * weight[o, c, i, j], for padding 0
+// dx[n, c, h, w] = Σ dy[n, o, h - i, w - j] * weight[o, c, i, j], for padding 0 and stride 1
 inline kernel::Kernel ConvolutionInputGradientKernel(ir::Context& context,
                                                      const ConvolutionShape& s) {
   KernelWriter w(context);
@@ -178,7 +186,7 @@ inline kernel::Kernel ConvolutionInputGradientKernel(ir::Context& context,
   return w.kernel;
 }
 
-// dw[o, c, i, j] = Σ dy[n, o, h, w] * x[n, c, h + i, w + j], for padding 0
+// dw[o, c, i, j] = Σ dy[n, o, h, w] * x[n, c, h * stride + i - padding, …]
 inline kernel::Kernel ConvolutionWeightGradientKernel(ir::Context& context,
                                                       const ConvolutionShape& s) {
   KernelWriter w(context);
@@ -191,7 +199,7 @@ inline kernel::Kernel ConvolutionWeightGradientKernel(ir::Context& context,
   auto n = w.Range(s.batch), h = w.Range(out), v = w.Range(out);
   w.Stage({o, c, i, j}, {n, h, v});
   auto gradient = w.Load(y, ((n * s.out_channels + o) * out + h) * out + v);
-  auto pixel = w.Load(x, (n * s.in_channels + c) * (s.size * s.size) + (h + i) * s.size + (v + j));
+  auto pixel = Pixel(w, s, x, n, c, h, i, v, j);
   w.Store(f, ((o * s.in_channels + c) * s.window + i) * s.window + j,
           w.Sum(gradient * pixel, {n, h, v}));
   w.kernel.name = "convolution_weight_gradient";

@@ -105,7 +105,7 @@ const Node* AccumulatorBuilder::Total(size_t which, const State& state, const Ac
   }
   if (vector < 0) return SumOverPartial(which, state, from, unrolled);
   State lanes = state;
-  const Node* range = nest_.NewRange(plan_.axes[vector].extent);
+  const Node* range = nest_.NewRange(plan_.axes[vector].extent, vector);
   lanes.values[vector] = range;
   const Node* value = SumOverPartial(which, lanes, from, unrolled);
   return folder_.context().Get(Op::kReduce, value->dtype(), {}, {value, range},

@@ -117,6 +117,7 @@ class Applier {
       offset += (buffer.elements * ir::SizeOf(buffer.dtype) + 63) / 64 * 64;
     }
     program_.scratch_bytes = offset;
+    program_.axes = nest_.TakeRangeAxes();
     return status;
   }
 

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/node.h"
 
 namespace kiln::schedule {
@@ -89,12 +90,16 @@ struct Section {
   int64_t tasks() const;
 };
 
+// By range, the axis of the schedule's plan whose values it takes. Ranges of copies have none.
+using RangeAxes = absl::flat_hash_map<const ir::Node*, int>;
+
 struct LoopProgram {
   std::string name;
   std::vector<LoopBuffer> buffers;  // the kernel's globals keep their numbers
   std::vector<Section> sections;    // tasks are numbered through the sections, one after the other
   int num_arguments = 0;
   int64_t scratch_bytes = 0;
+  RangeAxes axes;
   // Owns the nodes above.
   std::shared_ptr<ir::Context> context;
   int64_t grid_size() const;

@@ -32,6 +32,12 @@ void Append(Body* body, Body more) {
   for (Statement& statement : more) body->push_back(std::move(statement));
 }
 
+const Node* Nest::NewRange(int64_t extent, int axis) {
+  const Node* range = folder_.Range(next_range_++, extent);
+  if (axis >= 0) range_axes_.emplace(range, axis);
+  return range;
+}
+
 State Nest::Start() const {
   State state;
   state.values.resize(plan_.axes.size());
@@ -91,7 +97,7 @@ Body Nest::Loops(absl::Span<const int> axes, State state, const Inside& inside) 
 
 const Node* Nest::OpenTask(int axis, State* state) {
   const int64_t extent = state->extents[axis].full;
-  const Node* range = NewRange(extent);
+  const Node* range = NewRange(extent, axis);
   state->values[axis] = extent == 1 ? folder_.Int(0) : range;
   int inner;
   DeriveInner(axis, state, &inner);
@@ -193,7 +199,7 @@ Body Nest::OpenAxis(int number, State state, const Inside& inside) {
     });
   }
   Loop loop;
-  loop.range = NewRange(std::max(extent.full, extent.last));
+  loop.range = NewRange(std::max(extent.full, extent.last), number);
   loop.extent = Count(extent);
   state.values[number] = loop.range;
   loop.body = inside(std::move(state));
@@ -210,7 +216,7 @@ Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& in
   }
   Loop loop;
   loop.kind = KindOf(BindingOf(number, state));
-  loop.range = NewRange(vector ? axis.extent : count);
+  loop.range = NewRange(vector ? axis.extent : count, number);
   state.values[number] = loop.range;
   if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
   loop.body = inside(std::move(state));
@@ -237,7 +243,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   const bool peel = !serial || tiles == 0 || plan_.axes[consumer].binding != Binding::kSerial;
   if (!peel) {
     Loop loop;
-    loop.range = NewRange(tiles + 1);
+    loop.range = NewRange(tiles + 1, number);
     state.values[number] = loop.range;
     Derive(inner, &state, Extent{factor, rest, folder_.Equal(loop.range, folder_.Int(tiles))});
     loop.body = inside(std::move(state));
@@ -261,7 +267,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
   const int64_t rest = whole.last % factor;
   const Extent tiles{whole.full / factor, whole.last / factor, whole.is_last};
   Loop loop;
-  loop.range = NewRange(std::max(tiles.full, tiles.last));
+  loop.range = NewRange(std::max(tiles.full, tiles.last), number);
   loop.extent = Count(tiles);
   State full = state;
   full.values[number] = loop.range;

@@ -4,6 +4,7 @@
 #define KILN_COMPILER_SCHEDULE_NEST_H_
 
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -70,7 +71,10 @@ class Nest {
   int UnopenedPart(int axis, const State& state) const;
   // How many values the unopened part has at most (a bound that counts ragged parts as full).
   int64_t NominalExtent(int axis) const;
-  const ir::Node* NewRange(int64_t extent) { return folder_.Range(next_range_++, extent); }
+  // A range that opens `axis`, or, without one, that of a copy.
+  const ir::Node* NewRange(int64_t extent, int axis = -1);
+  // Which axis each range opens.
+  RangeAxes TakeRangeAxes() { return std::move(range_axes_); }
   // As an int64 node.
   const ir::Node* Count(const Extent& extent);
 
@@ -91,6 +95,7 @@ class Nest {
   const Plan& plan_;
   Folder& folder_;
   int64_t next_range_;
+  RangeAxes range_axes_;
 };
 
 }  // namespace kiln::schedule

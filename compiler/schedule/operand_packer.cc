@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <utility>
 
 #include "compiler/ir/walk.h"
@@ -17,26 +18,51 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
 
 }  // namespace
 
+// The terms of a dimension that are not open, in dimensions whose places all stand for a value of
+// one of their axes, which Fix relies on. Where an open axis had the coefficient 1, the others may
+// have a common factor, so that most places of their sum would be holes, or none: then each axis
+// has a dimension of its own.
+std::vector<OperandPacker::Terms> OperandPacker::Unopened(const StageOperand::Dimension& dimension,
+                                                          const State& state) const {
+  Terms terms;
+  int64_t factor = 0;
+  for (const StageOperand::Term& term : dimension) {
+    const int part = nest_.UnopenedPart(term.axis, state);
+    if (part < 0) continue;
+    terms.push_back({term.coefficient, part});
+    factor = std::gcd(factor, term.coefficient);
+  }
+  bool has_unit = terms.empty();
+  for (StagedOperand::Term& term : terms) {
+    term.coefficient /= factor;
+    has_unit |= std::abs(term.coefficient) == 1;
+  }
+  if (has_unit) return {std::move(terms)};
+  std::vector<Terms> apart;
+  for (const StagedOperand::Term& term : terms) apart.push_back({{1, term.part}});
+  return apart;
+}
+
 StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* operand,
                                     const State& state) {
   StagedOperand staged;
   staged.operand = operand;
-  int64_t elements = 1;
-  for (auto it = directive.layout.rbegin(); it != directive.layout.rend(); ++it) {
-    StagedOperand::Dimension dimension;
-    int64_t high = 0;
-    for (const StageOperand::Term& term : *it) {
-      const int part = nest_.UnopenedPart(term.axis, state);
-      if (part < 0) continue;
-      dimension.terms.push_back({term.coefficient, part});
-      const int64_t reach = term.coefficient * (nest_.NominalExtent(part) - 1);
-      (reach < 0 ? dimension.low : high) += reach;
+  for (const StageOperand::Dimension& dimension : directive.layout) {
+    for (Terms& terms : Unopened(dimension, state)) {
+      staged.dimensions.push_back({std::move(terms)});
     }
-    dimension.stride = elements;
-    const bool innermost = it == directive.layout.rbegin();
-    const int64_t size = high - dimension.low + 1;
+  }
+  int64_t elements = 1;
+  for (auto it = staged.dimensions.rbegin(); it != staged.dimensions.rend(); ++it) {
+    int64_t high = 0;
+    for (const StagedOperand::Term& term : it->terms) {
+      const int64_t reach = term.coefficient * (nest_.NominalExtent(term.part) - 1);
+      (reach < 0 ? it->low : high) += reach;
+    }
+    it->stride = elements;
+    const bool innermost = it == staged.dimensions.rbegin();
+    const int64_t size = high - it->low + 1;
     elements *= innermost ? RoundUp(size, directive.lanes) : size;
-    staged.dimensions.insert(staged.dimensions.begin(), std::move(dimension));
   }
   staged.buffer = buffers_.Get("staged", directive.operand, staged.operand->dtype(), elements,
                                Space::kScratch, 1);

@@ -56,6 +56,8 @@ class OperandPacker {
     bool transposed = false;      // in squares of lanes by lanes
     std::vector<StagedOperand::Dimension> zeroed = {};  // dimensions that the loop counts too
   };
+  using Terms = std::vector<StagedOperand::Term>;
+  std::vector<Terms> Unopened(const StageOperand::Dimension& dimension, const State& state) const;
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
   std::vector<const ir::Node*> FixProbes(const StagedOperand& staged, State* state);

@@ -170,6 +170,9 @@ class Planner {
     if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
     for (const StageOperand::Dimension& dimension : staged.layout) {
       for (const StageOperand::Term& term : dimension) {
+        if (term.coefficient == 0) {
+          return BadDirective(staged.Print(), "a coefficient is 0");
+        }
         if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
             InnermostRange(term.axis) == nullptr) {
           return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));

@@ -1,0 +1,71 @@
+// Scalar kernel expressions, flattened once and evaluated at many points. What a load gives and
+// which points a reduction runs over is the business of whoever derives from it.
+#ifndef KILN_COMPILER_PROOF_EVALUATOR_H_
+#define KILN_COMPILER_PROOF_EVALUATOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "compiler/ir/node.h"
+#include "compiler/proof/value.h"
+
+namespace kiln::proof {
+
+class Evaluator {
+ public:
+  virtual ~Evaluator() = default;
+
+  // The values of all open ranges, by slot.
+  using Environment = std::vector<int64_t>;
+
+ protected:
+  Environment& environment() { return environment_; }
+  int64_t ValueOf(const ir::Node* range) { return environment_[SlotOf(range)]; }
+  void SetRange(const ir::Node* range, int64_t value) { environment_[SlotOf(range)] = value; }
+
+  Value Evaluate(const ir::Node* root);
+
+  virtual Value Load(int buffer, ir::DType dtype, int64_t index) = 0;
+  // Calls `visit` at each point of a reduction's ranges, their values set.
+  virtual void ForEachPoint(absl::Span<const ir::Node* const> ranges,
+                            absl::FunctionRef<void()> visit) = 0;
+
+  // The first fault that was met. Later ones are often its consequences.
+  void Fail(std::string why);
+  bool failed() const { return !failure_.empty(); }
+  const std::string& failure() const { return failure_; }
+  void ClearFailure() { failure_.clear(); }
+
+ private:
+  struct Step {
+    const ir::Node* node = nullptr;
+    int operands[3] = {0, 0, 0};  // numbers of earlier steps
+    int count = 0;
+    int64_t number = 0;  // a constant, a range's slot, a load's buffer
+  };
+  // Steps in an order in which operands come first. What stands below a reduction belongs to the
+  // tape of its own operand.
+  struct Tape {
+    std::vector<Step> steps;
+    std::vector<Value> values;
+  };
+  int SlotOf(const ir::Node* range);
+  Tape& TapeOf(const ir::Node* root);
+  Step MakeStep(const ir::Node* node, const absl::flat_hash_map<const ir::Node*, int>& numbers);
+  Value Run(const Step& step, const Tape& tape);
+  Value Reduce(const ir::Node* reduce);
+
+  absl::flat_hash_map<const ir::Node*, int> slots_;
+  absl::flat_hash_map<const ir::Node*, std::unique_ptr<Tape>> tapes_;
+  Environment environment_;
+  std::string failure_;
+};
+
+}  // namespace kiln::proof
+
+#endif  // KILN_COMPILER_PROOF_EVALUATOR_H_

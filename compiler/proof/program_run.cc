@@ -1,0 +1,238 @@
+#include "compiler/proof/program_run.h"
+
+#include <algorithm>
+
+#include "compiler/ir/str_cat.h"
+
+namespace kiln::proof {
+
+using ir::Node;
+using schedule::Branch;
+using schedule::Loop;
+using schedule::LoopBuffer;
+using schedule::LoopKind;
+using schedule::Space;
+using schedule::Statement;
+using schedule::Store;
+
+absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, bool backwards) {
+  samples_ = &samples;
+  globals_.clear();
+  ClearFailure();
+  for (const schedule::Section& section : program_.sections) RunTasks(section, 0, backwards);
+  if (failed()) return absl::InternalError(failure());
+  return &globals_;
+}
+
+void ProgramRun::RunTasks(const schedule::Section& section, size_t depth, bool backwards) {
+  if (failed()) return;
+  if (depth == section.grid.size()) {
+    nearby_.clear();
+    copies_.clear();
+    return RunBody(section.body);
+  }
+  const Node* range = section.grid[depth];
+  const int axis = AxisOf(range);
+  if (axis < 0 || plan_.axes[axis].reduce || plan_.axes[axis].ordered) {
+    return Fail("tasks run over what must not be shared out");
+  }
+  std::vector<int64_t> values = (*samples_)[axis];
+  if (backwards) std::reverse(values.begin(), values.end());
+  if (ir::ExtentOf(range) > plan_.axes[axis].extent) return Fail("more tasks than the axis has");
+  for (const int64_t value : values) {
+    if (value >= ir::ExtentOf(range)) continue;
+    SetRange(range, value);
+    RunTasks(section, depth + 1, backwards);
+  }
+}
+
+int ProgramRun::AxisOf(const Node* range) const {
+  const auto found = program_.axes.find(range);
+  return found == program_.axes.end() ? -1 : found->second;
+}
+
+std::optional<int> ProgramRun::AxisOf(const Statement& statement) const {
+  const auto* loop = std::get_if<Loop>(&statement.node);
+  if (loop == nullptr) return std::nullopt;
+  const int axis = AxisOf(loop->range);
+  return axis < 0 ? std::nullopt : std::optional<int>(axis);
+}
+
+void ProgramRun::RunBody(const std::vector<Statement>& body) {
+  for (size_t i = 0; i < body.size() && !failed();) {
+    const Statement& statement = body[i];
+    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+      const std::optional<int> axis = AxisOf(statement);
+      if (!axis.has_value()) {
+        i = MeetCopy(body, i);
+        continue;
+      }
+      RunLoop(*loop, *axis);
+    } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+      RunBody(Evaluate(branch->condition) != 0 ? branch->then_body : branch->else_body);
+    } else if (const auto* store = std::get_if<Store>(&statement.node)) {
+      RunStore(*store);
+    }
+    ++i;
+  }
+}
+
+void ProgramRun::RunLoop(const Loop& loop, int axis) {
+  const int64_t most = ir::ExtentOf(loop.range);
+  const int64_t extent = loop.extent == nullptr ? most : Evaluate(loop.extent);
+  if (extent > most || most > plan_.axes[axis].extent) {
+    return Fail(StrCat("a loop of ", std::max(extent, most), " iterations over an axis of ",
+                       std::min(most, plan_.axes[axis].extent)));
+  }
+  for (const int64_t value : (*samples_)[axis]) {
+    if (value >= extent || failed()) break;
+    SetRange(loop.range, value);
+    if (loop.kind == LoopKind::kVector) lane_ = value;
+    RunBody(loop.body);
+  }
+  if (loop.kind == LoopKind::kVector) lane_ = 0;
+}
+
+Element ProgramRun::ElementOf(int buffer, int64_t index) const {
+  const LoopBuffer& of = program_.buffers[buffer];
+  return {buffer, of.space == Space::kRegister && of.lanes > 1 ? index * of.lanes + lane_ : index};
+}
+
+// Whether the index lies in what fills a local up to whole vectors. A lane beyond a ragged end reads
+// it and nothing becomes of it.
+bool ProgramRun::IsPadding(int buffer, int64_t index) const {
+  const LoopBuffer& of = program_.buffers[buffer];
+  if (of.space != Space::kScratch || index < of.elements) return false;
+  const int64_t size = ir::SizeOf(of.dtype);
+  return index * size < (of.elements * size + 63) / 64 * 64;
+}
+
+bool ProgramRun::IsInside(int buffer, int64_t index, const char* what) {
+  const LoopBuffer& of = program_.buffers[buffer];
+  if (index >= 0 && index < of.elements) return true;
+  Fail(StrCat(what, " element ", index, " of ", of.elements, " of ", of.name));
+  return false;
+}
+
+bool ProgramRun::IsKernelLocal(int buffer) const {
+  return buffer >= program_.num_arguments && buffer < static_cast<int>(kernel_.buffers.size());
+}
+
+void ProgramRun::RunStore(const Store& store) {
+  if (store.valid != nullptr && Evaluate(store.valid) == 0) return;
+  const int64_t index = Evaluate(store.index);
+  if (!IsInside(store.buffer, index, "writes")) return;
+  const Value value = Evaluate(store.value);
+  if (program_.buffers[store.buffer].space != Space::kGlobal) {
+    nearby_[ElementOf(store.buffer, index)] = value;
+    return;
+  }
+  Written& written = globals_[{store.buffer, index}];
+  written.value = value;
+  ++written.times;
+}
+
+Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
+  if (IsPadding(buffer, index)) return InputElement(buffer, dtype, index);
+  if (!IsInside(buffer, index, "reads")) return 0;
+  const LoopBuffer& from = program_.buffers[buffer];
+  if (from.space == Space::kGlobal) {
+    if (!from.read_only) {
+      if (const auto found = globals_.find({buffer, index}); found != globals_.end()) {
+        return found->second.value;
+      }
+    }
+    return InputElement(buffer, dtype, index);
+  }
+  if (copies_.contains(buffer)) return LoadCopy(buffer, index);
+  if (const auto found = nearby_.find(ElementOf(buffer, index)); found != nearby_.end()) {
+    return found->second;
+  }
+  if (IsKernelLocal(buffer)) return UnwrittenLocal(buffer);
+  Fail(StrCat("reads element ", index, " of ", from.name, ", which was never written"));
+  return 0;
+}
+
+// Of lanes, the only reduction that a loop program has.
+void ProgramRun::ForEachPoint(absl::Span<const Node* const> ranges,
+                              absl::FunctionRef<void()> visit) {
+  const int axis = ranges.size() == 1 ? AxisOf(ranges[0]) : -1;
+  if (axis < 0) return Fail("combines lanes of no axis");
+  const int64_t before = lane_;
+  for (const int64_t value : (*samples_)[axis]) {
+    if (value >= ir::ExtentOf(ranges[0])) break;
+    SetRange(ranges[0], value);
+    lane_ = value;
+    visit();
+  }
+  lane_ = before;
+}
+
+size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
+  // Which statements copy is known after the first time.
+  std::unique_ptr<std::vector<CopyStore>>& known = copy_stores_[&body[begin]];
+  const bool is_new = known == nullptr;
+  if (is_new) known = std::make_unique<std::vector<CopyStore>>();
+  std::vector<CopyStore>& stores = *known;
+  size_t end = begin;
+  std::vector<const Statement*> statements;
+  for (; end < body.size(); ++end) {
+    if (!std::holds_alternative<Loop>(body[end].node) || AxisOf(body[end]).has_value()) break;
+    statements.push_back(&body[end]);
+  }
+  if (is_new && !FindCopyStores(statements, &stores)) {
+    Fail("loops that are no axis do more than to copy");
+    return end;
+  }
+  for (const CopyStore& store : stores) copies_[store.store->buffer].stores = nullptr;
+  for (const CopyStore& store : stores) {
+    Copy& copy = copies_[store.store->buffer];
+    if (copy.stores != nullptr) continue;
+    copy.stores = &stores;
+    copy.environment = environment();
+    copy.known.clear();
+  }
+  return end;
+}
+
+// Nothing where the iteration is none, or writes nothing.
+std::optional<Value> ProgramRun::ValueAt(const CopyStore& store,
+                                         absl::Span<const int64_t> values) {
+  for (size_t i = 0; i < values.size(); ++i) SetRange(store.loops[i]->range, values[i]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Node* extent = store.loops[i]->extent;
+    if (extent != nullptr && values[i] >= Evaluate(extent)) return std::nullopt;
+  }
+  if (store.store->valid != nullptr && Evaluate(store.store->valid) == 0) return std::nullopt;
+  return Evaluate(store.store->value);
+}
+
+Value ProgramRun::LoadCopy(int buffer, int64_t index) {
+  Copy& copy = copies_[buffer];
+  if (const auto known = copy.known.find(index); known != copy.known.end()) return known->second;
+  Environment here = copy.environment;
+  here.resize(environment().size());
+  std::swap(here, environment());
+  std::optional<Value> value;
+  for (const CopyStore& store : *copy.stores) {
+    if (store.store->buffer != buffer) continue;
+    for (const Loop* loop : store.loops) SetRange(loop->range, 0);
+    const int64_t constant = Evaluate(store.store->index);
+    ForEachSource(store, index, constant, [&](absl::Span<const int64_t> values) {
+      const std::optional<Value> found = ValueAt(store, values);
+      if (!found.has_value()) return;
+      if (value.has_value() && *value != *found) Fail("copies two values to one element");
+      value = found;
+    });
+  }
+  here.resize(environment().size());
+  std::swap(here, environment());
+  if (!value.has_value()) {
+    Fail(StrCat("reads element ", index, " of ", program_.buffers[buffer].name,
+                ", which the copy does not write"));
+  }
+  copy.known[index] = value.value_or(0);
+  return copy.known[index];
+}
+
+}  // namespace kiln::proof

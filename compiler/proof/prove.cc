@@ -1,0 +1,86 @@
+#include "compiler/proof/prove.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/proof/kernel_run.h"
+#include "compiler/proof/program_run.h"
+#include "compiler/proof/samples.h"
+#include "compiler/schedule/plan.h"
+
+namespace kiln::proof {
+namespace {
+
+constexpr absl::string_view kPayload = "kiln.disproof";
+constexpr int kRounds = 12;
+// Of a stage in a round, about.
+constexpr int64_t kPoints = 32;
+
+absl::Status Disproof(std::string_view why) {
+  absl::Status status = absl::InternalError(StrCat("the scheduled loops are not the kernel: ", why));
+  status.SetPayload(kPayload, absl::Cord());
+  return status;
+}
+
+absl::Status SameBuffers(const kernel::Kernel& kernel, const schedule::LoopProgram& program) {
+  for (size_t i = 0; i < kernel.buffers.size(); ++i) {
+    const kernel::Buffer& of = kernel.buffers[i];
+    const bool global = of.memory == kernel::Memory::kGlobal;
+    if (i >= program.buffers.size() || program.buffers[i].dtype != of.dtype ||
+        (global && (program.buffers[i].elements != of.elements ||
+                    program.buffers[i].space != schedule::Space::kGlobal))) {
+      return Disproof(StrCat("buffer ", i, " has another dtype, size or place"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// An element that the two memories do not agree on, with what is wrong.
+std::optional<std::pair<Element, std::string>> FindDifference(const Memory& kernel,
+                                                              const Memory& program) {
+  for (const auto& [element, want] : kernel) {
+    const auto found = program.find(element);
+    if (found == program.end()) return {{element, "is not written"}};
+    if (found->second.times != want.times) {
+      return {{element, StrCat("is written ", found->second.times, " times instead of ",
+                               want.times)}};
+    }
+    if (found->second.value != want.value) return {{element, "gets another value"}};
+  }
+  for (const auto& [element, got] : program) {
+    if (!kernel.contains(element)) return {{element, "is written, but not by the kernel"}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                   const schedule::LoopProgram& program) {
+  absl::StatusOr<schedule::Plan> plan = schedule::MakePlan(kernel, schedule);
+  if (!plan.ok()) return plan.status();
+  if (absl::Status status = SameBuffers(kernel, program); !status.ok()) return status;
+  Sampler sampler(*plan, plan->axes.size());
+  KernelRun kernel_run(kernel, *plan, sampler);
+  ProgramRun program_run(kernel, *plan, program);
+  for (int round = 0; round < kRounds; ++round) {
+    const Samples samples = sampler.Next(kPoints);
+    const Memory& want = kernel_run.Run(samples);
+    absl::StatusOr<const Memory*> got = program_run.Run(samples, round % 2 == 1);
+    if (!got.ok()) return Disproof(std::string(got.status().message()));
+    if (const auto difference = FindDifference(want, **got)) {
+      const auto& [element, what] = *difference;
+      const std::string point = kernel_run.PointOf(element, samples);
+      return Disproof(StrCat("element ", element.second, " of ",
+                             program.buffers[element.first].name, " ", what,
+                             point.empty() ? "" : " at ", point));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool IsDisproof(const absl::Status& status) { return status.GetPayload(kPayload).has_value(); }
+
+}  // namespace kiln::proof

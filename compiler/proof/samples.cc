@@ -1,0 +1,141 @@
+#include "compiler/proof/samples.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::proof {
+namespace {
+
+using schedule::Axis;
+using schedule::Binding;
+
+// Values of one axis at most, beside those that every sample has.
+constexpr size_t kValuesMax = 3;
+
+void Insert(std::vector<int64_t>* sorted, int64_t value) {
+  const auto place = std::lower_bound(sorted->begin(), sorted->end(), value);
+  if (place == sorted->end() || *place != value) sorted->insert(place, value);
+}
+
+}  // namespace
+
+Sampler::Sampler(const schedule::Plan& plan, uint64_t seed) : plan_(plan), random_(seed) {
+  leaves_.resize(plan.axes.size());
+  for (size_t i = 0; i < plan.axes.size(); ++i) {
+    const Axis& axis = plan.axes[i];
+    if (axis.parent < 0 && axis.fused_into < 0) Describe(static_cast<int>(i), {axis.extent}, {});
+  }
+}
+
+// `extents`: how long the axis can be, which differs where it is part of a ragged one. A loop that
+// runs once is none, and neither is the one over a ragged end: such values are always there.
+void Sampler::Describe(int number, const std::vector<int64_t>& extents,
+                       std::vector<int64_t> forced) {
+  const Axis& axis = plan_.axes[number];
+  if (!axis.split()) {
+    Leaf& leaf = leaves_[number];
+    leaf.extent = *std::max_element(extents.begin(), extents.end());
+    for (const int64_t extent : extents) {
+      if (extent == 1) Insert(&forced, 0);
+      for (const int64_t value : {int64_t{0}, int64_t{1}, extent - 2, extent - 1, extent}) {
+        if (value >= 0 && value < leaf.extent) Insert(&leaf.notable, value);
+      }
+    }
+    // All parts of a sum are added up, even those that a short axis leaves at their first value.
+    const bool each_part = axis.partial && axis.binding == Binding::kUnroll;
+    for (int64_t value = 0; each_part && value < axis.extent; ++value) Insert(&forced, value);
+    leaf.forced = std::move(forced);
+    return;
+  }
+  std::vector<int64_t> outer, inner, outer_forced;
+  for (const int64_t extent : extents) {
+    const int64_t whole = extent / axis.factor;
+    const int64_t rest = extent % axis.factor;
+    Insert(&outer, whole + (rest != 0 ? 1 : 0));
+    if (whole > 0) Insert(&inner, axis.factor);
+    if (rest != 0) Insert(&inner, rest);
+    if (rest != 0) Insert(&outer_forced, whole);
+    if (whole == 1) Insert(&outer_forced, 0);
+  }
+  Describe(axis.outer, outer, std::move(outer_forced));
+  Describe(axis.inner, inner, {});
+}
+
+int64_t Sampler::Pick(const Leaf& leaf, size_t axis) {
+  const size_t turn = static_cast<size_t>(round_) + axis * 7;
+  switch (round_ < 2 ? round_ : 2 + static_cast<int>(random_() % 2)) {
+    case 0:
+      return leaf.notable.front();
+    case 1:
+      return leaf.notable.back();
+    case 2:
+      return leaf.notable[turn % leaf.notable.size()];
+    default:
+      return static_cast<int64_t>(random_() % static_cast<uint64_t>(leaf.extent));
+  }
+}
+
+Samples Sampler::Next(int64_t points) {
+  Samples samples(leaves_.size());
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const Leaf& leaf = leaves_[i];
+    if (leaf.extent == 0) continue;
+    samples[i] = leaf.forced;
+    if (leaf.forced.empty() || random_() % 2 == 0) Insert(&samples[i], Pick(leaf, i));
+  }
+  Widen(points, &samples);
+  ++round_;
+  return samples;
+}
+
+int64_t Sampler::PointsOf(int stage, const Samples& samples) const {
+  int64_t points = 1;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    const int of = plan_.axes[i].stage;
+    if (leaves_[i].extent > 0 && (of == stage || of == -1)) {
+      points *= static_cast<int64_t>(samples[i].size());
+    }
+  }
+  return points;
+}
+
+// Gives axes more values, in random order, as long as there is room for more points.
+void Sampler::Widen(int64_t points, Samples* samples) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < leaves_.size(); ++i) {
+    if (leaves_[i].extent > 1) order.push_back(i);
+  }
+  std::shuffle(order.begin(), order.end(), random_);
+  for (const size_t i : order) {
+    const int stage = plan_.axes[i].stage;
+    int64_t most = 0;
+    for (int s = stage < 0 ? 0 : stage; s < static_cast<int>(plan_.stages.size()); ++s) {
+      most = std::max(most, PointsOf(s, *samples));
+      if (stage >= 0) break;
+    }
+    const size_t most_values = leaves_[i].forced.size() + kValuesMax;
+    for (int tries = 0; tries < 3; ++tries) {
+      std::vector<int64_t>& values = (*samples)[i];
+      const auto size = static_cast<int64_t>(values.size());
+      if (values.size() >= most_values || most / size * (size + 1) > points) break;
+      Insert(&values, Pick(leaves_[i], i + static_cast<size_t>(tries)));
+      most = most / size * static_cast<int64_t>(values.size());
+    }
+  }
+}
+
+std::vector<int64_t> Sampler::ValuesOf(int number, const Samples& samples) const {
+  const Axis& axis = plan_.axes[number];
+  if (!axis.split()) return samples[number];
+  std::vector<int64_t> values;
+  const std::vector<int64_t> inner = ValuesOf(axis.inner, samples);
+  for (const int64_t outer : ValuesOf(axis.outer, samples)) {
+    for (const int64_t part : inner) {
+      const int64_t value = outer * axis.factor + part;
+      if (part < axis.factor && value < axis.extent) values.push_back(value);
+    }
+  }
+  return values;
+}
+
+}  // namespace kiln::proof
