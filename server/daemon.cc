@@ -63,7 +63,9 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
       }
       devices.push_back(std::make_unique<runtime::ManagedDevice>(
           std::move(device), config.memory_limit_bytes, metrics.ForDevice(name)));
-      log::Info("device", {{"device", name}, {"model", devices.back()->info().model}});
+      const drivers::DeviceInfo& info = devices.back()->info();
+      log::Info("device",
+                {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
     }
   }
   if (devices.empty() || (!config.devices.empty() && devices.size() < config.devices.size())) {

@@ -32,7 +32,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   if (options_.devices == 0) *why_none = "CPU devices are switched off in the configuration";
   const int share = std::max(1, AvailableCores() / std::max(1, options_.devices));
   const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : share;
-  absl::StatusOr<Target> target = DetectTarget(threads);
+  absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
+  if (absl::IsInvalidArgument(target.status())) return target.status();
   if (!target.ok()) {
     *why_none = std::string(target.status().message());
     return devices;

@@ -17,6 +17,8 @@ struct CpuOptions {
   int threads_per_device = 0;
   // 0: four fifths of the machine's or the control group's memory, shared evenly.
   int64_t memory_bytes_per_device = 0;
+  // As ChooseInstructions takes them; empty: all that the processor has.
+  std::string features = {};
 };
 
 class CpuDriver : public Driver {

@@ -11,36 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "drivers/cpu/instructions.h"
 
 namespace kiln::drivers::cpu {
 namespace {
-
-// The level's vector instructions, spelled out for those who ask for one of them, and what kernels
-// may profit from beyond the level.
-std::string Features(bool wide) {
-  std::string features = "+avx2,+fma,+f16c";
-  if (wide) absl::StrAppend(&features, ",+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl");
-  auto add = [&features](bool present, const char* name) {
-    if (present) absl::StrAppend(&features, ",+", name);
-  };
-  add(__builtin_cpu_supports("avxvnni"), "avxvnni");
-  add(__builtin_cpu_supports("avx512vnni"), "avx512vnni");
-  add(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-  add(__builtin_cpu_supports("avx512fp16"), "avx512fp16");
-  return features;
-}
-
-bool HasLevel4() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
-
-bool HasLevel3() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-         __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt");
-}
 
 int64_t CacheBytes(int sysconf_name, int64_t otherwise) {
   const int64_t bytes = sysconf(sysconf_name);
@@ -74,20 +48,11 @@ int64_t UnifiedLimit(const std::string& root, const std::string& own_cgroup_file
 
 }  // namespace
 
-absl::StatusOr<Target> DetectTarget(int threads) {
-  __builtin_cpu_init();
-  if (!HasLevel3()) {
-    return absl::UnimplementedError(
-        "this processor lacks AVX2 or FMA; Kiln generates code for x86-64-v3 (Haswell, Zen) and "
-        "later");
-  }
-  const bool wide = HasLevel4();
+absl::StatusOr<Target> DetectTarget(int threads, const std::string& features) {
   Target target;
   target.architecture = "x86-64";
-  target.processor = wide ? "x86-64-v4" : "x86-64-v3";
-  target.features = Features(wide);
-  target.vector_bytes = wide ? 64 : 32;
-  target.vector_registers = wide ? 32 : 16;
+  if (absl::Status status = ChooseInstructions(HostHasFeature, features, &target); !status.ok())
+    return status;
   target.compute_units = threads;
   target.near_memory_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
   target.private_cache_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);

@@ -10,8 +10,9 @@
 
 namespace kiln::drivers::cpu {
 
-// Generated code needs AVX2 and FMA: UNIMPLEMENTED on older processors. compute_units is `threads`.
-absl::StatusOr<Target> DetectTarget(int threads);
+// `features`: as instructions.h has them, and its errors; empty: all that the processor has.
+// compute_units is `threads`.
+absl::StatusOr<Target> DetectTarget(int threads, const std::string& features = "");
 
 // The processor's brand, "AMD EPYC 9B45" for example.
 std::string ProcessorModel();

@@ -56,6 +56,22 @@ TEST(KernelImageTest, EveryOtherLengthIsRefused) {
   EXPECT_FALSE(KernelImage::Deserialize(good + "x", &image));
 }
 
+TEST(TargetTest, HasWholeWordsOfItsFeatures) {
+  Target target;
+  EXPECT_FALSE(target.Has("fma"));
+  target.features = "+avx512vl,-fma,+f16c";
+  EXPECT_TRUE(target.Has("f16c") && target.Has("avx512vl"));
+  EXPECT_FALSE(target.Has("fma") || target.Has("avx512") || target.Has(""));
+}
+
+TEST(TargetTest, SummaryIsForPeople) {
+  Target target;
+  target.architecture = "x86-64";
+  EXPECT_EQ(target.Summary(), "x86-64");
+  target.variant = "avx2,-fma";
+  EXPECT_EQ(target.Summary(), "x86-64/avx2,-fma");
+}
+
 TEST(TargetTest, CacheKeyNamesEveryField) {
   const Target base;
   Target other = base;

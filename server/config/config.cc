@@ -85,6 +85,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_devices); }},
       {"devices.cpu_threads", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
+      {"devices.cpu_features", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
       {"sessions.lease_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
       {"sessions.limit", kNumber,
@@ -211,8 +213,8 @@ absl::Status Check(const Config& config) {
         absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
   }
   if (config.session_limit < 1 || config.session_limit > 1'000'000) {
-    return absl::InvalidArgumentError(absl::StrCat("sessions.limit: ", config.session_limit,
-                                                   " is not between 1 and 1000000"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("sessions.limit: ", config.session_limit, " is not between 1 and 1000000"));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
       config.blob_limit_bytes < 0) {

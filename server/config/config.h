@@ -21,8 +21,12 @@
 //   use = []                           # ["cpu:0"]; empty: all there are
 //   memory_limit = "0"                 # of each device; 0: what the device has
 //   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's
-//   threads cpu_threads = 0                    # of each of them; 0: the machine's threads divided
-//   among them
+//                                      # threads
+//   cpu_threads = 0                    # of each of them; 0: the machine's threads divided among
+//                                      # them
+//   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or
+//                                      # "sse4.2", then what to leave out ("avx2,-fma,-f16c");
+//                                      # "": all that the processor has
 //
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none
@@ -55,6 +59,7 @@ struct Config {
   int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
   int cpu_devices = 1;
   int cpu_threads = 0;
+  std::string cpu_features;  // the CPU driver knows which there are
   int lease_seconds = 30;
   int session_limit = 1024;
   int64_t blob_limit_bytes = int64_t{8} << 30;

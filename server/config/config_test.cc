@@ -44,6 +44,7 @@ use = ["cpu:1"]
 memory_limit = 1000
 cpu_devices = 2
 cpu_threads = 3
+cpu_features = "avx2,-fma"
 [sessions]
 lease_seconds = 5
 limit = 7
@@ -59,6 +60,7 @@ blob_limit = "1MB"
   EXPECT_EQ(config.memory_limit_bytes, 1000);
   EXPECT_EQ(config.cpu_devices, 2);
   EXPECT_EQ(config.cpu_threads, 3);
+  EXPECT_EQ(config.cpu_features, "avx2,-fma");
   EXPECT_EQ(config.lease_seconds, 5);
   EXPECT_EQ(config.session_limit, 7);
   EXPECT_EQ(config.blob_limit_bytes, 1000000);

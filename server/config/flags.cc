@@ -40,6 +40,9 @@ ABSL_FLAG(std::vector<std::string>, devices, {},
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
 ABSL_FLAG(int, cpu_threads, -1, "threads of each CPU device; 0: the machine's, divided among them");
+ABSL_FLAG(std::string, cpu_features, "",
+          "vector instructions that kernels may use: avx512, avx2 or sse4.2, then what to leave "
+          "out, for example avx2,-fma,-f16c; all that the processor has if empty");
 ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
 ABSL_FLAG(int, session_limit, -1, "sessions open at once, of all users");
 ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
@@ -68,6 +71,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideText(FLAGS_log_level, &config->log_level);
   OverrideNumber(FLAGS_cpu_devices, &config->cpu_devices);
   OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);
+  OverrideText(FLAGS_cpu_features, &config->cpu_features);
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
   OverrideNumber(FLAGS_session_limit, &config->session_limit);
   if (const std::string limit = absl::GetFlag(FLAGS_memory_limit); !limit.empty()) {

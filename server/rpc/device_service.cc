@@ -33,9 +33,7 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
   const drivers::DeviceInfo& info = device.info();
   proto.set_name(info.name);
   proto.set_model(info.model);
-  proto.set_target(info.target.processor.empty()
-                       ? info.target.architecture
-                       : info.target.architecture + "/" + info.target.processor);
+  proto.set_target(info.target.Summary());
   proto.set_memory_total_bytes(static_cast<uint64_t>(device.pool()->total_bytes()));
   proto.set_memory_used_bytes(static_cast<uint64_t>(device.pool()->used_bytes()));
   proto.set_compute_units(static_cast<uint32_t>(info.target.compute_units));
