@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/math_lanes.h"
 #include "compiler/ir/short_float.h"
@@ -17,35 +18,44 @@ using llvm::Value;
 
 Value* Bits(Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
 
-// Of the float8 types. E4M3 has no infinity: what is too large is NaN, which has all bits set (OCP
-// 8-bit floating point specification, 2023).
-struct Float8 {
+// Of short floats with another exponent than float32's. E4M3 has no infinity: what is too large is
+// NaN, which has all bits set (OCP 8-bit floating point specification, 2023).
+struct ShortLayout {
   unsigned mantissa_bits;
   unsigned bias;
   unsigned largest;  // as bits
   unsigned beyond;   // infinity, or NaN where there is none
   unsigned nan;
 };
-Float8 LayoutOf(DType dtype) {
+ShortLayout LayoutOf(DType dtype) {
+  if (dtype == DType::kFloat16) return {10, 15, 0x7bff, 0x7c00, 0x7e00};
   if (dtype == DType::kFloat8E4M3) return {3, 7, 0x7e, 0x7f, 0x7f};
   return {2, 15, 0x7b, 0x7c, 0x7e};
 }
 
-Value* HalfToFloat(IRBuilderBase& b, Value* bits) {
-  Value* half = b.CreateBitCast(bits, WithLanesOf(bits, b.getHalfTy()));
-  return b.CreateFPExt(half, WithLanesOf(bits, b.getFloatTy()));
-}
+unsigned SignBit(DType dtype) { return 8 * static_cast<unsigned>(ir::SizeOf(dtype)) - 1; }
 
 // The exponent and mantissa, put where float32 has them, read as a number that is too small by a
 // power of two; that also makes normal numbers of the denormal ones.
-Value* E4M3ToFloat(IRBuilderBase& b, Value* bits) {
+Value* BitsToFloat(IRBuilderBase& b, DType from, Value* bits) {
+  const ShortLayout layout = LayoutOf(from);
   Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
-  Value* magnitude = b.CreateAnd(wide, Bits(wide, 0x7f));
+  Value* magnitude = b.CreateAnd(wide, Bits(wide, (uint64_t{1} << SignBit(from)) - 1));
   Lanes l(b, WithLanesOf(bits, b.getFloatTy()));
-  Value* number = l.Mul(l.FromBits(b.CreateShl(magnitude, 20)), l.F(0x1p120));
-  number = l.Select(b.CreateICmpEQ(magnitude, Bits(wide, 0x7f)), l.NaN(), number);
-  Value* sign = b.CreateShl(b.CreateAnd(wide, Bits(wide, 0x80)), 24);
+  Value* number = l.Mul(l.FromBits(b.CreateShl(magnitude, 23 - layout.mantissa_bits)),
+                        l.F(std::ldexp(1.0, 127 - static_cast<int>(layout.bias))));
+  Value* beyond = Bits(wide, layout.beyond);
+  number = l.Select(b.CreateICmpUGE(magnitude, beyond), l.NaN(), number);
+  if (layout.beyond != layout.nan)
+    number = l.Select(b.CreateICmpEQ(magnitude, beyond), l.Infinity(), number);
+  Value* sign = b.CreateShl(b.CreateLShr(wide, SignBit(from)), 31);
   return l.FromBits(b.CreateOr(l.Bits(number), sign));
+}
+
+Value* HalfToFloat(IRBuilderBase& b, Value* bits) {
+  if (!MayUse(b, Instruction::kConvertHalf)) return BitsToFloat(b, DType::kFloat16, bits);
+  Value* half = b.CreateBitCast(bits, WithLanesOf(bits, b.getHalfTy()));
+  return b.CreateFPExt(half, WithLanesOf(bits, b.getFloatTy()));
 }
 
 Value* ShortToFloat(IRBuilderBase& b, DType from, Value* bits) {
@@ -57,7 +67,7 @@ Value* ShortToFloat(IRBuilderBase& b, DType from, Value* bits) {
       return b.CreateBitCast(b.CreateShl(wide, 16), WithLanesOf(bits, b.getFloatTy()));
     }
     case DType::kFloat8E4M3:
-      return E4M3ToFloat(b, bits);
+      return BitsToFloat(b, from, bits);
     default: {  // E5M2 is the upper half of a float16
       Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt16Ty()));
       return HalfToFloat(b, b.CreateShl(wide, 8));
@@ -87,8 +97,8 @@ Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
 }
 
 // Denormal results are rounded by an addition that moves their last place to float32's.
-Value* FloatToFloat8(IRBuilderBase& b, DType to, Value* x) {
-  const Float8 layout = LayoutOf(to);
+Value* FloatToBits(IRBuilderBase& b, DType to, Value* x) {
+  const ShortLayout layout = LayoutOf(to);
   Lanes l(b, x->getType());
   const unsigned dropped = 23 - layout.mantissa_bits;
   Value* magnitude = b.CreateAnd(l.Bits(x), l.I(0x7fffffff));
@@ -101,14 +111,14 @@ Value* FloatToFloat8(IRBuilderBase& b, DType to, Value* x) {
   Value* bits = l.Select(small, denormal, normal);
   bits = l.Select(b.CreateICmpUGT(bits, l.I(layout.largest)), l.I(layout.beyond), bits);
   bits = l.Select(b.CreateFCmpUNO(x, x), l.I(layout.nan), bits);
-  bits = b.CreateOr(bits, b.CreateAnd(b.CreateLShr(l.Bits(x), 24), l.I(0x80)));
-  return b.CreateTrunc(bits, WithLanesOf(x, b.getInt8Ty()));
+  bits = b.CreateOr(bits, b.CreateShl(b.CreateLShr(l.Bits(x), 31), SignBit(to)));
+  return b.CreateTrunc(bits, WithLanesOf(x, ScalarType(b.getContext(), to)));
 }
 
 Value* FloatToShort(IRBuilderBase& b, DType to, Value* x) {
-  if (to == DType::kFloat16) return FloatToHalf(b, x);
+  if (to == DType::kFloat16 && MayUse(b, Instruction::kConvertHalf)) return FloatToHalf(b, x);
   if (to == DType::kBFloat16) return FloatToBFloat(b, x);
-  return FloatToFloat8(b, to, x);
+  return FloatToBits(b, to, x);
 }
 
 // Of the two floats around an inexact double the one whose last bit is 1, so that rounding it again

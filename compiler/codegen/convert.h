@@ -13,7 +13,7 @@ class Value;
 
 namespace kiln::codegen {
 
-// `x` of dtype `from` (see ScalarType in llvm_ops.h) in dtype `to`. The target must have F16C.
+// `x` of dtype `from` (see ScalarType in llvm_ops.h) in dtype `to`.
 llvm::Value* EmitCast(llvm::IRBuilderBase& builder, ir::DType from, ir::DType to, llvm::Value* x);
 
 }  // namespace kiln::codegen

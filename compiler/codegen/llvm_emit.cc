@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_control.h"
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
-#include "compiler/codegen/math.h"
 #include "compiler/ir/walk.h"
 #include "compiler/schedule/fold.h"
 #include "llvm/IR/Function.h"
@@ -52,13 +52,13 @@ std::vector<int> Written(const schedule::LoopProgram& program, const Body& body)
 
 class LoopEmitter {
  public:
-  LoopEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool has_fma,
+  LoopEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program,
               llvm::Function* function)
       : builder_(builder),
         program_(program),
         function_(function),
         folder_(*program.context),
-        expressions_(builder, program, has_fma),
+        expressions_(builder, program),
         control_(builder, function, expressions_) {}
 
   void EmitFunction() {
@@ -264,10 +264,8 @@ std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addParamAttr(3, llvm::Attribute::NoAlias);
   function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
-  const bool has_fma = target.features.find("+fma") != std::string::npos ||
-                       target.features.find("+avx512f") != std::string::npos;
-  if (target.features.find("+avx512vl") != std::string::npos) AllowScale(*function);
-  LoopEmitter(builder, program, has_fma, function).EmitFunction();
+  AllowInstructions(target, *function);
+  LoopEmitter(builder, program, function).EmitFunction();
   return module;
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/math_composite.h"
 #include "compiler/schedule/fold.h"
@@ -31,13 +32,8 @@ bool IsSum(const Node* node) {
 }  // namespace
 
 ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
-                                     const schedule::LoopProgram& program, bool has_fma)
-    : builder_(builder),
-      program_(program),
-      has_fma_(has_fma),
-      folder_(*program.context),
-      scopes_(1),
-      written_(64) {
+                                     const schedule::LoopProgram& program)
+    : builder_(builder), program_(program), folder_(*program.context), scopes_(1), written_(64) {
   bases_.resize(program.buffers.size());
   slots_.resize(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -240,7 +236,8 @@ Value* ExpressionEmitter::Sum(const Linear& linear, int* place) {
 
 // sum + a * b of an accumulator becomes one fused multiply-add.
 Value* ExpressionEmitter::EmitFused(const Node* node) {
-  if (!has_fma_ || node->op() != Op::kAdd || !ir::IsFloat(node->dtype())) return nullptr;
+  if (node->op() != Op::kAdd || !ir::IsFloat(node->dtype())) return nullptr;
+  if (!MayUse(builder_, Instruction::kFusedMultiplyAdd)) return nullptr;
   const Node* sum = node->operand(0);
   const Node* product = node->operand(1);
   if (sum->op() != Op::kLoad || product->op() != Op::kMul) return nullptr;

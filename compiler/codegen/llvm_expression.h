@@ -17,7 +17,7 @@ namespace kiln::codegen {
 // Emits values at the right place of the open scopes, each once.
 class ExpressionEmitter {
  public:
-  ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool has_fma);
+  ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program);
 
   // Scopes. The builder must stand in the block from which the new scope is entered; its jump comes
   // afterwards.
@@ -95,7 +95,6 @@ class ExpressionEmitter {
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
-  const bool has_fma_;
   schedule::Folder folder_;
   int lanes_ = 1;  // of the open vector loop or horizontal reduction
   const ir::Node* lane_range_ = nullptr;

@@ -3,15 +3,16 @@
 // (arguments and results) are as IEEE 754-2019 section 9.2 and C's annex F have them; which NaN
 // comes out is not specified.
 //
-// The target must have fused multiply-add (x86-64-v3 or later). Fast-math flags of the builder are
-// ignored. The functions only append to the builder's current block, except that some add internal
-// helper functions to the module.
+// They use of the processor what instructions.h allows the builder's function; where it has no
+// fused multiply-add, another way gives results that differ in the last place. Fast-math flags of
+// the builder are ignored. The functions only append to the builder's current block, except that
+// some add internal helper functions to the module.
 //
 // Largest error that math_test sees, in units in the last place of the result:
 //
 //            exp2  exp   log2  log   sin   cos   pow
-//   float    0.80  0.98  0.93  0.84  1.49  1.52  0.50
-//   double   0.85  0.96  0.50  0.50  1.53  1.47  0.81
+//   float    0.80  0.98  0.98  0.84  1.54  1.53  0.50
+//   double   0.88  0.96  0.50  0.50  1.53  1.50  0.81
 //
 // EmitModulo is exact but for one rounding. What compiler/ops composes of these, as
 // tests/numerics/accuracy_test sees it in float: tanh 1.19, erf 1.62, sigmoid 2.30, tan 2.74, rsqrt
@@ -20,17 +21,11 @@
 #define KILN_COMPILER_CODEGEN_MATH_H_
 
 namespace llvm {
-class Function;
 class IRBuilderBase;
 class Value;
 }  // namespace llvm
 
 namespace kiln::codegen {
-
-// Tells the functions below that `function` may use AVX-512's VSCALEF (with AVX512VL): exponentials
-// then take fewer instructions for the same numbers.
-void AllowScale(llvm::Function& function);
-bool HasScale(const llvm::Function& function);
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x);
 // e^x, which exp2(x * log2(e)) is not for large |x|: that product's rounding error grows with |x|.

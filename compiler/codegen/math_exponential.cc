@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/codegen/instructions.h"
 #include "compiler/codegen/math.h"
 #include "compiler/codegen/math_lanes.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -42,7 +43,7 @@ constexpr long double kLog2 = 0.693147180559945309417232121458176568L;
 // AVX-512's instruction for value * 2^n at this type; 0 if there is none.
 llvm::Intrinsic::ID ScaleInstruction(const Lanes& l) {
   auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(l.type());
-  if (vector == nullptr || !HasScale(*l.b.GetInsertBlock()->getParent())) return 0;
+  if (vector == nullptr || !MayUse(l.b, Instruction::kScale)) return 0;
   switch (vector->getPrimitiveSizeInBits()) {
     case 512:
       return l.IsDouble() ? llvm::Intrinsic::x86_avx512_mask_scalef_pd_512
@@ -76,12 +77,7 @@ Value* Scale(const Lanes& l, Value* value, Value* sum) {
   return l.Mul(l.Mul(value, l.PowerOfTwo(half)), l.PowerOfTwo(l.b.CreateSub(n, half)));
 }
 
-constexpr llvm::StringRef kScaleAttribute = "kiln-scale";
-
 }  // namespace
-
-void AllowScale(llvm::Function& function) { function.addFnAttr(kScaleAttribute); }
-bool HasScale(const llvm::Function& function) { return function.hasFnAttribute(kScaleAttribute); }
 
 // 1 + f log(2) is summed without error, so that only the rest of the series rounds.
 Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
@@ -90,7 +86,7 @@ Value* EmitPreciseExp2(const Lanes& l, DoubleDouble x) {
   DoubleDouble f = l.FastTwoSum(l.Sub(bounded, l.RoundedFloat(sum)), x.low);
   DoubleDouble linear = l.Multiply(f, l.Constant(0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56));
   Value* square = l.Mul(f.high, f.high);
-  Value* tail = l.Fma(square, l.Polynomial(f.high, Series<12>(kLog2, 2)), linear.low);
+  Value* tail = l.MulAdd(square, l.Polynomial(f.high, Series<12>(kLog2, 2)), linear.low);
   DoubleDouble lead = l.FastTwoSum(l.F(1), linear.high);
   return Scale(l, l.Add(lead.high, l.Add(lead.low, tail)), sum);
 }
@@ -108,14 +104,14 @@ llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
 llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Lanes l(builder, x->getType());
   Value* bounded = l.IsDouble() ? l.Clamp(x, -746, 710) : l.Clamp(x, -105, 89);
-  Value* sum = l.Fma(bounded, l.F(0x1.71547652b82fep+0), l.F(l.RoundingConstant()));
+  Value* sum = l.MulAdd(bounded, l.F(0x1.71547652b82fep+0), l.F(l.RoundingConstant()));
   Value* n = l.RoundedFloat(sum);
   // log(2) in two parts (Cody and Waite 1980).
   Value* high = l.F(l.IsDouble() ? 0x1.62e42fefa39efp-1 : 0x1.62e430p-1);
   Value* low = l.F(l.IsDouble() ? 0x1.abc9e3b39803fp-56 : -0x1.05c610p-29);
-  Value* r = l.Fma(l.Neg(n), low, l.Fma(l.Neg(n), high, bounded));
+  Value* r = l.MulAdd(l.Neg(n), low, l.Fma(l.Neg(n), high, bounded));
   Value* p = l.IsDouble() ? l.Polynomial(r, Series<12>(1, 2)) : l.Polynomial(r, kExpFloat);
-  Value* power = l.Add(l.Fma(l.Mul(r, r), p, r), l.F(1));
+  Value* power = l.Add(l.MulAdd(l.Mul(r, r), p, r), l.F(1));
   return Scale(l, power, sum);
 }
 

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "compiler/codegen/instructions.h"
 #include "llvm/IR/Module.h"
 
 namespace kiln::codegen {
@@ -14,14 +15,15 @@ std::string TypeName(llvm::Type* type) {
          "x" + std::to_string(vector == nullptr ? 1 : vector->getNumElements());
 }
 
-llvm::Function* Helper(llvm::Module& module, const std::string& name, llvm::Type* type,
-                       size_t count, const HelperBody& body) {
+llvm::Function* Helper(const llvm::Function& caller, llvm::Module& module, const std::string& name,
+                       llvm::Type* type, size_t count, const HelperBody& body) {
   const std::string full = "kiln." + name + "." + TypeName(type);
   if (llvm::Function* made = module.getFunction(full)) return made;
   const std::vector<llvm::Type*> parameters(count, type);
   auto* function = llvm::Function::Create(llvm::FunctionType::get(type, parameters, false),
                                           llvm::Function::InternalLinkage, full, module);
   function->setDoesNotThrow();
+  AllowInstructionsOf(caller, *function);
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(module.getContext(), "entry", function));
   std::vector<llvm::Value*> arguments;
   for (llvm::Argument& argument : function->args()) arguments.push_back(&argument);
@@ -33,7 +35,8 @@ llvm::Function* Helper(llvm::Module& module, const std::string& name, llvm::Type
 
 llvm::Value* CallHelper(llvm::IRBuilderBase& builder, const std::string& name,
                         absl::Span<llvm::Value* const> operands, const HelperBody& body) {
-  llvm::Function* helper = Helper(*builder.GetInsertBlock()->getModule(), name,
+  llvm::BasicBlock& block = *builder.GetInsertBlock();
+  llvm::Function* helper = Helper(*block.getParent(), *block.getModule(), name,
                                   operands[0]->getType(), operands.size(), body);
   return builder.CreateCall(helper, {operands.begin(), operands.end()});
 }

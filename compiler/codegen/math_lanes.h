@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "compiler/codegen/instructions.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 
@@ -23,7 +24,11 @@ class Lanes {
 
   // Operations on `type`; while it lives, the builder has no fast-math flags.
   Lanes(llvm::IRBuilderBase& builder, llvm::Type* type)
-      : b(builder), guard_(builder), type_(type), integer_type_(IntegerOf(type)) {
+      : b(builder),
+        guard_(builder),
+        type_(type),
+        integer_type_(IntegerOf(type)),
+        fused_(MayUse(builder, Instruction::kFusedMultiplyAdd)) {
     b.clearFastMathFlags();
   }
 
@@ -43,16 +48,27 @@ class Lanes {
   Value* Div(Value* x, Value* y) const { return b.CreateFDiv(x, y); }
   Value* Neg(Value* x) const { return b.CreateFNeg(x); }
   Value* Abs(Value* x) const { return b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
-  // x * y + z, rounded once.
+  // Whether multiplication and addition are one instruction.
+  bool IsFused() const { return fused_; }
+  // x * y + z, rounded as if once: exact if the result has few enough digits. Where it takes
+  // several instructions, doubles must be below 2^900.
   Value* Fma(Value* x, Value* y, Value* z) const {
-    return b.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {x, y, z});
+    if (fused_) return b.CreateIntrinsic(llvm::Intrinsic::fma, {type_}, {x, y, z});
+    if (!IsDouble()) return Narrow(b.CreateFAdd(b.CreateFMul(Widen(x), Widen(y)), Widen(z)));
+    const DoubleDouble product = TwoProduct(x, y);
+    const DoubleDouble sum = TwoSum(product.high, z);
+    return Add(sum.high, Add(sum.low, product.low));
+  }
+  // x * y + z, the product rounded or not.
+  Value* MulAdd(Value* x, Value* y, Value* z) const {
+    return fused_ ? Fma(x, y, z) : Add(Mul(x, y), z);
   }
   Value* Trunc(Value* x) const { return b.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, x); }
   // coefficients[0] + x * (coefficients[1] + …), by Horner's rule.
   Value* Polynomial(Value* x, absl::Span<const double> coefficients) const {
     Value* sum = F(coefficients.back());
     for (int i = static_cast<int>(coefficients.size()) - 2; i >= 0; --i)
-      sum = Fma(sum, x, F(coefficients[i]));
+      sum = MulAdd(sum, x, F(coefficients[i]));
     return sum;
   }
 
@@ -85,20 +101,34 @@ class Lanes {
   }
   Value* RoundedFloat(Value* sum) const { return Sub(sum, F(RoundingConstant())); }
 
-  // Error-free sum, for |x| >= |y| or x = 0, and error-free product (Dekker 1971; with fused
-  // multiply-add).
+  // Error-free sums, the first for |x| >= |y| or x = 0, and the error-free product (Dekker 1971,
+  // Knuth 1969). Doubles as for Fma.
   DoubleDouble FastTwoSum(Value* x, Value* y) const {
     Value* sum = Add(x, y);
     return {sum, Add(Sub(x, sum), y)};
   }
+  DoubleDouble TwoSum(Value* x, Value* y) const {
+    Value* sum = Add(x, y);
+    Value* of_y = Sub(sum, x);
+    return {sum, Add(Sub(x, Sub(sum, of_y)), Sub(y, of_y))};
+  }
   DoubleDouble TwoProduct(Value* x, Value* y) const {
     Value* product = Mul(x, y);
-    return {product, Fma(x, y, Neg(product))};
+    if (fused_) return {product, Fma(x, y, Neg(product))};
+    if (!IsDouble()) {
+      Value* exact = b.CreateFMul(Widen(x), Widen(y));
+      return {product, Narrow(b.CreateFSub(exact, Widen(product)))};
+    }
+    const DoubleDouble u = Halves(x);
+    const DoubleDouble v = Halves(y);
+    Value* error = Sub(Mul(u.high, v.high), product);
+    error = Add(Add(error, Mul(u.high, v.low)), Mul(u.low, v.high));
+    return {product, Add(error, Mul(u.low, v.low))};
   }
   // x * y for two such sums, without the product of the low parts.
   DoubleDouble Multiply(DoubleDouble x, DoubleDouble y) const {
     DoubleDouble product = TwoProduct(x.high, y.high);
-    product.low = Fma(x.high, y.low, Fma(x.low, y.high, product.low));
+    product.low = MulAdd(x.high, y.low, MulAdd(x.low, y.high, product.low));
     return product;
   }
   DoubleDouble Constant(double high, double low) const { return {F(high), F(low)}; }
@@ -112,9 +142,19 @@ class Lanes {
     return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
   }
 
+  Value* Widen(Value* x) const { return b.CreateFPExt(x, type_->getWithNewType(b.getDoubleTy())); }
+  Value* Narrow(Value* x) const { return b.CreateFPTrunc(x, type_); }
+  // A double as a sum of two of 26 bits each (Veltkamp 1968).
+  DoubleDouble Halves(Value* x) const {
+    Value* large = Mul(x, F(0x1p27 + 1));
+    Value* high = Sub(large, Sub(large, x));
+    return {high, Sub(x, high)};
+  }
+
   llvm::IRBuilderBase::FastMathFlagGuard guard_;
   llvm::Type* type_;
   llvm::Type* integer_type_;
+  bool fused_;
 };
 
 }  // namespace kiln::codegen

@@ -63,7 +63,7 @@ Value* Log2OfFloat(const Lanes& l, Value* x) {
   Split split = SplitAny(l, x);
   Value* f = l.Sub(split.mantissa, l.F(1));
   DoubleDouble linear = l.TwoProduct(f, l.F(0x1.715476p+0));
-  Value* tail = l.Fma(f, l.F(0x1.4ae0c0p-26), linear.low);
+  Value* tail = l.MulAdd(f, l.F(0x1.4ae0c0p-26), linear.low);
   tail = l.Fma(l.Mul(f, f), l.Polynomial(f, kLog2Float), tail);
   return Join(l, split.exponent, linear.high, tail);
 }
@@ -73,7 +73,7 @@ Value* LogOfFloat(const Lanes& l, Value* x) {
   Value* f = l.Sub(split.mantissa, l.F(1));
   // 16 bits of log(2), so that the exponent's product is exact, and the rest.
   Value* tail = l.Mul(split.exponent, l.F(0x1.7f7d1cp-20));
-  tail = l.Fma(l.Mul(f, f), l.Polynomial(f, kLogFloat), tail);
+  tail = l.MulAdd(l.Mul(f, f), l.Polynomial(f, kLogFloat), tail);
   return Join(l, l.Mul(split.exponent, l.F(0x1.62e4p-1)), f, tail);
 }
 
@@ -82,7 +82,7 @@ DoubleDouble Quotient(const Lanes& l, Value* mantissa) {
   Value* f = l.Sub(mantissa, l.F(1));
   DoubleDouble divisor = l.FastTwoSum(l.F(1), mantissa);
   Value* s = l.Div(f, divisor.high);
-  Value* rest = l.Fma(l.Neg(s), divisor.low, l.Fma(l.Neg(s), divisor.high, f));
+  Value* rest = l.MulAdd(l.Neg(s), divisor.low, l.Fma(l.Neg(s), divisor.high, f));
   return {s, l.Div(rest, divisor.high)};
 }
 
@@ -107,8 +107,8 @@ Value* EmitQuickLog2(const Lanes& l, Value* x) {
   Split split = SplitNormal(l, x);
   Value* s = l.Div(l.Sub(split.mantissa, l.F(1)), l.Add(split.mantissa, l.F(1)));
   Value* z = l.Mul(s, s);
-  Value* series = l.Fma(l.Mul(s, z), l.Polynomial(z, kAtanhShort), s);
-  Value* logarithm = l.Fma(series, l.F(0x1.71547652b82fep+1), split.exponent);
+  Value* series = l.MulAdd(l.Mul(s, z), l.Polynomial(z, kAtanhShort), s);
+  Value* logarithm = l.MulAdd(series, l.F(0x1.71547652b82fep+1), split.exponent);
   return WithSpecialValues(l, x, logarithm);
 }
 

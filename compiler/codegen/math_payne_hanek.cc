@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "compiler/codegen/instructions.h"
+#include "compiler/codegen/math_lanes.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
@@ -111,16 +113,13 @@ class Reduction {
   }
 
   Value* TimesHalfPi(Value* high, Value* low) {
+    const Lanes l(b, b.getDoubleTy());
     Value* pi = Number(0x1.921fb54442d18p+0);
-    Value* product = b.CreateFMul(high, pi);
-    Value* error = Fma(high, pi, b.CreateFNeg(product));
-    error = Fma(high, Number(0x1.1a62633145c07p-54), error);
-    return b.CreateFAdd(product, Fma(low, pi, error));
+    const DoubleDouble product = l.TwoProduct(high, pi);
+    Value* error = l.MulAdd(high, Number(0x1.1a62633145c07p-54), product.low);
+    return l.Add(product.high, l.MulAdd(low, pi, error));
   }
 
-  Value* Fma(Value* x, Value* y, Value* z) {
-    return b.CreateIntrinsic(llvm::Intrinsic::fma, {b.getDoubleTy()}, {x, y, z});
-  }
   Value* Number(double value) { return llvm::ConstantFP::get(b.getDoubleTy(), value); }
   Value* Wide(Value* x) { return b.CreateZExt(x, b.getInt128Ty()); }
   Value* Narrow(Value* x) { return b.CreateTrunc(x, b.getInt64Ty()); }
@@ -135,7 +134,7 @@ class Reduction {
 
 }  // namespace
 
-llvm::Function* PayneHanek(llvm::Module& module) {
+llvm::Function* PayneHanek(const llvm::Function& caller, llvm::Module& module) {
   if (llvm::Function* made = module.getFunction(kName)) return made;
   llvm::LLVMContext& context = module.getContext();
   auto* result =
@@ -143,6 +142,7 @@ llvm::Function* PayneHanek(llvm::Module& module) {
   auto* type = llvm::FunctionType::get(result, {llvm::Type::getDoubleTy(context)}, false);
   auto* function = llvm::Function::Create(type, llvm::Function::InternalLinkage, kName, module);
   function->setDoesNotThrow();
+  AllowInstructionsOf(caller, *function);
   Reduction(function).Run(function->getArg(0));
   return function;
 }

@@ -23,7 +23,7 @@ Value* MagnitudeOfDoubles(const Lanes& l, Value* absolute, Value* y) {
   Value* special = l.b.CreateOr(zero, l.Equal(absolute, l.Infinity()));
   Value* infinity = l.Select(zero, l.Neg(l.Infinity()), l.Infinity());
   DoubleDouble exponent = l.TwoProduct(y, l.Select(special, infinity, logarithm.high));
-  Value* low = l.Fma(y, logarithm.low, exponent.low);
+  Value* low = l.MulAdd(y, logarithm.low, exponent.low);
   // Where the result is infinite or zero anyway the low part may be NaN.
   low = l.Select(l.Less(l.Abs(exponent.high), l.F(1100)), low, l.F(0));
   return EmitPreciseExp2(l, {exponent.high, low});

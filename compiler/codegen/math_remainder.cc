@@ -17,12 +17,28 @@ Value* ReachableDivisor(const Lanes& l, Value* rest, Value* divisor) {
   return l.Select(overflows(large), larger, l.Select(overflows(divisor), large, divisor));
 }
 
+// rest - quotient * by, exact where that has few enough digits. Without fused multiply-add factors
+// are taken apart, which the largest of them would not survive.
+Value* MinusMultiple(const Lanes& l, Value* rest, Value* quotient, Value* by) {
+  if (l.IsFused()) return l.Fma(l.Neg(quotient), by, rest);
+  auto scale = [&](Value* condition, Value* value, double factor) {
+    return l.Select(condition, l.Mul(value, l.F(factor)), value);
+  };
+  auto is_huge = [&](Value* value) { return l.Greater(l.Abs(value), l.F(0x1p900)); };
+  Value* huge_rest = is_huge(rest);
+  Value* huge_quotient = is_huge(quotient);
+  by = scale(huge_quotient, scale(huge_rest, by, 0x1p-200), 0x1p200);
+  quotient = scale(huge_quotient, quotient, 0x1p-200);
+  Value* next = l.Fma(l.Neg(quotient), by, scale(huge_rest, rest, 0x1p-200));
+  return scale(huge_rest, next, 0x1p200);
+}
+
 // One step of long division: takes a multiple of the divisor away, so that less than a 2^-52 of the
 // rest or less than the divisor remains, its sign either. The remainder has few enough digits to be
 // exact: it is a multiple of the product of the quotient's and the divisor's last places.
 Value* Step(const Lanes& l, Value* rest, Value* divisor) {
   Value* by = ReachableDivisor(l, rest, divisor);
-  return l.Fma(l.Neg(l.Trunc(l.Div(rest, by))), by, rest);
+  return MinusMultiple(l, rest, l.Trunc(l.Div(rest, by)), by);
 }
 
 // Doubles: fmod(x, y) for finite x and y other than 0 up to a multiple of y, below |y|; NaN for

@@ -1,4 +1,5 @@
-// Generated functions against the C library's long double ones, over all exponents, at every width.
+// Generated functions against the C library's long double ones, over all exponents, at every width
+// and with every set of instructions that this machine can execute.
 #include "compiler/codegen/math.h"
 
 #include <sys/mman.h>
@@ -13,7 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "compiler/codegen/instructions.h"
 #include "compiler/codegen/x86.h"
+#include "drivers/cpu/host.h"
+#include "drivers/cpu/instructions.h"
 #include "gtest/gtest.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
@@ -24,21 +28,22 @@ namespace {
 
 using Emitter = std::function<llvm::Value*(llvm::IRBuilderBase&, llvm::Value* x, llvm::Value* y)>;
 
-bool HostHasFma() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
-
-// The widest vectors that this machine can run.
-drivers::Target Host() {
-  drivers::Target target;
-  target.architecture = "x86-64";
-  target.processor = __builtin_cpu_supports("avx512vl") ? "x86-64-v4" : "x86-64-v3";
-  return target;
+// All that this machine can execute, its widest first.
+const std::vector<drivers::Target>& Targets() {
+  static const std::vector<drivers::Target>& targets = *[] {
+    auto* all = new std::vector<drivers::Target>;
+    for (const std::string& words : drivers::cpu::ExecutableFeatures())
+      all->push_back(*drivers::cpu::DetectTarget(1, words));
+    return all;
+  }();
+  return targets;
 }
 
 // f(const T* x, const T* y, T* result) on `lanes` elements at once.
 template <typename T>
 class Compiled {
  public:
-  Compiled(const Emitter& emit, int lanes) : lanes_(lanes) {
+  Compiled(const drivers::Target& target, const Emitter& emit, int lanes) : lanes_(lanes) {
     llvm::LLVMContext context;
     llvm::Module module("math", context);
     llvm::IRBuilder<> b(context);
@@ -46,7 +51,7 @@ class Compiled {
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer}, false),
         llvm::Function::ExternalLinkage, "f", module);
-    if (__builtin_cpu_supports("avx512vl")) AllowScale(*function);
+    AllowInstructions(target, *function);
     b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function));
     // Fast-math flags of the caller's must not matter.
     llvm::FastMathFlags fast;
@@ -59,7 +64,7 @@ class Compiled {
     };
     b.CreateAlignedStore(emit(b, load(0), load(1)), function->getArg(2), llvm::Align(sizeof(T)));
     b.CreateRetVoid();
-    auto blob = EmitBlob(module, Host(), "f");
+    auto blob = EmitBlob(module, target, "f");
     EXPECT_TRUE(blob.ok()) << blob.status();
     if (!blob.ok()) return;
     size_ = blob->code.size();
@@ -209,60 +214,62 @@ std::vector<Function> UnaryFunctions() {
   };
 }
 
+// Compares the first `count` results.
 template <typename T>
-void Check(const Function& function, const std::vector<T>& x, const std::vector<T>& y, double bound,
-           int lanes) {
-  const std::vector<T> got = Compiled<T>(function.emit, lanes).Run(x, y);
+void Check(const drivers::Target& target, const Function& function, const std::vector<T>& x,
+           const std::vector<T>& y, const std::vector<long double>& want, size_t count, int lanes) {
+  count = std::min(count, x.size());
+  const std::vector<T> got =
+      Compiled<T>(target, function.emit, lanes)
+          .Run({x.begin(), x.begin() + count}, {y.begin(), y.begin() + count});
   double worst = 0;
   size_t at = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    const double error = UlpError<T>(got[i], function.reference(x[i], y[i]));
+  for (size_t i = 0; i < count; ++i) {
+    const double error = UlpError<T>(got[i], want[i]);
     if (error > worst) worst = error, at = i;
   }
-  EXPECT_LE(worst, bound) << function.name << " of " << lanes << " lanes at " << std::hexfloat
-                          << x[at] << ", " << y[at] << ": got " << got[at] << ", want "
-                          << static_cast<T>(function.reference(x[at], y[at]));
-  if (lanes == 8) {
-    printf("%-16s %s  %.3f ulp at %a, %a\n", function.name.c_str(),
-           sizeof(T) == 8 ? "double" : "float ", worst, static_cast<double>(x[at]),
-           static_cast<double>(y[at]));
+  EXPECT_LE(worst, sizeof(T) == 8 ? function.double_bound : function.float_bound)
+      << function.name << " of " << lanes << " lanes with " << target.variant << " at "
+      << std::hexfloat << x[at] << ", " << y[at] << ": got " << got[at] << ", want "
+      << static_cast<T>(want[at]);
+  if (count == x.size()) {
+    printf("%-16s %s  %-15s %.3f ulp at %a, %a\n", function.name.c_str(),
+           sizeof(T) == 8 ? "double" : "float ", target.variant.c_str(), worst,
+           static_cast<double>(x[at]), static_cast<double>(y[at]));
   }
 }
 
 template <typename T>
-void CheckAllWidths(const Function& function, const std::vector<T>& x, const std::vector<T>& y) {
-  const double bound = sizeof(T) == 8 ? function.double_bound : function.float_bound;
-  Check<T>(function, x, y, bound, 8);
-  // Fewer samples where only the width differs.
-  const size_t few = std::min<size_t>(x.size(), 3000);
-  const std::vector<T> few_x(x.begin(), x.begin() + few);
-  const std::vector<T> few_y(y.begin(), y.begin() + few);
-  for (int lanes : {1, 4, 16}) Check<T>(function, few_x, few_y, bound, lanes);
+void CheckEverywhere(const Function& function, const std::vector<T>& x, const std::vector<T>& y) {
+  std::vector<long double> want;
+  for (size_t i = 0; i < x.size(); ++i) want.push_back(function.reference(x[i], y[i]));
+  constexpr size_t kFew = 3000;  // where only the width differs
+  for (const drivers::Target& target : Targets()) {
+    const int natural = target.vector_bytes / 4;
+    Check<T>(target, function, x, y, want, x.size(), natural);
+    for (int lanes : {1, 4, 8, 16}) {
+      if (lanes == 1 || (&target == &Targets()[0] && lanes != natural))
+        Check<T>(target, function, x, y, want, kFew, lanes);
+    }
+  }
 }
 
-class MathTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!HostHasFma()) GTEST_SKIP() << "this processor has no fused multiply-add";
-  }
-};
-
-TEST_F(MathTest, UnaryFloat) {
+TEST(MathTest, UnaryFloat) {
   for (const Function& function : UnaryFunctions()) {
     const auto x = Samples<float>(200000, function.low, function.high);
-    CheckAllWidths<float>(function, x, x);
+    CheckEverywhere<float>(function, x, x);
   }
 }
 
-TEST_F(MathTest, UnaryDouble) {
+TEST(MathTest, UnaryDouble) {
   for (const Function& function : UnaryFunctions()) {
     const auto x = Samples<double>(100000, function.low, function.high);
-    CheckAllWidths<double>(function, x, x);
+    CheckEverywhere<double>(function, x, x);
   }
 }
 
 // Numbers close to multiples of pi/2 lose the most digits in the reduction.
-TEST_F(MathTest, SineNearItsZeros) {
+TEST(MathTest, SineNearItsZeros) {
   std::vector<float> floats;
   std::vector<double> doubles;
   for (int64_t k = 1; k < 2000000; k += 1 + k / 997) {
@@ -275,8 +282,8 @@ TEST_F(MathTest, SineNearItsZeros) {
   floats.push_back(0x1.47d0fep+34);
   for (const Function& function : UnaryFunctions()) {
     if (function.name != "sin" && function.name != "cos") continue;
-    CheckAllWidths<float>(function, floats, floats);
-    CheckAllWidths<double>(function, doubles, doubles);
+    CheckEverywhere<float>(function, floats, floats);
+    CheckEverywhere<double>(function, doubles, doubles);
   }
 }
 
@@ -287,7 +294,7 @@ void CheckPow(double bound) {
   for (T a : SpecialValues<T>()) {
     for (T b : SpecialValues<T>()) x.push_back(a), y.push_back(b);
   }
-  CheckAllWidths<T>(pow, x, y);
+  CheckEverywhere<T>(pow, x, y);
   // Random bases; exponents that bring the result all over the range.
   std::mt19937_64 random(7);
   std::uniform_real_distribution<T> uniform(-1, 1);
@@ -298,20 +305,21 @@ void CheckPow(double bound) {
     exponents.push_back(uniform(random) * (std::isfinite(scale) ? scale : T(1)));
     if (base < 0) exponents.back() = std::trunc(exponents.back());
   }
-  CheckAllWidths<T>(pow, bases, exponents);
+  CheckEverywhere<T>(pow, bases, exponents);
 }
 
-TEST_F(MathTest, PowFloat) { CheckPow<float>(1.0); }
-TEST_F(MathTest, PowDouble) { CheckPow<double>(1.0); }
+TEST(MathTest, PowFloat) { CheckPow<float>(1.0); }
+TEST(MathTest, PowDouble) { CheckPow<double>(1.0); }
 
-TEST_F(MathTest, MaxAndMinPropagateNaN) {
+TEST(MathTest, MaxAndMinPropagateNaN) {
   std::vector<float> x, y;
   for (float a : SpecialValues<float>()) {
     for (float b : SpecialValues<float>()) x.push_back(a), y.push_back(b);
   }
-  for (int lanes : {1, 8, 16}) {
-    const auto max = Compiled<float>(EmitMax, lanes).Run(x, y);
-    const auto min = Compiled<float>(EmitMin, lanes).Run(x, y);
+  for (const drivers::Target& target : Targets()) {
+    const int lanes = target.vector_bytes / 4;
+    const auto max = Compiled<float>(target, EmitMax, lanes).Run(x, y);
+    const auto min = Compiled<float>(target, EmitMin, lanes).Run(x, y);
     for (size_t i = 0; i < x.size(); ++i) {
       if (std::isnan(x[i]) || std::isnan(y[i])) {
         EXPECT_TRUE(std::isnan(max[i]) && std::isnan(min[i])) << x[i] << " " << y[i];

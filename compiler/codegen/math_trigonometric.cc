@@ -46,7 +46,7 @@ struct Reduced {
 };
 
 Reduced CodyWaite(const Lanes& l, Value* x) {
-  Value* sum = l.Fma(x, l.F(0x1.45f306dc9c883p-1), l.F(l.RoundingConstant()));
+  Value* sum = l.MulAdd(x, l.F(0x1.45f306dc9c883p-1), l.F(l.RoundingConstant()));
   Value* minus_n = l.Neg(l.RoundedFloat(sum));
   Value* rest = x;
   for (double part : l.IsDouble() ? kHalfPiDouble : kHalfPiFloat)
@@ -56,7 +56,8 @@ Reduced CodyWaite(const Lanes& l, Value* x) {
 
 Reduced ReduceLane(llvm::IRBuilderBase& b, Value* x, llvm::Type* integer) {
   Value* wide = b.CreateFPExt(x, b.getDoubleTy());
-  Value* parts = b.CreateCall(PayneHanek(*b.GetInsertBlock()->getModule()), {wide});
+  llvm::BasicBlock& block = *b.GetInsertBlock();
+  Value* parts = b.CreateCall(PayneHanek(*block.getParent(), *block.getModule()), {wide});
   return {b.CreateFPTrunc(b.CreateExtractValue(parts, 0), x->getType()),
           b.CreateTrunc(b.CreateExtractValue(parts, 1), integer)};
 }
@@ -111,8 +112,8 @@ Value* SineOfQuadrant(const Lanes& l, Reduced reduced) {
   Value* z = l.Mul(r, r);
   Value* s = l.IsDouble() ? l.Polynomial(z, kSinDouble) : l.Polynomial(z, kSinFloat);
   Value* c = l.IsDouble() ? l.Polynomial(z, kCosDouble) : l.Polynomial(z, kCosFloat);
-  Value* sine = l.Fma(l.Mul(z, r), s, r);
-  Value* cosine = l.Fma(l.Mul(z, z), c, l.Fma(z, l.F(-0.5), l.F(1)));
+  Value* sine = l.MulAdd(l.Mul(z, r), s, r);
+  Value* cosine = l.MulAdd(l.Mul(z, z), c, l.MulAdd(z, l.F(-0.5), l.F(1)));
   Value* odd = l.b.CreateICmpNE(l.b.CreateAnd(reduced.quadrant, l.I(1)), l.I(0));
   Value* sign = l.b.CreateAnd(l.b.CreateShl(reduced.quadrant, l.I(l.IsDouble() ? 62 : 30)),
                               l.Bits(l.F(-0.0)));

@@ -1,0 +1,42 @@
+#include "compiler/codegen/instructions.h"
+
+#include "llvm/IR/Function.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+namespace {
+
+struct InstructionRow {
+  Instruction instruction;
+  const char* feature;    // of the target
+  const char* attribute;  // of the function
+};
+constexpr InstructionRow kInstructions[] = {
+    {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma"},
+    {Instruction::kConvertHalf, "f16c", "kiln-half"},
+    {Instruction::kScale, "avx512vl", "kiln-scale"},
+};
+
+}  // namespace
+
+void AllowInstructions(const drivers::Target& target, llvm::Function& function) {
+  for (const InstructionRow& row : kInstructions) {
+    if (target.Has(row.feature)) function.addFnAttr(row.attribute);
+  }
+}
+
+void AllowInstructionsOf(const llvm::Function& from, llvm::Function& function) {
+  for (const InstructionRow& row : kInstructions) {
+    if (from.hasFnAttribute(row.attribute)) function.addFnAttr(row.attribute);
+  }
+}
+
+bool MayUse(const llvm::IRBuilderBase& builder, Instruction instruction) {
+  const llvm::Function& function = *builder.GetInsertBlock()->getParent();
+  for (const InstructionRow& row : kInstructions) {
+    if (row.instruction == instruction) return function.hasFnAttribute(row.attribute);
+  }
+  return false;
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,31 @@
+// What a function may use of its target's instructions, beyond what every target has. Kept as
+// attributes of the function, so that whatever emits into it finds them through the builder.
+#ifndef KILN_COMPILER_CODEGEN_INSTRUCTIONS_H_
+#define KILN_COMPILER_CODEGEN_INSTRUCTIONS_H_
+
+#include "drivers/interface/target.h"
+
+namespace llvm {
+class Function;
+class IRBuilderBase;
+}  // namespace llvm
+
+namespace kiln::codegen {
+
+enum class Instruction {
+  kFusedMultiplyAdd,
+  kConvertHalf,  // float16 from and to float32
+  kScale,        // AVX-512's VSCALEF of 256 and 512 bits: value * 2^n
+};
+
+// Without this call `function` uses none of them.
+void AllowInstructions(const drivers::Target& target, llvm::Function& function);
+// What `from` may use, for a helper function of it.
+void AllowInstructionsOf(const llvm::Function& from, llvm::Function& function);
+
+// Whether the function that the builder stands in may use it.
+bool MayUse(const llvm::IRBuilderBase& builder, Instruction instruction);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_INSTRUCTIONS_H_
