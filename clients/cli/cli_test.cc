@@ -90,6 +90,10 @@ class Programs : public v1::ProgramService::Service {
     Fill(answer->add_kernels(), "slow", 0.003);
     for (v1::Kernel& kernel : *answer->mutable_kernels()) {
       kernel.set_schedule("schedule of " + kernel.name());
+      if (kernel.name() == "slow") {
+        kernel.set_refused_schedule("split 0 3");
+        kernel.set_refusal("element 7 of out2 gets another value");
+      }
       kernel.set_source("source of " + kernel.name());
       if (request->with_assembly()) kernel.set_assembly("assembly of " + kernel.name());
     }
@@ -183,6 +187,13 @@ TEST_F(CliTest, ExplainGoesFromGraphToAssembly) {
     EXPECT_GT(found, last) << part;
     last = found;
   }
+}
+
+TEST_F(CliTest, ExplainShowsRefusedSchedules) {
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("refused schedule\nsplit 0 3\nelement 7 of out2 gets another value"));
+  ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
+  EXPECT_THAT(out(), Not(HasSubstr("refused")));
 }
 
 TEST_F(CliTest, ExplainOneKernel) {

@@ -79,6 +79,10 @@ void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
       << kernel.flops() << " FLOP, " << Bytes(kernel.bytes()) << '\n';
   PrintSection(title + ": loops", kernel.ir(), out);
   PrintSection(title + ": schedule", kernel.schedule(), out);
+  if (!kernel.refusal().empty()) {
+    PrintSection(title + ": refused schedule", kernel.refused_schedule(), out);
+    out << kernel.refusal() << "; the kernel runs on the plain schedule. Please report it.\n";
+  }
   PrintSection(title + ": source", kernel.source(), out);
   PrintSection(title + ": assembly", kernel.assembly(), out);
 }

@@ -57,8 +57,14 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
   if (!program.ok()) return program.status();
   absl::Status proved = proof::Prove(kernel, schedule, *program);
   if (!proved.ok()) return proved;
+  return CompileLoops(kernel, *program, target);
+}
+
+absl::StatusOr<drivers::KernelImage> CompileLoops(const kernel::Kernel& kernel,
+                                                  const schedule::LoopProgram& program,
+                                                  const drivers::Target& target) {
   llvm::LLVMContext context;
-  auto module = EmitModule(context, *program, target, kSymbol);
+  auto module = EmitModule(context, program, target, kSymbol);
   auto blob = EmitBlob(*module, target, kSymbol);
   if (!blob.ok()) return blob.status();
   drivers::KernelImage image;
@@ -66,9 +72,9 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
   image.architecture = target.architecture;
   image.code = std::move(blob->code);
   image.entry = blob->entry;
-  image.grid_size = std::max<int64_t>(program->grid_size(), 1);
-  image.scratch_bytes = program->scratch_bytes;
-  image.num_arguments = program->num_arguments;
+  image.grid_size = std::max<int64_t>(program.grid_size(), 1);
+  image.scratch_bytes = program.scratch_bytes;
+  image.num_arguments = program.num_arguments;
   const kernel::Cost cost = kernel::EstimateCost(kernel);
   image.flops = cost.flops;
   image.bytes = cost.bytes;

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/schedule/loop_program.h"
 #include "compiler/schedule/schedule.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
@@ -24,6 +25,11 @@ absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target&
 absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target);
+
+// The same for loops that were made and proved already; `kernel` is what they compute.
+absl::StatusOr<drivers::KernelImage> CompileLoops(const kernel::Kernel& kernel,
+                                                  const schedule::LoopProgram& program,
+                                                  const drivers::Target& target);
 
 // The scheduled loops as C-like source, for people. (The schedule's own text is schedule::Print.)
 absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,

@@ -49,9 +49,9 @@ class Solver {
       const ir::Node* range = store.loops[i]->range;
       unknowns_.push_back({i, store.index.Coefficient(range), ir::ExtentOf(range), 0, 0});
     }
-    std::stable_sort(
-        unknowns_.begin(), unknowns_.end(),
-        [](const Unknown& a, const Unknown& b) { return Size(a.coefficient) > Size(b.coefficient); });
+    std::stable_sort(unknowns_.begin(), unknowns_.end(), [](const Unknown& a, const Unknown& b) {
+      return Size(a.coefficient) > Size(b.coefficient);
+    });
     int64_t least = 0, most = 0;
     for (size_t i = unknowns_.size(); i-- > 0;) {
       unknowns_[i].rest_least = least;
@@ -110,8 +110,7 @@ class Solver {
 
 }  // namespace
 
-bool FindCopyStores(absl::Span<const Statement* const> statements,
-                    std::vector<CopyStore>* stores) {
+bool FindCopyStores(absl::Span<const Statement* const> statements, std::vector<CopyStore>* stores) {
   Finder finder(stores);
   return std::all_of(statements.begin(), statements.end(),
                      [&finder](const Statement* statement) { return finder.Find(*statement); });

@@ -98,8 +98,8 @@ Element ProgramRun::ElementOf(int buffer, int64_t index) const {
   return {buffer, of.space == Space::kRegister && of.lanes > 1 ? index * of.lanes + lane_ : index};
 }
 
-// Whether the index lies in what fills a local up to whole vectors. A lane beyond a ragged end reads
-// it and nothing becomes of it.
+// Whether the index lies in what fills a local up to whole vectors. A lane beyond a ragged end
+// reads it and nothing becomes of it.
 bool ProgramRun::IsPadding(int buffer, int64_t index) const {
   const LoopBuffer& of = program_.buffers[buffer];
   if (of.space != Space::kScratch || index < of.elements) return false;
@@ -196,8 +196,7 @@ size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
 }
 
 // Nothing where the iteration is none, or writes nothing.
-std::optional<Value> ProgramRun::ValueAt(const CopyStore& store,
-                                         absl::Span<const int64_t> values) {
+std::optional<Value> ProgramRun::ValueAt(const CopyStore& store, absl::Span<const int64_t> values) {
   for (size_t i = 0; i < values.size(); ++i) SetRange(store.loops[i]->range, values[i]);
   for (size_t i = 0; i < values.size(); ++i) {
     const Node* extent = store.loops[i]->extent;

@@ -70,7 +70,7 @@ class ProgramRun : private Evaluator {
   absl::flat_hash_map<Element, Value> nearby_;  // scratch and registers, of a task
   std::map<int, Copy> copies_;                  // by buffer
   absl::flat_hash_map<const schedule::Statement*, std::unique_ptr<std::vector<CopyStore>>>
-      copy_stores_;  // by the first statement
+      copy_stores_;   // by the first statement
   int64_t lane_ = 0;  // of the vector loop that runs
 };
 

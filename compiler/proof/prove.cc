@@ -19,7 +19,8 @@ constexpr int kRounds = 12;
 constexpr int64_t kPoints = 32;
 
 absl::Status Disproof(std::string_view why) {
-  absl::Status status = absl::InternalError(StrCat("the scheduled loops are not the kernel: ", why));
+  absl::Status status =
+      absl::InternalError(StrCat("the scheduled loops are not the kernel: ", why));
   status.SetPayload(kPayload, absl::Cord());
   return status;
 }
@@ -44,8 +45,8 @@ std::optional<std::pair<Element, std::string>> FindDifference(const Memory& kern
     const auto found = program.find(element);
     if (found == program.end()) return {{element, "is not written"}};
     if (found->second.times != want.times) {
-      return {{element, StrCat("is written ", found->second.times, " times instead of ",
-                               want.times)}};
+      return {
+          {element, StrCat("is written ", found->second.times, " times instead of ", want.times)}};
     }
     if (found->second.value != want.value) return {{element, "gets another value"}};
   }

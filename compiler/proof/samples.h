@@ -29,8 +29,8 @@ class Sampler {
 
  private:
   struct Leaf {
-    std::vector<int64_t> forced;     // stand in every sample
-    std::vector<int64_t> notable;    // ends, and where ragged parts end
+    std::vector<int64_t> forced;   // stand in every sample
+    std::vector<int64_t> notable;  // ends, and where ragged parts end
     int64_t extent = 0;
   };
   void Describe(int axis, const std::vector<int64_t>& extents, std::vector<int64_t> forced);

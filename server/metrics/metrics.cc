@@ -49,6 +49,9 @@ struct Metrics::Implementation {
                             .Help("Time to compile a program.")
                             .Register(*registry)
                             .Add({}, Buckets(1e-3, 100))),
+        refused_schedules(AddCounter(*registry, "kiln_refused_schedules_total",
+                                     "Kernels that run on the plain schedule, because what the "
+                                     "chosen one made of them is not the kernel.")),
         program_hits(
             AddCounter(*registry, "kiln_program_cache_hits_total", "Programs found in memory.")),
         program_misses(AddCounter(*registry, "kiln_program_cache_misses_total",
@@ -79,6 +82,7 @@ struct Metrics::Implementation {
   Counter* compiles;
   Counter* compile_failures;
   Histogram& compile_seconds;
+  Counter* refused_schedules;
   Counter* program_hits;
   Counter* program_misses;
   Counter* shared_bindings;
@@ -107,6 +111,7 @@ void Metrics::Compiled(double seconds) {
   implementation_->compiles->Increment();
   implementation_->compile_seconds.Observe(seconds);
 }
+void Metrics::ScheduleRefused() { implementation_->refused_schedules->Increment(); }
 void Metrics::CompileFailed() { implementation_->compile_failures->Increment(); }
 void Metrics::ProgramCacheLookup(bool hit) {
   (hit ? implementation_->program_hits : implementation_->program_misses)->Increment();

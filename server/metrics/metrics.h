@@ -59,6 +59,8 @@ class Metrics {
 
   void Compiled(double seconds);
   void CompileFailed();
+  // A kernel whose schedule the proof refused, so that it was compiled plainly.
+  void ScheduleRefused();
   void ProgramCacheLookup(bool hit);
   // Values of variables that were new to a program: does one program serve them all, or did these
   // get one of their own?

@@ -23,6 +23,7 @@ void Exercise(Metrics& metrics) {
   device->KernelRan("reduce_sum_512", 0.0015);
   metrics.Compiled(0.2);
   metrics.CompileFailed();
+  metrics.ScheduleRefused();
   metrics.ProgramCacheLookup(true);
   metrics.KernelCacheLookup(false);
   metrics.Received(100);
@@ -47,6 +48,7 @@ TEST(Metrics, ShowsWhatHappened) {
         "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.001\"} 0",
         "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
         "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10", "kiln_sessions 4",
+        "kiln_refused_schedules_total 1",
         "kiln_device_healthy{device=\"cpu:1\"} 0"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

@@ -71,6 +71,8 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
     Fill(kernel, times[i], proto);
     proto->set_ir(kernel.ir);
     proto->set_schedule(kernel.schedule);
+    proto->set_refused_schedule(kernel.refused_schedule);
+    proto->set_refusal(kernel.refusal);
     if (kernel.source) {
       auto source = kernel.source();
       if (!source.ok()) return source.status();

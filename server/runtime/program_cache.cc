@@ -129,6 +129,19 @@ void ProgramCache::CompileOnce(const Request& request, const graph::Graph& graph
   finished(program.status());
 }
 
+void ProgramCache::ReportRefusals(const compiler::CompiledProgram& program,
+                                  const std::string& digest) const {
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    if (kernel.refusal.empty()) continue;
+    options_.metrics->ScheduleRefused();
+    log::Error("schedule_refused", {{"program", digest.substr(0, 12)},
+                                    {"kernel", kernel.image.name},
+                                    {"why", kernel.refusal},
+                                    {"schedule", kernel.refused_schedule},
+                                    {"loops", kernel.ir}});
+  }
+}
+
 absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Request& request,
                                                                     const graph::Graph& graph,
                                                                     const std::string& digest) {
@@ -146,6 +159,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   }
   const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
   options_.metrics->Compiled(seconds);
+  ReportRefusals(*compiled, digest);
   auto program =
       Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
                     std::move(signature), std::move(*compiled));

@@ -118,6 +118,7 @@ class ProgramCache {
   absl::StatusOr<std::shared_ptr<Program>> CompileGraph(const Request& request,
                                                         const graph::Graph& graph,
                                                         const std::string& digest);
+  void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   void Finish(const Request& request, absl::StatusOr<std::shared_ptr<const BoundProgram>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The program at the request's bindings, if it is right there.

@@ -97,7 +97,14 @@ class ProgramCacheTest : public ::testing::Test {
     ProgramCache::Options options;
     options.compile = [this](const auto& graph, const auto& target, const auto& compile_options) {
       ++compiled_;
-      return kiln::testing::FakeCompile(graph, target, compile_options);
+      auto program = kiln::testing::FakeCompile(graph, target, compile_options);
+      if (program.ok() && refuse_schedules_) {
+        compiler::CompiledKernel& kernel = program->kernels.emplace_back();
+        kernel.image.name = kernel.image.code = "add";
+        kernel.refused_schedule = "split 0 3";
+        kernel.refusal = "element 7 of out2 gets another value";
+      }
+      return program;
     };
     options.metrics = &metrics_;
     options.now = [] { return absl::UnixEpoch(); };
@@ -121,7 +128,15 @@ class ProgramCacheTest : public ::testing::Test {
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1000);
   ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0")};
   std::atomic<int> compiled_{0};
+  bool refuse_schedules_ = false;
 };
+
+TEST_F(ProgramCacheTest, RefusedSchedulesAreCountedAndRun) {
+  refuse_schedules_ = true;
+  auto cache = Make();
+  ASSERT_TRUE(Get(*cache, "a", 4).ok());
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_refused_schedules_total 1\n"));
+}
 
 TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
   auto cache = Make();

@@ -57,9 +57,8 @@ constexpr uint8_t kUntouched = 0xa5;
 
 // Runs tasks one by one, between pages that must not be touched, in reverse order, each with fresh
 // scratch full of ones: they must not depend on each other.
-absl::Status RunCompiled(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
-                         const drivers::Target& target, std::vector<HostTensor>* globals) {
-  auto image = CompileKernel(kernel, schedule, target);
+absl::Status RunImage(const absl::StatusOr<drivers::KernelImage>& image,
+                      std::vector<HostTensor>* globals) {
   if (!image.ok()) return image.status();
   const ExecutableCode code(*image);
   std::vector<std::unique_ptr<GuardedMemory>> memory;
@@ -114,21 +113,29 @@ const drivers::Target& HostTarget() {
   return *target;
 }
 
-void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
-                   const drivers::Target& target, double tolerance, bool specials,
-                   const std::string& what) {
+absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
+                                    const absl::StatusOr<drivers::KernelImage>& image,
+                                    double tolerance, bool specials) {
   std::vector<HostTensor> want = Globals(kernel, specials);
   std::vector<HostTensor> got = want;
   std::vector<HostTensor*> pointers;
   for (HostTensor& tensor : want) pointers.push_back(&tensor);
-  absl::Status interpreted = kernel::Interpret(kernel, pointers);
-  ASSERT_TRUE(interpreted.ok()) << what << ": " << interpreted;
-  absl::Status compiled = RunCompiled(kernel, schedule, target, &got);
-  ASSERT_TRUE(compiled.ok()) << what << ": " << compiled << "\n" << schedule::Print(schedule);
+  if (absl::Status status = kernel::Interpret(kernel, pointers); !status.ok()) return status;
+  if (absl::Status status = RunImage(image, &got); !status.ok()) return status;
   for (size_t i = 0; i < want.size(); ++i) {
-    EXPECT_EQ(Difference(want[i], got[i], tolerance), "") << what << ", buffer " << i << "\n"
-                                                          << schedule::Print(schedule);
+    const std::string difference = Difference(want[i], got[i], tolerance);
+    if (!difference.empty()) return absl::InternalError(StrCat("buffer ", i, ", ", difference));
   }
+  return absl::OkStatus();
+}
+
+void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                   const drivers::Target& target, double tolerance, bool specials,
+                   const std::string& what) {
+  const auto image = CompileKernel(kernel, schedule, target);
+  EXPECT_EQ(CompareWithInterpreter(kernel, image, tolerance, specials), absl::OkStatus())
+      << what << "\n"
+      << schedule::Print(schedule);
 }
 
 void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,

@@ -6,9 +6,11 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "compiler/ir/node.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/schedule.h"
+#include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::codegen {
@@ -16,10 +18,15 @@ namespace kiln::codegen {
 // This machine, with two threads.
 const drivers::Target& HostTarget();
 
-// Fails the test unless the kernel, compiled with the schedule, gives what the interpreter does:
-// floats within tolerance * (1 + |expected|), NaN for NaN, all else exactly. Each task runs with
-// guarded pages around its buffers and a scratch of its own. `specials`: inputs have infinities,
-// NaN, zeros of either sign and integers of all sizes among them. `what` names the kernel.
+// OK if the image gives what the interpreter does of the kernel: floats within tolerance * (1 +
+// |expected|), NaN for NaN, all else exactly. Each task runs with guarded pages around its buffers
+// and a scratch of its own. `specials`: inputs have infinities, NaN, zeros of either sign and
+// integers of all sizes among them.
+absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
+                                    const absl::StatusOr<drivers::KernelImage>& image,
+                                    double tolerance, bool specials);
+// Fails the test unless that holds for the kernel compiled with the schedule. `what` names the
+// kernel.
 void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                    const drivers::Target& target, double tolerance, bool specials,
                    const std::string& what);

@@ -1,0 +1,126 @@
+// Faults planted into scheduled kernels are refused by the proof. One that it accepts is run: it
+// must give what the kernel gives, so that it is no fault.
+#include "tests/numerics/planted_faults.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+#include <random>
+#include <utility>
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/sample_kernels.h"
+#include "compiler/proof/prove.h"
+#include "compiler/schedule/apply.h"
+#include "compiler/search/heuristic.h"
+#include "tests/numerics/kernel_check.h"
+
+namespace kiln::numerics {
+namespace {
+
+using codegen::ConvolutionShape;
+using codegen::KernelWriter;
+
+// Of one kernel; it has thousands.
+constexpr size_t kFaultsMax = 60;
+
+struct Tally {
+  int planted = 0;
+  int refused = 0;
+  int same_results = 0;
+};
+
+// out[index[k], j] += values[k, j], in the order of k.
+kernel::Kernel ScatterKernel(ir::Context& context) {
+  KernelWriter w(context);
+  const int index = w.In(37, ir::DType::kInt64), values = w.In(37 * 21);
+  const int out = w.Buffer(11 * 21, kernel::Access::kUpdate);
+  auto j = w.Range(21), k = w.Range(37);
+  w.Scatter({j}, {k});
+  auto row = w.Load(index, k);
+  auto inside = (w.Int(-1) < row) & (row < 11);
+  auto target = w.Where(inside, row, w.Int(0)) * 21 + j;
+  w.StoreIf(out, target, w.Load(out, target) + w.Load(values, k * 21 + j), inside);
+  w.kernel.name = "scatter";
+  return w.kernel;
+}
+
+class PlantedFaultsTest : public codegen::KernelsTest {
+ protected:
+  void Try(const kernel::Kernel& kernel, const schedule::Schedule& schedule) {
+    auto program = schedule::Apply(kernel, schedule);
+    ASSERT_TRUE(program.ok()) << program.status();
+    ASSERT_EQ(proof::Prove(kernel, schedule, *program), absl::OkStatus()) << kernel.name;
+    for (const PlantedFault& fault : PlantFaults(*program, kFaultsMax, random_)) {
+      ++tally_.planted;
+      const absl::Status status = proof::Prove(kernel, schedule, fault.program);
+      if (proof::IsDisproof(status)) {
+        ++tally_.refused;
+        continue;
+      }
+      ASSERT_EQ(status, absl::OkStatus());
+      ++tally_.same_results;
+      const auto image = codegen::CompileLoops(kernel, fault.program, codegen::HostTarget());
+      EXPECT_EQ(codegen::CompareWithInterpreter(kernel, image, 2e-4, false), absl::OkStatus())
+          << kernel.name << ": the proof accepts " << fault.what << "\n"
+          << schedule::Print(schedule) << schedule::Print(fault.program);
+    }
+  }
+  void TryChosen(const kernel::Kernel& kernel) {
+    for (const int vector_bytes : {16, 32, 64}) {
+      drivers::Target target = codegen::HostTarget();
+      target.vector_bytes = std::min(vector_bytes, target.vector_bytes);
+      Try(kernel, search::Choose(kernel, target));
+    }
+  }
+  void TearDown() override {
+    std::cout << tally_.planted << " faults planted: " << tally_.refused
+              << " refused by the proof, " << tally_.same_results
+              << " accepted, run, and no fault\n";
+    EXPECT_GT(tally_.planted, 30);
+    EXPECT_GT(tally_.refused * 10, tally_.planted * 8);
+  }
+
+  std::mt19937 random_{1};
+  Tally tally_;
+};
+
+TEST_F(PlantedFaultsTest, Contractions) {
+  TryChosen(codegen::MatmulKernel(context_, 70, 97, 133));
+  TryChosen(codegen::MatmulKernel(context_, 1, 300, 200, false, true));
+  const char* const schedules[] = {
+      "split 1 16\nsplit 3 2\nbind 4 vector\nsplit 0 4\nbind 8 unroll\norder 0 5 6 7 2 8 4",
+      "split 0 12\nbind 3 task\nsplit 4 4\nbind 6 unroll\nsplit 1 32\nbind 7 task\nsplit 8 16\n"
+      "bind 9 unroll\nbind 10 vector\norder 0 3 7 5 2 6 9 10\nstage 0 1 -1 16 2 1",
+      "split 2 8\nsplit 4 2\nbind 6 unroll\npartial 6\norder 0 0 1 3 5 6",
+      "split 2 5\nsplit 1 16\nbind 6 vector\norder 0 3 5 0 4 6\nstage 0 1 3 16 2 1\n"
+      "stage 0 0 5 16 0 2"};
+  for (const char* text : schedules) {
+    Try(codegen::MatmulKernel(context_, 23, 37, 29), *schedule::Parse(text));
+  }
+}
+
+TEST_F(PlantedFaultsTest, Convolutions) {
+  const ConvolutionShape padded = {3, 5, 20, 11, 3, 1}, strided = {2, 3, 17, 14, 4, 1, 2};
+  const ConvolutionShape plain = {2, 6, 18, 9, 3};
+  for (const ConvolutionShape& shape : {padded, strided}) {
+    TryChosen(codegen::ConvolutionKernel(context_, shape));
+    TryChosen(codegen::ConvolutionWeightGradientKernel(context_, shape));
+  }
+  TryChosen(codegen::ConvolutionInputGradientKernel(context_, plain));
+}
+
+TEST_F(PlantedFaultsTest, Rows) {
+  TryChosen(codegen::SoftmaxKernel(context_, 13, 75));
+  TryChosen(codegen::SoftmaxKernel(context_, 75, 5));
+  TryChosen(codegen::LayerNormKernel(context_, 9, 130));
+}
+
+TEST_F(PlantedFaultsTest, ElementwiseAndScatters) {
+  TryChosen(codegen::ChainKernel(context_, 1003));
+  TryChosen(ScatterKernel(context_));
+}
+
+}  // namespace
+}  // namespace kiln::numerics
