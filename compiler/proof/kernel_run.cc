@@ -47,7 +47,8 @@ void KernelRun::Set(int number, int64_t value) {
   Set(inner, value % extent);
 }
 
-const Memory& KernelRun::Run(const Samples& samples) {
+const Memory& KernelRun::Run(const Samples& samples, uint64_t seed) {
+  seed_ = seed;
   globals_.clear();
   const auto run_stages = [&] {
     locals_.clear();
@@ -90,7 +91,7 @@ Value KernelRun::Load(int buffer, ir::DType dtype, int64_t index) {
       return found->second.value;
     }
   }
-  return InputElement(buffer, dtype, index);
+  return InputElement(seed_, buffer, dtype, index);
 }
 
 void KernelRun::ForEachPoint(absl::Span<const ir::Node* const>, absl::FunctionRef<void()> visit) {
@@ -111,7 +112,7 @@ std::string KernelRun::Point() {
 std::string KernelRun::PointOf(const Element& element, const Samples& samples) {
   watched_ = &element;
   watched_point_.clear();
-  Run(samples);
+  Run(samples, seed_);
   watched_ = nullptr;
   return watched_point_;
 }

@@ -33,9 +33,10 @@ class KernelRun : private Evaluator {
   KernelRun(const kernel::Kernel& kernel, const schedule::Plan& plan, const Sampler& sampler)
       : kernel_(kernel), plan_(plan), sampler_(sampler) {}
 
-  // The globals that the sampled points write.
-  const Memory& Run(const Samples& samples);
-  // The values of the ranges where `element` is written last, for a message: "r0=3 r2=17".
+  // The globals that the sampled points write, for the inputs of a seed.
+  const Memory& Run(const Samples& samples, uint64_t seed);
+  // The values of the ranges where the last run's `element` is written last, for a message: "r0=3
+  // r2=17".
   std::string PointOf(const Element& element, const Samples& samples);
 
  private:
@@ -57,6 +58,7 @@ class KernelRun : private Evaluator {
   const kernel::Kernel& kernel_;
   const schedule::Plan& plan_;
   const Sampler& sampler_;
+  uint64_t seed_ = 0;
   Memory globals_;
   absl::flat_hash_map<Element, Value> locals_;
   std::vector<Root> reduce_;  // of the stage that runs

@@ -15,8 +15,37 @@ using schedule::Space;
 using schedule::Statement;
 using schedule::Store;
 
-absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, bool backwards) {
+namespace {
+
+// How often the ends of one copy are looked at.
+constexpr int kEndChecksMax = 12;
+
+int CountStores(const std::vector<Statement>& body) {
+  int stores = 0;
+  for (const Statement& statement : body) {
+    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+      stores += CountStores(loop->body);
+    } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+      stores += CountStores(branch->then_body) + CountStores(branch->else_body);
+    } else {
+      stores += std::holds_alternative<Store>(statement.node) ? 1 : 0;
+    }
+  }
+  return stores;
+}
+
+}  // namespace
+
+ProgramRun::ProgramRun(const kernel::Kernel& kernel, const schedule::Plan& plan,
+                       const schedule::LoopProgram& program)
+    : kernel_(kernel), plan_(plan), program_(program) {
+  for (const schedule::Section& section : program.sections) stores_ += CountStores(section.body);
+}
+
+absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t seed,
+                                              bool backwards) {
   samples_ = &samples;
+  seed_ = seed;
   globals_.clear();
   ClearFailure();
   for (const schedule::Section& section : program_.sections) RunTasks(section, 0, backwards);
@@ -119,10 +148,12 @@ bool ProgramRun::IsKernelLocal(int buffer) const {
 }
 
 void ProgramRun::RunStore(const Store& store) {
+  // Computed even where it is not stored, as lanes are: what it loads must be there.
+  const Value value = Evaluate(store.value);
   if (store.valid != nullptr && Evaluate(store.valid) == 0) return;
+  reached_.insert(&store);
   const int64_t index = Evaluate(store.index);
   if (!IsInside(store.buffer, index, "writes")) return;
-  const Value value = Evaluate(store.value);
   if (program_.buffers[store.buffer].space != Space::kGlobal) {
     nearby_[ElementOf(store.buffer, index)] = value;
     return;
@@ -133,7 +164,7 @@ void ProgramRun::RunStore(const Store& store) {
 }
 
 Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
-  if (IsPadding(buffer, index)) return InputElement(buffer, dtype, index);
+  if (IsPadding(buffer, index)) return InputElement(seed_, buffer, dtype, index);
   if (!IsInside(buffer, index, "reads")) return 0;
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kGlobal) {
@@ -142,7 +173,7 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
         return found->second.value;
       }
     }
-    return InputElement(buffer, dtype, index);
+    return InputElement(seed_, buffer, dtype, index);
   }
   if (copies_.contains(buffer)) return LoadCopy(buffer, index);
   if (const auto found = nearby_.find(ElementOf(buffer, index)); found != nearby_.end()) {
@@ -192,7 +223,30 @@ size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
     copy.environment = environment();
     copy.known.clear();
   }
+  for (const CopyStore& store : stores) {
+    if (checks_[store.store]++ < kEndChecksMax) CheckEnds(store);
+  }
   return end;
+}
+
+void ProgramRun::CheckEnds(const CopyStore& store) {
+  std::vector<int64_t> values(store.loops.size());
+  ++turn_;
+  for (const uint64_t ends : {~uint64_t{0}, Mix(turn_, 0)}) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const Loop& loop = *store.loops[i];
+      const int64_t extent =
+          loop.extent == nullptr ? ir::ExtentOf(loop.range) : Evaluate(loop.extent);
+      values[i] = (ends >> i & 1) != 0 ? extent - 1 : 0;
+      if (extent < 1) return;
+    }
+    // Lanes are the innermost loop. Each of them, since masks begin anywhere.
+    for (int64_t lane = ir::ExtentOf(store.loops.back()->range); lane-- > 0 && !failed();) {
+      values.back() = lane;
+      if (!ValueAt(store, values).has_value()) continue;
+      IsInside(store.store->buffer, Evaluate(store.store->index), "writes");
+    }
+  }
 }
 
 // Nothing where the iteration is none, or writes nothing.
@@ -220,6 +274,7 @@ Value ProgramRun::LoadCopy(int buffer, int64_t index) {
     ForEachSource(store, index, constant, [&](absl::Span<const int64_t> values) {
       const std::optional<Value> found = ValueAt(store, values);
       if (!found.has_value()) return;
+      reached_.insert(store.store);
       if (value.has_value() && *value != *found) Fail("copies two values to one element");
       value = found;
     });

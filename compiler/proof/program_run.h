@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/proof/copies.h"
@@ -25,13 +26,15 @@ class ProgramRun : private Evaluator {
  public:
   // All must outlive the run.
   ProgramRun(const kernel::Kernel& kernel, const schedule::Plan& plan,
-             const schedule::LoopProgram& program)
-      : kernel_(kernel), plan_(plan), program_(program) {}
+             const schedule::LoopProgram& program);
 
-  // What the program writes to its globals. `backwards`: the tasks of a section run in reverse
-  // order, which must not matter. INTERNAL: an access beyond a buffer's end, a read of what was
-  // never written, a loop longer than its axis.
-  absl::StatusOr<const Memory*> Run(const Samples& samples, bool backwards);
+  // What the program writes to its globals, for the inputs of a seed. `backwards`: the tasks of a
+  // section run in reverse order, which must not matter. INTERNAL: an access beyond a buffer's end,
+  // a read of what was never written, a loop longer than its axis.
+  absl::StatusOr<const Memory*> Run(const Samples& samples, uint64_t seed, bool backwards);
+
+  // How many of the program's stores no run has reached.
+  int NumUnreached() const { return stores_ - static_cast<int>(reached_.size()); }
 
  private:
   // A copy whose loops were met last for a buffer, and the ranges' values there.
@@ -47,6 +50,8 @@ class ProgramRun : private Evaluator {
   void RunStore(const schedule::Store& store);
   // Takes the statements from `begin` on that copy into one buffer; returns where they end.
   size_t MeetCopy(const std::vector<schedule::Statement>& body, size_t begin);
+  // Where a copy begins and ends it may reach beyond a buffer, though no sampled point reads it.
+  void CheckEnds(const CopyStore& store);
   Value LoadCopy(int buffer, int64_t index);
   std::optional<Value> ValueAt(const CopyStore& store, absl::Span<const int64_t> values);
 
@@ -66,12 +71,17 @@ class ProgramRun : private Evaluator {
   const schedule::Plan& plan_;
   const schedule::LoopProgram& program_;
   const Samples* samples_ = nullptr;
+  uint64_t seed_ = 0;
   Memory globals_;
+  int stores_ = 0;
+  absl::flat_hash_set<const schedule::Store*> reached_;
   absl::flat_hash_map<Element, Value> nearby_;  // scratch and registers, of a task
   std::map<int, Copy> copies_;                  // by buffer
   absl::flat_hash_map<const schedule::Statement*, std::unique_ptr<std::vector<CopyStore>>>
-      copy_stores_;   // by the first statement
-  int64_t lane_ = 0;  // of the vector loop that runs
+      copy_stores_;    // by the first statement
+  uint64_t turn_ = 0;  // of copies, which ends are looked at
+  absl::flat_hash_map<const schedule::Store*, int> checks_;
+  int64_t lane_ = 0;   // of the vector loop that runs
 };
 
 }  // namespace kiln::proof

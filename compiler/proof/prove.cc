@@ -14,9 +14,11 @@ namespace kiln::proof {
 namespace {
 
 constexpr absl::string_view kPayload = "kiln.disproof";
-constexpr int kRounds = 12;
+constexpr int kRounds = 32;
+// More, as long as there are stores that none has reached.
+constexpr int kMoreRounds = 96;
 // Of a stage in a round, about.
-constexpr int64_t kPoints = 32;
+constexpr int64_t kPoints = 64;
 
 absl::Status Disproof(std::string_view why) {
   absl::Status status =
@@ -66,10 +68,12 @@ absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& sched
   Sampler sampler(*plan, plan->axes.size());
   KernelRun kernel_run(kernel, *plan, sampler);
   ProgramRun program_run(kernel, *plan, program);
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kRounds + kMoreRounds; ++round) {
+    if (round >= kRounds && program_run.NumUnreached() == 0) break;
     const Samples samples = sampler.Next(kPoints);
-    const Memory& want = kernel_run.Run(samples);
-    absl::StatusOr<const Memory*> got = program_run.Run(samples, round % 2 == 1);
+    const Memory& want = kernel_run.Run(samples, static_cast<uint64_t>(round));
+    absl::StatusOr<const Memory*> got =
+        program_run.Run(samples, static_cast<uint64_t>(round), round % 2 == 1);
     if (!got.ok()) return Disproof(std::string(got.status().message()));
     if (const auto difference = FindDifference(want, **got)) {
       const auto& [element, what] = *difference;

@@ -37,8 +37,8 @@ absl::Status ProveChosen(const kernel::Kernel& kernel, const drivers::Target& ta
 // left of the sum steps by 2 and has no axis of step 1.
 TEST(Prove, CopiesOfStridedWindows) {
   const codegen::ConvolutionShape shapes[] = {
-      {128, 1, 32, 28, 4, 1, 2}, {128, 3, 64, 28, 4, 1, 2}, {256, 32, 64, 16, 3, 1, 2},
-      {128, 64, 128, 32, 3, 1, 2}, {32, 3, 16, 96, 7, 3, 2}, {9, 4, 24, 31, 5, 2, 3}};
+      {128, 1, 32, 28, 4, 1, 2},   {128, 3, 64, 28, 4, 1, 2}, {256, 32, 64, 16, 3, 1, 2},
+      {128, 64, 128, 32, 3, 1, 2}, {32, 3, 16, 96, 7, 3, 2},  {9, 4, 24, 31, 5, 2, 3}};
   for (const drivers::Target& target : Targets()) {
     for (const codegen::ConvolutionShape& shape : shapes) {
       ir::Context context;

@@ -34,14 +34,19 @@ void Sampler::Describe(int number, const std::vector<int64_t>& extents,
   const Axis& axis = plan_.axes[number];
   if (!axis.split()) {
     Leaf& leaf = leaves_[number];
-    leaf.extent = *std::max_element(extents.begin(), extents.end());
+    leaf.extent = axis.extent;
+    leaf.least = *std::min_element(extents.begin(), extents.end());
     for (const int64_t extent : extents) {
       if (extent == 1) Insert(&forced, 0);
+      Insert(&leaf.ends, 0);
+      Insert(&leaf.ends, extent - 1);
       for (const int64_t value : {int64_t{0}, int64_t{1}, extent - 2, extent - 1, extent}) {
         if (value >= 0 && value < leaf.extent) Insert(&leaf.notable, value);
       }
     }
     // All parts of a sum are added up, even those that a short axis leaves at their first value.
+    // Lanes run whether they are needed or not, so the last one can reach beyond a buffer's end.
+    if (axis.binding == Binding::kVector) Insert(&leaf.ends, axis.extent - 1);
     const bool each_part = axis.partial && axis.binding == Binding::kUnroll;
     for (int64_t value = 0; each_part && value < axis.extent; ++value) Insert(&forced, value);
     leaf.forced = std::move(forced);
@@ -61,18 +66,12 @@ void Sampler::Describe(int number, const std::vector<int64_t>& extents,
   Describe(axis.inner, inner, {});
 }
 
-int64_t Sampler::Pick(const Leaf& leaf, size_t axis) {
-  const size_t turn = static_cast<size_t>(round_) + axis * 7;
-  switch (round_ < 2 ? round_ : 2 + static_cast<int>(random_() % 2)) {
-    case 0:
-      return leaf.notable.front();
-    case 1:
-      return leaf.notable.back();
-    case 2:
-      return leaf.notable[turn % leaf.notable.size()];
-    default:
-      return static_cast<int64_t>(random_() % static_cast<uint64_t>(leaf.extent));
-  }
+int64_t Sampler::Pick(const Leaf& leaf) {
+  if (round_ == 0) return leaf.ends.front();
+  if (round_ == 1) return leaf.ends.back();
+  if (round_ % 2 == 0) return leaf.ends[random_() % leaf.ends.size()];
+  if (random_() % 2 == 0) return leaf.notable[random_() % leaf.notable.size()];
+  return static_cast<int64_t>(random_() % static_cast<uint64_t>(leaf.extent));
 }
 
 Samples Sampler::Next(int64_t points) {
@@ -81,7 +80,9 @@ Samples Sampler::Next(int64_t points) {
     const Leaf& leaf = leaves_[i];
     if (leaf.extent == 0) continue;
     samples[i] = leaf.forced;
-    if (leaf.forced.empty() || random_() % 2 == 0) Insert(&samples[i], Pick(leaf, i));
+    if (leaf.forced.empty() || round_ < 2 || random_() % 2 == 0) Insert(&samples[i], Pick(leaf));
+    // Beyond a ragged end there must be nothing, which shows only beside something.
+    if (samples[i].front() >= leaf.least) Insert(&samples[i], leaf.least - 1);
   }
   Widen(points, &samples);
   ++round_;
@@ -118,7 +119,7 @@ void Sampler::Widen(int64_t points, Samples* samples) {
       std::vector<int64_t>& values = (*samples)[i];
       const auto size = static_cast<int64_t>(values.size());
       if (values.size() >= most_values || most / size * (size + 1) > points) break;
-      Insert(&values, Pick(leaves_[i], i + static_cast<size_t>(tries)));
+      Insert(&values, Pick(leaves_[i]));
       most = most / size * static_cast<int64_t>(values.size());
     }
   }

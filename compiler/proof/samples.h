@@ -19,8 +19,9 @@ class Sampler {
   // `plan` must outlive the sampler.
   Sampler(const schedule::Plan& plan, uint64_t seed);
 
-  // Another choice at each call: the first places, the last places, then mixtures of first, last,
-  // ragged and random ones, such that no stage has many more than `points` points.
+  // Another choice at each call: the first places, the last places, then in turn mixtures of both,
+  // since what is wrong at one corner alone is wrong where several axes are at their ends, and of
+  // random ones. No stage has many more than `points` points.
   Samples Next(int64_t points);
 
   // The values of a range that was not split or fused away, or of the axis that ranges were fused
@@ -31,10 +32,12 @@ class Sampler {
   struct Leaf {
     std::vector<int64_t> forced;   // stand in every sample
     std::vector<int64_t> notable;  // ends, and where ragged parts end
+    std::vector<int64_t> ends;     // of these the first, the last of each length, and the last lane
     int64_t extent = 0;
+    int64_t least = 0;  // the extent where the axis is shortest
   };
   void Describe(int axis, const std::vector<int64_t>& extents, std::vector<int64_t> forced);
-  int64_t Pick(const Leaf& leaf, size_t axis);
+  int64_t Pick(const Leaf& leaf);
   void Widen(int64_t points, Samples* samples);
   int64_t PointsOf(int stage, const Samples& samples) const;
 

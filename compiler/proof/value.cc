@@ -77,16 +77,18 @@ uint64_t Mix(uint64_t a, uint64_t b) {
   return z ^ (z >> 31);
 }
 
-Value InputElement(int buffer, DType dtype, int64_t index) {
-  const uint64_t hash = Mix(static_cast<uint64_t>(buffer) + 1, U(index));
+Value InputElement(uint64_t seed, int buffer, DType dtype, int64_t index) {
+  const uint64_t hash = Mix(seed * 64 + static_cast<uint64_t>(buffer), U(index));
   if (ir::IsFloat(dtype)) return AsFloat(hash);
   if (dtype == DType::kBool) return Wrap(hash & 1);
-  const Value small = Wrap((hash >> 8) % 48);
-  switch (hash % 16) {
+  const Value small = Wrap((hash >> 8) % 8);
+  switch (hash % 8) {
     case 0:
       return ir::IsSigned(dtype) ? -1 - small : small;
     case 1:
       return Wrap((hash >> 8) % 100000);
+    case 2:
+      return Wrap((hash >> 8) % 100);
     default:
       return small;
   }

@@ -17,9 +17,9 @@ using Value = int64_t;
 // A number that depends on all of `a` and `b` (the finaliser of SplitMix64; Steele et al., 2014).
 uint64_t Mix(uint64_t a, uint64_t b);
 
-// What an element of the kernel's input is taken to be. Integers are mostly small and some are
-// negative or large, since they may be indices or lengths.
-Value InputElement(int buffer, ir::DType dtype, int64_t index);
+// What an element of the kernel's input is taken to be; other seeds give other inputs. Integers are
+// mostly small and some are negative or large, since they may be indices or lengths.
+Value InputElement(uint64_t seed, int buffer, ir::DType dtype, int64_t index);
 
 Value OfConstant(const ir::Node* constant);
 
