@@ -34,10 +34,12 @@ absl::Status CheckAddressable(const Buffer& buffer) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(DeviceInfo info)
+CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores)
     : info_(std::move(info)),
       allocator_(MakeAllocator(info_)),
-      pool_(absl::StrCat("kiln-", info_.name), info_.target.compute_units),
+      pool_({.name = absl::StrCat("kiln-", info_.name),
+             .threads = info_.target.compute_units,
+             .cores = std::move(cores)}),
       queue_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::Allocate(int64_t bytes) {

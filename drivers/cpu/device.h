@@ -16,8 +16,8 @@ namespace kiln::drivers::cpu {
 // workers. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
 class CpuDevice : public Device {
  public:
-  // info.target.compute_units is the number of threads.
-  explicit CpuDevice(DeviceInfo info);
+  // info.target.compute_units is the number of threads, cores() how many of them can run at once.
+  CpuDevice(DeviceInfo info, std::function<int()> cores);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;

@@ -30,8 +30,10 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   if (absl::Status status = Check(options_); !status.ok()) return status;
   std::vector<std::unique_ptr<Device>> devices;
   if (options_.devices == 0) *why_none = "CPU devices are switched off in the configuration";
-  const int share = std::max(1, AvailableCores() / std::max(1, options_.devices));
-  const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : share;
+  // A number of threads that was asked for is not divided.
+  const int sharers = options_.threads_per_device > 0 ? 1 : std::max(1, options_.devices);
+  auto cores = [sharers] { return std::max(1, AvailableCores() / sharers); };
+  const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : cores();
   absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
   if (absl::IsInvalidArgument(target.status())) return target.status();
   if (!target.ok()) {
@@ -46,7 +48,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.memory_bytes = options_.memory_bytes_per_device > 0
                             ? options_.memory_bytes_per_device
                             : AvailableMemory() / 5 * 4 / options_.devices;
-    devices.push_back(std::make_unique<CpuDevice>(std::move(info)));
+    devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores));
   }
   return devices;
 }

@@ -13,7 +13,9 @@ namespace kiln::drivers::cpu {
 
 struct CpuOptions {
   int devices = 1;
-  // 0: the cores of the process's affinity mask, shared evenly, at least one for each device.
+  // 0: the cores of the process's affinity mask, or as many as its control group's limit leaves,
+  // shared evenly, at least one for each device. Of a larger number no more run at once than the
+  // process may use cores.
   int threads_per_device = 0;
   // 0: four fifths of the machine's or the control group's memory, shared evenly.
   int64_t memory_bytes_per_device = 0;

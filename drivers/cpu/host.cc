@@ -1,17 +1,16 @@
 #include "drivers/cpu/host.h"
 
 #include <cpuid.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "drivers/cpu/instructions.h"
+#include "drivers/cpu/thread_control.h"
 
 namespace kiln::drivers::cpu {
 namespace {
@@ -19,31 +18,6 @@ namespace {
 int64_t CacheBytes(int sysconf_name, int64_t otherwise) {
   const int64_t bytes = sysconf(sysconf_name);
   return bytes > 0 ? bytes : otherwise;
-}
-
-// A limit in a control group's file; none, or "max", is no limit.
-int64_t ReadLimit(const std::string& path) {
-  std::ifstream file(path);
-  std::string word;
-  int64_t limit = 0;
-  if (!(file >> word) || !absl::SimpleAtoi(word, &limit) || limit <= 0) return INT64_MAX;
-  return limit;
-}
-
-// Version 2: every group from this process's up to the root may have a limit.
-int64_t UnifiedLimit(const std::string& root, const std::string& own_cgroup_file) {
-  std::ifstream file(own_cgroup_file);
-  std::string line;
-  std::string path;
-  while (std::getline(file, line)) {
-    if (line.rfind("0::", 0) == 0) path = line.substr(3);
-  }
-  int64_t limit = ReadLimit(root + "/memory.max");
-  while (path.size() > 1) {
-    limit = std::min(limit, ReadLimit(absl::StrCat(root, path, "/memory.max")));
-    path.resize(path.rfind('/'));
-  }
-  return limit;
 }
 
 }  // namespace
@@ -73,19 +47,15 @@ std::string ProcessorModel() {
                                     : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-int AvailableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  // Fails on machines with more cores than the set holds.
-  if (sched_getaffinity(0, sizeof(set), &set) != 0)
-    return std::max<int>(1, sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, CPU_COUNT(&set));
+int AvailableCores(const ControlGroups& groups) {
+  double cores = static_cast<double>(AllowedCores().size());
+  if (cores == 0) cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  return static_cast<int>(std::max(1.0, std::round(std::min(cores, groups.CoreLimit()))));
 }
 
-int64_t AvailableMemory(const std::string& cgroup_root, const std::string& own_cgroup_file) {
+int64_t AvailableMemory(const ControlGroups& groups) {
   const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
-  const int64_t version1 = ReadLimit(cgroup_root + "/memory/memory.limit_in_bytes");
-  return std::min({physical, version1, UnifiedLimit(cgroup_root, own_cgroup_file)});
+  return std::min(physical, groups.MemoryLimit());
 }
 
 }  // namespace kiln::drivers::cpu

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "drivers/cpu/control_groups.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::drivers::cpu {
@@ -17,13 +18,12 @@ absl::StatusOr<Target> DetectTarget(int threads, const std::string& features = "
 // The processor's brand, "AMD EPYC 9B45" for example.
 std::string ProcessorModel();
 
-// The cores in this process's affinity mask.
-int AvailableCores();
+// How many threads this process can keep running: the cores in its affinity mask, or fewer if the
+// control groups' limit, rounded to a whole number, is lower. At least 1.
+int AvailableCores(const ControlGroups& groups = ControlGroups());
 
-// The smaller of physical memory and the limits of this process's control groups. The arguments are
-// for tests.
-int64_t AvailableMemory(const std::string& cgroup_root = "/sys/fs/cgroup",
-                        const std::string& own_cgroup_file = "/proc/self/cgroup");
+// The smaller of physical memory and the control groups' limit.
+int64_t AvailableMemory(const ControlGroups& groups = ControlGroups());
 
 }  // namespace kiln::drivers::cpu
 

@@ -19,21 +19,18 @@ constexpr double kBytesPerSecond = 15e9;
 // Waking a thread takes some microseconds.
 constexpr double kParallelSeconds = 15e-6;
 constexpr double kChunkSeconds = 5e-6;
-// More chunks than threads, so that one that other processes slow down does not hold up all.
-constexpr int kChunksPerThread = 8;
 constexpr int64_t kCopyChunk = 512 << 10;
 
 double EstimatedSeconds(const KernelImage& image) {
   return std::max(image.flops / kFlopsPerSecond, image.bytes / kBytesPerSecond);
 }
 
-// Grid points for one thread at once; all of them if one thread does it as well.
+// The fewest grid points that a thread takes at once; all of them if one thread does it as well.
 int64_t ChunkOf(const KernelImage& image, int threads) {
   const double seconds = EstimatedSeconds(image);
   if (threads == 1 || image.grid_size == 1 || seconds < kParallelSeconds) return image.grid_size;
-  const int64_t by_time = static_cast<int64_t>(std::min(seconds / kChunkSeconds, 1e6));
-  const int64_t chunks =
-      std::min({by_time, int64_t{threads} * kChunksPerThread, WorkerPool::kMaxChunks});
+  const int64_t chunks = std::min(static_cast<int64_t>(std::min(seconds / kChunkSeconds, 1e6)),
+                                  WorkerPool::kMaxChunks);
   return (image.grid_size + chunks - 1) / chunks;
 }
 

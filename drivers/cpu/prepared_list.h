@@ -34,7 +34,7 @@ class Program {
     int signal = 0;     // kSignal, kWait
     KernelFunction function = nullptr;
     int64_t size = 0;           // grid points, or bytes
-    int64_t chunk = 0;          // of size, for one thread at once
+    int64_t chunk = 0;          // the least of it that one thread takes
     void** pointers = nullptr;  // arguments, or destination and source
   };
   // pointers_[i] = slots[slot] + offset.

@@ -22,8 +22,8 @@
 //   memory_limit = "0"                 # of each device; 0: what the device has
 //   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's
 //                                      # threads
-//   cpu_threads = 0                    # of each of them; 0: the machine's threads divided among
-//                                      # them
+//   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and
+//                                      # control groups allow, divided among them
 //   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or
 //                                      # "sse4.2", then what to leave out ("avx2,-fma,-f16c");
 //                                      # "": all that the processor has

@@ -39,7 +39,8 @@ ABSL_FLAG(std::vector<std::string>, devices, {},
           "devices to use, for example cpu:0,cpu:1; all if empty");
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
-ABSL_FLAG(int, cpu_threads, -1, "threads of each CPU device; 0: the machine's, divided among them");
+ABSL_FLAG(int, cpu_threads, -1,
+          "threads of each CPU device; 0: the cores that kilnd may use, divided among them");
 ABSL_FLAG(std::string, cpu_features, "",
           "vector instructions that kernels may use: avx512, avx2 or sse4.2, then what to leave "
           "out, for example avx2,-fma,-f16c; all that the processor has if empty");

@@ -34,6 +34,7 @@ BOUNDS = [
     ("convnet step, cold compile", "", None, 3.0),
     ("convnet step, warm compile", "", None, 0.7),
     ("convnet step, kernels", "", None, 60),
+    ("convnet step beside", "PyTorch", None, 1.0),
     ("convnet step", "PyTorch", None, 1.5),
     ("import kiln", "", None, 0.4),
     ("graph of 10,000 nodes", "", None, 0.3),

@@ -1,9 +1,11 @@
 """Training steps: time beside PyTorch's, compile times, number of kernels, memory. An embedding's gradient."""
 
+import contextlib
 import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 
@@ -89,6 +91,35 @@ def convnet_rows(quick: bool) -> Iterator[Row]:
         with Kilnd(folder) as daemon, kiln_stepper(daemon, "convnet") as ours:
             ours.steps(3)
             yield Row("convnet step, warm compile after a restart", step_program(daemon)["compile_seconds"], "s")
+
+
+@contextlib.contextmanager
+def busy_loops(cores: list[int], bound: bool) -> Iterator[None]:
+    """As many processes as cores that compute without end: each on a core of its own, or where the system puts them."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cores]
+    try:
+        for loop, core in zip(loops, cores):
+            os.sched_setaffinity(loop.pid, [core] if bound else cores)
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+
+
+def shared_rows(quick: bool) -> Iterator[Row]:
+    """A step on two cores that others use, too."""
+    rounds, steps = (1, 2) if quick else (7, 6)
+    all_cores = os.sched_getaffinity(0)
+    cores = sorted(all_cores)[:2]
+    os.sched_setaffinity(0, cores)  # for all that is started here
+    try:
+        with Kilnd() as daemon:
+            for bound, where in [(False, "free"), (True, "one on each core")]:
+                with busy_loops(cores, bound):
+                    yield step_times(daemon, "convnet", f"convnet step beside {len(cores)} busy loops, {where}", rounds, steps)
+    finally:
+        os.sched_setaffinity(0, all_cores)
 
 
 def peak_gibibytes(daemon: Kilnd) -> float:

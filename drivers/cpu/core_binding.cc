@@ -1,0 +1,80 @@
+#include "drivers/cpu/core_binding.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "drivers/cpu/thread_control.h"
+
+namespace kiln::drivers::cpu {
+namespace {
+
+// Reading a thread's time is a system call, so there is one for many short jobs.
+constexpr std::chrono::milliseconds kMeasuringTime(4);
+constexpr std::chrono::milliseconds kPauseBetweenMeasurements(1);
+
+}  // namespace
+
+bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::time_point now) {
+  if (!bound_) {
+    bound_ = now >= next_try_;
+    return bound_;
+  }
+  wanted_ += wanted;
+  had_ += had;
+  if (wanted_ < kWindow) return true;
+  if (had_ < kLeastShare * wanted_) {
+    bound_ = false;
+    next_try_ = now + freedom_;
+    freedom_ = std::min<Clock::duration>(2 * freedom_, kLongestFreedom);
+  } else {
+    freedom_ = std::max<Clock::duration>(freedom_ / 2, kShortestFreedom);
+  }
+  wanted_ = had_ = Clock::duration::zero();
+  return bound_;
+}
+
+CoreBinding::CoreBinding(int thread, int threads) : thread_(thread), threads_(threads) {
+  if (threads_ > 1) Apply();
+}
+
+void CoreBinding::Apply() {
+  const std::vector<int> cores = AllowedCores();
+  if (policy_.bound() && static_cast<int>(cores.size()) == threads_) {
+    RunOnCores({cores[thread_]});
+    holds_core_ = true;
+  } else if (holds_core_) {
+    RunOnCores(cores);
+    holds_core_ = false;
+  }
+}
+
+void CoreBinding::Awake() {
+  if (threads_ == 1) return;
+  const Clock::time_point now = Clock::now();
+  if (measuring_ && now - since_ >= kMeasuringTime) {
+    EndMeasuring(now);
+    StartMeasuring(now);
+  } else if (!measuring_ && now - since_ >= kPauseBetweenMeasurements) {
+    StartMeasuring(now);
+  }
+}
+
+void CoreBinding::Asleep() {
+  if (measuring_) EndMeasuring(Clock::now());
+}
+
+void CoreBinding::StartMeasuring(Clock::time_point now) {
+  measuring_ = true;
+  since_ = now;
+  thread_time_ = ThreadTime();
+}
+
+void CoreBinding::EndMeasuring(Clock::time_point now) {
+  measuring_ = false;
+  const bool was_bound = policy_.bound();
+  const bool bind = policy_.Update(now - since_, ThreadTime() - thread_time_, now);
+  since_ = now;
+  if (bind != was_bound) Apply();
+}
+
+}  // namespace kiln::drivers::cpu
