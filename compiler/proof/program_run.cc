@@ -232,12 +232,14 @@ size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {
 void ProgramRun::CheckEnds(const CopyStore& store) {
   std::vector<int64_t> values(store.loops.size());
   ++turn_;
-  for (const uint64_t ends : {~uint64_t{0}, Mix(turn_, 0)}) {
+  // All at their last places, all just before (the border of a window masks the last ones), mixed.
+  for (const uint64_t ends : {~uint64_t{0}, uint64_t{0x5555555555555555}, Mix(turn_, 0)}) {
     for (size_t i = 0; i < values.size(); ++i) {
       const Loop& loop = *store.loops[i];
       const int64_t extent =
           loop.extent == nullptr ? ir::ExtentOf(loop.range) : Evaluate(loop.extent);
-      values[i] = (ends >> i & 1) != 0 ? extent - 1 : 0;
+      const int64_t places[] = {0, std::max<int64_t>(0, extent - 2), 0, extent - 1};
+      values[i] = places[ends >> (2 * i % 64) & 3];
       if (extent < 1) return;
     }
     // Lanes are the innermost loop. Each of them, since masks begin anywhere.

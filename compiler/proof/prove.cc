@@ -14,7 +14,7 @@ namespace kiln::proof {
 namespace {
 
 constexpr absl::string_view kPayload = "kiln.disproof";
-constexpr int kRounds = 32;
+constexpr int kRounds = 18;
 // More, as long as there are stores that none has reached.
 constexpr int kMoreRounds = 96;
 // Of a stage in a round, about.
