@@ -72,6 +72,8 @@ constexpr OpRow kRows[] = {
     {"ceil", "x", DTypeRule::kSame, -1},
     {"round", "x", DTypeRule::kSame, -1},
     {"clip", "x", DTypeRule::kSame, -1},
+    {"clamp_min", "a, b", DTypeRule::kPromote, -1},
+    {"clamp_max", "a, b", DTypeRule::kPromote, -1},
     {"floor_divide", "a, b", DTypeRule::kPromote, -1},
     {"remainder", "a, b", DTypeRule::kPromote, -1},
     {"expm1", "x", DTypeRule::kPromoteFloat, -1},
@@ -166,7 +168,7 @@ constexpr OpRow kRows[] = {
     {"lp_pool1d", "x", DTypeRule::kPromoteFloat, -1},
     {"lp_pool2d", "x", DTypeRule::kPromoteFloat, -1},
     {"lp_pool3d", "x", DTypeRule::kPromoteFloat, -1},
-    {"interpolate", "x", DTypeRule::kPromoteFloat, -1},
+    {"interpolate", "x", DTypeRule::kSame, -1},
     {"adaptive_avg_pool", "x", DTypeRule::kPromoteFloat, -1},
     {"adaptive_max_pool", "x", DTypeRule::kSame, -1},
     {"pad_constant", "x", DTypeRule::kSame, -1},
@@ -246,7 +248,7 @@ constexpr OpRow kRows[] = {
 }  // namespace
 
 absl::Span<const OpRow> OpRows() { return kRows; }
-uint32_t OpSetVersion() { return 2; }
+uint32_t OpSetVersion() { return 3; }
 
 }  // namespace internal
 
@@ -288,8 +290,8 @@ Value Not(Value x, Location location) {
   return Call("not", {x}, {}, DType::kUnspecified, location);
 }
 
-Value Cast(Value x, DType dtype, Location location) {
-  return Call("cast", {x}, {}, dtype, location);
+Value Cast(Value x, DType dtype, const CastOptions& options, Location location) {
+  return Call("cast", {x}, {{"saturate", options.saturate}}, dtype, location);
 }
 
 Value Bitcast(Value x, DType dtype, Location location) {
@@ -516,6 +518,14 @@ Value Round(Value x, Location location) {
 Value Clip(Value x, const ClipOptions& options, Location location) {
   return Call("clip", {x}, {{"min", options.min}, {"max", options.max}}, DType::kUnspecified,
       location);
+}
+
+Value ClampMin(const Operand& a, const Operand& b, Location location) {
+  return Call("clamp_min", {a, b}, {}, DType::kUnspecified, location);
+}
+
+Value ClampMax(const Operand& a, const Operand& b, Location location) {
+  return Call("clamp_max", {a, b}, {}, DType::kUnspecified, location);
 }
 
 Value FloorDivide(const Operand& a, const Operand& b, Location location) {

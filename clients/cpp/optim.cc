@@ -32,7 +32,7 @@ GraphBuilder* BuilderFor(Value loss, absl::Span<const Value> parameters,
 // In the dtype of what it is multiplied with. A number has that by itself.
 Operand RateFor(Value parameter, const Operand& rate, const Location& location) {
   if (rate.value() == nullptr) return rate;
-  return ops::Cast(*rate.value(), parameter.dtype(), location);
+  return ops::Cast(*rate.value(), parameter.dtype(), {}, location);
 }
 
 // before * decay + now * (1 - decay).
@@ -42,7 +42,7 @@ Value RunningMean(Value before, Value now, double decay, const Location& at) {
 
 // 1 - decay^steps, with all its digits where decay is nearly 1.
 Value BiasCorrection(double decay, Value steps, const Location& at) {
-  const Value exponent = ops::Cast(steps, DType::kFloat32, at);
+  const Value exponent = ops::Cast(steps, DType::kFloat32, {}, at);
   return ops::Neg(ops::Expm1(Mul(exponent, std::log(decay), at), at), at);
 }
 
@@ -89,9 +89,9 @@ void AdamW(Value loss, absl::Span<const Value> parameters, const AdamWState& sta
         RunningMean(state.squares[i], ops::Square(gradient, at), options.beta2, at);
     builder->Update(state.means[i], mean);
     builder->Update(state.squares[i], square);
-    const Value spread =
-        Add(Div(ops::Sqrt(square, at), ops::Cast(correction2, dtype, at), at), options.epsilon, at);
-    const Value direction = Div(Div(mean, ops::Cast(correction1, dtype, at), at), spread, at);
+    const Value spread = Add(Div(ops::Sqrt(square, at), ops::Cast(correction2, dtype, {}, at), at),
+                             options.epsilon, at);
+    const Value direction = Div(Div(mean, ops::Cast(correction1, dtype, {}, at), at), spread, at);
     const Value step = Add(direction, Mul(parameter, options.weight_decay, at), at);
     const Operand rate = RateFor(parameter, learning_rate, at);
     builder->Update(parameter, Sub(parameter, Mul(step, rate, at), at));

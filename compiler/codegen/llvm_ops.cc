@@ -57,10 +57,11 @@ Value* EmitIntegerModulo(IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
 Value* EmitShift(IRBuilderBase& b, Op op, bool is_signed, Value* x, Value* amount) {
   const unsigned bits = x->getType()->getScalarSizeInBits();
   Value* fits = b.CreateICmpULT(amount, Integer(amount, bits));
+  if (op == Op::kShr && is_signed) {
+    return b.CreateAShr(x, b.CreateSelect(fits, amount, Integer(amount, bits - 1)));
+  }
   Value* safe = b.CreateSelect(fits, amount, Zero(amount));
-  Value* shifted = op == Op::kShl ? b.CreateShl(x, safe)
-                   : is_signed    ? b.CreateAShr(x, safe)
-                                  : b.CreateLShr(x, safe);
+  Value* shifted = op == Op::kShl ? b.CreateShl(x, safe) : b.CreateLShr(x, safe);
   return b.CreateSelect(fits, shifted, Zero(shifted));
 }
 

@@ -77,8 +77,26 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
   return MakeIota(builder, node);
 }
 
+// The cast with what is beyond a float8's largest number made that number; its gradient goes
+// through. Float8 numbers themselves are compared as float32.
+const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
+  if (ir::IsShortFloat(x->dtype())) x = builder.Cast(x, DType::kFloat32);
+  const Node* most = builder.Const(x->dtype(), LargestOf(dtype));
+  const Node* least = builder.Const(x->dtype(), -LargestOf(dtype));
+  const Node* held = builder.Binary(Op::kMin, builder.Binary(Op::kMax, x, least), most);
+  if (ir::IsFloat(x->dtype())) {
+    held = builder.WithDerivative(builder.Detach(held), x, builder.Const(x->dtype(), 1));
+  }
+  return builder.Cast(held, dtype);
+}
+
 NodeOr MakeUnary(Builder& builder, const Checked& node) {
-  if (node.op.op == Op::kCast) return builder.Cast(node.operands[0], node.dtype);
+  if (node.op.op == Op::kCast) {
+    const bool saturates = ir::IsFloat8(node.dtype) && node.operands[0]->dtype() != DType::kBool &&
+                           BoolOf(node.attributes, "saturate");
+    return saturates ? SaturatingCast(builder, node.operands[0], node.dtype)
+                     : builder.Cast(node.operands[0], node.dtype);
+  }
   if (node.op.op == Op::kBitcast) return builder.Bitcast(node.operands[0], node.dtype);
   const bool is_whole = !ir::IsFloat(node.operands[0]->dtype());
   if (node.op.op == Op::kTrunc && is_whole) return node.operands[0];

@@ -41,7 +41,7 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline const ir::Node* Zero(Builder& b, const ir::Node* like) { return b.Const(like->dtype(), 0); }
 
-// e^-x in the denominator, kept finite so that the gradient is 0 and not NaN far to the left.
+// 0, with gradient 0, where e^-x is beyond the dtype's largest number.
 const ir::Node* Sigmoid(Builder& b, const ir::Node* x);
 // log(1 + e^x).
 const ir::Node* Softplus(Builder& b, const ir::Node* x);
@@ -49,11 +49,19 @@ const ir::Node* Softplus(Builder& b, const ir::Node* x);
 const ir::Node* AtMost(Builder& b, const ir::Node* x, double bound);
 const ir::Node* Abs(Builder& b, const ir::Node* x);
 const ir::Node* Floor(Builder& b, const ir::Node* x);
+// To the nearest whole number; a half goes to the even one.
+const ir::Node* Rounded(Builder& b, const ir::Node* x);
 const ir::Node* IsNan(Builder& b, const ir::Node* x);
 // Whether x's sign bit is set, as it is for -0.
 const ir::Node* SignBit(Builder& b, const ir::Node* x);
 // 1 with x's sign bit, without gradient.
 const ir::Node* SignOf(Builder& b, const ir::Node* x);
+// The power of two, without gradient, that brings a float32 or float64 magnitude into [1, 2), or as
+// near to it as a normal number can whose reciprocal is one, too. Scaling by it and back is exact.
+const ir::Node* ScaleOf(Builder& b, const ir::Node* magnitude);
+// x in a dtype in which squares of its numbers, and sums of them, neither overflow nor vanish:
+// float64 for float32. float64 has none; it is itself.
+const ir::Node* WithRoomForSquares(Builder& b, const ir::Node* x);
 // coefficients[0] * x^n + … + coefficients[n], by Horner's rule.
 const ir::Node* Polynomial(Builder& b, const ir::Node* x, absl::Span<const double> coefficients);
 // log(1 + x), and e^x - 1, to a few units in the last place; x is float32 or float64.
@@ -85,11 +93,12 @@ const ir::Node* LogSumExp(Builder& b, const ir::Node* x, absl::Span<const int64_
 const ir::Node* Softmax(Builder& b, const ir::Node* x, int64_t axis);
 const ir::Node* LogSoftmax(Builder& b, const ir::Node* x, int64_t axis);
 
-// x to the power 1 / degree; 0, with gradient 0, where x is not above 0.
+// x to the power 1 / degree; 0, with gradient 0, where x is 0 or less.
 const ir::Node* Root(Builder& b, const ir::Node* x, double degree);
 // The norm of an order over normal axes: 0 counts what is not 0, inf and -inf are the largest and
-// the smallest magnitude. Its gradient is 0 where all x are. BoundedNorm is along one axis, which
-// stays with size 1, of an order p > 0, and at least epsilon.
+// the smallest magnitude. Its gradient is 0 where all x are. No power on the way to it overflows or
+// vanishes. BoundedNorm is along one axis, which stays with size 1, of an order p > 0, and at least
+// epsilon.
 const ir::Node* Norm(Builder& b, const ir::Node* x, absl::Span<const int64_t> axes, double order,
                      bool keepdims);
 const ir::Node* BoundedNorm(Builder& b, const ir::Node* x, int64_t axis, double p, double epsilon);

@@ -84,9 +84,18 @@ Expansion ExpandSoftsign(Builder& b, Operands x, const Attributes&) {
   return b.Div(x[0], b.Add(Abs(b, x[0]), 1.0));
 }
 
+// Below 0, where x and the root cancel, b / 4 over half of the root less x. Beyond `far` the root
+// is |x|, whose square may be too large.
 Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes) {
-  const Node* root = b.Sqrt(b.Add(b.Mul(x[0], x[0]), FloatOf(attributes, "b")));
-  return b.Mul(b.Add(x[0], root), 0.5);
+  const double spread = FloatOf(attributes, "b");
+  const DType dtype = x[0]->dtype();
+  const Node* size = Abs(b, x[0]);
+  const Node* is_far = b.Less(b.Const(dtype, dtype == DType::kFloat64 ? 0x1p500 : 0x1p60), size);
+  const Node* held = b.Where(is_far, b.Const(dtype, 1), size);
+  const Node* root = b.Where(is_far, size, b.Sqrt(b.Add(b.Mul(held, held), spread)));
+  const Node* half = b.Add(b.Mul(size, 0.5), b.Mul(root, 0.5));
+  const Node* below = b.Div(b.Const(dtype, spread / 4), half);
+  return b.Where(b.Less(x[0], b.Const(dtype, 0)), below, half);
 }
 
 // The first half along the axis times the sigmoid of the second.
@@ -134,8 +143,11 @@ OpDef Activation(std::string_view name, std::vector<AttributeDef> attributes, Ex
 }  // namespace
 
 const Node* Sigmoid(Builder& b, const Node* x) {
-  const Node* held = b.Binary(Op::kMax, x, b.Const(x->dtype(), -LargestExponent(x->dtype())));
-  return b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));
+  const Node* limit = b.Const(x->dtype(), -LargestExponent(x->dtype()));
+  const Node* is_far = b.Less(x, limit);
+  const Node* held = b.Where(is_far, limit, x);
+  const Node* near = b.Reciprocal(b.Add(b.Exp(b.Neg(held)), 1.0));
+  return b.Where(is_far, b.Const(x->dtype(), 0), near);
 }
 
 // max(x, 0) + log(1 + e^-|x|), of which e itself is left far to the left.

@@ -47,6 +47,18 @@ Expansion ExpandPairwiseDistance(Builder& b, Operands x, const Attributes& attri
   return Squeezed(b, Norm(b, difference, {axis}, p, true), axis, attributes);
 }
 
+const Node* EuclideanNorm(Builder& b, const Node* x, absl::Span<const int64_t> axes,
+                          bool keepdims) {
+  const Node* wide = WithRoomForSquares(b, x);
+  if (wide != x) {
+    return b.Cast(Root(b, b.Sum(b.Mul(wide, wide), axes, keepdims), 2), x->dtype());
+  }
+  const Node* scale = ScaleOf(b, b.Max(Abs(b, x), axes, true));
+  const Node* scaled = b.Mul(x, scale);
+  const Node* length = b.Div(Root(b, b.Sum(b.Mul(scaled, scaled), axes, true), 2), scale);
+  return b.Sum(length, keepdims ? absl::Span<const int64_t>{} : axes);
+}
+
 OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
                std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
@@ -69,14 +81,23 @@ const Node* Root(Builder& b, const Node* x, double degree) {
 
 const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, double order,
                  bool keepdims) {
-  if (order == 2) return Root(b, b.Sum(b.Mul(x, x), axes, keepdims), 2);
   if (order == 0) return b.Sum(b.Cast(b.Cast(x, DType::kBool), x->dtype()), axes, keepdims);
   const Node* a = Abs(b, x);
   if (order == 1) return b.Sum(a, axes, keepdims);
   if (order == kInfinity) return b.Max(a, axes, keepdims);
   if (order == -kInfinity) return b.Neg(b.Max(b.Neg(a), axes, keepdims));
-  const Node* powers = b.Binary(Op::kPow, a, b.Const(x->dtype(), order));
-  return Root(b, b.Sum(powers, axes, keepdims), order);
+  if (order == 2) return EuclideanNorm(b, x, axes, keepdims);
+  // What dominates the sum is scaled to about 1.
+  const Node* extreme = order > 0 ? b.Max(a, axes, true) : b.Neg(b.Max(b.Neg(a), axes, true));
+  const Node* scale = ScaleOf(b, extreme);
+  // Powers below 1 have no derivative at 0, where the norm's counts as 0.
+  const auto number = [&](double value) { return b.Const(x->dtype(), value); };
+  const Node* is_zero = b.Equal(a, number(0));
+  const Node* scaled = b.Where(is_zero, number(1), b.Mul(a, scale));
+  const Node* powers = b.Where(is_zero, number(order > 0 ? 0 : kInfinity),
+                               b.Binary(Op::kPow, scaled, number(order)));
+  const Node* root = b.Div(Root(b, b.Sum(powers, axes, true), order), scale);
+  return b.Sum(root, keepdims ? absl::Span<const int64_t>{} : axes);
 }
 
 const Node* BoundedNorm(Builder& b, const Node* x, int64_t axis, double p, double epsilon) {

@@ -46,7 +46,8 @@ const Node* Log1pValue(Builder& b, const Node* x) {
   const Node* zero = b.Const(x->dtype(), 0);
   const Node* usual =
       b.Binary(Op::kAnd, b.Less(zero, u), b.Less(u, b.Const(x->dtype(), kInfinity)));
-  return b.Add(b.Log(u), b.Where(usual, lost, zero));
+  const Node* logarithm = b.Add(b.Log(u), b.Where(usual, lost, zero));
+  return b.Where(b.Equal(x, zero), x, logarithm);  // keeps -0
 }
 
 // e^(x/2) and e^(-x/2): their squares overflow only where sinh and cosh do.
@@ -59,19 +60,26 @@ HalfExponentials ExponentialsOfHalf(Builder& b, const Node* x) {
   return {b.Exp(half), b.Exp(b.Neg(half))};
 }
 
-const Node* Cosh(Builder& b, const Node* x) {
+const Node* CoshValue(Builder& b, const Node* x) {
   const auto [up, down] = ExponentialsOfHalf(b, x);
   return b.Add(b.Mul(Half(b, up), up), b.Mul(Half(b, down), down));
 }
 
-const Node* Sinh(Builder& b, const Node* x) {
+const Node* SinhValue(Builder& b, const Node* x) {
   const auto [up, down] = ExponentialsOfHalf(b, x);
   const Node* far = b.Sub(b.Mul(Half(b, up), up), b.Mul(Half(b, down), down));
   // With m = e^x - 1 it is (m + m / (m + 1)) / 2.
   const Node* small = b.Less(Abs(b, x), b.Const(x->dtype(), 1));
   const Node* m = Expm1Value(b, b.Where(small, x, b.Const(x->dtype(), 0)));
   const Node* near = Half(b, b.Add(m, b.Div(m, OnePlus(b, m))));
-  return b.WithDerivative(b.Detach(b.Where(small, near, far)), x, Cosh(b, x));
+  return b.Where(small, near, far);
+}
+
+const Node* Cosh(Builder& b, const Node* x) {
+  return b.WithDerivative(b.Detach(CoshValue(b, x)), x, SinhValue(b, x));
+}
+const Node* Sinh(Builder& b, const Node* x) {
+  return b.WithDerivative(b.Detach(SinhValue(b, x)), x, CoshValue(b, x));
 }
 
 // log(x) + log(2) where the square of x would overflow.

@@ -104,40 +104,64 @@ Expansion ExpandCeil(Builder& b, Operands x, const Attributes&) {
   return b.Where(b.Less(whole, x[0]), b.Add(whole, 1.0), whole);
 }
 
-// To the nearest whole number; a half goes to the even one.
-const Node* Rounded(Builder& b, const Node* x) {
-  const Node* below = Floor(b, x);
-  const Node* rest = b.Sub(x, below);  // exact
-  const Node* half = b.Const(x->dtype(), 0.5);
-  const Node* odd = b.Sub(below, b.Mul(Floor(b, b.Mul(below, 0.5)), 2.0));
-  // Of an infinite x, rest is no number: no comparison holds, and below is x.
-  const Node* at_half = b.Where(b.Equal(rest, half), b.Add(below, odd), below);
-  return b.Where(b.Less(half, rest), b.Add(below, 1.0), at_half);
-}
-
 Expansion ExpandRound(Builder& b, Operands x, const Attributes&) {
   return ir::IsFloat(x[0]->dtype()) ? Rounded(b, x[0]) : x[0];
+}
+
+// Like the larger (kMax) or smaller (kMin) of the two, but at a tie the gradient is x's alone.
+const Node* Clamped(Builder& b, Op op, const Node* x, const Node* bound) {
+  const Node* value = b.Binary(op, x, bound);
+  if (!ir::IsFloat(value->dtype())) return value;
+  const Node* one = b.Const(x->dtype(), 1);
+  const Node* zero = b.Const(x->dtype(), 0);
+  const bool is_lowest = op == Op::kMax;
+  const Node* beyond = is_lowest ? b.Less(x, bound) : b.Less(bound, x);
+  const Node* inside = is_lowest ? b.Less(bound, x) : b.Less(x, bound);
+  const Node* within = b.Binary(Op::kOr, inside, b.Equal(x, bound));
+  value = b.WithDerivative(b.Detach(value), x, b.Where(within, one, zero));
+  return b.WithDerivative(value, bound, b.Where(beyond, one, zero));
+}
+const Node* ClampMin(Builder& b, const Node* x, const Node* bound) {
+  return Clamped(b, Op::kMax, x, bound);
+}
+const Node* ClampMax(Builder& b, const Node* x, const Node* bound) {
+  return Clamped(b, Op::kMin, x, bound);
 }
 
 Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   const Node* low = b.Const(x[0]->dtype(), FloatOf(attributes, "min"));
   const Node* high = b.Const(x[0]->dtype(), FloatOf(attributes, "max"));
-  return b.Where(b.Less(x[0], low), low, b.Where(b.Less(high, x[0]), high, x[0]));
+  return ClampMax(b, ClampMin(b, x[0], low), high);
+}
+
+// (a - rest) / divisor, of which the difference may be beyond the dtype's largest number: then half
+// of it is divided.
+const Node* WithoutRest(Builder& b, const Node* a, const Node* rest, const Node* divisor) {
+  const DType dtype = a->dtype();
+  const Node* half_of_most = b.Const(dtype, dtype == DType::kFloat64 ? 0x1p1022 : 0x1p126);
+  const Node* may_overflow = b.Not(b.Less(Abs(b, a), half_of_most));
+  const Node* share = b.Where(may_overflow, b.Const(dtype, 0.5), b.Const(dtype, 1));
+  const Node* difference = b.Sub(b.Mul(a, share), b.Mul(rest, share));
+  return b.Div(b.Div(difference, divisor), share);
 }
 
 // (a - mod(a, b)) / b is a whole number but for its rounding, where a / b may have been rounded up
-// to one that is too large. A zero divisor leaves a / b; an infinite one 0, or -1 below it.
+// to one that is too large. A zero divisor leaves a / b; an infinite one 0, or -1 below it. A
+// quotient of 0 has the sign of a / b.
 Expansion ExpandFloorDivide(Builder& b, Operands x, const Attributes&) {
   if (!ir::IsFloat(x[0]->dtype())) return b.Binary(Op::kIDiv, x[0], x[1]);
   const DType dtype = x[0]->dtype();
   const Node* zero = b.Const(dtype, 0);
   const Node* infinity = b.Const(dtype, std::numeric_limits<double>::infinity());
   const Node* rest = b.Binary(Op::kMod, x[0], x[1]);
-  const Node* usual = Rounded(b, b.Div(b.Sub(x[0], rest), x[1]));
+  const Node* ratio = b.Div(x[0], x[1]);
+  const Node* usual = Rounded(b, WithoutRest(b, x[0], rest, x[1]));
   const Node* below = b.Where(IsNan(b, rest), rest, b.Const(dtype, -1));
   const Node* by_infinity = b.Where(b.Equal(rest, x[0]), zero, below);
   const Node* quotient = b.Where(b.Equal(Abs(b, x[1]), infinity), by_infinity, usual);
-  return b.Where(b.Equal(x[1], zero), b.Div(x[0], x[1]), quotient);
+  const Node* signed_zero = b.Where(SignBit(b, ratio), b.Const(dtype, -0.0), zero);
+  quotient = b.Where(b.Equal(quotient, zero), signed_zero, quotient);
+  return b.Where(b.Equal(x[1], zero), ratio, quotient);
 }
 
 Expansion ExpandRemainder(Builder& b, Operands x, const Attributes&) {
@@ -146,7 +170,8 @@ Expansion ExpandRemainder(Builder& b, Operands x, const Attributes&) {
 
 OpDef Clip() {
   OpDef row = Composite("clip", {"x"}, DTypeRule::kSame, DTypeClass::kNumeric, ExpandClip,
-                        "x held between min and max; the gradient is 1 on both ends");
+                        "x held between min and max, or max where that is less than min; the "
+                        "gradient is 1 on both ends");
   row.attributes = {OptionalFloat("min", -kInfinity), OptionalFloat("max", kInfinity)};
   return row;
 }
@@ -167,15 +192,23 @@ const Node* Polynomial(Builder& b, const Node* x, absl::Span<const double> coeff
   return sum;
 }
 
-// Equal to its negative at 0, so that maximum's tie makes the gradient 0 there.
-const Node* Abs(Builder& b, const Node* x) {
-  if (!ir::IsFloat(x->dtype()) && !ir::IsSigned(x->dtype())) return x;
-  return b.Binary(Op::kMax, x, b.Neg(x));
-}
-
 const Node* Floor(Builder& b, const Node* x) {
   const Node* whole = b.Trunc(x);
   return b.Where(b.Less(x, whole), b.Add(whole, -1.0), whole);
+}
+
+// Added to, x keeps its sign: what rounds to 0 from below is -0.
+const Node* Rounded(Builder& b, const Node* x) {
+  const DType dtype = x->dtype();
+  const Node* whole = b.Trunc(x);
+  const Node* rest = Abs(b, b.Sub(x, whole));  // exact; NaN of infinities, which stay
+  const Node* half = b.Const(dtype, 0.5);
+  const Node* half_of_whole = b.Mul(whole, 0.5);
+  const Node* odd = b.Binary(Op::kCmpNe, half_of_whole, b.Trunc(half_of_whole));
+  const Node* tie = b.Binary(Op::kAnd, b.Equal(rest, half), odd);
+  const Node* one = b.Where(Negative(b, x), b.Const(dtype, -1), b.Const(dtype, 1));
+  const Node* away = b.Binary(Op::kOr, b.Less(half, rest), tie);
+  return b.Where(away, b.Add(whole, one), whole);
 }
 
 const Node* IsNan(Builder& b, const Node* x) { return b.Binary(Op::kCmpNe, x, x); }
@@ -202,6 +235,10 @@ std::vector<OpDef> MathComposites() {
       Composite("round", {"x"}, kSame, kNumeric, ExpandRound,
                 "The nearest whole number; halves go to the even one"),
       Clip(),
+      Broadcasting("clamp_min", ExpandBinary<ClampMin>,
+                   "The larger of a and b; where they are equal the gradient is a's"),
+      Broadcasting("clamp_max", ExpandBinary<ClampMax>,
+                   "The smaller of a and b; where they are equal the gradient is a's"),
       Broadcasting("floor_divide", ExpandFloorDivide,
                    "a / b rounded down; of integers idiv, 0 where b is 0"),
       Broadcasting("remainder", ExpandRemainder, "mod: a - floor(a / b) * b with b's sign"),

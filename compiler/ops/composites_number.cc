@@ -20,9 +20,12 @@ const Node* Bits(Builder& b, const Node* x) {
 
 Expansion ExpandSignBit(Builder& b, Operands x, const Attributes&) { return SignBit(b, x[0]); }
 
-// Differentiable where a is not 0: there the sign alone decides.
+// The gradient is 0 where a is, as PyTorch's.
 Expansion ExpandCopySign(Builder& b, Operands x, const Attributes&) {
-  return b.Mul(x[0], b.Mul(SignOf(b, x[0]), SignOf(b, x[1])));
+  const Node* zero = b.Const(x[0]->dtype(), 0);
+  const Node* turn = b.Mul(SignOf(b, x[0]), SignOf(b, x[1]));
+  const Node* slope = b.Where(b.Equal(x[0], zero), zero, turn);
+  return b.WithDerivative(b.Detach(b.Mul(x[0], turn)), x[0], slope);
 }
 
 // Floats of one sign are ordered as their bits are, so the neighbour is one bit pattern on.
@@ -137,9 +140,39 @@ const Node* SignBit(Builder& b, const Node* x) {
   return b.Less(bits, b.ConstInt(bits->dtype(), 0));
 }
 
+// Of floats without the sign bit: the maximum of 0 and -0 could be either.
+const Node* Abs(Builder& b, const Node* x) {
+  if (!ir::IsFloat(x->dtype())) {
+    return ir::IsSigned(x->dtype()) ? b.Binary(Op::kMax, x, b.Neg(x)) : x;
+  }
+  const Node* bits = Bits(b, x);
+  const Node* mask = b.Unary(Op::kNot, Bits(b, b.Const(x->dtype(), -0.0)));
+  const Node* value = b.Bitcast(b.Binary(Op::kAnd, bits, mask), x->dtype());
+  const Node* zero = b.Const(x->dtype(), 0);
+  const Node* falling = b.Where(b.Less(x, zero), b.Const(x->dtype(), -1), zero);
+  return b.WithDerivative(value, x, b.Where(b.Less(zero, x), b.Const(x->dtype(), 1), falling));
+}
+
 const Node* SignOf(Builder& b, const Node* x) {
   return b.Where(SignBit(b, x), b.Const(x->dtype(), -1), b.Const(x->dtype(), 1));
 }
+
+// 2^-e has the biased exponent 2 * bias - (e + bias); the exponents of 0 and infinity are left out.
+const Node* ScaleOf(Builder& b, const Node* magnitude) {
+  const bool is_double = magnitude->dtype() == DType::kFloat64;
+  const int mantissa_bits = is_double ? 52 : 23;
+  const int64_t bias = is_double ? 1023 : 127;
+  const Node* bits = Bits(b, b.Detach(magnitude));
+  const auto exponent = [&](int64_t biased) {
+    return b.ConstInt(bits->dtype(), biased << mantissa_bits);
+  };
+  const Node* own = b.Binary(Op::kAnd, bits, exponent(2 * bias + 1));
+  const Node* opposite = b.Sub(exponent(2 * bias), own);
+  const Node* least = b.Binary(Op::kMax, opposite, exponent(1));
+  return b.Bitcast(b.Binary(Op::kMin, least, exponent(2 * bias - 1)), magnitude->dtype());
+}
+
+const Node* WithRoomForSquares(Builder& b, const Node* x) { return b.Cast(x, DType::kFloat64); }
 
 std::vector<OpDef> NumberComposites() {
   return {

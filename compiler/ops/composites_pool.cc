@@ -97,11 +97,11 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
 
 // Nothing but zeros stays zero, and so does its gradient.
 Expansion ExpandLpPool(Builder& b, Operands operands, const Attributes& attributes) {
-  const Node* x = operands[0];
+  const Node* x = WithRoomForSquares(b, operands[0]);
   const double norm = FloatOf(attributes, "norm");
   const Node* sum =
       SumOfWindows(b, b.Binary(Op::kPow, x, b.Const(x->dtype(), norm)), SlidingOf(x, attributes));
-  return Root(b, sum, norm);
+  return b.Cast(Root(b, sum, norm), operands[0]->dtype());
 }
 
 OpDef Pool(std::string_view kind, size_t rank, DTypeRule dtype_rule, DTypeClass operand_class,

@@ -152,8 +152,18 @@ const Node* ResizeAxis(Builder& b, const Node* x, const Resize& r, const std::st
   return Nearest(b, x, r, mode == "nearest-exact");
 }
 
+// What a mode weighs and adds up: floats as they are, integers in a float that has them exactly (of
+// 64 bits the first 53).
+DType BlendingType(DType dtype) {
+  if (ir::IsFloat(dtype)) return dtype;
+  return ir::SizeOf(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;
+}
+
 Expansion ExpandInterpolate(Builder& b, Operands operands, const Attributes& attributes) {
-  const Node* x = operands[0];
+  const bool blends =
+      StringOf(attributes, "mode") == "linear" || StringOf(attributes, "mode") == "cubic";
+  const DType dtype = operands[0]->dtype();
+  const Node* x = blends ? b.Cast(operands[0], BlendingType(dtype)) : operands[0];
   const std::vector<int64_t>& size = IntsOf(attributes, "size");
   const double scale = FloatOf(attributes, "scale");
   const size_t first = x->shape().size() - size.size();
@@ -166,7 +176,7 @@ Expansion ExpandInterpolate(Builder& b, Operands operands, const Attributes& att
                     BoolOf(attributes, "align_corners")},
                    StringOf(attributes, "mode"));
   }
-  return x;
+  return x->dtype() == dtype ? x : b.Cast(Rounded(b, x), dtype);
 }
 
 // The elements from floor(o * length / size) to ceil((o + 1) * length / size), as a new dimension
@@ -241,10 +251,11 @@ OpDef Resizing(OpDef row) {
 
 std::vector<OpDef> ResizeComposites() {
   OpDef interpolate = Resizing(Composite(
-      "interpolate", {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, ExpandInterpolate,
+      "interpolate", {"x"}, DTypeRule::kSame, DTypeClass::kNumeric, ExpandInterpolate,
       "The last dimensions resampled to size, as PyTorch's: mode nearest, nearest-exact, linear or "
       "cubic (Keys, 1981). A scale above 0 places samples 1 / scale apart, else x's size over the "
-      "result's"));
+      "result's. Integers stay integers: rounded to the nearest, the ends of their range where a "
+      "cubic goes beyond"));
   interpolate.attributes.insert(
       interpolate.attributes.end(),
       {OneOf(OptionalString("mode", "nearest"), {"nearest", "nearest-exact", "linear", "cubic"}),

@@ -15,11 +15,14 @@ const Node* Positive(Builder& b, const Node* x) {
 }
 
 // PyTorch's own cosine for this loss: 1e-12 is added to both squares.
-const Node* Cosine(Builder& b, const Node* x, const Node* y) {
+const Node* Cosine(Builder& b, const Node* a, const Node* c) {
+  const Node* x = WithRoomForSquares(b, a);
+  const Node* y = WithRoomForSquares(b, c);
   const Node* product = b.Sum(b.Mul(x, y), {-1});
   const Node* square_x = b.Add(b.Sum(b.Mul(x, x), {-1}), 1e-12);
   const Node* square_y = b.Add(b.Sum(b.Mul(y, y), {-1}), 1e-12);
-  return b.Div(product, b.Sqrt(b.Mul(square_x, square_y)));
+  const Node* cosine = b.Div(product, b.Mul(b.Sqrt(square_x), b.Sqrt(square_y)));
+  return b.Cast(cosine, a->dtype());
 }
 
 Expansion ExpandCosineEmbedding(Builder& b, Operands x, const Attributes& attributes) {

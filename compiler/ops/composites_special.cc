@@ -1,6 +1,7 @@
 // Special functions. Accurate formulas are long and differentiate badly, so derivatives are given
 // beside them (Builder::WithDerivative); float32 is computed in float64 and rounded once.
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -114,8 +115,9 @@ const Node* Erfc(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(ErfcValue(b, x)), x, b.Neg(Bell(b, x)));
 }
 
-// M. Giles, "Approximating the erfinv function", 2010, single precision; then two of Newton's
-// steps, each of which doubles the digits. They compare erfc where erf is too near to 1.
+// M. Giles, "Approximating the erfinv function", 2010, single precision, and for what only float64
+// has, nearer to 1, erfc's first asymptotic term; then two of Newton's steps, each of which doubles
+// the digits. They compare erfc where erf is too near to 1.
 const Node* ErfinvStart(Builder& b, const Node* x) {
   static constexpr std::array<double, 9> kCentral = {
       2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
@@ -127,7 +129,11 @@ const Node* ErfinvStart(Builder& b, const Node* x) {
   const Node* w = b.Neg(b.Log(b.Mul(b.Sub(one, x), b.Add(one, x))));
   const Node* central = Polynomial(b, b.Add(w, -2.5), kCentral);
   const Node* tail = Polynomial(b, b.Add(b.Sqrt(w), -3.0), kTail);
-  return b.Mul(x, b.Where(IsBelow(b, w, 5), central, tail));
+  const Node* near = b.Mul(x, b.Where(IsBelow(b, w, 5), central, tail));
+  const Node* large = b.Where(IsBelow(b, w, 16), Number(b, 16), w);
+  const Node* logarithm = b.Log(b.Mul(large, std::numbers::pi / 4));
+  const Node* nearest = b.Sqrt(b.Sub(large, b.Mul(logarithm, 0.5)));
+  return b.Where(IsBelow(b, w, 16), near, nearest);
 }
 
 const Node* Erfinv(Builder& b, const Node* x) {
@@ -171,11 +177,10 @@ const Node* LgammaAbove(Builder& b, const Node* x) {
   return b.Add(b.Add(power, b.Log(sum)), constant);
 }
 
-// sin(pi x), with x reduced first, where the sine would see no fraction of a large number.
-const Node* SinPi(Builder& b, const Node* x) {
-  const Node* half = b.Mul(x, 0.5);
-  const Node* rest = b.Mul(b.Sub(half, Floor(b, half)), 2.0);
-  return b.Sin(b.Mul(rest, std::numbers::pi));
+// pi times the distance to the nearest whole number, a pole of the functions below 0, which are
+// large near those.
+const Node* AngleFromPole(Builder& b, const Node* x) {
+  return b.Mul(b.Sub(x, Rounded(b, x)), std::numbers::pi);
 }
 
 // The asymptotic series of the derivative of log gamma at x + 8, less the steps from x to there.
@@ -194,23 +199,24 @@ const Node* DigammaAbove(Builder& b, const Node* x) {
   return b.Sub(b.Sub(leading, series), steps);
 }
 
-// Below 1/2 by reflection: psi(1 - x) - pi / tan(pi x). NaN at the poles 0, -1, -2, ….
+// Below 1/2 by reflection: psi(1 - x) - pi / tan(pi x). -1 / x at 0, as SciPy's, and NaN at the
+// poles -1, -2, …, where its sign depends on the side.
 const Node* Digamma(Builder& b, const Node* x) {
   const Node* reflected = IsBelow(b, x, 0.5);
   const Node* above = DigammaAbove(b, b.Where(reflected, b.Sub(Number(b, 1), x), x));
-  const Node* fraction = b.Mul(b.Sub(x, b.Detach(Floor(b, x))), std::numbers::pi);
-  const Node* safe = b.Where(reflected, fraction, Number(b, 1));
+  const Node* safe = b.Where(reflected, AngleFromPole(b, x), Number(b, 1));
   const Node* cotangent = b.Mul(b.Div(b.Cos(safe), b.Sin(safe)), std::numbers::pi);
   const Node* pole = b.Binary(Op::kAnd, b.Equal(x, Floor(b, x)), b.Not(b.Less(Number(b, 0), x)));
   const Node* value = b.Where(reflected, b.Sub(above, cotangent), above);
-  return b.Where(pole, Number(b, std::numeric_limits<double>::quiet_NaN()), value);
+  value = b.Where(pole, Number(b, std::numeric_limits<double>::quiet_NaN()), value);
+  return b.Where(b.Equal(x, Number(b, 0)), b.Neg(b.Reciprocal(x)), value);
 }
 
 const Node* Lgamma(Builder& b, const Node* x) {
   const Node* reflected = IsBelow(b, x, 0.5);
   const Node* above = LgammaAbove(b, b.Where(reflected, b.Sub(Number(b, 1), x), x));
-  const Node* sine = Abs(b, SinPi(b, b.Where(reflected, x, Number(b, 0.5))));
-  const Node* below = b.Sub(b.Log(b.Div(Number(b, std::numbers::pi), sine)), above);
+  const Node* sine = Abs(b, b.Sin(b.Where(reflected, AngleFromPole(b, x), Number(b, 1))));
+  const Node* below = b.Sub(b.Sub(Number(b, std::log(std::numbers::pi)), b.Log(sine)), above);
   const Node* pole = b.Binary(Op::kAnd, b.Equal(x, Floor(b, x)), b.Not(b.Less(Number(b, 0), x)));
   const Node* usual = b.Where(reflected, below, above);
   const Node* infinite = b.Equal(Abs(b, x), Number(b, kInfinity));

@@ -22,18 +22,26 @@ Expansion ExpandMean(Builder& b, Operands x, const Attributes& attributes) {
   return Mean(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
-const Node* Variance(Builder& b, const Node* x, const Attributes& attributes) {
+const Node* Variance(Builder& b, const Node* x, const Attributes& attributes, bool keepdims) {
   const std::vector<int64_t> axes = AxesOf(x, attributes);
   const Node* centered = b.Sub(x, Mean(b, x, axes, true));
   const double count = static_cast<double>(CountOver(x, axes));
   const double divisor = std::max(0.0, count - FloatOf(attributes, "correction"));
-  return b.Mul(b.Sum(b.Mul(centered, centered), axes, KeepDims(attributes)), 1.0 / divisor);
+  return b.Mul(b.Sum(b.Mul(centered, centered), axes, keepdims), 1.0 / divisor);
 }
 Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
-  return Variance(b, x[0], attributes);
+  return Variance(b, x[0], attributes, KeepDims(attributes));
 }
+// Unlike the variance, it is near the numbers themselves, so no square may overflow or vanish.
 Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
-  return b.Sqrt(Variance(b, x[0], attributes));
+  const Node* wide = WithRoomForSquares(b, x[0]);
+  if (wide != x[0]) {
+    return b.Cast(Root(b, Variance(b, wide, attributes, KeepDims(attributes)), 2), x[0]->dtype());
+  }
+  const std::vector<int64_t> axes = AxesOf(wide, attributes);
+  const Node* scale = ScaleOf(b, b.Max(Abs(b, wide), axes, true));
+  const Node* root = Root(b, Variance(b, b.Mul(wide, scale), attributes, true), 2);
+  return b.Sum(b.Div(root, scale), KeepDims(attributes) ? std::vector<int64_t>{} : axes);
 }
 
 // Integers are inverted bit by bit, which reverses their order and, unlike neg, wraps for none.
@@ -173,12 +181,13 @@ std::vector<OpDef> StatisticsComposites() {
                         "The variance: squared distances from the mean, summed and divided by "
                         "their count less correction");
   var.attributes.push_back(OptionalFloat("correction", 1));
-  OpDef deviation = Statistic("std", kToFloat, kAny, ExpandStd, "The square root of var");
+  OpDef deviation = Statistic("std", kToFloat, kAny, ExpandStd,
+                              "The square root of var; its gradient is 0 where it is 0");
   deviation.attributes.push_back(OptionalFloat("correction", 1));
   OpDef norm = Statistic("vector_norm", kToFloat, kAny, ExpandVectorNorm,
                          "The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest "
-                         "|x|, -inf the smallest, 0 how many are not 0. The gradient of order 2 "
-                         "is 0 where all of x is");
+                         "|x|, -inf the smallest, 0 how many are not 0. No power overflows or "
+                         "vanishes; the gradient of order 2 is 0 where all of x is");
   norm.attributes.push_back(OptionalFloat("ord", 2));
   return {
       Statistic("mean", kToFloat, kAny, ExpandMean, "The mean over axes"),

@@ -135,8 +135,10 @@ const Node* Atan2(Builder& b, const Node* y, const Node* x) {
   angle = b.Where(b.Less(ax, ay), b.Sub(right, angle), angle);
   angle = b.Where(SignBit(b, x), b.Sub(straight, angle), angle);
   const Node* value = b.Mul(SignOf(b, y), angle);
+  // Derivatives are 0 at the origin.
   const Scaled p = ScaleDown(b, x, y, large);
-  const Node* square = b.Mul(p.square, p.by);
+  const Node* origin = b.Equal(large, b.Const(x->dtype(), 0));
+  const Node* square = b.Where(origin, b.Const(x->dtype(), 1), b.Mul(p.square, p.by));
   return b.WithDerivative(b.WithDerivative(b.Detach(value), y, b.Div(p.x, square)), x,
                           b.Neg(b.Div(p.y, square)));
 }

@@ -1,9 +1,9 @@
 // Rows of the elementwise primitives.
 //
 // Integers: arithmetic wraps. Division and remainder floor as Python's, and give 0 for a zero
-// divisor. Shifts by the dtype's width or more (a negative amount counts as such) give 0; a right
-// shift of a signed integer keeps the sign. Floats: maximum and minimum give NaN when either
-// operand is NaN, as NumPy's.
+// divisor. Shifts by the dtype's width or more, as which a negative amount counts, leave nothing of
+// the number but, to the right, its sign: -1 of a negative one, as NumPy's. Floats: maximum and
+// minimum give NaN when either operand is NaN, as NumPy's.
 #include "compiler/ops/evaluations.h"
 #include "compiler/ops/gradients.h"
 #include "compiler/ops/rows.h"
@@ -39,6 +39,18 @@ OpDef Binary(std::string_view name, Op op, DTypeRule dtype_rule, DTypeClass oper
           .gradient = gradient,
           .evaluate = evaluate,
           .doc = doc};
+}
+
+// Saturating is ONNX's default, which makes infinities the largest number, too.
+OpDef Cast() {
+  OpDef row =
+      Unary("cast", Op::kCast, DTypeRule::kAttribute, DTypeClass::kAny, CastGradient, EvaluateCast,
+            "x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, "
+            "what is out of range the nearest end. To bool: whether x is not 0. To a float8: what "
+            "is beyond its largest number, infinities too, becomes that number, or without "
+            "saturate NaN of float8_e4m3 and an infinity of float8_e5m2");
+  row.attributes = {OptionalBool("saturate", true)};
+  return row;
 }
 
 OpDef Where() {
@@ -82,9 +94,7 @@ std::vector<OpDef> ElementwiseOps() {
             "x without its fraction; its gradient is 0"),
       Unary("not", Op::kNot, kSame, kIntegerOrBool, nullptr, EvaluateNot,
             "Every bit inverted; of bool, the opposite"),
-      Unary("cast", Op::kCast, kDeclared, kAny, CastGradient, EvaluateCast,
-            "x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, "
-            "what is out of range the nearest end. To bool: whether x is not 0"),
+      Cast(),
       Requiring({Constraint::kEqualBits},
                 Unary("bitcast", Op::kBitcast, kDeclared, kAny, nullptr, EvaluateBitcast,
                       "The same bits in another dtype of the same size")),
@@ -115,7 +125,9 @@ std::vector<OpDef> ElementwiseOps() {
       Binary("shl", Op::kShl, kPromote, kInteger, nullptr, EvaluateShl,
              "a << b; 0 where b is negative or at least a's width"),
       Binary("shr", Op::kShr, kPromote, kInteger, nullptr, EvaluateShr,
-             "a >> b with a's sign kept; 0 where b is negative or at least a's width"),
+             "a >> b with a's sign kept; where b is negative or at least a's width, the sign "
+             "alone: -1 "
+             "or 0"),
       Where(),
   };
 }

@@ -113,6 +113,12 @@ bool ShiftsOut(DType dtype, int64_t amount) {
   return amount < 0 || amount >= 8 * ir::SizeOf(dtype);
 }
 
+// Int() has sign- or zero-extended, so the arithmetic shift is right for both, but for uint64.
+int64_t ShiftRight(DType dtype, int64_t value, int64_t amount) {
+  if (dtype == DType::kUInt64) return ShiftsOut(dtype, amount) ? 0 : Number(Bits(value) >> amount);
+  return value >> (ShiftsOut(dtype, amount) ? 63 : amount);
+}
+
 double NanOr(double a, double b, double otherwise) {
   return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : otherwise;
 }
@@ -250,13 +256,10 @@ Result EvaluateShl(const Node* node, HostOperands operands) {
     return ShiftsOut(dtype, b) ? 0 : Number(Bits(a) << b);
   });
 }
-// Int() has sign- or zero-extended, so the arithmetic shift is right for both, but for uint64.
 Result EvaluateShr(const Node* node, HostOperands operands) {
   const DType dtype = node->dtype();
-  return MapIntegers(node, operands, [dtype](int64_t a, int64_t b) {
-    if (ShiftsOut(dtype, b)) return int64_t{0};
-    return dtype == DType::kUInt64 ? Number(Bits(a) >> b) : a >> b;
-  });
+  return MapIntegers(node, operands,
+                     [dtype](int64_t a, int64_t b) { return ShiftRight(dtype, a, b); });
 }
 
 Result EvaluateWhere(const Node* node, HostOperands operands) {

@@ -63,10 +63,9 @@ Adjoints DivGradient(Builder& b, const Node* node, const Node* upstream) {
   return {quotient, b.Neg(b.Mul(quotient, node))};
 }
 
-// The quotient rounded down, without that rounding's error near whole numbers.
 Adjoints ModGradient(Builder& b, const Node* node, const Node* upstream) {
-  const Node* quotient = b.Div(b.Sub(node->operand(0), node), node->operand(1));
-  return {upstream, b.Neg(b.Mul(upstream, quotient))};
+  const auto quotient = FindOp("floor_divide")->expand(b, node->operands(), {});
+  return {upstream, b.Neg(b.Mul(upstream, b.Detach(quotient.value())))};
 }
 
 Adjoints MaximumGradient(Builder& b, const Node* node, const Node* upstream) {

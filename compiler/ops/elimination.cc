@@ -73,11 +73,56 @@ const Node* ClearColumn(Builder& b, const Node* matrix, const Node* pivot) {
   return b.Contiguous(Rolled(b, left, 1, -1));
 }
 
+// By powers of two, so that of a matrix of any magnitudes the largest of each row and each column
+// is about 1 and no quotient on the way overflows: D A E of (D A E) (E^-1 X) = D B.
+struct Balanced {
+  const Node* matrix;
+  const Node* rows;     // D's diagonal, (batch, n, 1)
+  const Node* columns;  // E's, (batch, 1, n)
+};
+Balanced Balance(Builder& b, const Node* a) {
+  const Node* rows = ScaleOf(b, b.Max(Abs(b, a), {2}, true));
+  const Node* even = b.Mul(a, rows);
+  const Node* columns = ScaleOf(b, b.Max(Abs(b, even), {1}, true));
+  return {b.Mul(even, columns), rows, columns};
+}
+
+// A product of any magnitude: mantissa * 2^exponent, where |mantissa| is 0 or in [1, 2).
+struct WideProduct {
+  const Node* mantissa;
+  const Node* exponent;  // a whole number, of the mantissa's dtype
+};
+WideProduct Normalized(Builder& b, const WideProduct& product) {
+  const Node* magnitude = Abs(b, product.mantissa);
+  const Node* one = b.Const(magnitude->dtype(), 1);
+  const Node* is_zero = b.Equal(magnitude, Zero(b, magnitude));
+  const Node* scale = b.Where(is_zero, one, ScaleOf(b, magnitude));
+  return {b.Mul(product.mantissa, scale), b.Sub(product.exponent, b.Log2(scale))};
+}
+WideProduct Times(Builder& b, const WideProduct& product, const Node* factor) {
+  const WideProduct other = Normalized(b, {factor, product.exponent});
+  return Normalized(b, {b.Mul(product.mantissa, other.mantissa), other.exponent});
+}
+// In two steps, since the power alone may be out of range where the product is not.
+const Node* ValueOf(Builder& b, const WideProduct& product) {
+  const Node* exponent = b.Detach(product.exponent);
+  const Node* half = b.Trunc(b.Mul(exponent, 0.5));
+  const Node* nearer = b.Mul(product.mantissa, b.Exp2(half));
+  return b.Mul(nearer, b.Exp2(b.Sub(exponent, half)));
+}
+
 }  // namespace
 
 const Node* SolveByElimination(Builder& b, const Node* a, const Node* rhs, bool is_lower) {
   const int64_t size = a->shape()[1];
   const int64_t width = rhs->shape()[2];
+  const Node* columns = nullptr;
+  if (!is_lower) {
+    const Balanced balanced = Balance(b, a);
+    a = balanced.matrix;
+    rhs = b.Mul(rhs, balanced.rows);
+    columns = b.Transpose(balanced.columns, 1, 2);
+  }
   const std::vector<int64_t> right = {0, 0, 0, 0, 0, width};
   const std::vector<int64_t> left = {0, 0, 0, 0, size, 0};
   const Node* in_a =
@@ -92,14 +137,16 @@ const Node* SolveByElimination(Builder& b, const Node* a, const Node* rhs, bool 
     }
     matrix = ClearColumn(b, matrix, FirstColumn(b, FirstRow(b, matrix)));
   }
-  return b.Slice(matrix, 2, 0, width);
+  const Node* solution = b.Slice(matrix, 2, 0, width);
+  return is_lower ? solution : b.Mul(solution, columns);
 }
 
 Pivots PivotsOf(Builder& b, const Node* a) {
   const DType dtype = a->dtype();
   const Node* one = b.Const(dtype, 1);
   const Shape scalar = {a->shape()[0], 1, 1};
-  Pivots pivots = {b.Full(dtype, scalar, 1), b.Full(dtype, scalar, 1), b.Full(dtype, scalar, 0)};
+  WideProduct product = {b.Full(dtype, scalar, 1), b.Full(dtype, scalar, 0)};
+  Pivots pivots = {nullptr, b.Full(dtype, scalar, 1), b.Full(dtype, scalar, 0)};
   const Node* matrix = b.Contiguous(a);
   const Node* waiting = AllRows(b, a->shape()[1]);
   for (int64_t step = 0; step < a->shape()[1]; ++step) {
@@ -111,7 +158,8 @@ Pivots PivotsOf(Builder& b, const Node* a) {
     const Node* is_odd = b.Binary(Op::kXor, FirstRow(b, in_row), FirstColumn(b, in_column));
     const Node* turn = b.Where(is_odd, b.Const(dtype, -1), one);
     const Node* magnitude = Abs(b, pivot);
-    pivots.product = b.Contiguous(b.Mul(pivots.product, b.Mul(pivot, turn)));
+    product = Times(b, product, b.Mul(pivot, turn));
+    product = {b.Contiguous(product.mantissa), b.Contiguous(product.exponent)};
     const Node* is_zero = b.Equal(pivot, Zero(b, pivot));
     const Node* sign = b.Where(is_zero, Zero(b, pivot), b.Mul(SignOf(b, pivot), turn));
     pivots.sign = b.Contiguous(b.Mul(pivots.sign, sign));
@@ -120,6 +168,7 @@ Pivots PivotsOf(Builder& b, const Node* a) {
     matrix = ClearColumn(b, matrix, b.Where(is_zero, one, pivot));
     waiting = OneRowFewer(b, waiting);
   }
+  pivots.product = ValueOf(b, product);
   return pivots;
 }
 
@@ -141,8 +190,8 @@ const Node* CholeskyFactor(Builder& b, const Node* a) {
 }
 
 static const Node* Reflected(Builder& b, const Reflection& reflection, const Node* m) {
-  const auto& [v, scale, sign] = reflection;
-  const Node* along = b.Mul(b.Sum(b.Mul(v, m), {1}, true), scale);
+  const auto& [v, factor, sign] = reflection;
+  const Node* along = b.Mul(b.Sum(b.Mul(v, m), {1}, true), factor);
   return b.Sub(m, b.Mul(v, along));
 }
 
@@ -157,7 +206,10 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
   const auto nonzero = [&](const Node* x) { return b.Where(b.Equal(x, Zero(b, x)), one, x); };
   std::vector<Reflection> reflections;
   for (int64_t step = 0; step < steps; ++step) {
-    const Node* x = b.Where(Waits(b, waiting), FirstColumn(b, r), Zero(b, r));
+    const Node* column = b.Where(Waits(b, waiting), FirstColumn(b, r), Zero(b, r));
+    // Squares of numbers near 1 neither overflow nor vanish.
+    const Node* scale = ScaleOf(b, b.Contiguous(b.Max(Abs(b, column), {1}, true)));
+    const Node* x = b.Mul(column, scale);
     const Node* square = b.Sum(b.Mul(x, x), {1}, true);
     const Node* is_zero = b.Equal(square, Zero(b, square));
     const Node* length = b.Where(is_zero, Zero(b, square), b.Sqrt(nonzero(square)));
@@ -168,12 +220,13 @@ QrFactors HouseholderQr(Builder& b, const Node* a) {
     const Node* below = b.Sum(b.Where(is_first_row, Zero(b, x), Abs(b, x)), {1}, true);
     const Node* is_done = b.Binary(Op::kAnd, b.Equal(below, Zero(b, below)), b.Not(is_zero));
     const Node* sign = b.Where(b.Binary(Op::kAnd, is_first_row, is_done), b.Const(dtype, -1), one);
-    const Node* scale = b.Div(b.Const(dtype, 2), nonzero(b.Sum(b.Mul(v, v), {1}, true)));
-    reflections.push_back({v, scale, sign});
+    const Node* factor = b.Div(b.Const(dtype, 2), nonzero(b.Sum(b.Mul(v, v), {1}, true)));
+    reflections.push_back({v, factor, sign});
     // The first column becomes what it must be, without rounding.
-    const Node* column = b.Where(is_first_row, turned, b.Sub(FirstColumn(b, r), x));
+    const Node* first =
+        b.Where(is_first_row, b.Div(turned, scale), b.Sub(FirstColumn(b, r), column));
     const Node* next =
-        b.Where(IsFirst(b, ColumnNumber(b, r)), column, Reflected(b, reflections.back(), r));
+        b.Where(IsFirst(b, ColumnNumber(b, r)), first, Reflected(b, reflections.back(), r));
     r = b.Contiguous(Rolled(b, Rolled(b, b.Mul(next, sign), 1, -1), 2, -1));
     waiting = OneRowFewer(b, waiting);
   }

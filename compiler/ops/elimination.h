@@ -13,8 +13,8 @@
 namespace kiln::ops {
 
 // The solution X of A X = B by Gauss-Jordan elimination; a (batch, n, n), b (batch, n, m). Rows are
-// exchanged (partial pivoting) unless `a` is known to be lower triangular. A singular matrix gives
-// infinities or NaN.
+// exchanged (partial pivoting of the matrix with its rows and columns brought to one magnitude)
+// unless `a` is known to be lower triangular. A singular matrix gives infinities or NaN.
 const ir::Node* SolveByElimination(Builder& b, const ir::Node* a, const ir::Node* rhs,
                                    bool is_lower);
 
@@ -35,9 +35,9 @@ const ir::Node* CholeskyFactor(Builder& b, const ir::Node* a);
 // Householder's factorisation A = Q R of (batch, M, N): R is (batch, M, N). The signs are LAPACK's.
 // (G. H. Golub and C. F. Van Loan, "Matrix Computations", 5.2.)
 struct Reflection {
-  const ir::Node* v;      // (batch, M, 1), at (0, 0) as the pivot was
-  const ir::Node* scale;  // (batch, 1, 1): the reflection is I - scale v v^T
-  const ir::Node* sign;   // (batch, M, 1) or (1, M, 1): 1, or -1 for a row to be turned back
+  const ir::Node* v;       // (batch, M, 1), at (0, 0) as the pivot was
+  const ir::Node* factor;  // (batch, 1, 1): the reflection is I - factor v v^T
+  const ir::Node* sign;    // (batch, M, 1) or (1, M, 1): 1, or -1 for a row to be turned back
 };
 struct QrFactors {
   const ir::Node* r;

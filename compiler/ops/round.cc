@@ -52,6 +52,8 @@ double RoundToFloat(DType dtype, double value) {
   return RoundNarrow(FormatOf(dtype), value);
 }
 
+double LargestOf(DType short_float) { return FormatOf(short_float).largest; }
+
 double IntegerToFloat(DType dtype, int64_t value, bool is_uint64) {
   const auto bits = static_cast<uint64_t>(value);
   if (dtype == DType::kFloat32) {

@@ -14,6 +14,9 @@ namespace kiln::ops {
 // saturation).
 double RoundToFloat(ir::DType dtype, double value);
 
+// The largest finite value of a dtype shorter than float32.
+double LargestOf(ir::DType short_float);
+
 // The nearest value of a float dtype to an integer, rounded once; the integer's bits are unsigned
 // if it comes from uint64.
 double IntegerToFloat(ir::DType dtype, int64_t value, bool is_uint64);

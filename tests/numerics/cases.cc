@@ -37,7 +37,7 @@ void AddElementwise(std::vector<Case>& cases) {
   for (const char* op : {"isnan", "isinf", "isfinite", "logical_not"}) {
     cases.push_back(Flat(Make(op, {{{5}}})));
   }
-  for (const char* op : {"add", "sub", "mul", "maximum", "minimum"}) {
+  for (const char* op : {"add", "sub", "mul", "maximum", "minimum", "clamp_min", "clamp_max"}) {
     cases.push_back(Make(op, {{{3, 1, 4}}, {{2, 4}}}));
   }
   cases.push_back(Make("div", {{{3, 4}}, {{4}, 0.5, 3}}));

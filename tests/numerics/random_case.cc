@@ -64,6 +64,8 @@ constexpr std::string_view kExact[] = {
     "minimum",
     "where",
     "clip",
+    "clamp_min",
+    "clamp_max",
     "square",
     "cast",
     "sum",

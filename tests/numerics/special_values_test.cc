@@ -71,6 +71,12 @@ TEST(SpecialValuesTest, CastsOfFloats) {
           << ir::Name(from) << " to " << ir::Name(to);
     }
     EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {}, DType::kBool), "");
+    for (const DType to : {DType::kFloat8E4M3, DType::kFloat8E5M2}) {
+      for (const bool saturate : {true, false}) {
+        EXPECT_EQ(Wrong("cast", {Row(from, EdgeFloats())}, {{"saturate", saturate}}, to), "")
+            << ir::Name(from) << " to " << ir::Name(to);
+      }
+    }
   }
 }
 

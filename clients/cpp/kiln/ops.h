@@ -56,10 +56,16 @@ Value Trunc(Value x, Location location = Location::current());
 // Shape: same. DType: same.
 Value Not(Value x, Location location = Location::current());
 
+struct CastOptions {
+  bool saturate = true;
+};
 // x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, what is out
-// of range the nearest end. To bool: whether x is not 0.
+// of range the nearest end. To bool: whether x is not 0. To a float8: what is beyond its largest
+// number, infinities too, becomes that number, or without saturate NaN of float8_e4m3 and an
+// infinity of float8_e5m2.
 // Shape: same. DType: attribute.
-Value Cast(Value x, DType dtype, Location location = Location::current());
+Value Cast(Value x, DType dtype, const CastOptions& options = {},
+           Location location = Location::current());
 
 // The same bits in another dtype of the same size.
 // Shape: same. DType: attribute.
@@ -131,7 +137,7 @@ Value Xor(const Operand& a, const Operand& b, Location location = Location::curr
 // Shape: broadcast. DType: promote.
 Value Shl(const Operand& a, const Operand& b, Location location = Location::current());
 
-// a >> b with a's sign kept; 0 where b is negative or at least a's width.
+// a >> b with a's sign kept; where b is negative or at least a's width, the sign alone: -1 or 0.
 // Shape: broadcast. DType: promote.
 Value Shr(const Operand& a, const Operand& b, Location location = Location::current());
 
@@ -327,9 +333,17 @@ struct ClipOptions {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
 };
-// x held between min and max; the gradient is 1 on both ends.
+// x held between min and max, or max where that is less than min; the gradient is 1 on both ends.
 // Shape: same. DType: same.
 Value Clip(Value x, const ClipOptions& options = {}, Location location = Location::current());
+
+// The larger of a and b; where they are equal the gradient is a's.
+// Shape: broadcast. DType: promote.
+Value ClampMin(const Operand& a, const Operand& b, Location location = Location::current());
+
+// The smaller of a and b; where they are equal the gradient is a's.
+// Shape: broadcast. DType: promote.
+Value ClampMax(const Operand& a, const Operand& b, Location location = Location::current());
 
 // a / b rounded down; of integers idiv, 0 where b is 0.
 // Shape: broadcast. DType: promote.
@@ -660,7 +674,7 @@ struct StdOptions {
   bool keepdims = false;
   double correction = 1.0;
 };
-// The square root of var.
+// The square root of var; its gradient is 0 where it is 0.
 // Shape: reduce. DType: promote_float.
 Value Std(Value x, const StdOptions& options = {}, Location location = Location::current());
 
@@ -670,7 +684,8 @@ struct VectorNormOptions {
   double ord = 2.0;
 };
 // The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest |x|, -inf the smallest, 0
-// how many are not 0. The gradient of order 2 is 0 where all of x is.
+// how many are not 0. No power overflows or vanishes; the gradient of order 2 is 0 where all of x
+// is.
 // Shape: reduce. DType: promote_float.
 Value VectorNorm(Value x, const VectorNormOptions& options = {},
                  Location location = Location::current());
@@ -975,7 +990,9 @@ struct InterpolateOptions {
 };
 // The last dimensions resampled to size, as PyTorch's: mode nearest, nearest-exact, linear or cubic
 // (Keys, 1981). A scale above 0 places samples 1 / scale apart, else x's size over the result's.
-// Shape: resize. DType: promote_float.
+// Integers stay integers: rounded to the nearest, the ends of their range where a cubic goes
+// beyond.
+// Shape: resize. DType: same.
 Value Interpolate(Value x, const Dimensions& size, const InterpolateOptions& options = {},
                   Location location = Location::current());
 

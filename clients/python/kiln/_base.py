@@ -168,19 +168,24 @@ class TensorBase:
 
     # Dtypes.
 
-    def cast(self, dtype: Any) -> "Tensor":
+    def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
         """The same values in another dtype.
 
         Integers wrap; a float becomes an integer without its fraction, the nearest end of the
-        range where it is outside, 0 where it is NaN; to bool: whether it is not 0.
+        range where it is outside, 0 where it is NaN; to bool: whether it is not 0. To a float8,
+        what is beyond its largest number, infinities too, becomes that number; without saturate
+        NaN of float8_e4m3 and an infinity of float8_e5m2.
 
         >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
         [1, -2]
+        >>> kiln.tensor([500.0, 1.1]).cast(kiln.float8_e4m3).tolist()
+        [448.0, 1.125]
         """
         wanted = _dtypes.as_dtype(dtype)
         if wanted is self.dtype:
             return self._tensor
-        return wrap(make("cast", (self._node,), (), wanted))
+        how = () if saturate else (("saturate", False),)
+        return wrap(make("cast", (self._node,), how, wanted))
 
     def bitcast(self, dtype: Any) -> "Tensor":
         """The same bits as another dtype of the same size.

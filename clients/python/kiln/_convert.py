@@ -32,7 +32,8 @@ def overflows(number: float, dtype: DType) -> bool:
         return False
     with np.errstate(over="ignore"):
         if dtype.numpy is None:
-            rounded = short_floats.widen(short_floats.narrow(np.array([number]), dtype), dtype)
+            bits = short_floats.narrow(np.array([number]), dtype, saturate=False)
+            rounded = short_floats.widen(bits, dtype)
         else:
             rounded = np.array([number]).astype(dtype.numpy)
     return not np.isfinite(rounded).all()

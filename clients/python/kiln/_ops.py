@@ -4,7 +4,7 @@
 from kiln._op_def import Attribute as A
 from kiln._op_def import Op
 
-OP_SET_VERSION = 2
+OP_SET_VERSION = 3
 
 OPS = (
     Op("neg", "unary", ("x",), (), "same", "same", "numeric", -1, "integer", (),
@@ -23,8 +23,8 @@ OPS = (
        "x without its fraction; its gradient is 0"),
     Op("not", "unary", ("x",), (), "same", "same", "integer_or_bool", -1, "integer", (),
        "Every bit inverted; of bool, the opposite"),
-    Op("cast", "unary", ("x",), (), "same", "attribute", "any", -1, "integer", (),
-       "x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, what is out of range the nearest end. To bool: whether x is not 0"),
+    Op("cast", "unary", ("x",), (A("saturate", "bool", True),), "same", "attribute", "any", -1, "integer", (),
+       "x in another dtype. Integers wrap. Float to integer cuts the fraction; NaN gives 0, what is out of range the nearest end. To bool: whether x is not 0. To a float8: what is beyond its largest number, infinities too, becomes that number, or without saturate NaN of float8_e4m3 and an infinity of float8_e5m2"),
     Op("bitcast", "unary", ("x",), (), "same", "attribute", "any", -1, "integer", ("equal_bits",),
        "The same bits in another dtype of the same size"),
     Op("add", "binary", ("a", "b"), (), "broadcast", "promote", "numeric", -1, "integer", (),
@@ -60,7 +60,7 @@ OPS = (
     Op("shl", "binary", ("a", "b"), (), "broadcast", "promote", "integer", -1, "integer", (),
        "a << b; 0 where b is negative or at least a's width"),
     Op("shr", "binary", ("a", "b"), (), "broadcast", "promote", "integer", -1, "integer", (),
-       "a >> b with a's sign kept; 0 where b is negative or at least a's width"),
+       "a >> b with a's sign kept; where b is negative or at least a's width, the sign alone: -1 or 0"),
     Op("where", "ternary", ("condition", "a", "b"), (), "broadcast", "promote", "any", 0, "bool", (),
        "a where condition is true, b elsewhere"),
     Op("sum", "reduce", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False)), "reduce", "same", "numeric", -1, "integer", (),
@@ -130,7 +130,11 @@ OPS = (
     Op("round", "composite", ("x",), (), "same", "same", "numeric", -1, "integer", (),
        "The nearest whole number; halves go to the even one"),
     Op("clip", "composite", ("x",), (A("min", "float", -float("inf")), A("max", "float", float("inf"))), "same", "same", "numeric", -1, "integer", (),
-       "x held between min and max; the gradient is 1 on both ends"),
+       "x held between min and max, or max where that is less than min; the gradient is 1 on both ends"),
+    Op("clamp_min", "composite", ("a", "b"), (), "broadcast", "promote", "numeric", -1, "integer", (),
+       "The larger of a and b; where they are equal the gradient is a's"),
+    Op("clamp_max", "composite", ("a", "b"), (), "broadcast", "promote", "numeric", -1, "integer", (),
+       "The smaller of a and b; where they are equal the gradient is a's"),
     Op("floor_divide", "composite", ("a", "b"), (), "broadcast", "promote", "numeric", -1, "integer", (),
        "a / b rounded down; of integers idiv, 0 where b is 0"),
     Op("remainder", "composite", ("a", "b"), (), "broadcast", "promote", "numeric", -1, "integer", (),
@@ -260,9 +264,9 @@ OPS = (
     Op("var", "composite", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False), A("correction", "float", 1.0)), "reduce", "promote_float", "any", -1, "integer", (),
        "The variance: squared distances from the mean, summed and divided by their count less correction"),
     Op("std", "composite", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False), A("correction", "float", 1.0)), "reduce", "promote_float", "any", -1, "integer", (),
-       "The square root of var"),
+       "The square root of var; its gradient is 0 where it is 0"),
     Op("vector_norm", "composite", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False), A("ord", "float", 2.0)), "reduce", "promote_float", "any", -1, "integer", (),
-       "The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest |x|, -inf the smallest, 0 how many are not 0. The gradient of order 2 is 0 where all of x is"),
+       "The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest |x|, -inf the smallest, 0 how many are not 0. No power overflows or vanishes; the gradient of order 2 is 0 where all of x is"),
     Op("min", "composite", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False)), "reduce", "same", "any", -1, "integer", (),
        "The smallest over axes; NaN if any is"),
     Op("any", "composite", ("x",), (A("axes", "ints", ()), A("keepdims", "bool", False)), "reduce", "bool", "any", -1, "integer", (),
@@ -319,8 +323,8 @@ OPS = (
        "The norm-th root of the sum of each window's elements to the power norm; 0, with gradient 0, where the sum is not above 0"),
     Op("lp_pool3d", "composite", ("x",), (A("kernel", "ints", None), A("stride", "ints", ()), A("padding", "ints", (0, 0, 0)), A("ceil_mode", "bool", False), A("norm", "float", 2.0, range="positive")), "pool", "promote_float", "any", -1, "integer", (),
        "The norm-th root of the sum of each window's elements to the power norm; 0, with gradient 0, where the sum is not above 0"),
-    Op("interpolate", "composite", ("x",), (A("size", "ints", None), A("mode", "string", "nearest", choices=("nearest", "nearest-exact", "linear", "cubic")), A("align_corners", "bool", False), A("scale", "float", 0.0, range="not_negative")), "resize", "promote_float", "any", -1, "integer", (),
-       "The last dimensions resampled to size, as PyTorch's: mode nearest, nearest-exact, linear or cubic (Keys, 1981). A scale above 0 places samples 1 / scale apart, else x's size over the result's"),
+    Op("interpolate", "composite", ("x",), (A("size", "ints", None), A("mode", "string", "nearest", choices=("nearest", "nearest-exact", "linear", "cubic")), A("align_corners", "bool", False), A("scale", "float", 0.0, range="not_negative")), "resize", "same", "numeric", -1, "integer", (),
+       "The last dimensions resampled to size, as PyTorch's: mode nearest, nearest-exact, linear or cubic (Keys, 1981). A scale above 0 places samples 1 / scale apart, else x's size over the result's. Integers stay integers: rounded to the nearest, the ends of their range where a cubic goes beyond"),
     Op("adaptive_avg_pool", "composite", ("x",), (A("size", "ints", None),), "resize", "promote_float", "any", -1, "integer", (),
        "The mean of x's elements from floor(i * length / size) to ceil((i + 1) * length / size), over the last dimensions"),
     Op("adaptive_max_pool", "composite", ("x",), (A("size", "ints", None),), "resize", "same", "numeric", -1, "integer", (),

@@ -18,8 +18,12 @@ def carrier(dtype: DType) -> Any:
     return np.dtype(np.uint16 if dtype.itemsize == 2 else np.uint8)
 
 
-def narrow(array: Any, dtype: DType) -> Any:
-    """The bits of numbers, rounded to the nearest one of the dtype, ties to even."""
+def narrow(array: Any, dtype: DType, saturate: bool = True) -> Any:
+    """The bits of numbers, rounded to the nearest one of the dtype, ties to even.
+
+    What is beyond a float8's largest number becomes that number; without saturate NaN of E4M3 and
+    an infinity of E5M2, which keeps its infinities either way.
+    """
     if dtype is _dtypes.bfloat16:
         return _to_bfloat16(np.asarray(array))
     values, threshold = _positive(dtype)
@@ -29,8 +33,10 @@ def narrow(array: Any, dtype: DType) -> Any:
     tie = (place < len(threshold)) & (
         threshold[np.minimum(place, len(threshold) - 1)] == np.abs(wide))
     bits = np.where(tie & (place % 2 == 1), place + 1, place)
-    # Beyond the largest number: infinity where there is one (its bits are next), else NaN.
-    bits = np.where(np.isnan(wide) | (bits >= len(values)), _beyond(dtype, wide), bits)
+    largest, beyond = len(values) - 1, _FORMATS[dtype][2]
+    held = saturate & ~(np.isinf(wide) & (dtype is _dtypes.float8_e5m2))
+    bits = np.where(bits > largest, np.where(held, largest, beyond), bits)
+    bits = np.where(np.isnan(wide), 0x7F if dtype is _dtypes.float8_e4m3 else 0x7E, bits)
     return (bits | np.where(np.signbit(wide), 0x80, 0)).astype(np.uint8)
 
 
@@ -49,7 +55,8 @@ def _to_bfloat16(array: Any) -> Any:
     return np.where(np.isnan(array), np.uint16(0x7FC0), result).reshape(array.shape)
 
 
-# E4M3 has one NaN of each sign and no infinity; E5M2 is as IEEE's. (Micikevicius et al., 2022.)
+# The bits of the mantissa, the bias, and what comes after the largest number: E4M3 has one NaN of
+# each sign and no infinity; E5M2 is as IEEE's. (Micikevicius et al., 2022.)
 _FORMATS = {_dtypes.float8_e4m3: (3, 7, 0x7F), _dtypes.float8_e5m2: (2, 15, 0x7C)}
 
 
@@ -75,9 +82,3 @@ def _positive(dtype: DType) -> Tuple[Any, Any]:
     values = _all(dtype)[:special].astype(np.float64)
     step = values[-1] - values[-2]
     return values, np.append((values[1:] + values[:-1]) / 2, values[-1] + step / 2)
-
-
-def _beyond(dtype: DType, wide: Any) -> Any:
-    if dtype is _dtypes.float8_e4m3:
-        return 0x7F
-    return np.where(np.isnan(wide), 0x7E, 0x7C)

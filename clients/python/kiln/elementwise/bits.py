@@ -60,7 +60,8 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
-    """x1's bits moved down by x2, the sign kept; 0 where x2 is negative or at least the width.
+    """x1's bits moved down by x2, the sign kept; where x2 is negative or at least the width, the
+    sign alone: -1 or 0.
 
     Shapes broadcast; either may be a Python number. Integers, which promote.
 

@@ -4,6 +4,7 @@ import functools
 import math
 from typing import Iterable, List, Tuple, Union
 
+from kiln._dtypes import float64
 from kiln._errors import InvalidArgument
 from kiln.autograd import no_grad
 from kiln.creation import zeros
@@ -21,13 +22,19 @@ def _with_gradients(parameters: Tensors) -> List[Tuple[Tensor, Tensor]]:
 
 
 def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
-    """The norm of all elements together."""
+    """The norm of all elements together, float32. No power overflows or vanishes: squares of
+    shorter floats are float64, and everything else is a part of the largest.
+    """
+    if norm_type == 2 and all(tensor.dtype is not float64 for tensor in tensors):
+        squares = [tensor.double().square().sum() for tensor in tensors]
+        return functools.reduce(Tensor.add, squares).sqrt().float()
+    tensors = [x if x.dtype is float64 else x.float() for x in tensors]
+    largest = functools.reduce(Tensor.maximum, [tensor.abs().max() for tensor in tensors])
     if norm_type == math.inf:
-        return functools.reduce(Tensor.maximum, [tensor.abs().max() for tensor in tensors])
-    if norm_type == 2:
-        return functools.reduce(Tensor.add, [tensor.square().sum() for tensor in tensors]).sqrt()
-    powers = [(tensor.abs() ** norm_type).sum() for tensor in tensors]
-    return functools.reduce(Tensor.add, powers) ** (1.0 / norm_type)
+        return largest.float()
+    scale = largest.where((largest > 0) & largest.isfinite(), 1.0)
+    powers = [((tensor / scale).abs() ** norm_type).sum() for tensor in tensors]
+    return (functools.reduce(Tensor.add, powers) ** (1.0 / norm_type) * scale).float()
 
 
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0) -> Tensor:
@@ -49,7 +56,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
     with no_grad():
         if not found:
             return zeros(())
-        total = _norm([gradient.float() for _, gradient in found], norm_type)
+        total = _norm([gradient for _, gradient in found], norm_type)
         share = (max_norm / (total + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             parameter.grad = gradient * share.cast(gradient.dtype)

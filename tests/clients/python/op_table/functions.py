@@ -26,6 +26,11 @@ def _with_derivative(y, x, derivative):
     return y + lax.stop_gradient(derivative) * (x - lax.stop_gradient(x))
 
 
+def _digamma(x):
+    """At 0 SciPy's, where JAX has NaN."""
+    return jnp.where(x == 0, -jnp.inf, jax.scipy.special.digamma(x))
+
+
 ROWS = {
     "expm1": Row(jnp.expm1),
     "log1p": Row(_log1p, (_NEAR,)),
@@ -45,7 +50,7 @@ ROWS = {
     "erfc": Row(jax.scipy.special.erfc),
     "erfinv": Row(jax.scipy.special.erfinv, (UNIT,), factor=16, gradient_factor=64),
     "lgamma": Row(jax.scipy.special.gammaln, (POSITIVE,), factor=32, gradient_factor=64),
-    "digamma": Row(jax.scipy.special.digamma, (POSITIVE,), factor=16, gradient_factor=64),
+    "digamma": Row(_digamma, (POSITIVE,), factor=16, gradient_factor=64),
     "cbrt": Row(jnp.cbrt, (POSITIVE,)),
     "signbit": Row(lambda x: x < 0),
     "copysign": Row(_copysign, (POSITIVE, ANY)),

@@ -1,6 +1,7 @@
 """Movement, indexing, casts and sources: exact in every dtype, the storage ones included."""
 
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 
 from op_table.row import (
@@ -96,8 +97,8 @@ def _scatter_add(x, index, values, axis=0):
 _FLOAT8 = [numpy_dtype(name) for name in FLOAT8]
 
 
-def _cast(x, dtype):
-    """Integers wrap; floats are cut and held in range, NaN gives 0."""
+def _cast(x, dtype, saturate=True):
+    """Integers wrap; floats are cut and held in range, NaN gives 0; float8 as ONNX's Cast."""
     wanted = numpy_dtype(dtype)
     if x.dtype in _FLOAT8:
         x = x.astype(np.float32)
@@ -107,6 +108,9 @@ def _cast(x, dtype):
         return np.clip(wide, limits.min, limits.max).astype(wanted)
     if dtype == "bool":
         return x != 0
+    if dtype in FLOAT8 and saturate and x.dtype != bool:
+        most = float(ml_dtypes.finfo(wanted).max)
+        x = np.clip(x.astype(np.float64), -most, most)
     if dtype in FLOAT8 or dtype == "bfloat16":
         return x.astype(np.float64).astype(wanted)
     return x.astype(wanted)
@@ -114,7 +118,8 @@ def _cast(x, dtype):
 
 def _mixed(generator, shape):
     """Numbers of all sizes that float8 and int8 can hold or not."""
-    return generator.choice([0, 1, -1, 0.3, -2.5, 7.75, 100, -100, 96, 448, -448], shape)
+    return generator.choice([0, 1, -1, 0.3, -2.5, 7.75, 100, -100, 96, 448, -448, 464, 465, -500,
+                             60000, 61440, -62000], shape)
 
 
 def _one_hot(x, classes):

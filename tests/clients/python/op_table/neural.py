@@ -88,7 +88,7 @@ def _picked(log_probabilities, labels):
 
 
 def _clip(x, min=-jnp.inf, max=jnp.inf):
-    """The gradient is 1 on both ends, where jnp.clip's is a half."""
+    """The gradient is 1 on both ends, where jnp.clip's is a half. Not for a min above max."""
     return jnp.where(x < min, min, jnp.where(x > max, max, x)).astype(x.dtype)
 
 

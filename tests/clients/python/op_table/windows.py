@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from op_table.neural import distinct
-from op_table.row import POSITIVE, Domain, Row, cases
+from op_table.row import INTEGERS, POSITIVE, Domain, Row, cases
 
 
 def _taps(x, kernel, stride, padding, dilation):
@@ -88,12 +88,28 @@ def _weights(length, size, mode, align_corners, ratio):
 
 
 def _interpolate(x, size, mode="nearest", align_corners=False, scale=0.0):
+    dtype = x.dtype
     for axis, count in enumerate(size, start=x.ndim - len(size)):
         length = x.shape[axis]
         ratio = 1 / scale if scale else length / count
         matrix = _weights(length, count, mode, align_corners, ratio)
         x = jnp.moveaxis(jnp.tensordot(matrix, x, (1, axis)), 0, axis)
-    return x
+    if dtype.kind == "f":
+        return x
+    whole = jnp.round(x)
+    return (jnp.maximum(whole, 0) if dtype.kind == "u" else whole).astype(dtype)
+
+
+def _interpolations(dtype):
+    """Integers in modes and at scales whose weights are exact, so that no half is rounded twice."""
+    exact = cases(((1, 1, 3), {"size": (6,)}), ((2, 3, 7), {"size": (3,)}),
+                  ((1, 2, 6, 4), {"size": (3, 6), "mode": "nearest-exact"}),
+                  ((1, 1, 33), {"size": (65,), "mode": "linear", "scale": 2.0}),
+                  ((1, 2, 5, 7), {"size": (10, 14), "mode": "cubic", "scale": 2.0}))
+    return exact if dtype in INTEGERS else exact + cases(
+        ((1, 2, 5, 7), {"size": (9, 4), "mode": "linear"}),
+        ((2, 1, 5, 3), {"size": (8, 7), "mode": "linear", "align_corners": True}),
+        ((1, 2, 6, 5), {"size": (9, 4), "mode": "cubic"}))
 
 
 def _pixel_unshuffle(x, factor):
@@ -135,13 +151,7 @@ ROWS = {
         ((1, 2, 5, 4, 6), {"kernel": (2, 2, 3), "norm": 1.5}))),
     "adaptive_avg_pool": Row(_adaptive(jnp.mean), factor=16, cases=_SIZES),
     "adaptive_max_pool": Row(_adaptive(jnp.max), (Domain(values=distinct),), cases=_SIZES),
-    "interpolate": Row(_interpolate, factor=64, gradient_factor=64, cases=cases(
-        ((1, 1, 3), {"size": (6,)}), ((2, 3, 7), {"size": (3,)}),
-        ((1, 2, 6, 4), {"size": (3, 6), "mode": "nearest-exact"}),
-        ((1, 2, 5, 7), {"size": (9, 4), "mode": "linear"}),
-        ((2, 1, 5, 3), {"size": (8, 7), "mode": "linear", "align_corners": True}),
-        ((1, 2, 6, 5), {"size": (9, 4), "mode": "cubic"}),
-        ((1, 1, 33), {"size": (65,), "mode": "linear", "scale": 2.0}))),
+    "interpolate": Row(_interpolate, factor=64, gradient_factor=64, cases=_interpolations),
     "pixel_unshuffle": Row(_pixel_unshuffle, cases=cases(
         ((1, 2, 2), {"factor": 2}), ((2, 2, 15, 9), {"factor": 3}))),
     "local_response_norm": Row(_local_response_norm, factor=16, gradient_factor=32, cases=cases(
