@@ -6,13 +6,14 @@ from kiln import _dtypes
 from kiln._arithmetic import Arithmetic
 from kiln._movement import Movement, sizes
 from kiln._places import Places
-from kiln._reductions import Axes, Reductions
+from kiln._ordering import Ordering
+from kiln._reductions import Axes
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Names(Arithmetic, Places, Reductions):
+class Names(Arithmetic, Ordering, Places):
     """All of it in terms of other methods."""
 
     __slots__ = ()
@@ -234,7 +235,7 @@ class Names(Arithmetic, Places, Reductions):
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_min(2).tolist()
         [[2, 2], [3, 4]]
         """
-        return self.clamp(min=min)
+        return self._op("clamp_min", min)
 
     def clamp_max(self, max: Any) -> "Tensor":
         """Held at or below `max`.
@@ -242,7 +243,7 @@ class Names(Arithmetic, Places, Reductions):
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_max(2).tolist()
         [[1, 2], [2, 2]]
         """
-        return self.clamp(max=max)
+        return self._op("clamp_max", max)
 
     def addcmul(self, a: "Tensor", b: "Tensor", value: Any = 1) -> "Tensor":
         """Self + value * a * b.
@@ -324,7 +325,7 @@ class Names(Arithmetic, Places, Reductions):
         >>> [part.item() for part in kiln.tensor([[1, 2], [3, 4]]).aminmax()]
         [1, 4]
         """
-        return self.min(dim, keepdim), self.max(dim, keepdim)
+        return self.amin(dim, keepdim), self.amax(dim, keepdim)
 
     def dist(self, other: "Tensor") -> "Tensor":
         """The Euclidean distance.

@@ -7,7 +7,6 @@ from kiln._base import TensorBase
 from kiln._errors import InvalidArgument
 from kiln._keywords import numpy_names
 from kiln._movement import whole
-from kiln._rules import normalize_axis
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -57,27 +56,6 @@ class Reductions(TensorBase):
         [2, 12]
         """
         return self._summable()._reduce("prod", dim, keepdim)
-
-    @numpy_names
-    def max(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The largest element (values alone; argmax gives the place).
-
-        >>> kiln.tensor([[1, 2], [3, 4]]).max(0).tolist()
-        [3, 4]
-        """
-        return self._reduce("max", dim, keepdim)
-
-    @numpy_names
-    def min(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
-        """The smallest element.
-
-        >>> kiln.tensor([[1, 2], [3, 4]]).min(1, keepdim=True).tolist()
-        [[1], [3]]
-        """
-        return self._reduce("min", dim, keepdim)
-
-    amax = max
-    amin = min
 
     @numpy_names
     def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
@@ -142,34 +120,6 @@ class Reductions(TensorBase):
         return self._reduce("all", dim, keepdim)
 
     @numpy_names
-    def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the largest element, the first of equals; without `dim`, when flat.
-
-        >>> kiln.tensor([[1, 2], [3, 4]]).argmax(1).tolist()
-        [1, 1]
-        """
-        return self._place("argmax", dim, keepdim)
-
-    @numpy_names
-    def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the smallest element, the first of equals.
-
-        >>> kiln.tensor([[1, 2], [3, 4]]).argmin().item()
-        0
-        """
-        return self._place("argmin", dim, keepdim)
-
-    def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
-        size = self._tensor.numel() if dim is None else (
-            self.shape[normalize_axis(int(dim), self.ndim)])
-        if size == 0:
-            raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
-        x = self.cast(_dtypes.uint8) if self.dtype is _dtypes.bool_ else self._tensor
-        if dim is None:
-            return x.flatten()._op(name, axes=(0,), keepdims=False)
-        return x._op(name, axes=(int(dim),), keepdims=bool(keepdim))
-
-    @numpy_names
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """log(sum(exp(self))), without overflow.
 
@@ -215,24 +165,6 @@ class Reductions(TensorBase):
         return self._summable()._op("cumulative_prod", axis=int(dim))
 
     @numpy_names
-    def cummax(self, dim: int) -> "Tensor":
-        """The largest up to each place along `dim`; NaN from the first one on.
-
-        >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
-        [1, 3, 3]
-        """
-        return self._op("cumulative_max", axis=int(dim))
-
-    @numpy_names
-    def cummin(self, dim: int) -> "Tensor":
-        """The smallest up to each place along `dim`; NaN from the first one on.
-
-        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
-        [3, 1, 1]
-        """
-        return self._op("cumulative_min", axis=int(dim))
-
-    @numpy_names
     def logcumsumexp(self, dim: int) -> "Tensor":
         """log(sum(exp(self))) up to each place along `dim`, without overflow.
 
@@ -240,35 +172,6 @@ class Reductions(TensorBase):
         tensor([1.    , 4.0486], dtype=float32)
         """
         return self._op("cumulative_logsumexp", axis=int(dim))
-
-    @numpy_names
-    def sort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """Sorted along `dim` (values alone; argsort gives the places).
-
-        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
-        [1, 2, 3]
-        """
-        return self._op("sort", axis=int(dim), descending=bool(descending))
-
-    @numpy_names
-    def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """The places that the sorted elements come from; equal ones keep their order.
-
-        >>> kiln.tensor([3, 1, 2]).argsort().tolist()
-        [1, 2, 0]
-        """
-        return self._op("argsort", axis=int(dim), descending=bool(descending))
-
-    @numpy_names
-    def topk(self, k: int, dim: int = -1, largest: bool = True) -> "Tuple[Tensor, Tensor]":
-        """The k largest (or smallest) along `dim` in order, and their places.
-
-        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
-        [[3, 2], [0, 2]]
-        """
-        from kiln.sorting import topk
-
-        return topk(self._tensor, k, dim, largest=largest)
 
     def matmul(self, other: Any) -> "Tensor":
         """The matrix product, as NumPy's.

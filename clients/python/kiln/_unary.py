@@ -226,16 +226,18 @@ class Unary(Comparison):
         return self._op("isfinite") if self.dtype.is_float else self._op("cmpeq", self)
 
     def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
-        """Held between `min` and `max`; either may be None.
+        """Held between `min` and `max`, numbers or tensors, of which one may be None.
+
+        Where min is above max it is max. The gradient is 1 from min to max, both included.
 
         >>> kiln.tensor([1.0, 5.0]).clamp(max=2).tolist()
         [1.0, 2.0]
         """
         result = self._tensor
         if min is not None:
-            result = result.maximum(min)
+            result = result._op("clamp_min", min)
         if max is not None:
-            result = result.minimum(max)
+            result = result._op("clamp_max", max)
         return result
 
     clip = clamp

@@ -5,22 +5,16 @@ elements keep their order. The daemon sorts by a network of compare-exchange ste
 them over the whole tensor, whatever the values are.
 """
 
-from typing import NamedTuple, Optional, Tuple, Union
+from typing import Optional, Tuple, Union
 
 from kiln import _dtypes
 from kiln._errors import InvalidArgument
 from kiln._keywords import torch_names
 from kiln._operands import Operand, tensor_of
+from kiln._ordering import ValuesAndIndices
 from kiln._rules import normalize_axis
 from kiln.searching import take, where
 from kiln.tensor import Tensor, apply
-
-
-class Sorted(NamedTuple):
-    """Elements and where they were."""
-
-    values: Tensor
-    indices: Tensor
 
 
 @torch_names
@@ -45,7 +39,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
 
 
 @torch_names
-def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Sorted:
+def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> ValuesAndIndices:
     """The k largest (or smallest) elements along an axis in order, and their places as int64.
 
     NaN is larger than all. Of equal elements the first come first.
@@ -54,11 +48,12 @@ def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Sorte
     [[5, 3], [2, 0]]
     """
     how = {"k": int(k), "axis": int(axis), "largest": bool(largest)}
-    return Sorted(x._op("topk", **how), x._op("topk_indices", **how))
+    return ValuesAndIndices(x._op("topk", **how), x._op("topk_indices", **how))
 
 
 @torch_names
-def kthvalue(x: Tensor, /, k: int, axis: int = -1, *, keepdims: bool = False) -> Sorted:
+def kthvalue(x: Tensor, /, k: int, axis: int = -1, *,
+             keepdims: bool = False) -> ValuesAndIndices:
     """The k-th smallest element along an axis, counted from 1, and its place as int64.
 
     >>> [part.item() for part in kiln.kthvalue(kiln.tensor([3, 1, 5, 2]), 2)]
@@ -71,7 +66,7 @@ def kthvalue(x: Tensor, /, k: int, axis: int = -1, *, keepdims: bool = False) ->
             f"[1, {x.shape[place]}]")
     found = topk(x, k, place, largest=False)
     parts = [part._op("shrink", bounds=_from(part, place, k - 1)) for part in found]
-    return Sorted(*[part if keepdims else part.squeeze(place) for part in parts])
+    return ValuesAndIndices(*[part if keepdims else part.squeeze(place) for part in parts])
 
 
 def _from(x: Tensor, axis: int, begin: int) -> Tuple[int, ...]:
@@ -151,7 +146,8 @@ def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = Non
 @torch_names
 def median(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
     """The middle of the sorted elements along an axis or, without one, when flat; of an even
-    number of them the mean of the middle two, as NumPy's. NaN if any element is.
+    number of them the mean of the middle two, as NumPy's. NaN if any element is. Tensor.median()
+    is PyTorch's.
 
     >>> kiln.median(kiln.tensor([3.0, 1.0, 2.0, 10.0])).item()
     2.5

@@ -39,7 +39,7 @@ FUNCTIONS = {
         x, "tanh")).sum(), [X]),
     "matmul": (lambda x, y: ((x @ y.T) ** 2).sum(), [X, Y]),
     "softmax": (lambda x, y: (x.softmax() * y).sum() + x.log_softmax(0).square().sum(), [X, Y]),
-    "reductions": (lambda x: x.max(0).sum() + x.min() + x.var(1).sum() + x.prod(1).sum()
+    "reductions": (lambda x: x.max(0).values.sum() + x.min() + x.var(1).sum() + x.prod(1).sum()
                    + x.logsumexp() + x.norm(), [X]),
     "movement": (lambda x, y: (x[::2, ::-1].flatten() * y[1:].T.reshape(8)).sum()
                  + x.pad((1, 2, 0, 1)).square().cumsum(1).sum(), [X, Y]),

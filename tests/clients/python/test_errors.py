@@ -223,13 +223,18 @@ def test_errors_travel_between_processes():
 
 def test_who_expects_pytorchs_pair_is_told_where_the_places_are(stand_in):
     x = kiln.tensor([[1.0, 5.0], [7.0, 2.0]])
-    advice = r"x\.max\(dim\) gives the values alone; the places are x\.argmax\(dim\)"
+    advice = r"the values alone; x\.max\(dim\) gives both, x\.argmax\(dim\) the places"
     with pytest.raises(AttributeError, match=advice):
-        x.max(0).indices  # noqa: B018
+        kiln.max(x, axis=0).indices  # noqa: B018
+    with pytest.raises(AttributeError, match=advice):
+        x.amax(0).indices  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'values'$"):
         x.values  # noqa: B018
 
 
-def test_rows_of_extremes_come_apart_as_numpys_do(connection):
-    low, high = kiln.tensor([[1.0, 5.0], [7.0, 2.0]]).max(axis=0)
-    assert (low.item(), high.item()) == (7.0, 5.0)
+@pytest.mark.parametrize("name", ["max", "min", "median", "cummax", "cummin"])
+def test_places_are_along_one_dimension(name):
+    with pytest.raises(kiln.InvalidArgument, match=r"\(0, 1\).*name one dimension"):
+        getattr(kiln.zeros(2, 3), name)((0, 1))
+    with pytest.raises(kiln.InvalidArgument, match=r"axis 2|dimension 2"):
+        getattr(kiln.zeros(2, 3), name)(2)

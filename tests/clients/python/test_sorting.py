@@ -99,8 +99,8 @@ def test_cumulative(connection, shape, axis):
     checks = [
         (t.cumsum(axis), np.cumsum(x, axis)),
         (t.cumprod(axis), np.cumprod(x, axis)),
-        (t.cummax(axis), np.maximum.accumulate(x, axis)),
-        (t.cummin(axis), np.minimum.accumulate(x, axis)),
+        (t.cummax(axis).values, np.maximum.accumulate(x, axis)),
+        (t.cummin(axis).values, np.minimum.accumulate(x, axis)),
         (t.logcumsumexp(axis), np.logaddexp.accumulate(x, axis)),
     ]
     kiln.realize(*[got for got, _ in checks])

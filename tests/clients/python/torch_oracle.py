@@ -7,8 +7,8 @@ serves Kiln, so that names, arguments and layouts are compared, too. Results are
 float32's numbers.
 
 A case of a function is [an expression in which F is torch.nn.functional and torch itself, its
-arrays as [name, dtype, values]]; results are its value, and the gradients of arrays whose names
-are in lower case.
+arrays as [name, dtype, values]]; results are its value and, if that has any, the gradients of
+arrays whose names are in lower case.
 
 A case of training is text that makes an optimizer of parameters `p` and `q`, or a scheduler of an
 optimizer `o`; the results are the parameters, or the learning rates, after each step.
@@ -132,7 +132,8 @@ def run_functions(cases):
             tensor.requires_grad_(tensor.is_floating_point() and name.islower())
         value = eval(expression, {"F": torch.nn.functional, "torch": torch, **tensors})
         results[str(i)] = value.detach().numpy()
-        (value * torch.from_numpy(cosines(tuple(value.shape)))).sum().backward()
+        if value.requires_grad:
+            (value * torch.from_numpy(cosines(tuple(value.shape)))).sum().backward()
         for name, tensor in tensors.items():
             if tensor.grad is not None:
                 results[f"{i}/{name}"] = tensor.grad.numpy()

@@ -76,7 +76,8 @@ def interpolate(input: Tensor, size: Optional[Sizes] = None,
 
     mode: "nearest", "nearest-exact", "linear" (3 dimensions), "bilinear" and "bicubic" (4),
     "trilinear" (5) or "area". align_corners places the first and last samples on each other.
-    With a scale_factor samples lie 1 / scale_factor apart, unless recompute_scale_factor.
+    With a scale_factor samples lie 1 / scale_factor apart, unless recompute_scale_factor. Integers
+    stay integers, rounded to the nearest.
 
     >>> F.interpolate(kiln.tensor([[[1.0, 3.0]]]), size=4, mode="linear").tolist()
     [[[1.0, 1.5, 2.5, 3.0]]]
@@ -94,7 +95,8 @@ def interpolate(input: Tensor, size: Optional[Sizes] = None,
             scales = (0.0,) * rank
     if kind == "area":
         pools = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
-        return pools[rank - 1](input, wanted)
+        result = pools[rank - 1](input, wanted)
+        return result if input.dtype.is_float else result.round().cast(input.dtype)
     return _resample(input, wanted, scales, kind, bool(align_corners))
 
 
