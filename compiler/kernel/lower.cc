@@ -135,6 +135,13 @@ std::vector<const Node*> GroupLowerer::MakeRanges(const std::vector<int>& loops)
 
 void GroupLowerer::MakeGrid() { result_.kernel.grid = MakeRanges(group_.grid); }
 
+bool HasReduction(const Stage& stage) {
+  std::vector<const Node*> values;
+  for (const Store& store : stage.stores) values.push_back(store.value);
+  return absl::c_any_of(ir::TopologicalOrder(values),
+                        [](const Node* node) { return node->op() == Op::kReduce; });
+}
+
 absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   Stage lowered;
   lowered.ranges = MakeRanges(stage.loops);
@@ -160,6 +167,8 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   }
   for (const int loop : stage.loops) ranges_.erase(loop);
   for (const int loop : stage.reduce_loops) ranges_.erase(loop);
+  // A reduction of nothing is a number, and leaves no ranges to run over.
+  if (!HasReduction(lowered)) lowered.reduce_ranges.clear();
   result_.kernel.stages.push_back(std::move(lowered));
   return absl::OkStatus();
 }
