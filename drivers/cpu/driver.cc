@@ -35,7 +35,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   auto cores = [sharers] { return std::max(1, AvailableCores() / sharers); };
   const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : cores();
   absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
-  if (absl::IsInvalidArgument(target.status())) return target.status();
+  if (!target.ok() && !absl::IsUnimplemented(target.status())) return target.status();
   if (!target.ok()) {
     *why_none = std::string(target.status().message());
     return devices;

@@ -28,7 +28,8 @@ class CpuDriver : public Driver {
   explicit CpuDriver(CpuOptions options) : options_(options) {}
 
   std::string name() const override { return "cpu"; }
-  // INVALID_ARGUMENT: the options make no sense.
+  // INVALID_ARGUMENT: the options make no sense. FAILED_PRECONDITION: the processor lacks
+  // `features`.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
 
  private:

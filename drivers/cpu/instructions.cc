@@ -75,8 +75,8 @@ absl::Status TakeLevel(absl::string_view word, int best, Choice* choice) {
   for (int level = 0; level < static_cast<int>(Levels().size()); ++level) {
     if (word != Levels()[level].name) continue;
     if (level > best) {
-      return absl::InvalidArgumentError(absl::StrCat("cpu_features: this processor lacks ", word,
-                                                     "; it has ", NamesOfLevels(best + 1)));
+      return absl::FailedPreconditionError(absl::StrCat("cpu_features: this processor lacks ", word,
+                                                        "; it has ", NamesOfLevels(best + 1)));
     }
     choice->level = level;
     return absl::OkStatus();

@@ -26,9 +26,9 @@ bool HostHasFeature(absl::string_view feature);
 //   -fma        no fused multiply-add
 //   -f16c       no instructions that convert float16
 //
-// INVALID_ARGUMENT, and the message says what would be right: an unknown word, a level that the
-// processor does not have, or a feature that the level cannot do without. UNIMPLEMENTED: the
-// processor has no level at all.
+// INVALID_ARGUMENT, and the message says what would be right: an unknown word, or a feature that
+// the level cannot do without. FAILED_PRECONDITION: a level that the processor does not have.
+// UNIMPLEMENTED: it has none at all.
 absl::Status ChooseInstructions(const HasFeature& has, const std::string& words, Target* target);
 
 // Words that this processor takes: one for each level and set of features that code differs by,

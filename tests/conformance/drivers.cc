@@ -14,9 +14,12 @@ std::unique_ptr<drivers::Driver> MakeNull() {
       drivers::null::NullOptions{.devices = 2, .memory_bytes_per_device = kMemory});
 }
 
-std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads) {
-  return std::make_unique<drivers::cpu::CpuDriver>(drivers::cpu::CpuOptions{
-      .devices = devices, .threads_per_device = threads, .memory_bytes_per_device = kMemory});
+std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* features = "") {
+  return std::make_unique<drivers::cpu::CpuDriver>(
+      drivers::cpu::CpuOptions{.devices = devices,
+                               .threads_per_device = threads,
+                               .memory_bytes_per_device = kMemory,
+                               .features = features});
 }
 
 }  // namespace
@@ -53,6 +56,11 @@ std::vector<DriverCase> AllDriverCases() {
                         "configured with one device; cpu_two_devices has two"}}},
       {.name = "cpu_four_threads",
        .make = [] { return MakeCpu(1, 4); },
+       .kernels = MakeX86Kernels,
+       .unsupported = {{Feature::kTwoDevices,
+                        "configured with one device; cpu_two_devices has two"}}},
+      {.name = "cpu_four_lanes",
+       .make = [] { return MakeCpu(1, 2, "sse4.2"); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kTwoDevices,
                         "configured with one device; cpu_two_devices has two"}}},
