@@ -12,7 +12,6 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/interpret.h"
 #include "compiler/search/heuristic.h"
-#include "drivers/cpu/host.h"
 
 namespace kiln::codegen {
 namespace {
@@ -107,11 +106,6 @@ std::string Difference(const HostTensor& want, const HostTensor& got, double tol
 }
 
 }  // namespace
-
-const drivers::Target& HostTarget() {
-  static const drivers::Target* const target = new drivers::Target(*drivers::cpu::DetectTarget(2));
-  return *target;
-}
 
 absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
                                     const absl::StatusOr<drivers::KernelImage>& image,

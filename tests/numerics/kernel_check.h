@@ -12,11 +12,11 @@
 #include "compiler/schedule/schedule.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
+#include "tests/numerics/target.h"
 
 namespace kiln::codegen {
 
-// This machine, with two threads.
-const drivers::Target& HostTarget();
+using numerics::HostTarget;
 
 // OK if the image gives what the interpreter does of the kernel: floats within tolerance * (1 +
 // |expected|), NaN for NaN, all else exactly. Each task runs with guarded pages around its buffers

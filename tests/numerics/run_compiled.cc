@@ -13,6 +13,7 @@
 #include "compiler/ops/evaluate.h"
 #include "drivers/cpu/driver.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/target.h"
 
 namespace kiln::numerics {
 namespace {
@@ -97,7 +98,7 @@ absl::Status Submit(drivers::Device& device, Loaded& loaded) {
 
 std::unique_ptr<drivers::Device> OpenCpu() {
   drivers::cpu::CpuDriver driver(
-      {.devices = 1, .threads_per_device = 2, .memory_bytes_per_device = 0});
+      {.devices = 1, .threads_per_device = 2, .features = CpuFeatures()});
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok() || devices->empty()) return nullptr;

@@ -1,4 +1,4 @@
-// A graph compiled for this machine's processor and run by the CPU driver.
+// A graph compiled for this machine's processor, as target.h has it, and run by the CPU driver.
 #ifndef KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 #define KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 

@@ -1,7 +1,7 @@
 // Random graphs over all ops and dtypes: what they compile to gives what the interpreter gives, and
 // gradients are slopes. What differs is shrunk and printed as text IR.
 //
-//   random_graphs [--graphs N] [--seed FIRST] [--threads N]
+//   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
 // up.
@@ -20,12 +20,14 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
+#include "tests/numerics/target.h"
 #include "tests/random_graphs/statistics.h"
 #include "tests/random_graphs/trial.h"
 
 namespace kiln::random_graphs {
 namespace {
 
+constexpr int kSkipped = 77;  // ctest's SKIP_RETURN_CODE
 constexpr int kMostThreads = 64;
 constexpr uint64_t kEnoughForAllOps = 2000;
 constexpr double kManySeconds = 20;  // a graph that takes longer is worth a look
@@ -34,12 +36,17 @@ struct Arguments {
   uint64_t graphs = 300;
   uint64_t seed = 1;
   uint64_t threads = 2;
+  std::string cpu_features;
 };
 
 std::optional<Arguments> ReadArguments(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
     const std::string flag = argv[i];
+    if (flag == "--cpu_features" && i + 1 < argc) {
+      arguments.cpu_features = argv[i + 1];
+      continue;
+    }
     uint64_t* value = flag == "--graphs"    ? &arguments.graphs
                       : flag == "--seed"    ? &arguments.seed
                       : flag == "--threads" ? &arguments.threads
@@ -125,8 +132,13 @@ int main(int argc, char** argv) {
   using namespace kiln::random_graphs;
   const auto arguments = ReadArguments(argc, argv);
   if (!arguments.has_value()) {
-    std::cerr << "usage: " << argv[0] << " [--graphs N] [--seed FIRST] [--threads N]\n";
+    std::cerr << "usage: " << argv[0]
+              << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]\n";
     return 2;
+  }
+  if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {
+    std::cerr << status.message() << "\n";
+    return absl::IsFailedPrecondition(status) ? kSkipped : 2;
   }
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) std::signal(signal, OnSignal);
   Run run(*arguments);
