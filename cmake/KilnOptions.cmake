@@ -35,6 +35,8 @@ if(KILN_SANITIZER)
   endif()
 endif()
 
+option(KILN_COVERAGE "libraries that kiln_count_coverage names count which of their lines run; see tests/coverage" OFF)
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})

@@ -13,6 +13,15 @@ function(kiln_library name)
   target_link_libraries(${name} PUBLIC $<BUILD_INTERFACE:kiln_options> ${A_PUBLIC} PRIVATE ${A_PRIVATE})
 endfunction()
 
+# kiln_count_coverage(NAME): the library counts what runs of it, if that was asked for. Not optimised, since one
+# instruction may otherwise be several lines.
+function(kiln_count_coverage name)
+  if(KILN_COVERAGE)
+    target_compile_options(${name} PRIVATE --coverage -fprofile-update=atomic -O0)
+    target_link_options(${name} PUBLIC --coverage)
+  endif()
+endfunction()
+
 # kiln_test(NAME SOURCES… LIBRARIES… DATA dir): a GoogleTest program. DATA is passed as KILN_TEST_DATA.
 function(kiln_test name)
   cmake_parse_arguments(A "" "DATA;TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
