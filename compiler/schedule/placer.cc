@@ -54,6 +54,15 @@ const Node* Placer::Place(const Node* root, const State& state, Folder::Map* mem
   return Finish(folder_.Substitute(root, memo), state, &finished);
 }
 
+bool Placer::MayReadAnyLane(int buffer, const Node* index) const {
+  const LoopBuffer& from = program_.buffers[buffer];
+  if (from.space == Space::kRegister) return true;
+  if (from.space == Space::kGlobal) return false;
+  const Interval bounds = BoundsOf(index);
+  const int64_t size = ir::SizeOf(from.dtype);
+  return bounds.low >= 0 && bounds.high < (from.elements * size + 63) / 64 * 64 / size;
+}
+
 const Node* Placer::Finish(const Node* node, const State& state, Folder::Map* memo) const {
   if (auto found = memo->find(node); found != memo->end()) return found->second;
   const int buffer =
@@ -65,8 +74,7 @@ const Node* Placer::Finish(const Node* node, const State& state, Folder::Map* me
     if (buffer >= 0) {
       const Node* valid = operands.size() > 1 ? operands[1] : nullptr;
       for (const LaneMask& mask : state.masks) {
-        if (program_.buffers[buffer].space == Space::kGlobal &&
-            DependsOn(operands[0], mask.range)) {
+        if (!MayReadAnyLane(buffer, operands[0]) && DependsOn(operands[0], mask.range)) {
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }
       }

@@ -36,6 +36,9 @@ class Placer {
 
  private:
   const ir::Node* Finish(const ir::Node* node, const State& state, Folder::Map* memo) const;
+  // Whether lanes beyond a ragged end may read the buffer, too: scratch memory goes on up to whole
+  // lines of the cache.
+  bool MayReadAnyLane(int buffer, const ir::Node* index) const;
 
   const Plan& plan_;
   Nest& nest_;

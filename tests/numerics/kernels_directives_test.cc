@@ -1,0 +1,181 @@
+// Directives by hand, for what the heuristic seldom or never chooses, on kernels that meet their
+// odd ends: compiled, proved and compared with the interpreter.
+#include <gtest/gtest.h>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/kernel/text.h"
+#include "tests/numerics/kernel_check.h"
+
+namespace kiln::codegen {
+namespace {
+
+class DirectivesTest : public KernelsTest {
+ protected:
+  void ExpectRight(const std::string& kernel, const std::string& directives,
+                   double tolerance = 2e-4) {
+    const auto parsed = kernel::ParseKernel(kernel, context_);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    const auto schedule = schedule::Parse(directives);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    ExpectMatches(*parsed, *schedule, HostTarget(), tolerance, false, kernel + directives);
+  }
+};
+
+// The lanes beyond the ragged end would read three times as far behind the local.
+TEST_F(DirectivesTest, RaggedLanesGoAcrossALocal) {
+  const char kernel[] = R"(buffer b0 float32[30] read
+buffer b1 float32[10] write
+buffer b2 float32[30] local
+stage r0:30
+  b2[r0] = b0[r0]
+stage r1:10 reduce r2:3
+  b1[r1] = sum(b2[r1*3 + r2])
+)";
+  for (int lanes : {4, 8, 16}) {
+    ExpectRight(kernel, StrCat("split 1 ", lanes, "\nbind 4 vector\norder 1 3 4 2\n"));
+  }
+}
+
+constexpr char kMatmul[] = R"(buffer b0 float32[600] read
+buffer b1 float32[1200] read
+buffer b2 float32[800] write
+stage r0:20 r1:40 reduce r2:30
+  b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
+)";
+
+TEST_F(DirectivesTest, PrefetchesAheadOfLanesAndBeyondTheEnd) {
+  for (const char* order : {"order 0 0 3 2 4\n", "order 0 0 3 4 2\n"}) {
+    ExpectRight(kMatmul, StrCat("split 1 16\nbind 4 vector\n", order,
+                                "prefetch 0 1 2 4\nprefetch 0 0 0 3\nprefetch 0 2 0 1\n"));
+  }
+  // Without a sum; an index that is itself read from memory is not fetched.
+  ExpectRight(R"(buffer b0 float32[100] read
+buffer b1 int64[100] read
+buffer b2 float32[100] write
+stage r0:100
+  b2[r0] = b0[b1[r0]%100] + b0[r0] + b0[r0]*2:float32
+)",
+              "split 0 16\nbind 2 vector\nprefetch 0 0 0 32\nprefetch 0 1 0 32\n");
+}
+
+TEST_F(DirectivesTest, StreamsBesideTheCache) {
+  const char kernel[] = R"(buffer b0 float32[4096] read
+buffer b1 float32[4096] write
+stage r0:4096
+  b1[r0] = b0[r0] + 1:float32
+)";
+  ExpectRight(kernel, "split 0 16\nbind 2 vector\nstream 0\n");
+  ExpectRight(kernel, "stream 0\n");
+}
+
+// Parts of parts: an outer serial loop of ragged tiles around unrolled and serial inner ones.
+TEST_F(DirectivesTest, TilesOfRaggedTiles) {
+  for (const char* directives : {
+           "split 0 7\nsplit 4 3\nbind 6 unroll\norder 0 3 5 6 1 2\n",
+           "split 0 7\nsplit 4 3\nbind 5 unroll\norder 0 3 5 6 1 2\n",
+           "split 0 6\nsplit 4 3\nbind 6 unroll\norder 0 3 5 6 1 2\n",
+           "split 0 16\nsplit 4 8\nsplit 6 3\nbind 8 unroll\norder 0 3 5 7 8 1 2\n",
+           "split 1 24\nsplit 4 8\nbind 6 vector\norder 0 0 3 5 2 6\n",
+           "split 1 24\nsplit 4 16\nbind 6 vector\nbind 5 unroll\norder 0 0 3 2 5 6\n",
+           "split 2 16\nsplit 4 4\nbind 6 unroll\npartial 6\norder 0 0 1 3 5 6\n",
+           "split 2 11\nsplit 4 4\nbind 6 vector\norder 0 0 1 3 5 6\n",
+           "split 0 64\nsplit 4 8\nbind 6 unroll\norder 0 3 5 6 1 2\n",
+           "split 0 3\nbind 3 unroll\norder 0 3 4 1 2\n",
+           "split 0 8\nbind 3 task\nsplit 4 4\nbind 5 unroll\nbind 6 unroll\norder 0 3 1 2 5 6\n",
+       }) {
+    ExpectRight(kMatmul, directives);
+  }
+}
+
+TEST_F(DirectivesTest, FusedAxesAreSplitAndBound) {
+  const char kernel[] = R"(buffer b0 float32[210] read
+buffer b1 float32[210] write
+stage r0:5 r1:6 r2:7
+  b1[r0*42 + r1*7 + r2] = b0[r0*42 + r1*7 + r2]*3:float32
+)";
+  for (const char* directives : {
+           "fuse 1 2\nfuse 0 3\nsplit 4 16\nbind 6 vector\n",
+           "fuse 0 1\nbind 3 task\norder 0 3 2\n",
+           "fuse 1 2\nsplit 3 8\nbind 5 vector\nbind 0 task\n",
+       }) {
+    ExpectRight(kernel, directives);
+  }
+}
+
+TEST_F(DirectivesTest, FactorsAreStagedInOddLayouts) {
+  for (const char* directives : {
+           // Rows of fewer places than lanes; long rows; a tile of a tile; across memory.
+           "split 1 16\nbind 4 vector\norder 0 3 0 2 4\nstage 0 1 3 16 2 1\n",
+           "split 2 7\norder 0 3 0 1 4\nstage 0 1 3 4 1 2\n",
+           "split 2 7\norder 0 3 0 1 4\nstage 0 0 3 8 0 2\n",
+           "split 0 7\nsplit 2 16\norder 0 5 3 1 4 6\nstage 0 0 3 4 2 0\n",
+           "split 0 6\nsplit 4 4\nbind 6 unroll\nsplit 2 16\norder 0 7 3 5 1 8 6\nstage 0 0 3 4 2 "
+           "0\n",
+           "order 0 0 1 2\nstage 0 0 -1 16 0 2\nstage 0 1 -1 8 1 2\n",
+       }) {
+    ExpectRight(kMatmul, directives);
+  }
+  // Strided windows: once r1 is open, what is left of r1 + 2*r4 has no place for each value.
+  const char window[] = R"(buffer b0 float32[200] read
+buffer b1 float32[56] read
+buffer b2 float32[40] write
+stage r0:8 r1:5 reduce r2:7 r3:3
+  b2[r0*5 + r1] = sum(b0[r0*19 + r1*2 + r2*4 + r3*6]*b1[r0*7 + r2])
+)";
+  for (const char* directives : {
+           "order 0 0 1 2 3\nstage 0 0 0 4 2*1+4*2+6*3\n",
+           "order 0 0 1 2 3\nstage 0 0 1 4 1*1+2*2+3*3\n",
+           "order 0 0 2 1 3\nstage 0 0 2 4 3 1*1+2*2\n",
+           "order 0 0 1 2 3\nstage 0 0 1 4 1*1+2*2+3*3 0\n",
+       }) {
+    ExpectRight(window, directives);
+  }
+}
+
+// Sums in memory whose results are long are written by loops; without fused sums they stay where
+// they are.
+TEST_F(DirectivesTest, LongResultsOfManySums) {
+  std::string text = R"(buffer b0 float32[600] read
+buffer b1 float32[1200] read
+buffer b2 float32[800] write
+stage r0:20 r1:40 reduce r2:30
+  v0 = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
+)";
+  for (int i = 1; i <= 24; ++i)
+    text += StrCat("  v", i, " = v", i - 1, "*0.5:float32 + v", i / 2, "\n");
+  text += "  b2[r0*40 + r1] = v24\n";
+  ExpectRight(text,
+              "split 0 8\nbind 4 unroll\nsplit 1 64\nsplit 6 16\nbind 7 unroll\nbind 8 vector\n"
+              "order 0 3 5 2 4 7 8\n",
+              1e-3);
+}
+
+// Everything that a masked reduction can be made of ends where its terms do.
+TEST_F(DirectivesTest, MaskedReductionsEndWhereTheirTermsDo) {
+  for (const char* value : {
+           "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*b2[r0])",
+           "sum(b2[r0]*where(cmplt(r0, b0[0]%90), b1[r0], 0:float32))",
+           "sum(b1[r0 if cmplt(r0, b0[0]%90)])",
+           "sum(where(and(cmplt(r0, b0[0]%90), cmplt(0:int64, r0)), b1[r0], 0:float32))",
+           "sum(where(and(cmplt(0:int64, r0), cmplt(r0, b0[0]%90)), b1[r0], 0:float32))",
+           "prod(where(cmplt(r0, b0[0]%90), b1[r0], 1:float32))",
+           "max(where(cmplt(r0, b0[0]%90), b1[r0], -inf:float32))",
+           "sum(float32(int32(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32))))",
+           "sum(where(cmplt(r0*2, b0[0]%90 + 3), b1[r0], 0:float32))",
+       }) {
+    const std::string kernel = StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] read
+buffer b3 float32[1] write
+stage reduce r0:100
+  b3[0] = )",
+                                      value, "\n");
+    for (const char* directives :
+         {"", "split 0 8\npartial 2\nbind 2 unroll\n", "split 0 16\nbind 2 vector\n"}) {
+      ExpectRight(kernel, directives, 1e-3);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::codegen
