@@ -119,6 +119,11 @@ absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
   drivers::Device& device = Cpu();
   auto program = compiler::Compile(graph, device.info().target, {});
   if (!program.ok()) return program.status();
+  for (const compiler::CompiledKernel& kernel : program->kernels) {
+    if (kernel.refusal.empty()) continue;
+    return absl::InternalError(absl::StrCat("a schedule was refused: ", kernel.refusal, "\n",
+                                            kernel.refused_schedule, kernel.ir));
+  }
   Loaded loaded;
   if (auto status = Allocate(device, *program, inputs, loaded); !status.ok()) return status;
   if (auto status = Load(device, *program, loaded); !status.ok()) return status;

@@ -14,7 +14,8 @@
 namespace kiln::numerics {
 
 // The graph's outputs, from a CPU device with two threads. `inputs` are by index, each of its
-// input's shape and dtype. `program`, unless it is null, becomes what was run.
+// input's shape and dtype. `program`, unless it is null, becomes what was run. INTERNAL: the proof
+// refused a schedule that was chosen for a kernel, which would have run on the plain one.
 absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(
     const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs,
     compiler::CompiledProgram* program = nullptr);
