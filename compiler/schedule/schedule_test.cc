@@ -77,6 +77,14 @@ std::string Applied(const char* schedule) {
   return program.ok() ? Print(*program) : std::string(program.status().message());
 }
 
+std::string AppliedTo(const char* kernel, const char* schedule) {
+  ir::Context context;
+  const auto parsed = kernel::ParseKernel(kernel, context);
+  if (!parsed.ok()) return std::string(parsed.status().message());
+  const auto program = Apply(*parsed, *Parse(schedule));
+  return program.ok() ? Print(*program) : std::string(program.status().message());
+}
+
 TEST(Apply, WithoutDirectivesAllLoopsAreSerial) {
   EXPECT_EQ(Applied(""),
             "global in0: float32[600]\n"
@@ -135,6 +143,22 @@ TEST(Apply, AFactorIsStagedInItsLayout) {
   EXPECT_THAT(text, HasSubstr("float32[480]\n"));
 }
 
+TEST(Apply, PrintsBranchesFetchesAndNamesForLongExpressions) {
+  EXPECT_THAT(Applied("split 0 7\nsplit 4 3\nbind 6 unroll\norder 0 3 5 6 1 2"),
+              testing::AllOf(HasSubstr("if cmpeq("), HasSubstr("else\n")));
+  EXPECT_THAT(Applied("prefetch 0 1 2 4"), HasSubstr("prefetch in1[((r5 + 4)*40 + r4)]\n"));
+  std::string kernel =
+      "buffer b0 float32[9] read\nbuffer b1 float32[9] write\nstage r0:9\n  v0 = b0[r0]\n";
+  for (int i = 1; i < 30; ++i) {
+    const std::string before = "v" + std::to_string(i - 1);
+    kernel += "  v" + std::to_string(i) + " = " + before + "*" + before + "\n";
+  }
+  const std::string text = AppliedTo((kernel + "  b1[r0] = v29\n").c_str(), "");
+  EXPECT_THAT(text, HasSubstr("t0 = in0[r1]*in0[r1]*"));
+  EXPECT_THAT(text, HasSubstr("out1[r1] = t3*t3"));
+  EXPECT_LT(text.size(), 2000);
+}
+
 TEST(Apply, WhatDoesNotFitIsRefused) {
   const Mistake mistakes[] = {
       {"split 9 4", "'split 9 4': no such axis"},
@@ -151,11 +175,53 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"order 3 0 1 2", "no such stage"},
       {"stage 0 2 -1 16 2 1", "no such product to stage"},
       {"stage 0 1 -1 16 7", "axis 7 is no range"},
+      {"stage 0 1 -1 16 -1", "axis -1 is no range"},
+      {"stage 0 1 -1 16 0*1+2", "a coefficient is 0"},
+      {"stage 0 1 -1 0 2 1", "no such product to stage"},
+      {"stage 3 1 -1 16 2 1", "no such stage"},
       {"stream 5", "no such stage"},
+      {"stream -2", "no such stage"},
+      {"split -1 4", "no such axis"},
+      {"split 0 4\nsplit 0 4", "no such axis"},
+      {"fuse 0 9", "no such axes"},
+      {"fuse -1 0", "no such axes"},
+      {"fuse 1 2", "do not always stand together"},
+      {"split 0 4\nfuse 4 1", "do not always stand together"},
+      {"split 1 4\nfuse 0 3", "do not always stand together"},
+      {"bind 7 task", "no such axis"},
+      {"partial 9", "no such reduce axis"},
+      {"order -1 0 1 2", "no such stage"},
+      {"order 0 0 1 9", "no axis 9"},
+      {"order 0 0 1 -3", "no axis -3"},
+      {"prefetch 4 0 2 1", "no such stage"},
+      {"prefetch 0 9 2 1", "no such buffer in memory"},
+      {"prefetch 0 -1 2 1", "no such buffer in memory"},
+      {"prefetch 0 0 9 1", "no range of the kernel"},
+      {"prefetch 0 0 -1 1", "no range of the kernel"},
+      {"split 2 4\nprefetch 0 0 3 1", "no range of the kernel"},
   };
   for (const Mistake& mistake : mistakes) {
     EXPECT_THAT(Applied(mistake.text), HasSubstr(mistake.message)) << mistake.text;
   }
+}
+
+// Two stages inside one grid, of which the first writes a local.
+constexpr char kShared[] = R"(buffer b0 float32[60] read
+buffer b1 float32[60] write
+buffer b2 float32[6] local
+grid r0:10
+stage r1:6
+  b2[r1] = b0[r0*6 + r1]
+stage r2:6
+  b1[r0*6 + r2] = b2[r2]
+)";
+
+TEST(Apply, WhatDoesNotFitASharedGridIsRefused) {
+  EXPECT_THAT(AppliedTo(kShared, "split 0 4\nbind 4 vector\nsplit 1 2\nbind 6 vector"),
+              HasSubstr("lanes inside the lanes of the grid"));
+  EXPECT_THAT(AppliedTo(kShared, "order -1 1"), HasSubstr("not each of the stage's axes once"));
+  EXPECT_THAT(AppliedTo(kShared, "prefetch 0 2 1 1"), HasSubstr("no such buffer in memory"));
+  EXPECT_THAT(AppliedTo(kShared, "stage 0 0 -1 4 1"), HasSubstr("no such product to stage"));
 }
 
 TEST(Apply, ContiguousRangesFuse) {
@@ -203,6 +269,73 @@ TEST_F(LinearTest, SumsAreTakenApart) {
   EXPECT_EQ(BoundsOf(sum).high, 52);
 }
 
+TEST_F(LinearTest, ConstantsFold) {
+  const auto folded = [&](ir::Op op, int64_t a, int64_t b) {
+    const ir::Node* r = folder_.Range(0, 100);
+    const bool compares = op == ir::Op::kCmpLt || op == ir::Op::kCmpEq || op == ir::Op::kCmpNe;
+    const ir::DType dtype = compares ? ir::DType::kBool : ir::DType::kInt64;
+    Folder::Map memo = {{r, folder_.Int(a)}};
+    const ir::Node* node = context_.Get(op, dtype, {}, {r, folder_.Int(b)});
+    int64_t value = 12345;
+    return IsConstant(folder_.Substitute(node, &memo), &value) ? value : -999;
+  };
+  EXPECT_EQ(folded(ir::Op::kAdd, 7, 3), 10);
+  EXPECT_EQ(folded(ir::Op::kSub, 7, 9), -2);
+  EXPECT_EQ(folded(ir::Op::kMul, 7, -3), -21);
+  EXPECT_EQ(folded(ir::Op::kMin, 7, 3), 3);
+  EXPECT_EQ(folded(ir::Op::kMax, 7, 3), 7);
+  EXPECT_EQ(folded(ir::Op::kCmpLt, 7, 3), 0);
+  EXPECT_EQ(folded(ir::Op::kCmpEq, 7, 7), 1);
+  EXPECT_EQ(folded(ir::Op::kCmpNe, 7, 7), 0);
+  EXPECT_EQ(folded(ir::Op::kIDiv, -7, 3), -3);
+  EXPECT_EQ(folded(ir::Op::kMod, -7, 3), 2);
+  // By zero and negative numbers nothing is said, nor of what is no sum.
+  EXPECT_EQ(folded(ir::Op::kIDiv, 7, 0), -999);
+  EXPECT_EQ(folded(ir::Op::kMod, 7, -2), -999);
+  EXPECT_EQ(folded(ir::Op::kXor, 7, 3), -999);
+}
+
+TEST_F(LinearTest, WhatChangesNothingVanishes) {
+  const ir::Node* r = folder_.Range(0, 100);
+  const ir::Node* s = folder_.Range(1, 100);
+  const auto put = [&](ir::Op op, bool left, int64_t number) {
+    Folder::Map memo = {{s, folder_.Int(number)}};
+    const ir::Node* node = left ? context_.Get(op, ir::DType::kInt64, {}, {s, r})
+                                : context_.Get(op, ir::DType::kInt64, {}, {r, s});
+    return folder_.Substitute(node, &memo);
+  };
+  for (ir::Op op : {ir::Op::kAdd, ir::Op::kSub, ir::Op::kShl, ir::Op::kShr}) {
+    EXPECT_EQ(put(op, false, 0), r);
+    EXPECT_NE(put(op, false, 2), r);
+  }
+  EXPECT_EQ(put(ir::Op::kAdd, true, 0), r);
+  for (bool left : {false, true}) {
+    EXPECT_EQ(put(ir::Op::kMul, left, 1), r);
+    EXPECT_EQ(put(ir::Op::kMul, left, 0), folder_.Int(0));
+    EXPECT_NE(put(ir::Op::kMul, left, 2), r);
+  }
+  EXPECT_EQ(put(ir::Op::kIDiv, false, 1), r);
+  EXPECT_EQ(put(ir::Op::kMod, false, 1), folder_.Int(0));
+  EXPECT_EQ(folder_.Mul(r, 0), folder_.Int(0));
+  EXPECT_EQ(folder_.Where(folder_.Less(r, s), s, s), s);
+  EXPECT_NE(folder_.Equal(r, folder_.Int(3)), folder_.Bool(false));
+  EXPECT_EQ(folder_.Equal(folder_.Int(3), folder_.Int(4)), folder_.Bool(false));
+}
+
+TEST_F(LinearTest, NegativeAndUnknownPartsOfSums) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 5);
+  const auto get = [&](ir::Op op, std::vector<const ir::Node*> operands) {
+    return context_.Get(op, ir::DType::kInt64, {}, std::move(operands));
+  };
+  EXPECT_EQ(Linearise(get(ir::Op::kNeg, {get(ir::Op::kSub, {r, s})})).Coefficient(r), -1);
+  const ir::Node* product = get(ir::Op::kMul, {r, s});
+  EXPECT_EQ(Linearise(product).Coefficient(product), 1);
+  // Of a quotient by what is no positive constant nothing is known.
+  EXPECT_EQ(BoundsOf(get(ir::Op::kIDiv, {r, s})), Interval{});
+  EXPECT_EQ(BoundsOf(get(ir::Op::kMod, {r, folder_.Int(-3)})), Interval{});
+}
+
 TEST_F(LinearTest, SharedSumsDoNotExplode) {
   const ir::Node* sum = folder_.Range(0, 2);
   for (int i = 0; i < 100; ++i) sum = folder_.Add(sum, sum);
@@ -236,14 +369,6 @@ TEST_F(LinearTest, DivisionsByConstantsSplit) {
   Folder::Map memo = {{s, t}};
   EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
   EXPECT_EQ(folder_.Substitute(rest, &memo), t);
-}
-
-std::string AppliedTo(const char* kernel, const char* schedule) {
-  ir::Context context;
-  const auto parsed = kernel::ParseKernel(kernel, context);
-  if (!parsed.ok()) return std::string(parsed.status().message());
-  const auto program = Apply(*parsed, *Parse(schedule));
-  return program.ok() ? Print(*program) : std::string(program.status().message());
 }
 
 // Of 100 terms only the first b0[0] count.
