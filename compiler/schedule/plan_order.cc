@@ -34,6 +34,16 @@ bool OuterStandsBefore(const Plan& plan, const std::vector<int>& order, size_t p
   return true;
 }
 
+// Whether the axis, or one that it is a part of, is the inner part of a split whose last piece is
+// shorter: tasks are counted before it is known which piece they are in.
+bool IsPartOfRaggedPiece(const Plan& plan, int axis) {
+  for (; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
+    const Axis& parent = plan.axes[plan.axes[axis].parent];
+    if (parent.inner == axis && parent.extent % parent.factor != 0) return true;
+  }
+  return false;
+}
+
 std::vector<int> LeavesOf(const Plan& plan, int stage) {
   std::vector<int> leaves;
   for (bool reduce : {false, true}) {
@@ -56,6 +66,9 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
     if (axis.binding == Binding::kTask && tasks_end) {
       return BadDirective(name, "a task inside a loop");
     }
+    if (axis.binding == Binding::kTask && IsPartOfRaggedPiece(plan, order[i])) {
+      return BadDirective(name, "tasks of a piece that may be shorter");
+    }
     tasks_end |= axis.binding != Binding::kTask;
     vectors += axis.binding == Binding::kVector ? 1 : 0;
     if (!OuterStandsBefore(plan, order, i)) {
@@ -73,6 +86,19 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
     return BadDirective(name, "lanes inside the lanes of the grid");
   }
   return vectors <= 1 ? absl::OkStatus() : BadDirective(name, "two axes bound to lanes");
+}
+
+// Operands are staged by lanes of their own, which may not stand inside others.
+absl::Status CheckStaged(const Plan& plan, const StagePlan& stage) {
+  auto is_vector = [&plan](int axis) { return plan.axes[axis].binding == Binding::kVector; };
+  const bool inside_grid = std::any_of(plan.grid_order.begin(), plan.grid_order.end(), is_vector);
+  const auto lanes = std::find_if(stage.order.begin(), stage.order.end(), is_vector);
+  for (const StageOperand& staged : stage.staged) {
+    if (inside_grid || std::find(lanes, stage.order.end(), staged.at) != stage.order.end()) {
+      return BadDirective(staged.Print(), "lanes inside lanes");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status FinishOrder(const Plan& plan, int stage, std::vector<int>* order) {
@@ -95,6 +121,8 @@ absl::Status FinishOrders(bool shares_grid, Plan* plan) {
   }
   for (size_t i = 0; i < plan->stages.size(); ++i) {
     absl::Status status = FinishOrder(*plan, static_cast<int>(i), &plan->stages[i].order);
+    if (!status.ok()) return status;
+    status = CheckStaged(*plan, plan->stages[i]);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
