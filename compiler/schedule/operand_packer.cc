@@ -47,6 +47,7 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
                                     const State& state) {
   StagedOperand staged;
   staged.operand = operand;
+  staged.lanes = directive.lanes;
   for (const StageOperand::Dimension& dimension : directive.layout) {
     for (Terms& terms : Unopened(dimension, state)) {
       staged.dimensions.push_back({std::move(terms)});
@@ -56,8 +57,13 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
   for (auto it = staged.dimensions.rbegin(); it != staged.dimensions.rend(); ++it) {
     int64_t high = 0;
     for (const StagedOperand::Term& term : it->terms) {
-      const int64_t reach = term.coefficient * (nest_.NominalExtent(term.part) - 1);
-      (reach < 0 ? it->low : high) += reach;
+      // Space is for ragged parts as if they were full; the lowest place is one that is there.
+      const Extent& extent = state.extents[term.part];
+      if (term.coefficient < 0) {
+        it->low += term.coefficient * (std::max(extent.full, extent.last) - 1);
+      } else {
+        high += term.coefficient * (nest_.NominalExtent(term.part) - 1);
+      }
     }
     it->stride = elements;
     const bool innermost = it == staged.dimensions.rbegin();
@@ -223,6 +229,20 @@ const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
   return masked.at(root);
 }
 
+// Whether the lanes stand along the last dimension alone, in whole vectors.
+bool OperandPacker::IsFilledUp(const StagedOperand& staged, const LaneMask& mask,
+                               const State& state) {
+  if (staged.lanes % mask.range->attr<ir::RangeAttr>().extent != 0) return false;
+  const StagedOperand::Dimension& last = staged.dimensions.back();
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    for (const StagedOperand::Term& term : dimension.terms) {
+      if (!DependsOn(nest_.Value(term.part, state), mask.range)) continue;
+      if (&dimension != &last || last.terms.size() > 1) return false;
+    }
+  }
+  return true;
+}
+
 const Node* OperandPacker::Load(const StagedOperand& staged, const State& state) {
   const Node* index = folder_.Int(0);
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
@@ -233,7 +253,12 @@ const Node* OperandPacker::Load(const StagedOperand& staged, const State& state)
     }
     index = folder_.Add(index, folder_.Mul(position, dimension.stride));
   }
-  return folder_.Load(staged.operand->dtype(), staged.buffer, index, nullptr);
+  const Node* valid = nullptr;
+  for (const LaneMask& mask : state.masks) {
+    if (!DependsOn(index, mask.range) || IsFilledUp(staged, mask, state)) continue;
+    valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
+  }
+  return folder_.Load(staged.operand->dtype(), staged.buffer, index, valid);
 }
 
 }  // namespace kiln::schedule

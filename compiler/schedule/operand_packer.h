@@ -31,6 +31,7 @@ struct StagedOperand {
   };
   const ir::Node* operand = nullptr;
   int buffer = 0;
+  int lanes = 1;  // the last dimension is filled up to whole vectors of these
   std::vector<Dimension> dimensions;
 };
 
@@ -44,7 +45,7 @@ class OperandPacker {
   StagedOperand Layout(const StageOperand& directive, const ir::Node* operand, const State& state);
   // The loops that compute it.
   Body Pack(const StageOperand& directive, const StagedOperand& staged, const State& state);
-  // Its value at a point.
+  // Its value at a point. Lanes that are not there read nothing, unless zeros stand in their place.
   const ir::Node* Load(const StagedOperand& staged, const State& state);
 
  private:
@@ -80,6 +81,7 @@ class OperandPacker {
                        int64_t count, const ir::Node* condition);
   Body CountLoop(const Extent& extent, const std::function<Body(const ir::Node*)>& inside);
   void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
+  bool IsFilledUp(const StagedOperand& staged, const LaneMask& mask, const State& state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 
   Nest& nest_;

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/sample_kernels.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/apply.h"
@@ -17,6 +18,7 @@ namespace {
 
 using codegen::KernelWriter;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr char kEveryDirective[] =
     "fuse 0 1\n"
@@ -159,6 +161,15 @@ TEST(Apply, PrintsBranchesFetchesAndNamesForLongExpressions) {
   EXPECT_LT(text.size(), 2000);
 }
 
+// Else the last of them would read behind the copy.
+TEST(Apply, LanesThatAreTooManyReadNoCopy) {
+  constexpr char kLanes[] = "split 1 16\nbind 4 vector\norder 0 0 3 4 2\n";
+  const std::string across = Applied(absl::StrCat(kLanes, "stage 0 1 -1 16 1 2").c_str());
+  EXPECT_THAT(across, HasSubstr("staged3[((32 + r18)*32 + r19)] if cmplt(r18, 8)"));
+  const std::string along = Applied(absl::StrCat(kLanes, "stage 0 1 -1 16 2 1").c_str());
+  EXPECT_THAT(along, Not(HasSubstr("staged3[((r19*48 + 32) + r18)] if")));
+}
+
 TEST(Apply, WhatDoesNotFitIsRefused) {
   const Mistake mistakes[] = {
       {"split 9 4", "'split 9 4': no such axis"},
@@ -170,6 +181,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"order 0 0 1", "not each of the stage's axes once"},
       {"split 0 4\norder 0 4 3 1 2", "an inner axis before its outer one"},
       {"bind 1 task\norder 0 2 0 1", "a task inside a loop"},
+      {"split 1 16\nbind 3 task\nbind 4 task\norder 0 3 4 0 2",
+       "tasks of a piece that may be shorter"},
+      {"split 1 8\nbind 4 vector\nstage 0 0 2 8 0 2\norder 0 0 3 4 2", "lanes inside lanes"},
       {"split 0 4\nsplit 1 4\nbind 4 vector\nbind 6 vector", "two axes bound to lanes"},
       {"partial 0", "no such reduce axis"},
       {"order 3 0 1 2", "no such stage"},
