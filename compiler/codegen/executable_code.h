@@ -53,22 +53,28 @@ class AlignedMemory {
 };
 
 // Memory between two pages that must not be touched: reading or writing beyond it ends the process.
-// It begins at a multiple of 64, as a driver's does, so that up to 63 bytes behind it go unnoticed.
+// It begins at a multiple of 64, as a driver's does, so that up to 63 bytes behind it go unnoticed;
+// and up to a page in front of it, unless it begins right behind the first of the two.
 class GuardedMemory {
  public:
-  explicit GuardedMemory(int64_t bytes) {
+  enum class Edge : uint8_t { kEnd, kBegin };
+
+  explicit GuardedMemory(int64_t bytes, Edge edge = Edge::kEnd) {
     const auto used = static_cast<size_t>((bytes + kPage - 1) / kPage * kPage);
     mapped_ = used + 2 * kPage;
     base_ = static_cast<char*>(
         mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     mprotect(base_, kPage, PROT_NONE);
     mprotect(base_ + kPage + used, kPage, PROT_NONE);
-    data_ = base_ + kPage + (used - static_cast<size_t>((bytes + 63) / 64 * 64));
+    data_ = base_ + kPage;
+    if (edge == Edge::kEnd) data_ += used - static_cast<size_t>((bytes + 63) / 64 * 64);
   }
   ~GuardedMemory() { munmap(base_, mapped_); }
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
   void* data() const { return data_; }
+  // From now on writing ends the process, too.
+  void Protect() const { mprotect(base_ + kPage, mapped_ - 2 * kPage, PROT_READ); }
 
  private:
   static constexpr size_t kPage = 4096;

@@ -82,12 +82,15 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
 Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& address, Value* mask) {
   auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
   if (mask != nullptr && known == nullptr) return nullptr;
+  // What lies outside of the lanes that are needed may lie outside of the buffer.
+  int64_t first = 2 * lanes_;
   int64_t last = 0;
   llvm::SmallVector<int, 64> order;
   for (int lane = 0; lane < lanes_; ++lane) {
     const bool needed = known == nullptr || !known->getAggregateElement(lane)->isNullValue();
     const int64_t offset = needed ? address.offsets[lane] : 0;
     if (offset < 0 || offset >= 2 * lanes_) return nullptr;
+    if (needed) first = std::min(first, offset);
     last = std::max(last, offset);
     order.push_back(static_cast<int>(offset));
   }
@@ -95,7 +98,9 @@ Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& addr
   llvm::Value* halves[2];
   for (int half = 0; half < 2; ++half) {
     llvm::SmallVector<llvm::Constant*, 64> inside;
-    for (int i = 0; i < lanes_; ++i) inside.push_back(builder_.getInt1(half * lanes_ + i <= last));
+    for (int i = half * lanes_; i < (half + 1) * lanes_; ++i) {
+      inside.push_back(builder_.getInt1(first <= i && i <= last));
+    }
     llvm::Constant* part = llvm::ConstantVector::get(inside);
     Value* pointer = builder_.CreateGEP(element, address.scalar, builder_.getInt64(half * lanes_));
     llvm::Type* type = Wide(element, lanes_);
