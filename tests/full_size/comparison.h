@@ -1,0 +1,85 @@
+// One kernel by several schedules: each must give what the plain schedule gives.
+#ifndef KILN_TESTS_FULL_SIZE_COMPARISON_H_
+#define KILN_TESTS_FULL_SIZE_COMPARISON_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/codegen/executable_code.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+#include "drivers/interface/target.h"
+#include "tests/full_size/error_bound.h"
+#include "tests/full_size/inputs.h"
+
+namespace kiln::full_size {
+
+struct ComparisonOptions {
+  uint64_t seed = 1;
+  // Points of loops, about, that the plain schedule may compute. A kernel with more is computed at
+  // places drawn from all of its outputs, corners and edges first; the rest of each result is
+  // compared with that of the first schedule that was checked.
+  int64_t reference_points = 20'000'000;
+};
+
+// Inputs are whole numbers wherever results are exact then or hardly differ (see error_bound.h),
+// without negative ones if these give NaN. Each schedule's tasks run last to first, on buffers
+// between pages that must not be touched, inputs read-only, scratch full of NaN.
+class Comparison {
+ public:
+  // The kernel's nodes are in `context`; both must outlive this.
+  Comparison(const kernel::Kernel& kernel, ir::Context& context, ComparisonOptions options);
+  ~Comparison();
+
+  // Computes what to compare with. To be called once, first.
+  absl::Status MakeReference(const drivers::Target& target);
+
+  // Compiles and runs. Empty if all elements are within twice their bound; else what is different,
+  // or that the kernel does not compile.
+  std::string Check(const schedule::Schedule& schedule, const drivers::Target& target);
+
+  // The same of an image of a kernel with these arguments.
+  std::string CheckImage(const drivers::KernelImage& image);
+
+  bool complete() const { return complete_; }     // the plain schedule computed everything
+  int64_t compared() const { return compared_; }  // elements, with the plain schedule's
+  int64_t skipped() const { return skipped_; }    // of these, elements without a finite bound
+  bool exact() const;                             // all bounds are zero
+  bool positive() const { return input_kind_.positive; }  // inputs are not negative
+  double largest_bound(int buffer) const { return largest_[buffer]; }
+
+ private:
+  using Memory = std::vector<std::unique_ptr<codegen::GuardedMemory>>;
+
+  int64_t BytesOf(const kernel::Buffer& buffer) const;
+  void FillInputs();
+  std::unique_ptr<codegen::GuardedMemory> NewOutput(int buffer,
+                                                    codegen::GuardedMemory::Edge edge) const;
+  absl::Status ComputeReference(const drivers::Target& target);
+  void RunReference(const codegen::ExecutableCode& code, int64_t grid_size, void* const* arguments,
+                    void* scratch);
+  bool HasNan() const;
+  std::string Compare(int buffer, const void* got);
+  std::string CompareElements(int buffer, const void* got, int64_t begin, int64_t end);
+  double Tolerance(int buffer, int64_t element, double want) const;
+
+  const kernel::Kernel& kernel_;
+  const ComparisonOptions options_;
+  BoundedKernel bounded_;
+  InputKind input_kind_;
+  size_t globals_ = 0;
+  bool complete_ = false;
+  Memory inputs_;                // by global; null for what is written
+  Memory reference_;             // by global of the bounded kernel; null for inputs
+  std::vector<double> largest_;  // by global: the largest finite bound
+  Memory first_;                 // by global: the first schedule's outputs, if not complete
+  int64_t compared_ = 0;
+  int64_t skipped_ = 0;
+};
+
+}  // namespace kiln::full_size
+
+#endif  // KILN_TESTS_FULL_SIZE_COMPARISON_H_

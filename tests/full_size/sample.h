@@ -1,0 +1,27 @@
+// Which of a kernel's points the plain schedule computes where it cannot compute all.
+#ifndef KILN_TESTS_FULL_SIZE_SAMPLE_H_
+#define KILN_TESTS_FULL_SIZE_SAMPLE_H_
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/schedule/schedule.h"
+
+namespace kiln::full_size {
+
+// The plain schedule with each point of the parallel loops as a task of its own.
+schedule::Schedule PointByPoint(const kernel::Kernel& kernel);
+
+// Points of all loops.
+int64_t CountPoints(const kernel::Kernel& kernel);
+
+// Runs of tasks [begin, end) of PointByPoint: the corners of each stage's loops, places near their
+// edges, and any others, as many as have about `points` points. Deterministic.
+std::vector<std::pair<int64_t, int64_t>> SampleTasks(const kernel::Kernel& kernel, int64_t points,
+                                                     uint64_t seed);
+
+}  // namespace kiln::full_size
+
+#endif  // KILN_TESTS_FULL_SIZE_SAMPLE_H_

@@ -1,0 +1,127 @@
+#include "tests/full_size/sweep.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <utility>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/search/heuristic.h"
+#include "tests/full_size/lanes.h"
+#include "tests/full_size/random_schedule.h"
+
+namespace kiln::full_size {
+namespace {
+
+std::string case_in_work;
+
+void OnCrash(int signal) {
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, case_in_work.data(), case_in_work.size());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+// How many threads kernels are split for.
+int UnitsFor(std::mt19937_64& random) {
+  constexpr int kUnits[] = {1, 2, 4, 16};
+  return kUnits[random() % std::size(kUnits)];
+}
+
+// One kernel.
+class Trial {
+ public:
+  Trial(const kernel::Kernel& kernel, ir::Context& context, const std::string& label,
+        const std::string& text, const SweepOptions& options, Counts* counts)
+      : kernel_(kernel),
+        label_(label),
+        text_(text),
+        options_(options),
+        counts_(*counts),
+        random_(std::hash<std::string>()(text) ^ options.comparison.seed),
+        comparison_(kernel, context, options.comparison) {}
+
+  std::string Run() {
+    SetCase("the plain schedule", {});
+    const absl::Status status = comparison_.MakeReference(TargetWith(options_.lanes[0], 1));
+    if (!status.ok()) return Failure(status.ToString());
+    for (const int lanes : options_.lanes) {
+      const drivers::Target target = TargetWith(lanes, UnitsFor(random_));
+      Check("the chosen schedule", search::Choose(kernel_, target), target);
+      for (int i = 0; i < options_.random_schedules; ++i) {
+        const RandomSchedules drawn = RandomSchedule(kernel_, lanes, random_);
+        counts_.refused += drawn.refused;
+        counts_.disproved += drawn.disproved;
+        ++counts_.random;
+        Check("a random schedule", drawn.schedule, target);
+      }
+    }
+    counts_.exact += comparison_.exact();
+    counts_.sampled += !comparison_.complete();
+    counts_.positive += comparison_.positive();
+    counts_.elements += comparison_.compared();
+    counts_.skipped += comparison_.skipped();
+    return failures_;
+  }
+
+ private:
+  void SetCase(const std::string& what, const schedule::Schedule& schedule) {
+    case_in_work = StrCat("\n", label_, ", ", what, "\nkernel\n", text_, "schedule\n",
+                          schedule::Print(schedule), "\n");
+  }
+
+  void Check(const std::string& what, const schedule::Schedule& schedule,
+             const drivers::Target& target) {
+    SetCase(StrCat(what, ", ", target.vector_bytes / 4, " lanes, ", target.compute_units, " units"),
+            schedule);
+    ++counts_.comparisons;
+    const std::string difference = comparison_.Check(schedule, target);
+    if (!difference.empty()) Failure(difference);
+  }
+
+  std::string Failure(const std::string& what) {
+    ++counts_.failures;
+    StrAppend(&failures_, "different: ", what, case_in_work);
+    return failures_;
+  }
+
+  const kernel::Kernel& kernel_;
+  const std::string& label_;
+  const std::string& text_;
+  const SweepOptions& options_;
+  Counts& counts_;
+  std::mt19937_64 random_;
+  Comparison comparison_;
+  std::string failures_;
+};
+
+}  // namespace
+
+std::string Sweep::Try(const std::string& text, const std::string& label) {
+  if (!seen_.insert(text).second) return "";
+  ir::Context context;
+  auto kernel = kernel::ParseKernel(text, context);
+  if (!kernel.ok()) {
+    ++counts_.failures;
+    return StrCat("different: ", label, ": ", kernel.status().ToString(), "\n", text);
+  }
+  kernel->name = "kernel";
+  ++counts_.kernels;
+  return Trial(*kernel, context, label, text, options_, &counts_).Run();
+}
+
+std::string Sweep::Summary() const {
+  const Counts& c = counts_;
+  return StrCat(c.kernels, " kernels, ", c.comparisons, " comparisons with the plain schedule (",
+                c.random, " of random schedules, ", c.refused, " drafts refused, ", c.disproved,
+                " of them by the proof), ", c.failures, " different; ", c.exact,
+                " kernels without tolerance, ", c.sampled, " compared in parts, ", c.positive,
+                " without negative inputs; ", c.elements, " elements, ", c.skipped,
+                " without a bound");
+}
+
+void PrintCaseOnCrash() {
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) std::signal(signal, OnCrash);
+}
+
+}  // namespace kiln::full_size
