@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
+#include "tests/full_size/bound_buffers.h"
+#include "tests/full_size/doubles.h"
+#include "tests/full_size/whole.h"
 
 namespace kiln::full_size {
 namespace {
@@ -22,125 +24,42 @@ constexpr double kIntegerMagnitude = 1 << 16;
 constexpr double kFunctionRoundings = 8;
 constexpr double kLongSum = 256;
 
-int SignificandBits(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return 11;
-    case DType::kBFloat16:
-      return 8;
-    case DType::kFloat32:
-      return 24;
-    case DType::kFloat64:
-      return 53;
-    default:
-      return 3;
+double CountTerms(const Node* reduce) {
+  double count = 1;
+  for (const Node* range : reduce->operands().subspan(1)) {
+    count *= static_cast<double>(range->attr<ir::RangeAttr>().extent);
   }
+  return count;
 }
-double Rounding(DType dtype) { return std::ldexp(1, -SignificandBits(dtype)); }
-
-// Everything in float64 and bool.
-class Doubles {
- public:
-  explicit Doubles(ir::Context& context) : context_(context) {}
-
-  const Node* Number(double value) {
-    return context_.Get(Op::kConst, DType::kFloat64, {}, {}, ir::ConstValue::Float(value));
-  }
-  const Node* Of(const Node* x) {
-    return x->dtype() == DType::kFloat64 ? x : context_.Get(Op::kCast, DType::kFloat64, {}, {x});
-  }
-  const Node* Get(Op op, std::vector<const Node*> operands) {
-    const bool compares = op == Op::kCmpLt || op == Op::kCmpEq || op == Op::kCmpNe;
-    const bool logic = op == Op::kOr || op == Op::kNot;
-    return context_.Get(op, compares || logic ? DType::kBool : DType::kFloat64, {},
-                        std::move(operands));
-  }
-  // Null stands for zero, and for false.
-  const Node* Add(const Node* a, const Node* b) {
-    if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
-    return Get(Op::kAdd, {a, b});
-  }
-  const Node* Mul(const Node* a, const Node* b) {
-    return a == nullptr || b == nullptr ? nullptr : Get(Op::kMul, {a, b});
-  }
-  const Node* Max(const Node* a, const Node* b) {
-    if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
-    return Get(Op::kMax, {a, b});
-  }
-  const Node* Or(const Node* a, const Node* b) {
-    if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
-    return Get(Op::kOr, {a, b});
-  }
-  const Node* Abs(const Node* a) { return Get(Op::kMax, {a, Get(Op::kNeg, {a})}); }
-  const Node* Distance(const Node* a, const Node* b) { return Abs(Get(Op::kSub, {a, b})); }
-  const Node* Where(const Node* condition, const Node* a, const Node* b) {
-    if (a == nullptr && b == nullptr) return nullptr;
-    return Get(Op::kWhere, {condition, a == nullptr ? Number(0) : a, b == nullptr ? Number(0) : b});
-  }
-  // `roundings` of x; none of an infinity.
-  const Node* RoundingOf(const Node* x, double rounding) {
-    const Node* size = Abs(Of(x));
-    const Node* finite = Get(Op::kCmpLt, {size, Number(std::numeric_limits<double>::max())});
-    return Where(finite, Get(Op::kMul, {size, Number(rounding)}), nullptr);
-  }
-
- private:
-  ir::Context& context_;
-};
 
 // What is known of a node's value.
 struct Known {
   const Node* value = nullptr;  // with renumbered locals
   // Of a number: its bound, in float64. Of a bool: whether it may be the other one. Null: exact.
   const Node* error = nullptr;
-  bool whole = false;  // a whole number of at most `magnitude`, computed without rounding
-  double magnitude = std::numeric_limits<double>::infinity();
+  Size size;
 };
 
 class Bounder {
  public:
   Bounder(const kernel::Kernel& kernel, ir::Context& context, bool whole_inputs)
-      : kernel_(kernel), context_(context), whole_inputs_(whole_inputs), doubles_(context) {}
+      : kernel_(kernel),
+        context_(context),
+        whole_inputs_(whole_inputs),
+        doubles_(context),
+        numbers_(AddBounds(kernel)),
+        stored_(kernel.buffers.size()) {}
 
   BoundedKernel Run() {
-    NumberBuffers();
-    result_.kernel.name = kernel_.name;
-    result_.kernel.grid = kernel_.grid;
+    const auto bounds = numbers_.bound_of.begin();
+    result_.bound_of.assign(bounds, bounds + numbers_.globals);
+    result_.is_exact.assign(numbers_.globals, true);
+    result_.kernel = {kernel_.name, numbers_.buffers, kernel_.grid, {}};
     for (const kernel::Stage& stage : kernel_.stages) AddStage(stage);
     return std::move(result_);
   }
 
  private:
-  // Globals stay, their bounds come next, then locals, then theirs.
-  void NumberBuffers() {
-    std::vector<kernel::Buffer>& buffers = result_.kernel.buffers;
-    const size_t count = kernel_.buffers.size();
-    bounds_.assign(count, -1);
-    renumbered_.assign(count, -1);
-    stored_.resize(count);
-    size_t globals = 0;
-    while (globals < count && kernel_.buffers[globals].memory == kernel::Memory::kGlobal) ++globals;
-    auto add = [&](DType dtype, const kernel::Buffer& like) {
-      buffers.push_back({dtype, like.elements, like.memory, like.access});
-      return static_cast<int>(buffers.size()) - 1;
-    };
-    auto add_all = [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) {
-        renumbered_[i] = add(kernel_.buffers[i].dtype, kernel_.buffers[i]);
-      }
-      for (size_t i = begin; i < end; ++i) {
-        const kernel::Buffer& buffer = kernel_.buffers[i];
-        const bool written =
-            buffer.memory == kernel::Memory::kLocal || buffer.access == kernel::Access::kWrite;
-        if (written) bounds_[i] = add(DType::kFloat64, buffer);
-      }
-    };
-    add_all(0, globals);
-    add_all(globals, count);
-    result_.bound_of.assign(bounds_.begin(), bounds_.begin() + globals);
-    result_.is_exact.assign(globals, true);
-  }
-
   void AddStage(const kernel::Stage& stage) {
     kernel::Stage bounded = stage;
     bounded.stores.clear();
@@ -148,18 +67,13 @@ class Bounder {
       const Known known = Visit(store.value);
       const Node* index = Visit(store.index).value;
       const Node* valid = store.valid == nullptr ? nullptr : Visit(store.valid).value;
-      bounded.stores.push_back({renumbered_[store.buffer], index, known.value, valid});
+      bounded.stores.push_back({numbers_.value_of[store.buffer], index, known.value, valid});
       Note(store.buffer, known);
-      if (bounds_[store.buffer] < 0) continue;
-      bounded.stores.push_back({bounds_[store.buffer], index, AsNumber(known), valid});
+      if (numbers_.bound_of[store.buffer] < 0) continue;
+      bounded.stores.push_back(
+          {numbers_.bound_of[store.buffer], index, doubles_.AsNumber(known.error), valid});
     }
     result_.kernel.stages.push_back(std::move(bounded));
-  }
-
-  const Node* AsNumber(const Known& known) {
-    if (known.error == nullptr) return doubles_.Number(0);
-    if (known.error->dtype() != DType::kBool) return known.error;
-    return doubles_.Where(known.error, doubles_.Number(1), nullptr);
   }
 
   void Note(int buffer, const Known& known) {
@@ -169,8 +83,8 @@ class Bounder {
     }
     Stored& stored = stored_[buffer];
     stored.exact &= known.error == nullptr;
-    stored.whole &= known.whole;
-    stored.magnitude = std::max(stored.magnitude, known.magnitude);
+    stored.size.whole &= known.size.whole;
+    stored.size.magnitude = std::max(stored.size.magnitude, known.size.magnitude);
   }
 
   Known Visit(const Node* root) {
@@ -189,20 +103,20 @@ class Bounder {
       exact &= Of(operand).error == nullptr;
     }
     Known known;
-    known.value = node->op() == Op::kLoad
-                      ? context_.Get(Op::kLoad, node->dtype(), {}, operands,
-                                     ir::IntAttr{renumbered_[node->attr<ir::IntAttr>().value]})
-                      : context_.Get(node->op(), node->dtype(), {}, operands, node->attribute());
+    known.value =
+        node->op() == Op::kLoad
+            ? context_.Get(Op::kLoad, node->dtype(), {}, operands,
+                           ir::IntAttr{numbers_.value_of[node->attr<ir::IntAttr>().value]})
+            : context_.Get(node->op(), node->dtype(), {}, operands, node->attribute());
     if (node->op() == Op::kLoad) return KnowLoad(node, known);
     if (node->op() == Op::kReduce) return KnowReduce(node, known);
     if (node->dtype() == DType::kBool) return KnowBool(node, known, exact);
     if (!ir::IsFloat(node->dtype())) {
-      known.magnitude = kIntegerMagnitude;
-      known.whole = true;
+      known.size = {true, kIntegerMagnitude};
       if (!exact) known.error = Perturbed(node, 0);
       return known;
     }
-    KnowMagnitude(node, &known);
+    known.size = SizeOf(node);
     known.error = FloatError(node, known, exact);
     return known;
   }
@@ -211,18 +125,17 @@ class Bounder {
     const auto buffer = static_cast<int>(node->attr<ir::IntAttr>().value);
     if (kernel_.buffers[buffer].memory == kernel::Memory::kGlobal) {
       const bool is_float = ir::IsFloat(node->dtype());
-      known.whole = whole_inputs_ || !is_float;
-      known.magnitude = is_float ? kInputMagnitude : kIntegerMagnitude;
+      known.size = {whole_inputs_ || !is_float,
+                    is_float ? static_cast<double>(kInputMagnitude) : kIntegerMagnitude};
       return known;
     }
     const Stored& stored = stored_[buffer];
-    known.whole = stored.whole;
-    known.magnitude = stored.magnitude;
+    known.size = stored.size;
     if (stored.exact) return known;
     std::vector<const Node*> operands(known.value->operands().begin(),
                                       known.value->operands().end());
-    known.error =
-        context_.Get(Op::kLoad, DType::kFloat64, {}, operands, ir::IntAttr{bounds_[buffer]});
+    known.error = context_.Get(Op::kLoad, DType::kFloat64, {}, operands,
+                               ir::IntAttr{numbers_.bound_of[buffer]});
     if (node->dtype() == DType::kBool) {
       known.error = doubles_.Get(Op::kCmpNe, {known.error, doubles_.Number(0)});
     }
@@ -232,56 +145,39 @@ class Bounder {
   Known KnowReduce(const Node* node, Known known) {
     const Known& term = Of(node->operand(0));
     const ir::ReduceKind kind = node->attr<ir::ReduceAttr>().kind;
-    double count = 1;
-    std::vector<const Node*> ranges;
-    for (size_t i = 1; i < node->operands().size(); ++i) {
-      ranges.push_back(node->operand(static_cast<int>(i)));
-      count *= static_cast<double>(ranges.back()->attr<ir::RangeAttr>().extent);
-    }
-    auto reduce = [&](ir::ReduceKind how, const Node* value) -> const Node* {
-      if (value == nullptr) return nullptr;
-      std::vector<const Node*> operands = {value};
-      operands.insert(operands.end(), ranges.begin(), ranges.end());
-      return context_.Get(Op::kReduce, value->dtype(), {}, std::move(operands),
-                          ir::ReduceAttr{how});
+    auto reduce = [&](ir::ReduceKind how, const Node* value) {
+      return doubles_.Reduce(node, how, value);
     };
     if (!ir::IsFloat(node->dtype())) {
-      known.whole = true;
-      known.magnitude = kIntegerMagnitude;
+      known.size = {true, kIntegerMagnitude};
       known.error = reduce(ir::ReduceKind::kMax, term.error);
       return known;
     }
     if (kind == ir::ReduceKind::kMax) {
-      known.whole = term.whole;
-      known.magnitude = term.magnitude;
+      known.size = term.size;
       known.error = reduce(ir::ReduceKind::kMax, term.error);
       return known;
     }
     if (kind == ir::ReduceKind::kProd) {
-      const Node* size = doubles_.Abs(doubles_.Of(term.value));
-      const Node* floor = doubles_.Number(std::numeric_limits<float>::min());
-      const Node* relative = doubles_.Number(Rounding(node->dtype()));
-      if (term.error != nullptr) {
-        const Node* share = doubles_.Get(Op::kDiv, {term.error, doubles_.Max(size, floor)});
-        relative = doubles_.Add(relative, share);
-      }
-      known.error = doubles_.Mul(doubles_.Abs(doubles_.Of(known.value)),
-                                 reduce(ir::ReduceKind::kSum, relative));
+      known.error = doubles_.Mul(
+          doubles_.Abs(doubles_.Of(known.value)),
+          reduce(ir::ReduceKind::kSum,
+                 doubles_.Relative(term.value, term.error, RoundingTo(node->dtype()))));
       return known;
     }
-    known.magnitude = term.magnitude * count;
-    known.whole = term.whole && IsExact(known.magnitude, node->dtype());
-    if (known.whole && term.error == nullptr) return known;
+    const double count = CountTerms(node);
+    known.size.magnitude = term.size.magnitude * count;
+    known.size.whole = term.size.whole && HoldsWhole(known.size.magnitude, node->dtype());
+    if (known.size.whole && term.error == nullptr) return known;
     result_.has_long_sum |= count > kLongSum;
-    const double roundings = std::min(count, 2 + 2 * std::sqrt(count)) * Rounding(node->dtype());
+    const double roundings = std::min(count, 2 + 2 * std::sqrt(count)) * RoundingTo(node->dtype());
     known.error = reduce(ir::ReduceKind::kSum,
                          doubles_.Add(term.error, doubles_.RoundingOf(term.value, roundings)));
     return known;
   }
 
   Known KnowBool(const Node* node, Known known, bool exact) {
-    known.whole = true;
-    known.magnitude = 1;
+    known.size = {true, 1};
     if (exact) return known;
     const bool compares =
         node->op() == Op::kCmpLt || node->op() == Op::kCmpEq || node->op() == Op::kCmpNe;
@@ -303,68 +199,17 @@ class Bounder {
     return known;
   }
 
-  static bool IsExact(double magnitude, DType dtype) {
-    return magnitude <= std::ldexp(1, SignificandBits(dtype));
-  }
-
-  // Whether a float is whole, and how large it may be.
-  void KnowMagnitude(const Node* node, Known* known) {
-    auto of = [&](int i) -> const Known& { return Of(node->operand(i)); };
-    double magnitude = std::numeric_limits<double>::infinity();
-    bool whole = true;
-    switch (node->op()) {
-      case Op::kConst: {
-        const double value = node->attr<ir::ConstValue>().AsDouble();
-        magnitude = std::abs(value);
-        whole = value == std::trunc(value);
-        break;
-      }
-      case Op::kAdd:
-      case Op::kSub:
-        magnitude = of(0).magnitude + of(1).magnitude;
-        whole = of(0).whole && of(1).whole;
-        break;
-      case Op::kMul:
-        magnitude = of(0).magnitude * of(1).magnitude;
-        whole = of(0).whole && of(1).whole;
-        break;
-      case Op::kMax:
-      case Op::kMin:
-        magnitude = std::max(of(0).magnitude, of(1).magnitude);
-        whole = of(0).whole && of(1).whole;
-        break;
-      case Op::kWhere:
-        magnitude = std::max(of(1).magnitude, of(2).magnitude);
-        whole = of(1).whole && of(2).whole;
-        break;
-      case Op::kNeg:
-      case Op::kTrunc:
-        magnitude = of(0).magnitude;
-        whole = of(0).whole;
-        break;
-      case Op::kCast:
-        // Rounding to a short float leaves a whole number whole.
-        magnitude = of(0).magnitude * (1 + 2 * Rounding(node->dtype()));
-        whole = of(0).whole;
-        if (whole && ir::IsShortFloat(node->dtype())) {
-          known->whole = true;
-          known->magnitude = magnitude;
-          return;
-        }
-        break;
-      default:
-        whole = false;
-    }
-    known->magnitude = magnitude;
-    known->whole = whole && (IsExact(magnitude, node->dtype()) || node->op() == Op::kMax ||
-                             node->op() == Op::kMin || node->op() == Op::kWhere);
+  Size SizeOf(const Node* node) const {
+    std::vector<Size> operands;
+    for (const Node* operand : node->operands()) operands.push_back(Of(operand).size);
+    return SizeOfFloat(node, operands);
   }
 
   const Node* FloatError(const Node* node, const Known& known, bool exact) {
     auto error = [&](int i) { return Of(node->operand(i)).error; };
     auto value = [&](int i) { return doubles_.Of(Of(node->operand(i)).value); };
-    const double rounding = Rounding(node->dtype());
-    const Node* rounded = known.whole ? nullptr : doubles_.RoundingOf(known.value, rounding);
+    const double rounding = RoundingTo(node->dtype());
+    const Node* rounded = known.size.whole ? nullptr : doubles_.RoundingOf(known.value, rounding);
     switch (node->op()) {
       case Op::kConst:
         return nullptr;
@@ -430,8 +275,7 @@ class Bounder {
   // What is known of a local's elements.
   struct Stored {
     bool exact = true;
-    bool whole = true;
-    double magnitude = 0;
+    Size size = {true, 0};
   };
 
   const kernel::Kernel& kernel_;
@@ -439,8 +283,7 @@ class Bounder {
   const bool whole_inputs_;
   Doubles doubles_;
   BoundedKernel result_;
-  std::vector<int> renumbered_;
-  std::vector<int> bounds_;
+  const BoundBuffers numbers_;
   std::vector<Stored> stored_;
   absl::flat_hash_map<const Node*, Known> known_;
 };
