@@ -168,6 +168,9 @@ class Planner {
 
   absl::Status Add(const StageOperand& staged) {
     if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
+    if (staged.lanes < 2 || (staged.lanes & (staged.lanes - 1)) != 0) {
+      return BadDirective(staged.Print(), "the lanes must be a power of two above 1");
+    }
     for (const StageOperand::Dimension& dimension : staged.layout) {
       for (const StageOperand::Term& term : dimension) {
         if (term.coefficient == 0) {
