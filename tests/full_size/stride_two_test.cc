@@ -30,10 +30,12 @@ TEST(StrideTwo, AllShapesAsByThePlainSchedule) {
   options.comparison.reference_points = kReferencePoints;
   Sweep sweep(options);
   PrintCaseOnCrash();
-  // Each shape in float32 and in one of the others.
-  constexpr ir::DType kOthers[] = {ir::DType::kFloat64, ir::DType::kBFloat16, ir::DType::kFloat16};
+  // All in float32, those that were wrong also in float64 and bfloat16.
+  constexpr size_t kWrong = 8;
+  constexpr ir::DType kDTypes[] = {ir::DType::kFloat32, ir::DType::kFloat64, ir::DType::kBFloat16};
   for (size_t i = 0; i < shapes.size(); ++i) {
-    for (const ir::DType dtype : {ir::DType::kFloat32, kOthers[i % std::size(kOthers)]}) {
+    for (const ir::DType dtype : kDTypes) {
+      if (dtype != ir::DType::kFloat32 && i >= kWrong) continue;
       const auto sized = KernelsWithin(shapes[i], shapes[i].options.at('b')[0], dtype, {});
       ASSERT_TRUE(sized.ok()) << shapes[i].text << ": " << sized.status();
       for (const std::string& text : sized->kernels) {
