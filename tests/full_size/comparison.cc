@@ -222,10 +222,24 @@ std::string Comparison::Compare(int buffer, const void* got) {
       compared_ += end - begin;
       continue;
     }
+    // What the first schedule gave was compared with the plain one's already.
+    if (!complete_ && !first_.empty() && equal(first_[buffer], begin, end)) {
+      compared_ += CountComputed(buffer, begin, end);
+      continue;
+    }
+    if (!complete_ && first_.empty() && CountComputed(buffer, begin, end) == 0) continue;
     std::string difference = CompareElements(buffer, got, begin, end);
     if (!difference.empty()) return difference;
   }
   return "";
+}
+
+// Of these elements, those that the plain schedule came to.
+int64_t Comparison::CountComputed(int buffer, int64_t begin, int64_t end) const {
+  const int bound = bounded_.bound_of[buffer];
+  if (bound < 0) return end - begin;
+  const auto* bounds = static_cast<const double*>(reference_[bound]->data());
+  return end - begin - std::count(bounds + begin, bounds + end, kNotComputed);
 }
 
 // How far an element may be away from `want`; negative: it is not known what it should be.

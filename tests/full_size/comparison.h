@@ -64,6 +64,7 @@ class Comparison {
   bool HasNan() const;
   std::string Compare(int buffer, const void* got);
   std::string CompareElements(int buffer, const void* got, int64_t begin, int64_t end);
+  int64_t CountComputed(int buffer, int64_t begin, int64_t end) const;
   double Tolerance(int buffer, int64_t element, double want) const;
 
   const kernel::Kernel& kernel_;
