@@ -55,7 +55,8 @@ sessions::Operation ToOperation(v1::ConnectRequest& request) {
       return sessions::Read{request.read().handle()};
     case v1::ConnectRequest::kRelease:
       return sessions::Release{
-          {request.release().handles().begin(), request.release().handles().end()}};
+          {request.release().handles().begin(), request.release().handles().end()},
+          {request.release().blobs().begin(), request.release().blobs().end()}};
     case v1::ConnectRequest::kReleaseProgram:
       return sessions::ReleaseProgram{request.release_program().program()};
     case v1::ConnectRequest::kBarrier:

@@ -110,6 +110,7 @@ void Session::Execute(uint64_t sequence, Release& operation) {
       if (status.ok()) status = std::move(released);
     }
   }
+  services_.blobs->Delete(identity_.number, user_->name, operation.blobs);
   Finish({.sequence = sequence, .error = status});
 }
 

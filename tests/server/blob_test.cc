@@ -2,6 +2,7 @@
 #include <numeric>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -97,6 +98,30 @@ TEST(Blob, Refusals) {
   EXPECT_EQ(client.Upload("a", "x").error_code(), grpc::NOT_FOUND);
   std::string data;
   EXPECT_EQ(client.Download(1, 0, &data).error_code(), grpc::NOT_FOUND);
+}
+
+TEST(Blob, AThousandUploadsLeaveNothing) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    const std::string name = absl::StrCat("upload-", i);
+    ASSERT_TRUE(client.Upload(name, std::string(4000, 'x')).ok());
+    stream->Send(WriteBlob(i, name, 1000));
+    v1::ConnectRequest release = Release({i});
+    release.mutable_release()->add_blobs(name);
+    const auto released = stream->Send(release);
+    // The connection may break at any moment; what is sent again happens once.
+    if (i % 100 == 0) {
+      stream->Drop();
+      stream = client.Connect();
+      for (uint64_t missing = stream->last_sequence() + 1; missing <= released; ++missing)
+        stream->Send(missing == released ? release : WriteBlob(i, name, 1000), missing);
+      stream->set_next_sequence(released + 1);
+    }
+  }
+  EXPECT_FALSE(stream->Call(Barrier()).has_error());
+  EXPECT_THAT(daemon.daemon().MetricsText(), HasSubstr("kiln_blob_bytes 0\n"));
 }
 
 TEST(Blob, EndsWithItsSession) {
