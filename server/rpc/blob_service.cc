@@ -5,6 +5,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/blob.grpc.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/message.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 
@@ -13,17 +14,18 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
+class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  UploadReader(const Backend& backend, v1::UploadResponse* response)
-      : backend_(backend), response_(response) {
-    StartRead(&request_);
+  UploadReader(const Backend& backend, grpc::ByteBuffer* response)
+      : backend_(backend), call_(backend.open_calls), response_bytes_(response) {
+    StartRead(&request_bytes_);
   }
 
   void OnReadDone(bool ok) override {
     const absl::Status status = ok ? Take() : Complete();
-    if (!ok || !status.ok()) return Finish(End(backend_, status));
-    StartRead(&request_);
+    if (ok && status.ok()) return StartRead(&request_bytes_);
+    Serialize(response_, response_bytes_);
+    Finish(End(backend_, status));
   }
   void OnDone() override { delete this; }
 
@@ -38,8 +40,8 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
     auto session = FindSession(backend_, header.session_id());
     if (!session.ok()) return session.status();
     session_ = std::move(*session);
-    response_->set_blob(header.blob());
-    response_->set_size_bytes(header.size_bytes());
+    response_.set_blob(header.blob());
+    response_.set_size_bytes(header.size_bytes());
     auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name,
                                         header.blob(), header.size_bytes());
     if (upload.ok()) upload_ = std::move(*upload);
@@ -47,10 +49,13 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
   }
 
   absl::Status Take() {
+    if (absl::Status status = Parse(request_bytes_, &request_); !status.ok()) return status;
     if (!upload_) {
       if (absl::Status status = Begin(); !status.ok()) return status;
     }
-    session_->Renew();
+    // The session may have ended meanwhile, as it does when the daemon stops.
+    auto session = FindSession(backend_, session_->identity().id);
+    if (!session.ok()) return session.status();
     backend_.metrics->Received(static_cast<int64_t>(request_.data().size()));
     return upload_->Append(*request_.mutable_data());
   }
@@ -65,8 +70,11 @@ class UploadReader : public grpc::ServerReadReactor<v1::UploadRequest> {
   }
 
   const Backend& backend_;
-  v1::UploadResponse* const response_;
+  const OpenCalls::Call call_;
+  grpc::ByteBuffer request_bytes_;
   v1::UploadRequest request_;
+  v1::UploadResponse response_;
+  grpc::ByteBuffer* const response_bytes_;
   std::shared_ptr<sessions::Session> session_;
   std::unique_ptr<buffers::BlobStore::Upload> upload_;
 };
@@ -156,7 +164,12 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-class BlobService final : public v1::BlobService::CallbackService {
+// Upload takes bytes, see message.h.
+using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
+    v1::BlobService::WithCallbackMethod_Download<v1::BlobService::WithCallbackMethod_DeleteBlobs<
+        v1::BlobService::WithRawCallbackMethod_Upload<v1::BlobService::Service>>>>;
+
+class BlobService final : public BlobMethods {
  public:
   explicit BlobService(const Backend& backend) : backend_(backend) {}
 
@@ -174,8 +187,8 @@ class BlobService final : public v1::BlobService::CallbackService {
     return Reply(backend_, context, session.status());
   }
 
-  grpc::ServerReadReactor<v1::UploadRequest>* Upload(CallbackServerContext* context,
-                                                     v1::UploadResponse* response) override {
+  grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
+                                                    grpc::ByteBuffer* response) override {
     return new UploadReader(backend_, response);
   }
 

@@ -4,6 +4,7 @@
 
 #include "server/errors/errors.h"
 #include "server/rpc/graph_source.h"
+#include "server/rpc/message.h"
 #include "server/rpc/operation.h"
 #include "server/rpc/status.h"
 
@@ -23,7 +24,7 @@ void FillResult(const sessions::Answer& answer, v1::Result* result) {
 ConnectStream* ConnectStream::Start(const Backend& backend) {
   std::shared_ptr<ConnectStream> stream(new ConnectStream(backend));
   stream->self_ = stream;
-  stream->StartRead(&stream->request_);
+  stream->StartRead(&stream->request_bytes_);
   return stream.get();
 }
 
@@ -39,6 +40,7 @@ absl::Status ConnectStream::Attach() {
 }
 
 absl::Status ConnectStream::Handle() {
+  if (absl::Status status = Parse(request_bytes_, &request_); !status.ok()) return status;
   if (!session_) return Attach();
   if (request_.has_attach()) {
     return errors::WithReason(
@@ -67,7 +69,7 @@ void ConnectStream::ReadMore() {
     if (reading_ || closing_) return;
     reading_ = restarting_ = true;
   }
-  StartRead(&request_);
+  StartRead(&request_bytes_);
   {
     absl::MutexLock lock(&mutex_);
     restarting_ = false;
@@ -107,16 +109,18 @@ void ConnectStream::Flush() {
   }
   if (finish) return Finish(End(backend_, end));
   response_.Clear();
+  grpc::WriteOptions options;
   if (const auto* last_sequence = std::get_if<uint64_t>(&next)) {
     response_.mutable_attached()->set_last_sequence(*last_sequence);
   } else {
     FillResult(*std::get<std::shared_ptr<const sessions::Answer>>(next),
                response_.mutable_result());
+    // With more to come, gRPC may send several messages in one write. Never with the first message:
+    // gRPC would hold back the call's headers with it, and report neither as written.
+    if (more) options.set_buffer_hint();
   }
-  // With more to come, gRPC may send several messages in one write.
-  grpc::WriteOptions options;
-  if (more) options.set_buffer_hint();
-  StartWrite(&response_, options);
+  Serialize(response_, &response_bytes_);
+  StartWrite(&response_bytes_, options);
 }
 
 void ConnectStream::OnWriteDone(bool ok) {

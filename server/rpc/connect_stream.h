@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_RPC_CONNECT_STREAM_H_
 #define KILN_SERVER_RPC_CONNECT_STREAM_H_
 
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/server_callback.h>
 
 #include <deque>
@@ -22,7 +23,7 @@ namespace kiln::rpc {
 // gRPC owns it from Start until OnDone, the session while it is attached. At most one read and one
 // write are under way; gRPC's Start… and Finish are called without the lock, each by the one thread
 // that has set reading_, writing_ or finished_.
-class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>,
+class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public sessions::Sink {
  public:
   static ConnectStream* Start(const Backend& backend);
@@ -49,8 +50,10 @@ class ConnectStream : public grpc::ServerBidiReactor<v1::ConnectRequest, v1::Con
   const Backend& backend_;
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
+  grpc::ByteBuffer request_bytes_;              // of the reading thread
   v1::ConnectRequest request_;                  // of the reading thread
   v1::ConnectResponse response_;                // of the writing thread
+  grpc::ByteBuffer response_bytes_;             // of the writing thread
   std::shared_ptr<sessions::Session> session_;  // set by the first read
 
   absl::Mutex mutex_;

@@ -41,7 +41,14 @@ void Fill(const sessions::Session& session, v1::Session* proto) {
   proto->set_device_seconds(now.device_seconds);
 }
 
-class SessionService final : public v1::SessionService::CallbackService {
+// Connect takes bytes, see message.h.
+using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
+    v1::SessionService::WithCallbackMethod_RenewSession<
+        v1::SessionService::WithCallbackMethod_CloseSession<
+            v1::SessionService::WithCallbackMethod_ListSessions<
+                v1::SessionService::WithRawCallbackMethod_Connect<v1::SessionService::Service>>>>>;
+
+class SessionService final : public SessionMethods {
  public:
   explicit SessionService(const Backend& backend) : backend_(backend) {}
 
@@ -86,7 +93,7 @@ class SessionService final : public v1::SessionService::CallbackService {
     return Reply(backend_, context, absl::OkStatus());
   }
 
-  grpc::ServerBidiReactor<v1::ConnectRequest, v1::ConnectResponse>* Connect(
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(
       CallbackServerContext* context) override {
     return ConnectStream::Start(backend_);
   }

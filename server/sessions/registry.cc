@@ -117,8 +117,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& id) const {
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(id);
-  if (found == sessions_.end()) return UnknownSession();
-  return found->second;
+  if (found != sessions_.end()) return found->second;
+  return refusal_.ok() ? UnknownSession() : refusal_;
 }
 
 absl::Status Registry::Close(const std::string& id) {

@@ -39,7 +39,7 @@ class Registry {
   absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
                                                 absl::Duration lease, const std::string& device)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // NOT_FOUND: unknown, closed or expired.
+  // NOT_FOUND: unknown, closed or expired. Once Refuse was called, its reason instead.
   absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);

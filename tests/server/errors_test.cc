@@ -223,6 +223,40 @@ TEST(Errors, StreamsThatBreakTheRulesEnd) {
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
 }
 
+// Text in a message must be UTF-8, or it cannot be parsed.
+constexpr char kNotUtf8[] = "\xff";
+
+TEST(Errors, AMalformedMessageEndsItsStreamWithAnError) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  {
+    const grpc::Status status = Stream(*client.sessions, kNotUtf8).End();
+    EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+    EXPECT_EQ(Reason(status), "MALFORMED_MESSAGE");
+    EXPECT_THAT(status.error_message(), HasSubstr("is no kiln.v1.ConnectRequest"));
+  }
+  {
+    auto stream = client.Connect();
+    EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
+    stream->Send(WriteBlob(2, kNotUtf8, 1));
+    EXPECT_EQ(Reason(stream->End()), "MALFORMED_MESSAGE");
+  }
+  const grpc::Status upload = client.Upload(kNotUtf8, "data");
+  EXPECT_EQ(upload.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_THAT(upload.error_message(), HasSubstr("is no kiln.v1.UploadRequest"));
+  client.session.set_session_id(kNotUtf8);
+  std::string data;
+  EXPECT_FALSE(client.Download(1, 0, &data).ok());
+}
+
+TEST(Errors, AMessageThatIsTooLargeEndsItsStreamWithAnError) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Send(Write(1, std::vector<float>((64 << 20) / sizeof(float))));
+  EXPECT_EQ(stream->End().error_code(), grpc::RESOURCE_EXHAUSTED);
+}
+
 TEST(Errors, FailedDeviceFailsItsRunsAlone) {
   TestDaemonOptions options;
   options.devices = 2;

@@ -1,4 +1,7 @@
 // A lost connection loses and repeats nothing.
+#include <algorithm>
+
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/client.h"
@@ -54,6 +57,26 @@ TEST(Resume, AcknowledgedAnswersAreForgotten) {
   second->set_next_sequence(4);
   second->Call(Barrier());
   EXPECT_THAT(second->received(), ElementsAre(Pair(3, 1), Pair(4, 1)));
+}
+
+TEST(Resume, ManyCutsWithAnswersOutstanding) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  client.Connect()->Call(Write(1, {1}));
+  absl::Duration longest;
+  for (int cut = 0; cut < 200; ++cut) {
+    const absl::Time start = absl::Now();
+    auto stream = client.Connect(/*acknowledged=*/1);
+    // All that was asked for so far is answered again.
+    for (uint64_t sequence = 2; sequence <= stream->last_sequence(); ++sequence)
+      EXPECT_THAT(Floats(stream->Answer(sequence).data()), ElementsAre(1));
+    longest = std::max(longest, absl::Now() - start);
+    stream->Call(Read(1));
+    stream->Drop();
+  }
+  // A bound against hangs: it takes milliseconds.
+  EXPECT_LT(longest, absl::Seconds(5));
+  RecordProperty("longest", absl::FormatDuration(longest));
 }
 
 TEST(Resume, NewerStreamTakesOver) {

@@ -127,6 +127,30 @@ TEST(Shutdown, WithClientsThatKeepSending) {
   for (std::thread& sender : senders) sender.join();
 }
 
+TEST(Shutdown, UploadsEndWithTheReason) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  auto writer = client.blobs->Upload(&context, &response);
+  v1::UploadRequest request;
+  request.mutable_header()->set_session_id(client.session.session_id());
+  request.mutable_header()->set_blob("large");
+  request.mutable_header()->set_size_bytes(1 << 20);
+  ASSERT_TRUE(writer->Write(request));
+  ASSERT_TRUE(Eventually([&] {
+    return daemon.daemon().MetricsText().find("kiln_blob_bytes 1048576") != std::string::npos;
+  }));
+  std::thread stop([&] { daemon.daemon().Stop(); });
+  request.clear_header();
+  request.set_data(std::string(1, 'x'));
+  while (writer->Write(request)) absl::SleepFor(absl::Milliseconds(1));
+  const grpc::Status status = writer->Finish();
+  stop.join();
+  EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE) << status.error_message();
+  EXPECT_EQ(Reason(status), "SHUTTING_DOWN");
+}
+
 TEST(Shutdown, SecondDaemonOnOneSocketIsRefused) {
   TestDaemon daemon;
   config::Config config = daemon.config();

@@ -1,0 +1,21 @@
+// Messages of streams as their bytes. Where gRPC parses them itself, a message that cannot be
+// parsed looks like the end of the stream.
+#ifndef KILN_SERVER_RPC_MESSAGE_H_
+#define KILN_SERVER_RPC_MESSAGE_H_
+
+#include <google/protobuf/message.h>
+#include <grpcpp/support/byte_buffer.h>
+
+#include "absl/status/status.h"
+
+namespace kiln::rpc {
+
+// Takes the bytes. INVALID_ARGUMENT (MALFORMED_MESSAGE) says which type they are not of.
+absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message);
+
+// Replaces `bytes`.
+void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes);
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_MESSAGE_H_
