@@ -1,7 +1,6 @@
 #include "clients/cpp/blobs.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,20 +33,6 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   } while (sent < data.size());
   writer->WritesDone();
   return FromGrpc(writer->Finish(), address_);
-}
-
-void Blobs::Delete(const std::string& blob) const {
-  struct Call {
-    grpc::ClientContext context;
-    v1::DeleteBlobsRequest request;
-    v1::DeleteBlobsResponse answer;
-  };
-  auto call = std::make_shared<Call>();
-  call->request.set_session_id(session_id_);
-  call->request.add_blobs(blob);
-  // gRPC keeps the function, and with it the call, until the call has ended.
-  stub_.async()->DeleteBlobs(&call->context, &call->request, &call->answer,
-                             [call](const grpc::Status&) {});
 }
 
 absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequence) const {

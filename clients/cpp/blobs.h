@@ -21,9 +21,6 @@ class Blobs {
 
   // Sends `data` under a name private to the session.
   absl::Status Upload(const std::string& blob, absl::Span<const char> data) const;
-  // Asks the daemon to drop the blob and does not wait. If that fails, the blob goes with the
-  // session.
-  void Delete(const std::string& blob) const;
   // A buffer's bytes, once its value is there. Waits first until the daemon has received the
   // operation `after_sequence`.
   absl::StatusOr<std::string> Download(uint64_t handle, uint64_t after_sequence) const;

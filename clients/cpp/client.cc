@@ -163,12 +163,15 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
     return tensor;
   }
   const std::string blob = absl::StrCat("tensor-", handle);
-  if (absl::Status status = core.blobs.Upload(blob, data); !status.ok()) return status;
   write->set_blob(blob);
-  // The buffer has its own copy once it is written; until then the blob must stay.
-  core.stream.Send(std::move(request), [&core, blob](const absl::StatusOr<v1::Result>& result) {
-    core.blobs.Delete(blob);
-  });
+  const absl::Status uploaded =
+      core.stream.ThroughCuts([&] { return core.blobs.Upload(blob, data); });
+  if (uploaded.ok()) core.stream.Send(std::move(request), Ignore);
+  // In order: after the write, which has made a copy. An upload that failed may still have arrived.
+  v1::ConnectRequest release;
+  release.mutable_release()->add_blobs(blob);
+  core.stream.Send(std::move(release), Ignore);
+  if (!uploaded.ok()) return uploaded;
   return tensor;
 }
 
@@ -227,7 +230,13 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
 
 absl::StatusOr<std::string> Client::DownloadBytes(const Tensor& tensor) {
   Core& core = *impl_->core;
-  return core.blobs.Download(tensor.handle(), core.stream.last_sequence());
+  absl::StatusOr<std::string> bytes;
+  const absl::Status status = core.stream.ThroughCuts([&] {
+    bytes = core.blobs.Download(tensor.handle(), core.stream.last_sequence());
+    return bytes.status();
+  });
+  if (!status.ok()) return status;
+  return bytes;
 }
 
 Future<std::string> Client::Read(const Tensor& tensor) {
@@ -254,11 +263,6 @@ absl::Status Client::Barrier() {
   return reached.future().Get().status();
 }
 
-std::string ErrorReason(const absl::Status& status) {
-  auto payload = status.GetPayload(client::kErrorInfoType);
-  v1::ErrorInfo info;
-  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
-  return info.reason();
-}
+std::string ErrorReason(const absl::Status& status) { return client::ReasonOf(status); }
 
 }  // namespace kiln

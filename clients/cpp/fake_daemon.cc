@@ -150,6 +150,7 @@ v1::Result FakeDaemon::Execute(const v1::ConnectRequest& request) {
       break;
     case v1::ConnectRequest::kRelease:
       for (uint64_t handle : request.release().handles()) buffers_.erase(handle);
+      for (const std::string& blob : request.release().blobs()) blobs_.erase(blob);
       break;
     default:
       break;
@@ -204,13 +205,6 @@ grpc::Status FakeDaemon::Download(grpc::ServerContext*, const v1::DownloadReques
     writer->Write(response);
     response.clear_size_bytes();
   }
-  return grpc::Status::OK;
-}
-
-grpc::Status FakeDaemon::DeleteBlobs(grpc::ServerContext*, const v1::DeleteBlobsRequest* request,
-                                     v1::DeleteBlobsResponse*) {
-  absl::MutexLock lock(&mutex_);
-  for (const std::string& blob : request->blobs()) blobs_.erase(blob);
   return grpc::Status::OK;
 }
 

@@ -50,8 +50,6 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
                       v1::UploadResponse*) override;
   grpc::Status Download(grpc::ServerContext*, const v1::DownloadRequest*,
                         grpc::ServerWriter<v1::DownloadResponse>*) override;
-  grpc::Status DeleteBlobs(grpc::ServerContext*, const v1::DeleteBlobsRequest*,
-                           v1::DeleteBlobsResponse*) override;
 
  private:
   // Does one operation; its answer.

@@ -2,6 +2,8 @@
 
 #include <grpcpp/support/status.h>
 
+#include <string>
+
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 
@@ -15,6 +17,15 @@ void CopyDetails(const v1::Status& from, absl::Status& to) {
 
 }  // namespace
 
+std::string ReasonOf(const absl::Status& status) {
+  auto payload = status.GetPayload(kErrorInfoType);
+  v1::ErrorInfo info;
+  if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) return "";
+  return info.reason();
+}
+
+bool HasStopped(const absl::Status& status) { return ReasonOf(status) == "SHUTTING_DOWN"; }
+
 absl::Status FromProto(const v1::Status& status) {
   absl::Status result(static_cast<absl::StatusCode>(status.code()), status.message());
   CopyDetails(status, result);
@@ -23,15 +34,22 @@ absl::Status FromProto(const v1::Status& status) {
 
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   if (status.ok()) return absl::OkStatus();
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    return absl::UnavailableError(
-        absl::StrCat("no kilnd answers at ", address, " (", status.error_message(),
-                     "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS"));
-  }
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   v1::Status details;
-  if (details.ParseFromString(status.error_details())) CopyDetails(details, result);
-  return result;
+  const bool has_details =
+      !status.error_details().empty() && details.ParseFromString(status.error_details());
+  std::string message = status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
+    message = absl::StrCat("no kilnd answers at ", address, " (", status.error_message(),
+                           "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");
+  }
+  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
+  if (has_details) CopyDetails(details, result);
+  if (!HasStopped(result)) return result;
+  absl::Status stopped = absl::UnavailableError(
+      absl::StrCat("the daemon at ", address, " has stopped, so its sessions and their tensors ",
+                   "are lost; connect again once one runs"));
+  CopyDetails(details, stopped);
+  return stopped;
 }
 
 }  // namespace kiln::client

@@ -16,6 +16,11 @@ namespace kiln::client {
 // The payload that carries google.rpc.ErrorInfo in an absl::Status.
 inline constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorInfo";
 
+// The constant name of an error, such as "SHAPE_MISMATCH"; empty if it has none.
+std::string ReasonOf(const absl::Status& status);
+// What a daemon that stops says. It takes its sessions along.
+bool HasStopped(const absl::Status& status);
+
 // A failed call. UNAVAILABLE names `address` and says what to do.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address);
 // An operation's error inside a message.

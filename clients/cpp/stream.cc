@@ -12,9 +12,12 @@ namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
 // Errors after which attaching again is of no use: the session is gone or was never ours.
-bool IsFinal(const absl::Status& status) { return !status.ok() && !absl::IsUnavailable(status); }
+bool IsFinal(const absl::Status& status) {
+  return !status.ok() && (!absl::IsUnavailable(status) || HasStopped(status));
+}
 
 }  // namespace
 
@@ -43,10 +46,11 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
   uint64_t sequence = 0;
   {
     absl::MutexLock lock(&mutex_);
-    sequence = ++last_sequence_;
+    sequence = last_sequence_ + 1;
     shared->set_sequence(sequence);
-    shared->set_acknowledged(pending_.empty() ? sequence - 1 : pending_.begin()->first - 1);
+    shared->set_acknowledged(Acknowledged());
     broken = broken_;
+    last_sequence_ = sequence;
     if (broken.ok()) pending_[sequence] = Pending{shared, callback};
   }
   if (!broken.ok()) {
@@ -59,9 +63,27 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
   return sequence;
 }
 
+uint64_t OperationStream::Acknowledged() const {
+  return pending_.empty() ? last_sequence_ : pending_.begin()->first - 1;
+}
+
 uint64_t OperationStream::last_sequence() {
   absl::MutexLock lock(&mutex_);
   return last_sequence_;
+}
+
+absl::Status OperationStream::ThroughCuts(const std::function<absl::Status()>& transfer) {
+  const absl::Time give_up = absl::Now() + patience_;
+  while (true) {
+    absl::Status status = transfer();
+    if (!absl::IsUnavailable(status) || !ReasonOf(status).empty()) return status;
+    absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(
+                                +[](absl::Status* broken) { return !broken->ok(); }, &broken_),
+                            kTransferPause);
+    if (!broken_.ok()) return broken_;
+    if (absl::Now() > give_up) return status;
+  }
 }
 
 bool OperationStream::stopping() {
@@ -89,14 +111,15 @@ void OperationStream::ReadLoop() {
 }
 
 absl::Status OperationStream::Attach() {
+  v1::ConnectRequest attach;
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return absl::CancelledError("closing");
     stream_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     stream_ = stub_.Connect(context_.get());
+    attach.set_acknowledged(Acknowledged());
   }
-  v1::ConnectRequest attach;
   attach.mutable_attach()->set_session_id(session_id_);
   v1::ConnectResponse answer;
   if (!stream_->Write(attach) || !stream_->Read(&answer))

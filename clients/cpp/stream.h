@@ -38,6 +38,10 @@ class OperationStream {
   // The number of the last operation sent.
   uint64_t last_sequence();
 
+  // Does a transfer beside the stream. One that a lost connection has ended is repeated for as long
+  // as the session lives; after that it fails with what the stream has failed with.
+  absl::Status ThroughCuts(const std::function<absl::Status()>& transfer);
+
  private:
   using Stream = grpc::ClientReaderWriterInterface<v1::ConnectRequest, v1::ConnectResponse>;
   struct Pending {
@@ -52,6 +56,8 @@ class OperationStream {
   absl::Status ReadAnswers();
   void Deliver(v1::Result result);
   void FailAll(const absl::Status& status);
+  // All up to this one have been answered.
+  uint64_t Acknowledged() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool stopping();
 
   v1::SessionService::StubInterface& stub_;

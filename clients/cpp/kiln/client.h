@@ -17,7 +17,8 @@
 //
 // Only Download, Future::Get and Client::Connect wait for the daemon. Everything else puts a
 // message on an ordered stream and returns, so that many runs are in flight. A lost connection is
-// taken up again, without running anything twice, for as long as the session's lease lasts.
+// taken up again, without running anything twice, for as long as the session's lease lasts. A daemon
+// that stops ends all sessions: whatever waits fails at once with UNAVAILABLE.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 
