@@ -1,41 +1,24 @@
 """A session with a daemon: buffers, programs, uploads and downloads."""
 
-import contextlib
-import getpass
 import itertools
 import os
-import socket
-import sys
 import threading
 import weakref
 from collections import OrderedDict
 from typing import Any, List, Optional, Sequence, Tuple
 
-import grpc
-
-from kiln import _errors, _stream
-from kiln._address import candidates, is_local
+from kiln import _errors
+from kiln._address import candidates
 from kiln._bindings import Bindings
-from kiln._blobs import Blobs
 from kiln._dtypes import DType
 from kiln._errors import KilnError
 from kiln._handles import Buffer, Program, ProgramInfo, info_of
-from kiln._ops import OP_SET_VERSION
 from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
-from kiln._rpc import Stub, call
-from kiln._stream import Stream, Waiter
-from kiln._version import __version__
+from kiln._rpc import call
+from kiln._session import Session
+from kiln._stream import Stream
+from kiln._waiter import Waiter
 
-_CHANNEL_OPTIONS = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", 20000),
-    ("grpc.keepalive_timeout_ms", 10000),
-    ("grpc.min_reconnect_backoff_ms", 100),
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.max_reconnect_backoff_ms", 1000),
-)
-_DEFAULT_LEASE_SECONDS = 60
 _PROGRAMS_KEPT = 512
 
 
@@ -52,32 +35,17 @@ class Connection:
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
                  timeout: float = 5.0) -> None:
         self.target = target
-        self._channel = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
-        self._sessions = Stub(self._channel, "kiln.v1.SessionService")
-        self._devices = Stub(self._channel, "kiln.v1.DeviceService")
-        self._program_service = Stub(self._channel, "kiln.v1.ProgramService")
+        self._session = session = Session(target, device, lease_seconds, timeout)
+        self.name: str = session.opened.name
+        self.device: str = session.opened.device
+        self.daemon_version: str = session.opened.daemon_version
+        self.stream: Stream = session.stream
         self._handles = itertools.count(1)
         self._lock = threading.Lock()
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
         self._unreported: List[KilnError] = []
-        try:
-            opened = self._sessions.OpenSession(
-                session_pb2.OpenSessionRequest(
-                    client=_client_info(), lease_seconds=lease_seconds, device=device),
-                timeout=timeout)
-        except grpc.RpcError as error:
-            self._channel.close()
-            raise _stream.from_rpc(error) from None
-        self._session_id = opened.session_id
-        self.name: str = opened.name
-        self.device: str = opened.device
-        self.daemon_version: str = opened.daemon_version
-        self._chunk_bytes: int = opened.chunk_bytes or 1 << 20
-        self._blobs = Blobs(self._channel, self._session_id, self._chunk_bytes, is_local(target))
-        self.stream = Stream(self._sessions.Connect, opened.session_id,
-                             opened.lease_seconds or _DEFAULT_LEASE_SECONDS)
 
     def __repr__(self) -> str:
         return f"<kiln.Connection {self.target}, session {self.name}, device {self.device}>"
@@ -90,11 +58,7 @@ class Connection:
 
     def close(self) -> None:
         """Ends the session. Its tensors are gone."""
-        self.stream.close()
-        with contextlib.suppress(grpc.RpcError):  # then the lease ends it
-            self._sessions.CloseSession(
-                session_pb2.CloseSessionRequest(session_id=self._session_id), timeout=2.0)
-        self._channel.close()
+        self._session.end()
 
     def devices(self) -> List[Any]:
         """The daemon's devices, as kiln.v1.Device messages.
@@ -102,7 +66,8 @@ class Connection:
         >>> [device.name for device in kiln.default_connection().devices()]
         ['cpu:0']
         """
-        return list(call(self._devices.ListDevices, device_pb2.ListDevicesRequest()).devices)
+        rpc = self._session.devices.ListDevices
+        return list(call(self.stream, rpc, device_pb2.ListDevicesRequest()).devices)
 
     def synchronize(self) -> None:
         """Waits until everything sent before has finished; raises what failed unseen.
@@ -123,30 +88,27 @@ class Connection:
         """
         buffer = Buffer(self, next(self._handles), dtype, shape)
         write = session_pb2.Write(handle=buffer.handle, dtype=dtype.code, shape=shape)
-        if data.nbytes <= self._chunk_bytes:
+        if data.nbytes <= self._session.chunk_bytes:
             write.data = bytes(data)
             self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
             return buffer
-        blob = self._blobs.upload(data)
-        write.blob = blob
-        fails = self._fails([buffer])
-
-        def written(result: Any, error: Optional[KilnError]) -> None:
-            fails(result, error)
-            self._blobs.used(blob)
-
-        self.stream.send(written, write=write)
+        blob = self._session.blobs.upload(data)
+        write.blob = blob.name
+        self.stream.send(self._fails([buffer]), write=write)
+        # The daemon forgets it in order: after the write.
+        del blob
+        self.stream.wake()
         return buffer
 
     def download(self, buffer: Buffer) -> bytes:
         """The buffer's bytes, once its value is there."""
         if buffer.error is not None:
             raise buffer.error
-        waiter = Waiter() if buffer.nbytes <= self._chunk_bytes else None
+        waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
             self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
         try:
-            data = waiter.wait().data if waiter is not None else self._blobs.download(
+            data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
         except KilnError as error:
             self._seen(buffer.error or error)
@@ -169,11 +131,11 @@ class Connection:
             program = self._programs.get(key)
             if program is None or program.error is not None:
                 program = Program(self, next(self._handles))
-                self._programs[key] = program
                 self.stream.send(
                     program.defined, size=len(text),
                     define_program=session_pb2.DefineProgram(
                         program=program.number, graph=graph, name=name))
+                self._programs[key] = program
             self._recent[key] = program
             self._recent.move_to_end(key)
             retired = self._recent.popitem(last=False) if (
@@ -206,8 +168,6 @@ class Connection:
             if errors:
                 raise errors[0]
 
-    # Inside.
-
     def programs(self) -> List[ProgramInfo]:
         """All programs that the daemon holds, other sessions' too.
 
@@ -215,9 +175,9 @@ class Connection:
         >>> len(kiln.default_connection().programs()) > 0
         True
         """
-        listed = call(
-            self._program_service.ListPrograms, program_pb2.ListProgramsRequest()).programs
-        return [info_of(program) for program in listed]
+        rpc = self._session.programs.ListPrograms
+        listed = call(self.stream, rpc, program_pb2.ListProgramsRequest())
+        return [info_of(program) for program in listed.programs]
 
     def program(self, digest: str) -> ProgramInfo:
         """One program, by its digest or by that of the graph it was made of.
@@ -229,8 +189,10 @@ class Connection:
         True
         """
         return info_of(call(
-            self._program_service.ExplainProgram,
+            self.stream, self._session.programs.ExplainProgram,
             program_pb2.ExplainProgramRequest(digest=digest)).program)
+
+    # Inside.
 
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:
@@ -254,17 +216,6 @@ class Connection:
     def _seen(self, error: KilnError) -> None:
         with self._lock:
             self._unreported = [other for other in self._unreported if other is not error]
-
-
-def _client_info() -> Any:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = str(os.getuid())
-    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
-    return session_pb2.ClientInfo(
-        name="kiln-python", version=__version__, op_set_version=OP_SET_VERSION,
-        description=f"{user}@{socket.gethostname()} {script}")
 
 
 _default: Optional[Connection] = None

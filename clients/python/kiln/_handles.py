@@ -1,6 +1,5 @@
 """Values and programs on the device, released with the last reference to them."""
 
-import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple
 
 from kiln._dtypes import DType
@@ -25,10 +24,7 @@ class Buffer:
         self.error: Optional[KilnError] = None
         # The smallest and the largest of integers that came from here, as indices may be.
         self.least_most: Optional[Tuple[int, int]] = None
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # when the interpreter goes down
-            self.connection.stream.release(self.handle)
+        connection.stream.releases.watch(self, "handles", handle)
 
     @property
     def nbytes(self) -> int:
@@ -49,10 +45,7 @@ class Program:
         self.number = number
         self.digest = ""
         self.error: Optional[KilnError] = None
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError):  # when the interpreter goes down
-            self.connection.stream.release_program(self.number)
+        connection.stream.releases.watch(self, "program", number)
 
     def defined(self, result: Any, error: Optional[KilnError]) -> None:
         """Takes the daemon's answer to DefineProgram."""

@@ -1,11 +1,14 @@
 """Callables for the RPCs of a service, made from its protobuf descriptor."""
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-from kiln._stream import from_rpc
+from kiln._errors import Unavailable
+from kiln._stream import Stream, from_rpc, in_session
+from kiln._waiter import Work, apart
 
 try:
     from google.protobuf.message_factory import GetMessageClass
@@ -14,6 +17,10 @@ except ImportError:  # protobuf before 4.22
 
     def GetMessageClass(descriptor: Any) -> Any:  # noqa: N802
         return Default().GetPrototype(descriptor)
+
+
+_T = TypeVar("_T")
+_PAUSE_SECONDS = 0.05
 
 
 class Stub:
@@ -40,9 +47,27 @@ class Stub:
             setattr(self, method.name, call)
 
 
-def call(rpc: Any, request: Any) -> Any:
-    """The answer of an RPC; raises the KilnError that it failed with."""
-    try:
-        return rpc(request)
-    except grpc.RpcError as error:
-        raise from_rpc(error) from None
+def call(stream: Stream, rpc: Any, request: Any) -> Any:
+    """The answer of an RPC that may be repeated; raises the KilnError that it failed with."""
+    stream.check()
+    return apart(lambda work: through_cuts(stream, work, lambda: rpc(request)))
+
+
+def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
+    """Repeats what a lost connection has ended, for as long as the session lives.
+
+    Raises the KilnError that it failed with, or that the session is lost by.
+    """
+    deadline = time.monotonic() + stream.lease_seconds
+    while True:
+        try:
+            return transfer()
+        except grpc.RpcError as error:
+            failure = in_session(from_rpc(error))
+        except ValueError as error:  # the channel is closed
+            failure = Unavailable(str(error))
+        stream.check()
+        lost = isinstance(failure, Unavailable) and not failure.reason
+        if not lost or work.abandoned or time.monotonic() > deadline:
+            raise failure
+        time.sleep(_PAUSE_SECONDS)

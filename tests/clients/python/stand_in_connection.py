@@ -1,20 +1,13 @@
 """A connection without a daemon, for tests of what the client alone decides."""
 
-from kiln import _handles
+from kiln import _handles, _releases
 
 
 class StandInStream:
     """Takes releases."""
 
     def __init__(self):
-        self.released = []
-        self.released_programs = []
-
-    def release(self, handle):
-        self.released.append(handle)
-
-    def release_program(self, number):
-        self.released_programs.append(number)
+        self.releases = _releases.Releases()
 
 
 class StandInConnection:

@@ -157,13 +157,13 @@ def first_refused(stub, session, nodes):
 
 def late(connection, accepted):
     """Which of the accepted calls kilnd refuses."""
-    stub = Stub(connection._channel, "kiln.v1.ProgramService")
+    stub = Stub(connection._session.channel, "kiln.v1.ProgramService")
     left = dict(enumerate(accepted))
     found = []
     for number, (_, node) in left.items():
         node.source = (f"call {number}", 1)
     while True:
-        node, error = first_refused(stub, connection._session_id, [n for _, n in left.values()])
+        node, error = first_refused(stub, connection._session.id, [n for _, n in left.values()])
         if node.op == SENTINEL:
             return found
         number = int(node.source.split()[1].split(":")[0])

@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln import _connection, nn
+from kiln import _connection, _waiter, nn
 from kiln._proto.kiln.v1 import session_pb2
+from kiln._rpc import Stub
 
+CUTS = int(os.environ.get("KILN_CUTS", "20"))
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
 
@@ -98,6 +100,37 @@ def test_a_dropped_connection_resumes_and_runs_everything_once(proxied):
     assert count.item() == 300 and proxy.connections > 3
 
 
+def test_cuts_with_answers_outstanding_resume_soon(proxied):
+    proxy, connection = proxied
+    x = kiln.tensor(np.arange(1000, dtype=np.float32)).realize()
+    waits = []
+    for _ in range(CUTS):
+        answers = [_waiter.Waiter() for _ in range(20)]
+        for answer in answers:
+            connection.stream.send(
+                answer.resolve, read=session_pb2.Read(handle=x._node.buffer.handle))
+        proxy.cut()
+        start = time.monotonic()
+        assert all(len(answer.wait().data) == 4000 for answer in answers)
+        waits.append(time.monotonic() - start)
+    print(f"{CUTS} cuts, the slowest resumed after {max(waits):.3f} s")
+    assert max(waits) < 5 and proxy.connections > CUTS // 2
+
+
+def test_large_transfers_survive_cuts(proxied):
+    proxy, _ = proxied
+    data = np.arange(8 << 20, dtype=np.float32)
+    for delay in (0.005, 0.02, 0.05):
+        cutter = threading.Timer(delay, proxy.cut)
+        cutter.start()
+        x = kiln.tensor(data).realize()
+        cutter.join()
+        cutter = threading.Timer(delay, proxy.cut)
+        cutter.start()
+        np.testing.assert_array_equal(x.numpy(), data)
+        cutter.join()
+
+
 def test_a_read_that_waits_survives_a_cut(proxied):
     proxy, _ = proxied
     x = kiln.tensor(np.ones((64, 64), np.float32)).realize()
@@ -113,8 +146,8 @@ def test_a_lost_session_is_a_clear_error(fresh_kilnd):
     connection = kiln.connect(fresh_kilnd.address, lease_seconds=1)
     x = (kiln.tensor([1.0]) + 1).realize()
     assert x.item() == 2
-    connection._sessions.CloseSession(
-        session_pb2.CloseSessionRequest(session_id=connection._session_id))
+    Stub(connection._session.channel, "kiln.v1.SessionService").CloseSession(
+        session_pb2.CloseSessionRequest(session_id=connection._session.id))
     with pytest.raises(kiln.KilnError):
         for _ in range(100):
             (x + 1).numpy()
@@ -123,6 +156,62 @@ def test_a_lost_session_is_a_clear_error(fresh_kilnd):
     kiln.connect(fresh_kilnd.address)
     assert (kiln.tensor([1.0]) + 1).item() == 2
     _connection._default = None
+
+
+def idles(connection):
+    while True:
+        connection.stream.check()
+        time.sleep(0.01)
+
+
+def waits(connection):
+    x = kiln.tensor(np.ones((1024, 1024), np.float32))
+    f = kiln.jit(lambda x: x @ x / 1024)
+    for _ in range(2000):
+        x = f(x)
+    x.numpy()
+
+
+def runs(connection):
+    f = kiln.jit(lambda x: x + 1)
+    x = kiln.tensor(np.ones(10, np.float32))
+    while True:
+        x = f(x)
+        x.numpy()
+
+
+def uploads(connection):
+    while True:
+        kiln.tensor(np.ones(32 << 20, np.float32)).realize()
+
+
+def downloads(connection):
+    x = kiln.tensor(np.ones(32 << 20, np.float32)).realize()
+    while True:
+        x.numpy()
+
+
+@pytest.mark.parametrize("work", [idles, waits, runs, uploads, downloads])
+def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
+    connection = kiln.connect(fresh_kilnd.address)
+    (kiln.tensor([1.0]) + 1).item()
+    heard = []
+
+    def stop():
+        fresh_kilnd.process.send_signal(signal.SIGTERM)
+        heard.append(time.monotonic())
+
+    stopper = threading.Timer(0.3, stop)
+    stopper.start()
+    with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
+        work(connection)
+    assert time.monotonic() - heard[0] < 5  # it may take 3 to end what runs on the device
+    with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
+        (kiln.tensor([1.0]) + 1).item()
+    with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
+        connection.devices()
+    _connection._default = None
+    connection.close()
 
 
 def memory(connection):
