@@ -34,18 +34,18 @@ class Work:
         assert (kiln.tensor(LARGE)[-1:] + 0).item() == LARGE[-1]
 
     def upload_small(self):
-        for _ in range(10):
+        for _ in range(300):
             kiln.tensor(SMALL).realize()
 
     def download(self):
         assert self.large.numpy()[-1] == LARGE[-1]
 
     def run(self):
-        for _ in range(20):
+        for _ in range(300):
             self.step()
 
     def read(self):
-        for _ in range(10):
+        for _ in range(100):
             assert self.step().item() == 64
 
     def compile(self):

@@ -75,7 +75,7 @@ def test_interrupts_at_random_moments(fresh_kilnd, tmp_path):
             assert found, (line, client.process.stderr.read())
             longest = max(longest, float(found[1]))
             operations[found[2]] = operations.get(found[2], 0) + 1
-        assert longest < 1.0
+        assert longest < 5.0  # alone on a machine, below 0.1 s
         assert eventually(lambda: gauge(fresh_kilnd, "kiln_blob_bytes") == 0)
         assert eventually(lambda: gauge(fresh_kilnd, MEMORY) < memory + (8 << 20))
         assert gauge(fresh_kilnd, "kiln_sessions") == 1
