@@ -239,6 +239,17 @@ def test_dead_tensors_free_their_memory(connection):
     assert eventually(lambda: memory(connection) < before + size // 2)
 
 
+def test_a_thousand_uploads_leave_no_blobs(fresh_kilnd):
+    connection = kiln.connect(fresh_kilnd.address)
+    data = np.zeros((1 << 18) + 1, np.float32)  # a little more than travels in the stream
+    for _ in range(1000):
+        kiln.tensor(data).realize()
+    connection.synchronize()
+    assert eventually(lambda: "\nkiln_blob_bytes 0\n" in fresh_kilnd.metrics())
+    _connection._default = None
+    connection.close()
+
+
 def test_steps_in_flight_do_not_wait_for_one_another(connection):
     f = kiln.jit(lambda x: x @ x)
     x = kiln.tensor(np.eye(256, dtype=np.float32))
