@@ -1,0 +1,86 @@
+// The C++ client beside a daemon in the same process: what it leaves behind, and how it hears of a
+// shutdown.
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kiln/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kLargeFloats = (2 << 20) / sizeof(float);  // travels as a blob
+
+class CppClientTest : public ::testing::Test {
+ protected:
+  static TestDaemonOptions Options() {
+    TestDaemonOptions options;
+    options.memory_bytes = 64 << 20;
+    options.blob_limit_bytes = 64 << 20;
+    return options;
+  }
+  CppClientTest() : client_(*kiln::Client::Connect({.address = daemon_.address()})) {}
+
+  absl::Status UploadLarge() {
+    return client_->Upload<float>({kLargeFloats}, absl::MakeConstSpan(large_)).status();
+  }
+  // A daemon that stops is told from one that cannot be reached.
+  static void ExpectStopped(const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(ErrorReason(status), "SHUTTING_DOWN") << status;
+  }
+
+  TestDaemon daemon_{Options()};
+  const std::unique_ptr<kiln::Client> client_;
+  const std::vector<float> large_ = std::vector<float>(kLargeFloats, 1.0f);
+};
+
+TEST_F(CppClientTest, UploadsLeaveNoBlobs) {
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(UploadLarge().ok());
+  ASSERT_TRUE(client_->Barrier().ok());
+  EXPECT_THAT(daemon_.daemon().MetricsText(), HasSubstr("kiln_blob_bytes 0\n"));
+}
+
+TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {
+  const absl::Time start = absl::Now();
+  daemon_.daemon().Stop();
+  const absl::Status status = client_->Barrier();
+  ExpectStopped(status);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has stopped, so its sessions"));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {1});
+  builder.Output(builder.AddNode("add", {x, x}));
+  auto program = *client_->Define(builder.Build(), "double");
+  auto input = *client_->Upload<float>({1}, {1});
+  daemon_.device().Hold();
+  const RunResult first = *client_->Run(program, {input});
+  const RunResult second = *client_->Run(program, {first.outputs[0]});
+  std::thread stop([&] { daemon_.daemon().Stop(); });
+  // What is on the device ends, what waits for it does not begin.
+  ExpectStopped(client_->Read(second.outputs[0]).Get().status());
+  daemon_.device().LetGo();
+  EXPECT_TRUE(first.done.Get().ok());
+  stop.join();
+  ExpectStopped(client_->DownloadBytes(input).status());
+}
+
+TEST_F(CppClientTest, AnUploadHearsOfAShutdown) {
+  ASSERT_TRUE(UploadLarge().ok());
+  std::thread stop([&] { daemon_.daemon().Stop(); });
+  absl::Status status;
+  while (status.ok()) status = UploadLarge();
+  ExpectStopped(status);
+  stop.join();
+}
+
+}  // namespace
+}  // namespace kiln::testing
