@@ -28,7 +28,7 @@ namespace {
 constexpr int kCompileThreads = 2;
 constexpr int kCopyThreads = 2;
 // After the last answer has been queued, the connections get this long to take it.
-constexpr absl::Duration kFlushTime = absl::Milliseconds(500);
+constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
 using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
 

@@ -24,7 +24,9 @@ std::string ReasonOf(const absl::Status& status) {
   return info.reason();
 }
 
-bool HasStopped(const absl::Status& status) { return ReasonOf(status) == "SHUTTING_DOWN"; }
+bool IsLostConnection(const absl::Status& status) {
+  return (absl::IsUnavailable(status) || absl::IsCancelled(status)) && ReasonOf(status).empty();
+}
 
 absl::Status FromProto(const v1::Status& status) {
   absl::Status result(static_cast<absl::StatusCode>(status.code()), status.message());
@@ -44,7 +46,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
   if (has_details) CopyDetails(details, result);
-  if (!HasStopped(result)) return result;
+  if (ReasonOf(result) != "SHUTTING_DOWN") return result;
   absl::Status stopped = absl::UnavailableError(
       absl::StrCat("the daemon at ", address, " has stopped, so its sessions and their tensors ",
                    "are lost; connect again once one runs"));

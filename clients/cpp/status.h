@@ -18,8 +18,9 @@ inline constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorIn
 
 // The constant name of an error, such as "SHAPE_MISMATCH"; empty if it has none.
 std::string ReasonOf(const absl::Status& status);
-// What a daemon that stops says. It takes its sessions along.
-bool HasStopped(const absl::Status& status);
+// Whether a call failed without the daemon's saying why, so that it may be worth another attempt:
+// the network's doing, or that of a daemon that ends in a hurry and cancels what is left.
+bool IsLostConnection(const absl::Status& status);
 
 // A failed call. UNAVAILABLE names `address` and says what to do.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address);

@@ -15,9 +15,7 @@ constexpr absl::Duration kLongestPause = absl::Seconds(1);
 constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
 // Errors after which attaching again is of no use: the session is gone or was never ours.
-bool IsFinal(const absl::Status& status) {
-  return !status.ok() && (!absl::IsUnavailable(status) || HasStopped(status));
-}
+bool IsFinal(const absl::Status& status) { return !status.ok() && !IsLostConnection(status); }
 
 }  // namespace
 
@@ -76,7 +74,7 @@ absl::Status OperationStream::ThroughCuts(const std::function<absl::Status()>& t
   const absl::Time give_up = absl::Now() + patience_;
   while (true) {
     absl::Status status = transfer();
-    if (!absl::IsUnavailable(status) || !ReasonOf(status).empty()) return status;
+    if (!IsLostConnection(status)) return status;
     absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(
                                 +[](absl::Status* broken) { return !broken->ok(); }, &broken_),

@@ -24,7 +24,9 @@ class CppClientTest : public ::testing::Test {
     options.blob_limit_bytes = 64 << 20;
     return options;
   }
-  CppClientTest() : client_(*kiln::Client::Connect({.address = daemon_.address()})) {}
+  CppClientTest() : client_(*kiln::Client::Connect({.address = daemon_.address()})) {
+    EXPECT_TRUE(client_->Barrier().ok());  // its stream has attached
+  }
 
   absl::Status UploadLarge() {
     return client_->Upload<float>({kLargeFloats}, absl::MakeConstSpan(large_)).status();
@@ -63,10 +65,12 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
   auto input = *client_->Upload<float>({1}, {1});
   daemon_.device().Hold();
   const RunResult first = *client_->Run(program, {input});
-  const RunResult second = *client_->Run(program, {first.outputs[0]});
+  RunResult last = first;
+  for (int i = 0; i < 200; ++i) last = *client_->Run(program, {last.outputs[0]});
+  ASSERT_TRUE(client_->DownloadBytes(input).ok());  // the daemon has received them all
   std::thread stop([&] { daemon_.daemon().Stop(); });
   // What is on the device ends, what waits for it does not begin.
-  ExpectStopped(client_->Read(second.outputs[0]).Get().status());
+  ExpectStopped(client_->Read(last.outputs[0]).Get().status());
   daemon_.device().LetGo();
   EXPECT_TRUE(first.done.Get().ok());
   stop.join();

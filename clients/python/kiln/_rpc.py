@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, TypeVar
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-from kiln._errors import Unavailable
+from kiln._errors import Cancelled, Unavailable
 from kiln._stream import Stream, from_rpc, in_session
 from kiln._waiter import Work, apart
 
@@ -67,7 +67,8 @@ def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
         except ValueError as error:  # the channel is closed
             failure = Unavailable(str(error))
         stream.check()
-        lost = isinstance(failure, Unavailable) and not failure.reason
+        # A daemon that ends in a hurry cancels what is left.
+        lost = isinstance(failure, (Unavailable, Cancelled)) and not failure.reason
         if not lost or work.abandoned or time.monotonic() > deadline:
             raise failure
         time.sleep(_PAUSE_SECONDS)
