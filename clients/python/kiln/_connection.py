@@ -36,6 +36,7 @@ class Connection:
                  timeout: float = 5.0) -> None:
         self.target = target
         self._session = session = Session(target, device, lease_seconds, timeout)
+        session.end_with(self)
         self.name: str = session.opened.name
         self.device: str = session.opened.device
         self.daemon_version: str = session.opened.daemon_version

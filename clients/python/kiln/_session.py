@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+import weakref
 from typing import Any, Dict
 
 import grpc
@@ -57,7 +58,7 @@ class Session:
         self._request = session_pb2.OpenSessionRequest(lease_seconds=lease_seconds, device=device)
         self._timeout = timeout
         self._is_open, self._has_ended = Waiter(), Waiter()
-        self._to_end: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._to_end: queue.SimpleQueue[Any] = queue.SimpleQueue()
         _open[id(self)] = self
         try:
             _thread.start_new_thread(self._run, ())
@@ -65,6 +66,10 @@ class Session:
         except BaseException:
             self.begin_to_end()
             raise
+
+    def end_with(self, owner: Any) -> None:
+        """Ends the session when `owner` dies. No Python code runs then, as in Releases."""
+        self._owner = weakref.ref(owner, self._to_end.put)
 
     def begin_to_end(self) -> None:
         """Ends the session and does not wait."""

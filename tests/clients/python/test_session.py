@@ -250,6 +250,15 @@ def test_a_thousand_uploads_leave_no_blobs(fresh_kilnd):
     connection.close()
 
 
+def test_a_forgotten_connection_ends_its_session(fresh_kilnd):
+    for _ in range(3):
+        kiln.connect(fresh_kilnd.address)
+        assert (kiln.tensor([1.0]) + 1).item() == 2
+    _connection._default = None
+    gc.collect()
+    assert eventually(lambda: "\nkiln_sessions 0\n" in fresh_kilnd.metrics())
+
+
 def test_steps_in_flight_do_not_wait_for_one_another(connection):
     f = kiln.jit(lambda x: x @ x)
     x = kiln.tensor(np.eye(256, dtype=np.float32))
