@@ -124,7 +124,11 @@ void Daemon::Implementation::MakeKernelCache() {
       .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = [] {
         return absl::Now();
       }});
-  kernel_cache->SetObserver([this](bool hit) { metrics.KernelCacheLookup(hit); });
+  using Lookup = cache::KernelCache::Lookup;
+  kernel_cache->SetObserver([this](Lookup lookup) {
+    metrics.KernelCacheLookup(lookup == Lookup::kHit);
+    if (lookup == Lookup::kRejected) metrics.KernelCacheRejected();
+  });
 }
 
 void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {

@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/cache/statement.h"
 #include "server/log/log.h"
 
 namespace kiln::cache {
@@ -22,6 +22,9 @@ constexpr double kKeepAfterEviction = 0.9;
 // Writing `used` at every read would make reads writes; a minute is exact enough to know what is
 // old.
 constexpr int64_t kTouchSeconds = 60;
+
+// Of the table: rows of earlier versions carry no tag.
+constexpr int64_t kFormat = 2;
 
 constexpr char kSchema[] =
     "PRAGMA journal_mode=WAL;"
@@ -41,41 +44,6 @@ std::string Sha256(const std::string& text) {
   return digest;
 }
 
-// A prepared statement, ready again after each use.
-class Statement {
- public:
-  Statement(sqlite3* database, const char* sql) {
-    sqlite3_prepare_v3(database, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
-  }
-  ~Statement() { sqlite3_finalize(statement_); }
-  Statement(const Statement&) = delete;
-  Statement& operator=(const Statement&) = delete;
-
-  Statement& Blob(int index, const std::string& value) {
-    sqlite3_bind_blob64(statement_, index, value.data(), value.size(), SQLITE_STATIC);
-    return *this;
-  }
-  Statement& Int(int index, int64_t value) {
-    sqlite3_bind_int64(statement_, index, value);
-    return *this;
-  }
-  int Step() { return statement_ ? sqlite3_step(statement_) : SQLITE_ERROR; }
-  int64_t ColumnInt(int column) { return sqlite3_column_int64(statement_, column); }
-  std::string ColumnBlob(int column) {
-    const void* data = sqlite3_column_blob(statement_, column);
-    return data ? std::string(static_cast<const char*>(data),
-                              sqlite3_column_bytes(statement_, column))
-                : "";
-  }
-  void Reset() {
-    sqlite3_reset(statement_);
-    sqlite3_clear_bindings(statement_);
-  }
-
- private:
-  sqlite3_stmt* statement_ = nullptr;
-};
-
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
@@ -86,6 +54,11 @@ FileId IdOf(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return {};
   return {status.st_dev, status.st_ino};
+}
+
+int64_t FormatOf(sqlite3* handle) {
+  Statement statement(handle, "PRAGMA user_version");
+  return statement.Step() == SQLITE_ROW ? statement.ColumnInt(0) : 0;
 }
 
 struct Closer {
@@ -100,6 +73,7 @@ struct KernelCache::Database {
         handle(handle),
         get(handle, "SELECT value, used FROM kernels WHERE key=?1"),
         put(handle, "INSERT OR REPLACE INTO kernels(key,value,bytes,used) VALUES(?1,?2,?3,?4)"),
+        drop(handle, "DELETE FROM kernels WHERE key=?1"),
         touch(handle, "UPDATE kernels SET used=?2 WHERE key=?1"),
         total(handle, "SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM kernels"),
         clear(handle, "DELETE FROM kernels"),
@@ -113,7 +87,7 @@ struct KernelCache::Database {
 
   FileId file;
   std::unique_ptr<sqlite3, Closer> handle;  // before the statements: it goes last
-  Statement get, put, touch, total, clear, evict;
+  Statement get, put, drop, touch, total, clear, evict;
   int64_t bytes = 0;  // about: other daemons may share the file
 };
 
@@ -126,11 +100,10 @@ KernelCache::KernelCache(Options options)
 KernelCache::~KernelCache() = default;
 
 absl::Status KernelCache::Open() {
-  std::error_code error;
-  std::filesystem::create_directories(options_.folder, error);
-  if (error)
-    return absl::UnavailableError(
-        absl::StrCat("cannot make ", options_.folder, ": ", error.message()));
+  if (absl::Status status = OpenPrivateFolder(options_.folder); !status.ok()) return status;
+  auto secret = Secret::Open(absl::StrCat(options_.folder, "/kernels.key"));
+  if (!secret.ok()) return secret.status();
+  secret_ = *std::move(secret);
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &raw,
@@ -139,6 +112,11 @@ absl::Status KernelCache::Open() {
   if (opened != SQLITE_OK)
     return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw)));
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
+  if (FormatOf(raw) < kFormat) {
+    const std::string renew =
+        absl::StrCat("DROP TABLE IF EXISTS kernels; PRAGMA user_version=", kFormat);
+    sqlite3_exec(raw, renew.c_str(), nullptr, nullptr, nullptr);
+  }
   const int made = sqlite3_exec(raw, kSchema, nullptr, nullptr, nullptr);
   if (made == SQLITE_CORRUPT || made == SQLITE_NOTADB)
     return absl::DataLossError(sqlite3_errmsg(raw));
@@ -179,39 +157,60 @@ bool KernelCache::Ready() {
 }
 
 std::optional<std::string> KernelCache::Get(const std::string& key) {
-  const std::string digest = Sha256(key);
   std::optional<std::string> value;
+  Lookup lookup = Lookup::kMiss;
   {
     absl::MutexLock lock(&mutex_);
-    if (Ready()) {
-      const int64_t now = absl::ToUnixSeconds(options_.now());
-      const int found = database_->get.Blob(1, digest).Step();
-      int64_t used = now;
-      if (found == SQLITE_ROW) {
-        value = database_->get.ColumnBlob(0);
-        used = database_->get.ColumnInt(1);
-      }
-      database_->get.Reset();
-      if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) {
-        MoveAside(sqlite3_errstr(found));
-      } else if (now - used >= kTouchSeconds) {
-        database_->touch.Blob(1, digest).Int(2, now).Step();
-        database_->touch.Reset();
-      }
-    }
+    if (Ready()) lookup = Find(Sha256(key), &value);
   }
   (value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
-  if (observer_) observer_(value.has_value());
+  if (observer_) observer_(lookup);
   return value;
+}
+
+KernelCache::Lookup KernelCache::Find(const std::string& digest,
+                                      std::optional<std::string>* value) {
+  const int64_t now = absl::ToUnixSeconds(options_.now());
+  const int found = database_->get.Blob(1, digest).Step();
+  std::string sealed;
+  int64_t used = now;
+  if (found == SQLITE_ROW) {
+    sealed = database_->get.ColumnBlob(0);
+    used = database_->get.ColumnInt(1);
+  }
+  database_->get.Reset();
+  if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) MoveAside(sqlite3_errstr(found));
+  if (found != SQLITE_ROW) return Lookup::kMiss;
+  *value = secret_->Unseal(digest, sealed);
+  if (!value->has_value()) {
+    Drop(digest);
+    return Lookup::kRejected;
+  }
+  if (now - used >= kTouchSeconds) {
+    database_->touch.Blob(1, digest).Int(2, now).Step();
+    database_->touch.Reset();
+  }
+  return Lookup::kHit;
+}
+
+void KernelCache::Drop(const std::string& digest) {
+  log::Warning(
+      "kernel_cache_rejected",
+      {{"path", path_},
+       {"row", absl::BytesToHexString(digest).substr(0, 12)},
+       {"why", "it was not written under this cache's key; the kernel is compiled again"}});
+  database_->drop.Blob(1, digest).Step();
+  database_->drop.Reset();
 }
 
 void KernelCache::Put(const std::string& key, const std::string& value) {
   const std::string digest = Sha256(key);
-  const int64_t size = static_cast<int64_t>(value.size() + digest.size());
   absl::MutexLock lock(&mutex_);
-  if (size > options_.limit_bytes || !Ready()) return;
+  if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;
+  const std::string sealed = secret_->Seal(digest, value);
+  const int64_t size = static_cast<int64_t>(sealed.size() + digest.size());
   const int64_t now = absl::ToUnixSeconds(options_.now());
-  const int done = database_->put.Blob(1, digest).Blob(2, value).Int(3, size).Int(4, now).Step();
+  const int done = database_->put.Blob(1, digest).Blob(2, sealed).Int(3, size).Int(4, now).Step();
   database_->put.Reset();
   if (done == SQLITE_CORRUPT || done == SQLITE_NOTADB) return MoveAside(sqlite3_errstr(done));
   if (done != SQLITE_DONE) {

@@ -3,6 +3,10 @@
 // Deleting the file, even while a daemon runs, costs compilations and nothing else; so does SIGKILL
 // at any moment. A database that cannot be read is moved aside (`kernels.sqlite.damaged`) and a new
 // one is made. When nothing can be opened at all, the cache holds nothing and the daemon works on.
+//
+// What comes out is executed, so it must be what this user's daemons have put in, under this key:
+// the folder must be the user's alone (0700) or is refused, and each row is sealed with the secret
+// in `kernels.key` (secret.h). A row that was not is dropped and counts as missing.
 #ifndef KILN_SERVER_CACHE_KERNEL_CACHE_H_
 #define KILN_SERVER_CACHE_KERNEL_CACHE_H_
 
@@ -19,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
+#include "server/cache/secret.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -33,6 +38,8 @@ class KernelCache : public compiler::KernelCache {
     int64_t limit_bytes = int64_t{4} << 30;  // least recently used kernels go first
     std::function<absl::Time()> now;         // decides what was used when
   };
+  // kRejected: a row was there, but it is not what was put in under this key.
+  enum class Lookup { kHit, kMiss, kRejected };
   struct Statistics {
     std::string path;
     int64_t kernels = 0;
@@ -50,8 +57,8 @@ class KernelCache : public compiler::KernelCache {
   // Deletes everything; returns how many kernels there were.
   absl::StatusOr<int64_t> Clear() ABSL_LOCKS_EXCLUDED(mutex_);
   Statistics GetStatistics() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called with true or false after every Get.
-  void SetObserver(std::function<void(bool hit)> observer) { observer_ = std::move(observer); }
+  // Called after every Get.
+  void SetObserver(std::function<void(Lookup)> observer) { observer_ = std::move(observer); }
 
  private:
   struct Database;
@@ -59,15 +66,20 @@ class KernelCache : public compiler::KernelCache {
   absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Opens again if the file was deleted or replaced under us. False if there is no database.
   bool Ready() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Lookup Find(const std::string& digest, std::optional<std::string>* value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets a row that is not ours.
+  void Drop(const std::string& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveAside(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::string path_;
-  std::function<void(bool)> observer_;
+  std::function<void(Lookup)> observer_;
   std::atomic<int64_t> hits_{0};
   std::atomic<int64_t> misses_{0};
   absl::Mutex mutex_;
+  std::optional<Secret> secret_ ABSL_GUARDED_BY(mutex_);  // there if the database is
   std::unique_ptr<Database> database_ ABSL_GUARDED_BY(mutex_);
   bool complained_ ABSL_GUARDED_BY(mutex_) = false;
 };

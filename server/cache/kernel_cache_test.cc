@@ -1,6 +1,8 @@
 #include "server/cache/kernel_cache.h"
 
 #include <signal.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,9 +29,28 @@ class KernelCacheTest : public testing::Test {
     return std::make_unique<KernelCache>(KernelCache::Options{
         .folder = folder_, .limit_bytes = limit, .now = [this] { return now_; }});
   }
+  // Changes the database behind the cache's back.
+  void Execute(const std::string& sql) const {
+    sqlite3* raw = nullptr;
+    ASSERT_EQ(sqlite3_open(path().c_str(), &raw), SQLITE_OK);
+    sqlite3_busy_timeout(raw, 2000);
+    EXPECT_EQ(sqlite3_exec(raw, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sql;
+    sqlite3_close(raw);
+  }
+  // A cache with two rows, which counts what it rejects.
+  std::unique_ptr<KernelCache> OpenWithTwoRows() {
+    auto cache = Open();
+    cache->SetObserver([this](KernelCache::Lookup lookup) {
+      rejected_ += lookup == KernelCache::Lookup::kRejected ? 1 : 0;
+    });
+    cache->Put("a", "one");
+    cache->Put("b", "two");
+    return cache;
+  }
   std::string path() const { return folder_ + "/kernels.sqlite"; }
 
   std::string folder_;
+  int rejected_ = 0;
   absl::Time now_ = absl::FromUnixSeconds(1000000);
 };
 
@@ -110,6 +131,62 @@ TEST_F(KernelCacheTest, WorksWithoutAPlace) {
   cache.Put("key", "value");
   EXPECT_FALSE(cache.Get("key").has_value());
   EXPECT_FALSE(cache.Clear().ok());
+}
+
+TEST_F(KernelCacheTest, ExchangedRowsAreDropped) {
+  auto cache = OpenWithTwoRows();
+  Execute(
+      "UPDATE kernels SET value=(SELECT value FROM kernels AS other WHERE other.key<>kernels.key)");
+  EXPECT_FALSE(cache->Get("a").has_value());
+  EXPECT_FALSE(cache->Get("b").has_value());
+  EXPECT_EQ(rejected_, 2);
+  EXPECT_EQ(cache->GetStatistics().kernels, 0);
+  cache->Put("a", "again");
+  EXPECT_EQ(cache->Get("a"), "again");
+}
+
+TEST_F(KernelCacheTest, ForgedAndTruncatedRowsAreDropped) {
+  for (const char* value :
+       {"x'00'", "x''", "zeroblob(4096)", "substr(value,1,length(value)-1)",
+        "CAST(value || x'00' AS BLOB)", "randomblob(length(value))", "'text'", "7"}) {
+    auto cache = OpenWithTwoRows();
+    rejected_ = 0;
+    Execute(absl::StrCat("UPDATE kernels SET value=", value));
+    EXPECT_FALSE(cache->Get("a").has_value()) << value;
+    EXPECT_EQ(rejected_, 1) << value;
+    EXPECT_EQ(cache->GetStatistics().kernels, 1) << value;
+  }
+}
+
+TEST_F(KernelCacheTest, RowsUnderAnotherSecretAreDropped) {
+  OpenWithTwoRows();
+  std::filesystem::remove(folder_ + "/kernels.key");
+  EXPECT_FALSE(OpenWithTwoRows() == nullptr);  // replaces both rows
+  EXPECT_EQ(Open()->Get("a"), "one");
+  std::ofstream(folder_ + "/kernels.key") << std::string(32, 'k');
+  auto cache = Open();
+  EXPECT_FALSE(cache->Get("a").has_value());
+  cache->Put("a", "again");
+  EXPECT_EQ(Open()->Get("a"), "again");
+}
+
+TEST_F(KernelCacheTest, RowsOfEarlierVersionsAreDropped) {
+  OpenWithTwoRows();
+  Execute("PRAGMA user_version=0");
+  EXPECT_EQ(Open()->GetStatistics().kernels, 0);
+}
+
+TEST_F(KernelCacheTest, AFolderThatOthersMayEnterHoldsNothing) {
+  OpenWithTwoRows();
+  chmod(folder_.c_str(), 0755);
+  auto cache = Open();
+  EXPECT_FALSE(cache->Get("a").has_value());
+  cache->Put("c", "three");
+  EXPECT_FALSE(cache->Get("c").has_value());
+  EXPECT_FALSE(cache->Clear().ok());
+  // Looked at again at each use, so that the remedy needs no restart.
+  chmod(folder_.c_str(), 0700);
+  EXPECT_EQ(cache->Get("a"), "one");
 }
 
 TEST_F(KernelCacheTest, ManyThreads) {

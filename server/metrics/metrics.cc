@@ -64,6 +64,9 @@ struct Metrics::Implementation {
             AddCounter(*registry, "kiln_kernel_cache_hits_total", "Kernels found on disk.")),
         kernel_misses(
             AddCounter(*registry, "kiln_kernel_cache_misses_total", "Kernels not found on disk.")),
+        kernel_rejected(AddCounter(*registry, "kiln_kernel_cache_rejected_total",
+                                   "Rows of the kernel cache that were dropped because this "
+                                   "daemon's user had not written them so.")),
         received(AddCounter(*registry, "kiln_received_bytes_total",
                             "Tensor and blob bytes from clients.")),
         sent(AddCounter(*registry, "kiln_sent_bytes_total", "Tensor bytes to clients.")) {
@@ -89,6 +92,7 @@ struct Metrics::Implementation {
   Counter* own_bindings;
   Counter* kernel_hits;
   Counter* kernel_misses;
+  Counter* kernel_rejected;
   Counter* received;
   Counter* sent;
   absl::Mutex mutex;
@@ -122,6 +126,7 @@ void Metrics::ProgramBound(bool shared) {
 void Metrics::KernelCacheLookup(bool hit) {
   (hit ? implementation_->kernel_hits : implementation_->kernel_misses)->Increment();
 }
+void Metrics::KernelCacheRejected() { implementation_->kernel_rejected->Increment(); }
 void Metrics::Received(int64_t bytes) {
   implementation_->received->Increment(static_cast<double>(bytes));
 }

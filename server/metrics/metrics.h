@@ -66,6 +66,8 @@ class Metrics {
   // get one of their own?
   void ProgramBound(bool shared);
   void KernelCacheLookup(bool hit);
+  // A row of the cache on disk was not what the daemon had put there.
+  void KernelCacheRejected();
   void Received(int64_t bytes);
   void Sent(int64_t bytes);
   // A failed call or operation.

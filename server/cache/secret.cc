@@ -1,0 +1,152 @@
+#include "server/cache/secret.h"
+
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace kiln::cache {
+namespace {
+
+constexpr size_t kSecretBytes = 32;
+constexpr size_t kTagBytes = 32;
+
+absl::Status Failed(const std::string& what, const std::string& path) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno)));
+}
+
+// FAILED_PRECONDITION unless this process' user alone can do anything with it.
+absl::Status CheckPrivate(const std::string& path, const struct stat& found, mode_t wanted) {
+  if (found.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " belongs to user ", found.st_uid, ", not to user ", geteuid(),
+                     " who runs kilnd; the cache holds code that kilnd executes: name another with "
+                     "--cache_dir"));
+  }
+  const mode_t mode = found.st_mode & 07777;
+  if ((mode & 077) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrFormat("%s has mode %04o, so that other users can reach it; the cache holds code "
+                      "that kilnd executes: "
+                      "chmod %04o %s, or name another folder with --cache_dir",
+                      path, mode, wanted, path));
+}
+
+std::string RandomBytes(size_t count) {
+  std::string bytes(count, '\0');
+  size_t filled = 0;
+  while (filled < count) {
+    const ssize_t got = getrandom(bytes.data() + filled, count - filled, 0);
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  return bytes;
+}
+
+// Another daemon may make the file at the same time: the first one's stays. It appears whole,
+// because it is written under a name of its own first.
+absl::Status Make(const std::string& path) {
+  const std::string draft = absl::StrCat(path, ".", getpid());
+  unlink(draft.c_str());
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return Failed("make", draft);
+  const auto remove = absl::MakeCleanup([&] { unlink(draft.c_str()); });
+  const std::string bytes = RandomBytes(kSecretBytes);
+  const bool written =
+      write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  const bool kept = fsync(file) == 0;
+  close(file);
+  if (!written || !kept) return Failed("write", draft);
+  if (link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) return Failed("make", path);
+  return absl::OkStatus();
+}
+
+// NOT_FOUND if there is no file, or one of another size, which is removed.
+absl::StatusOr<std::string> Read(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0 && errno == ENOENT) return absl::NotFoundError(path);
+  if (file < 0) return Failed("read", path);
+  const auto close_file = absl::MakeCleanup([file] { close(file); });
+  struct stat found {};
+  if (fstat(file, &found) != 0) return Failed("read", path);
+  if (!S_ISREG(found.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is no regular file; remove it"));
+  }
+  if (absl::Status status = CheckPrivate(path, found, 0600); !status.ok()) return status;
+  std::string bytes(kSecretBytes, '\0');
+  if (found.st_size == static_cast<off_t>(kSecretBytes) &&
+      read(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(kSecretBytes)) {
+    return bytes;
+  }
+  unlink(path.c_str());
+  return absl::NotFoundError(path);
+}
+
+}  // namespace
+
+absl::Status OpenPrivateFolder(const std::string& folder) {
+  std::filesystem::path path(folder);
+  if (!path.has_filename()) path = path.parent_path();
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
+  }
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Failed("make", folder);
+  const int opened = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return Failed("open", folder);
+  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
+  struct stat found {};
+  if (fstat(opened, &found) != 0) return Failed("open", folder);
+  return CheckPrivate(folder, found, 0700);
+}
+
+absl::StatusOr<Secret> Secret::Open(const std::string& path) {
+  auto bytes = Read(path);
+  if (absl::IsNotFound(bytes.status())) {
+    if (absl::Status made = Make(path); !made.ok()) return made;
+    bytes = Read(path);
+  }
+  if (absl::IsNotFound(bytes.status())) return absl::UnavailableError("the key file disappears");
+  if (!bytes.ok()) return bytes.status();
+  return Secret(*std::move(bytes));
+}
+
+std::string Secret::Tag(absl::string_view key_digest, absl::string_view value) const {
+  std::string message;
+  message.reserve(key_digest.size() + value.size());
+  absl::StrAppend(&message, key_digest, value);
+  std::string tag(kTagBytes, '\0');
+  unsigned int size = 0;
+  HMAC(EVP_sha256(), bytes_.data(), static_cast<int>(bytes_.size()),
+       reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+       reinterpret_cast<unsigned char*>(tag.data()), &size);
+  return tag;
+}
+
+std::string Secret::Seal(absl::string_view key_digest, absl::string_view value) const {
+  return absl::StrCat(Tag(key_digest, value), value);
+}
+
+std::optional<std::string> Secret::Unseal(absl::string_view key_digest,
+                                          absl::string_view sealed) const {
+  if (sealed.size() < kTagBytes) return std::nullopt;
+  const absl::string_view value = sealed.substr(kTagBytes);
+  const std::string tag = Tag(key_digest, value);
+  if (CRYPTO_memcmp(tag.data(), sealed.data(), kTagBytes) != 0) return std::nullopt;
+  return std::string(value);
+}
+
+}  // namespace kiln::cache

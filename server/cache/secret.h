@@ -1,0 +1,43 @@
+// Who may write what the daemon executes: the kernel cache's folder is its user's alone, and each
+// row carries a keyed hash that nobody else can make.
+#ifndef KILN_SERVER_CACHE_SECRET_H_
+#define KILN_SERVER_CACHE_SECRET_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace kiln::cache {
+
+// Makes the folder with mode 0700 if it is not there. FAILED_PRECONDITION: it belongs to somebody
+// else, or others may enter it; the message says what to do. UNAVAILABLE: it cannot be made.
+absl::Status OpenPrivateFolder(const std::string& folder);
+
+// Immutable; thread-safe.
+class Secret {
+ public:
+  // The 32 bytes in the file `path`, which is made of random ones with mode 0600 if it is not
+  // there. A file of another size is replaced: what was written under it is lost.
+  // FAILED_PRECONDITION: it is no regular file, belongs to somebody else, or others may read it.
+  // UNAVAILABLE: it can be neither read nor made.
+  static absl::StatusOr<Secret> Open(const std::string& path);
+
+  // `value` behind a tag: HMAC-SHA256 (RFC 2104) of the key it stands under, which is a digest, and
+  // the value.
+  std::string Seal(absl::string_view key_digest, absl::string_view value) const;
+  // The value that was sealed under this key; nothing if key, value or tag is another.
+  std::optional<std::string> Unseal(absl::string_view key_digest, absl::string_view sealed) const;
+
+ private:
+  explicit Secret(std::string bytes) : bytes_(std::move(bytes)) {}
+  std::string Tag(absl::string_view key_digest, absl::string_view value) const;
+
+  std::string bytes_;
+};
+
+}  // namespace kiln::cache
+
+#endif  // KILN_SERVER_CACHE_SECRET_H_
