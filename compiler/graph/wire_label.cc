@@ -1,30 +1,14 @@
 #include "compiler/graph/wire_label.h"
 
-#include "absl/strings/escaping.h"
 #include "compiler/graph/error.h"
+#include "compiler/ir/quoted.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::graph {
-namespace {
-
-constexpr size_t kLongest = 80;
-
-// Cuts between characters: the wire refuses halves of one.
-std::string Cut(std::string_view text) {
-  if (text.size() <= kLongest) return absl::Utf8SafeCEscape(View(text));
-  size_t end = kLongest;
-  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
-  return absl::Utf8SafeCEscape(View(text.substr(0, end))) + "...";
-}
-
-}  // namespace
-
-std::string Quoted(std::string_view text) { return StrCat("\"", Cut(text), "\""); }
-
 std::string Label(const v1::Graph& proto, int index) {
   const v1::Node& node = proto.nodes(index);
   std::string label = StrCat("node ", index, " ", Quoted(node.op()));
-  return node.source().empty() ? label : StrCat(label, " (", Cut(node.source()), ")");
+  return node.source().empty() ? label : StrCat(label, " (", Shown(node.source()), ")");
 }
 
 absl::Status NodeError(const v1::Graph& proto, int index, std::string_view reason,
@@ -35,8 +19,8 @@ absl::Status NodeError(const v1::Graph& proto, int index, std::string_view reaso
 absl::Status AboutNode(const v1::Graph& proto, int index, std::string_view reason,
                        const absl::Status& status) {
   const v1::Node& node = proto.nodes(index);
-  std::vector<Detail> details = {{"node", StrCat(index)}, {"op", Cut(node.op())}};
-  if (!node.source().empty()) details.emplace_back("source", Cut(node.source()));
+  std::vector<Detail> details = {{"node", StrCat(index)}, {"op", Shown(node.op())}};
+  if (!node.source().empty()) details.emplace_back("source", Shown(node.source()));
   std::string variable = ErrorDetail(status, "variable");
   if (!variable.empty()) details.emplace_back("variable", variable);
   std::string own = ErrorDetail(status, "reason");

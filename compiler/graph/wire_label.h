@@ -10,10 +10,6 @@
 
 namespace kiln::graph {
 
-// The text in quotation marks, escaped, cut after 80 characters: a client's names go into messages
-// and logs.
-std::string Quoted(std::string_view text);
-
 // `node 7 "add" (train.py:31)`.
 std::string Label(const v1::Graph& proto, int index);
 

@@ -6,6 +6,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/graph/wire_label.h"
 #include "compiler/graph/wire_variables.h"
+#include "compiler/ir/quoted.h"
 #include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/text.h"

@@ -1,16 +1,15 @@
 #include "compiler/graph/wire_variables.h"
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
 #include "compiler/graph/error.h"
-#include "compiler/graph/wire_label.h"
+#include "compiler/ir/quoted.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::graph {
 namespace {
 
 absl::Status VariableError(const std::string& name, std::string_view message) {
-  return MakeError("VARIABLE", {{"variable", name}},
+  return MakeError("VARIABLE", {{"variable", Shown(name)}},
                    StrCat("variable ", Quoted(name), ": ", message));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/quoted.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::ops {
@@ -78,7 +79,7 @@ absl::Status CheckValue(const OpDef& op, const AttributeDef& def, const Attribut
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(StrCat("the attribute \"", def.name, "\" of \"", op.name,
-                                             "\" is \"", text, "\"; it must be ",
+                                             "\" is ", Quoted(text), "; it must be ",
                                              Listed(def.choices)));
   }
   if (InRange(def.range, value)) return absl::OkStatus();
@@ -123,7 +124,7 @@ absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes&
   for (const auto& [name, value] : attributes) {
     if (Find(op, name) == nullptr) {
       return absl::InvalidArgumentError(
-          StrCat("\"", op.name, "\" has no attribute \"", name, "\"; ", Known(op)));
+          StrCat("\"", op.name, "\" has no attribute ", Quoted(name), "; ", Known(op)));
     }
   }
   Attributes completed;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "compiler/ir/quoted.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/infer.h"
 
@@ -20,7 +21,7 @@ using Term = std::vector<Label>;
 
 template <typename... Parts>
 absl::Status Error(std::string_view equation, const Parts&... parts) {
-  return absl::InvalidArgumentError(StrCat("einsum's equation \"", equation, "\": ", parts...));
+  return absl::InvalidArgumentError(StrCat("einsum's equation ", Quoted(equation), ": ", parts...));
 }
 
 absl::StatusOr<Term> ParseTerm(std::string_view equation, std::string_view text) {

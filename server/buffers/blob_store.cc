@@ -7,8 +7,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
-#include "server/errors/shortened.h"
 
 namespace kiln::buffers {
 namespace {
@@ -54,8 +54,8 @@ absl::Status BlobStore::CheckName(absl::string_view name) {
     return absl::OkStatus();
   }
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "blob name \"", absl::Utf8SafeCEscape(errors::Shortened(name, 80)),
-                                "\" is neither \"sha256:\" and 64 lower-case hexadecimal digits "
+                                "blob name ", Quoted(name),
+                                " is neither \"sha256:\" and 64 lower-case hexadecimal digits "
                                 "nor a name of 1 to 256 bytes without a colon")),
                             "BAD_BLOB_NAME");
 }
@@ -84,8 +84,8 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
   absl::MutexLock lock(&mutex_);
   const auto entry = blobs_.find(KeyOf(session, user, name));
   if (entry != blobs_.end()) return entry->second.data;
-  return errors::WithReason(absl::NotFoundError(absl::StrCat("blob \"", absl::Utf8SafeCEscape(name),
-                                                             "\" has not been uploaded")),
+  return errors::WithReason(absl::NotFoundError(absl::StrCat("blob ", Quoted(name),
+                                                             " has not been uploaded")),
                             "UNKNOWN_BLOB", {{"blob", name}});
 }
 
@@ -168,7 +168,7 @@ BlobStore::Upload::~Upload() {
 absl::Status BlobStore::Upload::Append(std::string& data) {
   if (data.size() > static_cast<size_t>(size_ - data_->size())) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
+                                  "blob ", Quoted(name_), " was announced with ",
                                   size_, " bytes, but more came")),
                               "BLOB_SIZE", {{"blob", name_}});
   }
@@ -180,7 +180,7 @@ absl::Status BlobStore::Upload::Append(std::string& data) {
 absl::Status BlobStore::Upload::Finish() {
   if (data_->size() != size_) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "blob \"", absl::Utf8SafeCEscape(name_), "\" was announced with ",
+                                  "blob ", Quoted(name_), " was announced with ",
                                   size_, " bytes, but ", data_->size(), " came")),
                               "BLOB_SIZE", {{"blob", name_}});
   }

@@ -20,6 +20,11 @@ std::string TensorType::ToString() const {
 }
 
 absl::Status CheckTensorType(const TensorType& type) {
+  constexpr size_t kMaxRank = 32;  // of the compiler's shapes, too
+  if (type.shape.size() > kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a shape with ", type.shape.size(), " dimensions; the most is ", kMaxRank));
+  }
   int64_t bytes = ir::SizeOf(type.dtype);
   if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");
   for (const int64_t size : type.shape) {

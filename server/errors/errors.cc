@@ -5,10 +5,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler/ir/quoted.h"
 
 namespace kiln::errors {
 namespace {
 constexpr absl::string_view kReason = "reason";
+constexpr size_t kLongestMessage = 2000;
 
 std::string Url(absl::string_view key) { return absl::StrCat(kPayloadPrefix, key); }
 }  // namespace
@@ -18,8 +20,18 @@ absl::Status WithReason(absl::Status status, absl::string_view reason,
   if (status.ok()) return status;
   status.SetPayload(Url(kReason), absl::Cord(reason));
   for (const Detail& detail : details)
-    status.SetPayload(Url(detail.first), absl::Cord(detail.second));
+    status.SetPayload(Url(detail.first), absl::Cord(Shown(detail.second)));
   return status;
+}
+
+absl::Status WithBoundedMessage(const absl::Status& status) {
+  if (status.message().size() <= kLongestMessage) return status;
+  const std::string message(status.message());
+  absl::Status bounded(
+      status.code(), absl::StrCat(std::string(Shortened(message, kLongestMessage - 3)), "..."));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& value) { bounded.SetPayload(url, value); });
+  return bounded;
 }
 
 std::string Reason(const absl::Status& status) {

@@ -1,5 +1,5 @@
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/quoted.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/errors/errors.h"
 #include "server/rpc/services.h"
@@ -48,7 +48,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     return Reply(backend_, context,
                  errors::WithReason(
                      absl::NotFoundError(absl::StrCat(
-                         "there is no device \"", absl::Utf8SafeCEscape(request->device()), "\"")),
+                         "there is no device ", Quoted(request->device()))),
                      "UNKNOWN_DEVICE", {{"device", request->device()}}));
   }
 

@@ -1,7 +1,7 @@
 #include <utility>
 
 #include "kiln/v1/session.grpc.pb.h"
-#include "server/errors/shortened.h"
+#include "compiler/ir/quoted.h"
 #include "server/rpc/connect_stream.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
@@ -14,9 +14,9 @@ using grpc::ServerUnaryReactor;
 
 sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
   sessions::ClientInfo client;
-  client.name = std::string(errors::Shortened(proto.name(), 100));
-  client.version = std::string(errors::Shortened(proto.version(), 100));
-  client.description = std::string(errors::Shortened(proto.description(), 200));
+  client.name = std::string(Shortened(proto.name(), 100));
+  client.version = std::string(Shortened(proto.version(), 100));
+  client.description = std::string(Shortened(proto.description(), 200));
   client.op_set_version = proto.op_set_version();
   return client;
 }

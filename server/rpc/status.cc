@@ -15,7 +15,7 @@ v1::Status ToProto(const absl::Status& status) {
   for (const auto& [key, value] : errors::Details(status)) (*info.mutable_metadata())[key] = value;
   v1::Status proto;
   proto.set_code(static_cast<int>(status.code()));
-  proto.set_message(std::string(status.message()));
+  proto.set_message(std::string(errors::WithBoundedMessage(status).message()));
   google::protobuf::Any* detail = proto.add_details();
   detail->set_type_url(kErrorInfoType);
   detail->set_value(info.SerializeAsString());
@@ -24,8 +24,9 @@ v1::Status ToProto(const absl::Status& status) {
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()),
-                      ToProto(status).SerializeAsString());
+  const v1::Status proto = ToProto(status);
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()), proto.message(),
+                      proto.SerializeAsString());
 }
 
 google::protobuf::Timestamp ToProto(absl::Time time) {

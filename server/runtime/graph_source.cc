@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
 
 namespace kiln::runtime {
 namespace {
 absl::Status BadBinding(const std::string& variable, const std::string& what) {
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "variable \"", absl::Utf8SafeCEscape(variable), "\" ", what)),
+                                "variable ", Quoted(variable), " ", what)),
                             "BAD_BINDING", {{"variable", variable}});
 }
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/errors/shortened.h"
+#include "compiler/ir/quoted.h"
 
 namespace kiln::runtime {
 namespace {
@@ -142,7 +142,7 @@ std::vector<KernelTimes> Program::kernel_times() const {
 }
 
 std::string ShortName(const std::string& name) {
-  return std::string(errors::Shortened(absl::string_view(name).substr(0, name.find('\n')), 80));
+  return std::string(Shortened(std::string_view(name).substr(0, name.find('\n')), 80));
 }
 
 }  // namespace kiln::runtime

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -284,16 +285,14 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& p
       continue;
     if (found) {
       return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                    "\"", absl::Utf8SafeCEscape(prefix),
-                                    "\" begins more than one program's digest; give more digits")),
+                                    Quoted(prefix), " begins more than one program's digest; give more digits")),
                                 "AMBIGUOUS_PROGRAM");
     }
     found = program;
   }
   if (found) return found;
   return errors::WithReason(
-      absl::NotFoundError(absl::StrCat("no loaded program's digest begins with \"",
-                                       absl::Utf8SafeCEscape(prefix), "\"")),
+      absl::NotFoundError(absl::StrCat("no loaded program's digest begins with ", Quoted(prefix))),
       "UNKNOWN_PROGRAM", {{"program", prefix}});
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -48,7 +49,7 @@ absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name
     }
     return errors::WithReason(
         absl::NotFoundError(
-            absl::StrCat("there is no device \"", absl::Utf8SafeCEscape(name), "\"; there are ",
+            absl::StrCat("there is no device ", Quoted(name), "; there are ",
                          absl::StrJoin(devices_, ", ",
                                        [](std::string* out, const runtime::ManagedDevice* device) {
                                          out->append(device->name());

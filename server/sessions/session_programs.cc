@@ -82,7 +82,7 @@ absl::Status Session::Define(const DefineProgram& operation,
   }
   DefinedProgram& program = programs_[operation.program];
   program.source = operation.graph;
-  program.name = operation.name;
+  program.name = runtime::ShortName(operation.name);
   if (program.source.ok()) {
     if (absl::Status status = device_.CheckUsable(true); !status.ok()) program.source = status;
   }

@@ -1,10 +1,10 @@
-#include "server/errors/shortened.h"
+#include "compiler/ir/quoted.h"
 
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace kiln::errors {
+namespace kiln {
 namespace {
 
 TEST(Shortened, LeavesWhatFits) {
@@ -22,5 +22,12 @@ TEST(Shortened, CutsBetweenCharacters) {
   EXPECT_EQ(Shortened(text, 7), "\u20ac\U0001f600");
 }
 
+TEST(Quoted, ShortensAndEscapes) {
+  EXPECT_EQ(Quoted("a\n\"\u00e9"), "\"a\\n\\\"\u00e9\"");
+  EXPECT_EQ(Quoted(std::string(80, 'a')), "\"" + std::string(80, 'a') + "\"");
+  EXPECT_EQ(Quoted(std::string(81, 'a')), "\"" + std::string(80, 'a') + "...\"");
+  EXPECT_EQ(Shown(std::string(79, 'a') + "\u00e9"), std::string(79, 'a') + "...");
+}
+
 }  // namespace
-}  // namespace kiln::errors
+}  // namespace kiln

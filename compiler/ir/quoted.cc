@@ -1,0 +1,24 @@
+#include "compiler/ir/quoted.h"
+
+#include "absl/strings/escaping.h"
+#include "compiler/ir/str_cat.h"
+
+namespace kiln {
+namespace {
+constexpr size_t kLongest = 80;
+}  // namespace
+
+std::string_view Shortened(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return text;
+  while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;
+  return text.substr(0, bytes);
+}
+
+std::string Shown(std::string_view text) {
+  const std::string_view head = Shortened(text, kLongest);
+  return StrCat(absl::Utf8SafeCEscape(View(head)), head.size() < text.size() ? "..." : "");
+}
+
+std::string Quoted(std::string_view text) { return StrCat("\"", Shown(text), "\""); }
+
+}  // namespace kiln
