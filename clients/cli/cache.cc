@@ -3,6 +3,7 @@
 
 #include "clients/cli/command.h"
 #include "clients/cli/format.h"
+#include "clients/cli/printable.h"
 #include "kiln/v1/admin.grpc.pb.h"
 
 namespace kiln::cli {
@@ -27,7 +28,7 @@ absl::Status Show(Invocation& invocation, v1::AdminService::Stub& stub) {
   if (absl::Status status = invocation.Check(stub.GetCache(&context, {}, &answer)); !status.ok())
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
-  invocation.out << "path     " << answer.path() << '\n'
+  invocation.out << "path     " << Printable(answer.path()) << '\n'
                  << "kernels  " << answer.kernels() << " in " << Bytes(answer.bytes()) << '\n'
                  << "hits     " << answer.hits() << '\n'
                  << "misses   " << answer.misses() << '\n';

@@ -40,11 +40,15 @@ class Devices : public v1::DeviceService::Service {
 };
 
 class Sessions : public v1::SessionService::Service {
+ public:
+  std::string description = "ann@laptop train.py";
+
+ private:
   grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
                             v1::ListSessionsResponse* answer) override {
     v1::Session* session = answer->add_sessions();
     session->set_name("s12");
-    session->mutable_client()->set_description("ann@laptop train.py");
+    session->mutable_client()->set_description(description);
     session->set_runs(7);
     session->set_connected(true);
     return grpc::Status::OK;
@@ -53,9 +57,11 @@ class Sessions : public v1::SessionService::Service {
 
 class Programs : public v1::ProgramService::Service {
  public:
-  static void Fill(v1::Program* program) {
+  std::string name = "train_step";
+
+  void Fill(v1::Program* program) {
     program->set_digest("abcdef0123456789");
-    program->set_name("train_step");
+    program->set_name(name);
     program->set_runs(4);
     program->set_device_seconds(0.1);
     program->set_compile_seconds(1.25);
@@ -164,6 +170,25 @@ TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
 TEST_F(CliTest, Sessions) {
   ASSERT_EQ(Run({"sessions"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("s12 +ann@laptop train.py +connected"));
+}
+
+// What somebody calls a session or a program must not move others' cursors.
+TEST_F(CliTest, WhatOthersWroteIsEscaped) {
+  sessions_.description = "ann\x1b[2J\u202e\nroot";
+  programs_.name = sessions_.description;
+  const char* escaped = "ann\\x1B[2J\\u{202E}\\nroot";
+  for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
+           {"sessions"}, {"programs"}, {"explain", "abcd"}, {"kernels", "nothing"}}) {
+    Run(command);
+    const std::string printed = out() + error();
+    EXPECT_THAT(printed, HasSubstr(escaped)) << command[0];
+    EXPECT_THAT(printed, Not(HasSubstr("\x1b"))) << command[0];
+    EXPECT_THAT(printed, Not(HasSubstr("\u202e"))) << command[0];
+    EXPECT_THAT(printed, Not(HasSubstr("\nroot"))) << command[0];
+  }
+  ASSERT_EQ(Run({"programs", "--json"}), 0);
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(out(), Not(HasSubstr("\u202e")));
 }
 
 TEST_F(CliTest, Programs) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cli/command.h"
+#include "clients/cli/printable.h"
 #include "clients/cpp/address.h"
 
 namespace kiln::cli {
@@ -99,7 +100,7 @@ int Run(const Command& command, CommonOptions options, std::ostream& out, std::o
                         .out = out};
   const absl::Status status = command.run(invocation);
   if (status.ok()) return 0;
-  error << "kiln " << command.name << ": " << status.message() << '\n';
+  error << "kiln " << command.name << ": " << Printable(std::string(status.message())) << '\n';
   if (status.code() != absl::StatusCode::kInvalidArgument) return 1;
   error << "`kiln " << command.name << " --help` shows how to call it\n";
   return 2;
@@ -112,7 +113,7 @@ absl::Span<const Command> AllCommands() { return kCommands; }
 int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostream& error) {
   absl::StatusOr<CommonOptions> options = Parse(arguments);
   if (!options.ok()) {
-    error << "kiln: " << options.status().message() << '\n';
+    error << "kiln: " << Printable(std::string(options.status().message())) << '\n';
     return 2;
   }
   if (options->rest.empty() || options->rest[0] == "help") {
@@ -121,7 +122,7 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
   }
   const Command* command = Find(options->rest[0]);
   if (command == nullptr) {
-    error << "kiln: there is no command " << options->rest[0] << "\n\n";
+    error << "kiln: there is no command " << Printable(options->rest[0]) << "\n\n";
     PrintUsage(error);
     return 2;
   }

@@ -8,6 +8,7 @@
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
 #include "clients/cli/kernel_table.h"
+#include "clients/cli/printable.h"
 #include "clients/cli/table.h"
 #include "kiln/v1/program.grpc.pb.h"
 
@@ -45,14 +46,14 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
 
 void PrintSection(const std::string& title, const std::string& text, std::ostream& out) {
   if (text.empty()) return;
-  out << "\n== " << title << '\n' << text;
+  out << "\n== " << title << '\n' << PrintableLines(text);
   if (text.back() != '\n') out << '\n';
 }
 
 void PrintProgram(const v1::Program& program, std::ostream& out) {
-  out << "program   " << program.digest() << '\n'
-      << "name      " << program.name() << '\n'
-      << "device    " << program.device() << '\n'
+  out << "program   " << Printable(program.digest()) << '\n'
+      << "name      " << Printable(program.name()) << '\n'
+      << "device    " << Printable(program.device()) << '\n'
       << "kernels   " << program.kernels() << " launches of " << program.distinct_kernels()
       << " kernels, " << program.kernels_from_cache() << " from the cache; compiled in "
       << Duration(program.compile_seconds()) << '\n'
@@ -72,7 +73,7 @@ void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassTime>& passes,
 }
 
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
-  const std::string title = absl::StrCat("kernel ", number, " ", kernel.name());
+  const std::string title = absl::StrCat("kernel ", number, " ", Printable(kernel.name()));
   out << "\n==== " << title << ": " << kernel.launches()
       << (kernel.launches() == 1 ? " launch, " : " launches, ") << Duration(kernel.seconds_mean())
       << " each (" << kernel.samples() << " timed, best " << Duration(kernel.seconds_min()) << "), "

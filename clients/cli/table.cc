@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "clients/cli/printable.h"
 
 namespace kiln::cli {
 namespace {
@@ -24,6 +25,7 @@ Table::Table(std::vector<std::string> titles) {
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(titles_.size());
+  for (std::string& cell : cells) cell = Printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -12,7 +12,7 @@ class Table {
  public:
   // A title that begins with '>' makes its column flush right; the mark is not printed.
   explicit Table(std::vector<std::string> titles);
-  // As many cells as there are titles, in UTF-8.
+  // As many cells as there are titles; what a terminal would obey is escaped (printable.h).
   void Add(std::vector<std::string> cells);
   // The titles in capitals, then the rows in the order of Add.
   void Print(std::ostream& out) const;

@@ -31,7 +31,8 @@ struct TensorType {
   std::string ToString() const;
 };
 
-// INVALID_ARGUMENT for an unknown dtype, a negative size, or more bytes than an int64 counts.
+// INVALID_ARGUMENT for an unknown dtype, a negative size, more than 32 dimensions, or more bytes than
+// an int64 counts.
 absl::Status CheckTensorType(const TensorType& type);
 
 // Shared by the handles that name it and the runs that use it; the last one frees the memory. A

@@ -10,7 +10,7 @@
 namespace kiln::errors {
 namespace {
 constexpr absl::string_view kReason = "reason";
-constexpr size_t kLongestMessage = 2000;
+constexpr size_t kLongestMessage = 1000;
 
 std::string Url(absl::string_view key) { return absl::StrCat(kPayloadPrefix, key); }
 }  // namespace

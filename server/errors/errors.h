@@ -27,7 +27,7 @@ using Detail =
 absl::Status WithReason(absl::Status status, absl::string_view reason,
                         std::initializer_list<Detail> details = {});
 
-// The same error with a message of 2,000 bytes at most, cut between characters: much more does not
+// The same error with a message of 1,000 bytes at most, cut between characters: much more does not
 // fit into the trailer of a call, and what fails is remembered.
 absl::Status WithBoundedMessage(const absl::Status& status);
 

@@ -32,7 +32,7 @@ TEST(Errors, LongNamesAndMessagesAreCut) {
                                          {{"blob", std::string(5000, 'b')}});
   EXPECT_EQ(Details(status).at("blob"), std::string(80, 'b') + "...");
   const absl::Status bounded = WithBoundedMessage(status);
-  EXPECT_EQ(std::string(bounded.message()), std::string(1997, 'm') + "...");
+  EXPECT_EQ(std::string(bounded.message()), std::string(997, 'm') + "...");
   EXPECT_EQ(Reason(bounded), "X");
   EXPECT_EQ(Details(bounded), Details(status));
   EXPECT_EQ(WithBoundedMessage(absl::NotFoundError("short")), absl::NotFoundError("short"));
