@@ -1,5 +1,7 @@
 #include "server/daemon.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -15,7 +17,9 @@
 #include "server/cache/kernel_cache.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
+#include "server/open_devices.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
 #include "server/runtime/managed_device.h"
@@ -25,53 +29,28 @@
 namespace kiln {
 namespace {
 
-constexpr int kCompileThreads = 2;
+// A few more than run at once, so that graphs that compile for long hold up nobody else.
+constexpr int kCompileThreads = 8;
+constexpr int kCompileThreadsOfOne = 2;
 constexpr int kCopyThreads = 2;
+// Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
+constexpr int64_t kHostMemoryShare = 6;
+// Of that, what gRPC's buffers may take. It ends streams that take more.
+constexpr int64_t kTransportShare = 8;
+constexpr int64_t kLeastTransport = 64 << 20;
+// Freed memory goes back to the system once so much less is held than before.
+constexpr int64_t kTrimAfter = 32 << 20;
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);
-
-using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
 }
 
-absl::Status NoDevices(const config::Config& config, const std::string& why) {
-  const std::string wanted =
-      config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
-  return absl::FailedPreconditionError(absl::StrCat("there is no device", wanted, "; ", why));
-}
-
-absl::StatusOr<Devices> OpenDevices(const config::Config& config,
-                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                    metrics::Metrics& metrics) {
-  Devices devices;
-  std::vector<std::string> why;
-  for (const auto& driver : drivers) {
-    std::string why_none;
-    auto found = driver->Enumerate(&why_none);
-    if (!found.ok()) return found.status();
-    if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
-    for (auto& device : *found) {
-      const std::string name = device->info().name;
-      const bool wanted =
-          config.devices.empty() ||
-          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
-      if (!wanted) {
-        why.push_back(absl::StrCat(name, " is not asked for"));
-        continue;
-      }
-      devices.push_back(std::make_unique<runtime::ManagedDevice>(
-          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name)));
-      const drivers::DeviceInfo& info = devices.back()->info();
-      log::Info("device",
-                {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
-    }
-  }
-  if (devices.empty() || (!config.devices.empty() && devices.size() < config.devices.size())) {
-    return NoDevices(config, absl::StrJoin(why, "; "));
-  }
-  return devices;
+config::Config WithLimits(config::Config config, const DaemonParts& parts) {
+  if (config.host_memory_limit_bytes == 0)
+    config.host_memory_limit_bytes = parts.memory_bytes / kHostMemoryShare;
+  return config;
 }
 
 }  // namespace
@@ -81,7 +60,12 @@ std::string DaemonVersion() { return KILN_VERSION; }
 // In the order in which the parts stand on each other; they go in the opposite order.
 struct Daemon::Implementation {
   explicit Implementation(const config::Config& config)
-      : config(config), blobs(config.blob_limit_bytes) {}
+      : config(config),
+        host(std::make_shared<memory::HostMemory>(config.host_memory_limit_bytes,
+                                                  config.session_limit)),
+        blobs(config.blob_limit_bytes > 0
+                  ? std::min(config.blob_limit_bytes, config.host_memory_limit_bytes)
+                  : config.host_memory_limit_bytes) {}
   ~Implementation();
 
   void MakeKernelCache();
@@ -95,6 +79,7 @@ struct Daemon::Implementation {
   const config::Config config;
   std::function<absl::Time()> now;
   metrics::Metrics metrics{DaemonVersion()};
+  const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
   std::unique_ptr<cache::KernelCache> kernel_cache;
   Devices devices;
@@ -138,8 +123,14 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.metrics = &metrics;
   options.now = [] { return absl::Now(); };
   options.compile_threads = kCompileThreads;
+  options.compile_threads_of_one = kCompileThreadsOfOne;
+  options.run_seconds_max = config.run_seconds_limit;
   options.kernel_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   programs = std::make_unique<runtime::ProgramCache>(std::move(options));
+  host->SetReclaimer([this](int64_t bytes) {
+    blobs.Reclaim(bytes);
+    programs->Reclaim(bytes);
+  });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
 }
 
@@ -153,6 +144,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.metrics = &metrics;
   options.services.copies = copies.get();
   options.services.now = now;
+  options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;
   std::vector<runtime::ManagedDevice*> all;
   for (const auto& device : devices) all.push_back(device.get());
@@ -170,6 +162,8 @@ void Daemon::Implementation::MakeRegistry() {
   backend.version = DaemonVersion();
   backend.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   backend.started = absl::Now();
+  backend.transport_bytes =
+      std::max(kLeastTransport, config.host_memory_limit_bytes / kTransportShare);
   backend.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
@@ -205,6 +199,12 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   }
   gauges.programs = programs->size();
   gauges.blob_bytes = blobs.bytes();
+  for (int i = 0; i < memory::kNumUses; ++i) {
+    const auto use = static_cast<memory::Use>(i);
+    gauges.host_memory.emplace_back(memory::Name(use), host->used_bytes(use));
+  }
+  gauges.host_memory_limit_bytes = host->limit_bytes();
+  gauges.host_memory_refused = host->refused();
   const cache::KernelCache::Statistics statistics = kernel_cache->GetStatistics();
   gauges.cache_bytes = statistics.bytes;
   gauges.cache_kernels = statistics.kernels;
@@ -213,6 +213,7 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
 
 void Daemon::Implementation::StartLeases(absl::Duration interval) {
   leases = std::thread([this, interval] {
+    int64_t most = 0;
     while (true) {
       {
         absl::MutexLock lock(&mutex);
@@ -220,6 +221,12 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
         if (stopping) return;
       }
       registry->CloseExpired();
+      const int64_t held = host->used_bytes();
+      most = std::max(most, held);
+      if (most - held >= kTrimAfter) {
+        malloc_trim(0);
+        most = held;
+      }
     }
   });
 }
@@ -258,7 +265,7 @@ Daemon::~Daemon() = default;
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& config,
                                                       DaemonParts parts) {
   if (absl::Status status = config::Check(config); !status.ok()) return status;
-  auto implementation = std::make_unique<Implementation>(config);
+  auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->now = std::move(parts.now);
   implementation->backend.disassemble = std::move(parts.disassemble);
   auto devices = OpenDevices(config, std::move(parts.drivers), implementation->metrics);
@@ -272,6 +279,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   log::Info("serving", {{"version", DaemonVersion()},
                         {"listen", absl::StrJoin(implementation->server->listening(), ",")},
                         {"metrics_port", absl::StrCat(implementation->metrics_port)},
+                        {"host_memory", absl::StrCat(implementation->host->limit_bytes())},
                         {"cache", config.cache_folder}});
   return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
 }

@@ -25,6 +25,7 @@ struct DaemonParts {
       disassemble;
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);
+  int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or what this process may have of it
 };
 
 class Daemon {

@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "compiler/compiler.h"
 #include "drivers/cpu/driver.h"
+#include "drivers/cpu/host.h"
 
 namespace kiln {
 
@@ -17,6 +18,7 @@ DaemonParts RealParts(const config::Config& config) {
     options.features = config.cpu_features;
     parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(options));
   }
+  parts.memory_bytes = drivers::cpu::AvailableMemory();
   parts.compile = compiler::Compile;
   parts.disassemble = compiler::Disassemble;
   parts.now = [] { return absl::Now(); };

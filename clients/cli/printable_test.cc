@@ -26,10 +26,10 @@ TEST(Printable, EscapesWhatHidesOrTurnsText) {
 
 TEST(Printable, EscapesWhatIsNoUtf8) {
   EXPECT_EQ(Printable("\xff\x80z"), "\\xFF\\x80z");
-  EXPECT_EQ(Printable("\xc0\xaf"), "\\xC0\\xAF");             // overlong
-  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xED\\xA0\\x80");    // a surrogate
+  EXPECT_EQ(Printable("\xc0\xaf"), "\\xC0\\xAF");                  // overlong
+  EXPECT_EQ(Printable("\xed\xa0\x80"), "\\xED\\xA0\\x80");         // a surrogate
   EXPECT_EQ(Printable("\xf4\x90\x80\x80").substr(0, 4), "\\xF4");  // beyond Unicode
-  EXPECT_EQ(Printable("\xe2\x82"), "\\xE2\\x82");             // cut off
+  EXPECT_EQ(Printable("\xe2\x82"), "\\xE2\\x82");                  // cut off
   EXPECT_EQ(Printable("\xc2\x1b"), "\\xC2\\x1B");
 }
 

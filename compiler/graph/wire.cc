@@ -76,8 +76,16 @@ class Decoder {
                          StrCat("up to here the graph expands to more than ",
                                 limits_.max_primitives, " primitives, the limit"));
       }
+      if (absl::Status grown = Grow(); !grown.ok()) return grown;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Grow() {
+    constexpr size_t kStep = 1024;
+    if (!limits_.grow || context_->size() < reported_ + kStep) return absl::OkStatus();
+    reported_ = context_->size();
+    return limits_.grow(static_cast<int64_t>(reported_));
   }
 
   // Attribute "index" of nodes "input" counts 0, 1, 2, … in any order; input_nodes_ has who
@@ -183,6 +191,7 @@ class Decoder {
   std::shared_ptr<ir::Context> context_ = std::make_shared<ir::Context>();
   ops::Builder builder_;
   std::vector<const ir::Node*> nodes_;  // by the wire's index
+  size_t reported_ = 0;                 // primitives
   std::vector<int> input_nodes_;        // the wire's index of an input, by InputAttr::index
   Graph graph_;
 };

@@ -8,6 +8,7 @@
 #define KILN_COMPILER_GRAPH_WIRE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct Limits {
   int64_t max_elements = int64_t{1}
                          << 48;  // of one node's result, whether it is ever materialised or not
   int64_t max_bytes = int64_t{1} << 44;  // of one input, output or update
+  // Asked now and then while the graph grows, with the primitives that there are; its error ends
+  // the work. May be empty.
+  std::function<absl::Status(int64_t primitives)> grow{};
 };
 
 // The graph with every dimension fixed: variables have the values of `bindings`, which names all of

@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.target = *target;
     info.memory_bytes = options_.memory_bytes_per_device > 0
                             ? options_.memory_bytes_per_device
-                            : AvailableMemory() / 5 * 4 / options_.devices;
+                            : AvailableMemory() / 4 * 3 / options_.devices;
     devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores));
   }
   return devices;

@@ -17,7 +17,7 @@ struct CpuOptions {
   // shared evenly, at least one for each device. Of a larger number no more run at once than the
   // process may use cores.
   int threads_per_device = 0;
-  // 0: four fifths of the machine's or the control group's memory, shared evenly.
+  // 0: three quarters of the machine's or the control group's memory, shared evenly.
   int64_t memory_bytes_per_device = 0;
   // As ChooseInstructions takes them; empty: all that the processor has.
   std::string features = {};

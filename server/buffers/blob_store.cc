@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr absl::string_view kSha256 = "sha256:";
 constexpr size_t kMaxName = 256;
 constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
+// What an upload takes besides its bytes: its entry, and a message that waits to be filled.
+constexpr int64_t kPerBlob = 1 << 10;
+constexpr int64_t kMostSpare = 1 << 20;
 
 bool IsLowerHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -54,7 +58,7 @@ absl::Status BlobStore::CheckName(absl::string_view name) {
     return absl::OkStatus();
   }
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "blob name ", Quoted(name),
+                                "blob name ", Quoted({name.data(), name.size()}),
                                 " is neither \"sha256:\" and 64 lower-case hexadecimal digits "
                                 "nor a name of 1 to 256 bytes without a colon")),
                             "BAD_BLOB_NAME");
@@ -74,26 +78,32 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
     const auto entry = blobs_.find(KeyOf(session, user, name));
     if (entry == blobs_.end()) continue;
     entry->second.holders.insert(session);
+    used_.erase(std::exchange(entry->second.use, 0));
     found.push_back(name);
   }
   return found;
 }
 
 absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std::string& user,
-                                                const std::string& name) const {
+                                                const std::string& name) {
   absl::MutexLock lock(&mutex_);
   const auto entry = blobs_.find(KeyOf(session, user, name));
-  if (entry != blobs_.end()) return entry->second.data;
-  return errors::WithReason(absl::NotFoundError(absl::StrCat("blob ", Quoted(name),
-                                                             " has not been uploaded")),
-                            "UNKNOWN_BLOB", {{"blob", name}});
+  if (entry != blobs_.end()) {
+    if (IsContentAddressed(name) && entry->second.use == 0) {
+      entry->second.use = ++uses_;
+      used_.emplace(uses_, entry->first);
+    }
+    return entry->second.data;
+  }
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("blob ", Quoted(name), " has not been uploaded")),
+      "UNKNOWN_BLOB", {{"blob", name}});
 }
 
 void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
   if (!entry->second.holders.empty()) return;
-  bytes_ -= entry->second.data->size();
-  blobs_.erase(entry);
+  Erase(entry);
 }
 
 void BlobStore::Delete(SessionNumber session, const std::string& user,
@@ -121,9 +131,15 @@ int64_t BlobStore::bytes() const {
 absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumber session,
                                                                     const std::string& user,
                                                                     const std::string& name,
-                                                                    uint64_t size) {
+                                                                    uint64_t size,
+                                                                    memory::Account& account) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
+  const auto announced = static_cast<int64_t>(std::min<uint64_t>(size, limit_));
+  auto charge =
+      account.Reserve(memory::Use::kBlobs, announced + kPerBlob + std::min(announced, kMostSpare));
+  std::vector<Blob> dropped;  // outlives the lock
   absl::MutexLock lock(&mutex_);
+  if (size <= static_cast<uint64_t>(limit_)) DropUsed(bytes_ + announced - limit_, &dropped);
   if (size > static_cast<uint64_t>(limit_ - bytes_)) {
     return errors::WithReason(
         absl::ResourceExhaustedError(
@@ -131,9 +147,31 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
                          " bytes for uploads are in use; delete blobs or raise blob_limit")),
         "BLOB_LIMIT", {{"blob", name}});
   }
-  bytes_ += static_cast<int64_t>(size);
+  if (!charge.ok()) return charge.status();
+  bytes_ += announced;
   return std::unique_ptr<Upload>(
-      new Upload(*this, session, user, name, static_cast<int64_t>(size)));
+      new Upload(*this, session, user, name, announced, *std::move(charge)));
+}
+
+void BlobStore::DropUsed(int64_t bytes, std::vector<Blob>* dropped) {
+  while (bytes > 0 && !used_.empty()) {
+    const auto entry = blobs_.find(used_.begin()->second);
+    bytes -= entry->second.data->size();
+    dropped->push_back(entry->second.data);
+    Erase(entry);
+  }
+}
+
+void BlobStore::Erase(std::map<Key, Entry>::iterator entry) {
+  used_.erase(entry->second.use);
+  bytes_ -= entry->second.data->size();
+  blobs_.erase(entry);
+}
+
+void BlobStore::Reclaim(int64_t bytes) {
+  std::vector<Blob> dropped;
+  absl::MutexLock lock(&mutex_);
+  DropUsed(bytes, &dropped);
 }
 
 void BlobStore::Unreserve(int64_t bytes) {
@@ -147,17 +185,18 @@ void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
   // A private name may be uploaded again; of two equal contents one is enough.
   if (entry.data) bytes_ -= entry.data->size();
   entry.data = std::move(data);
+  used_.erase(std::exchange(entry.use, 0));
   entry.holders.insert(session);
 }
 
 BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user,
-                          std::string name, int64_t size)
+                          std::string name, int64_t size, memory::Charge charge)
     : store_(store),
       session_(session),
       user_(std::move(user)),
       name_(std::move(name)),
       size_(size),
-      data_(std::make_shared<Chunks>(store.recycler_)) {
+      data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {
   if (IsContentAddressed(name_)) digest_ = std::make_unique<Digest>();
 }
 
@@ -167,10 +206,10 @@ BlobStore::Upload::~Upload() {
 
 absl::Status BlobStore::Upload::Append(std::string& data) {
   if (data.size() > static_cast<size_t>(size_ - data_->size())) {
-    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "blob ", Quoted(name_), " was announced with ",
-                                  size_, " bytes, but more came")),
-                              "BLOB_SIZE", {{"blob", name_}});
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
+                                                size_, " bytes, but more came")),
+        "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) digest_->Update(data);
   data_->Append(data);
@@ -179,10 +218,10 @@ absl::Status BlobStore::Upload::Append(std::string& data) {
 
 absl::Status BlobStore::Upload::Finish() {
   if (data_->size() != size_) {
-    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "blob ", Quoted(name_), " was announced with ",
-                                  size_, " bytes, but ", data_->size(), " came")),
-                              "BLOB_SIZE", {{"blob", name_}});
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
+                                                size_, " bytes, but ", data_->size(), " came")),
+        "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) {
     const std::string actual = absl::StrCat(kSha256, digest_->Hex());
@@ -194,6 +233,7 @@ absl::Status BlobStore::Upload::Finish() {
     }
   }
   finished_ = true;
+  data_->ShrinkCharge(size_ + kPerBlob);
   store_.Store(KeyOf(session_, user_, name_), session_, std::move(data_));
   return absl::OkStatus();
 }

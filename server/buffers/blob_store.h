@@ -16,15 +16,18 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/buffers/chunks.h"
+#include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
 
 // Two kinds of names. "sha256:<64 hex digits>" is content-addressed: verified, held once for all
-// sessions of a user, and kept while a session holds it. Any other name without a colon is private
-// to its session. Thread-safe.
+// sessions of a user, and kept while a session holds it; once a buffer has been made from it, it
+// may be forgotten when memory is short, and Hold says whether it is there. Any other name without
+// a colon is private to its session. Thread-safe.
 class BlobStore {
  public:
-  // `limit_bytes` bounds all blobs and uploads together.
+  // `limit_bytes` bounds all blobs and uploads together, beside the budget that they are charged
+  // to.
   explicit BlobStore(int64_t limit_bytes);
 
   using Blob = std::shared_ptr<const Chunks>;
@@ -38,11 +41,14 @@ class BlobStore {
   std::vector<std::string> Hold(SessionNumber session, const std::string& user,
                                 const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
   // NOT_FOUND names the blob.
-  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user,
-                            const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets so many bytes of what may be forgotten.
+  void Reclaim(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -59,7 +65,7 @@ class BlobStore {
     friend class BlobStore;
     struct Digest;
     Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
-           int64_t size);
+           int64_t size, memory::Charge charge);
 
     BlobStore& store_;
     const SessionNumber session_;
@@ -70,9 +76,11 @@ class BlobStore {
     std::unique_ptr<Digest> digest_;
     bool finished_ = false;
   };
+  // The announced size is charged to `account` for as long as anybody has the bytes.
   // INVALID_ARGUMENT: the name. RESOURCE_EXHAUSTED: the size does not fit any more.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(SessionNumber session, const std::string& user,
-                                                const std::string& name, uint64_t size)
+                                                const std::string& name, uint64_t size,
+                                                memory::Account& account)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -80,11 +88,15 @@ class BlobStore {
   struct Entry {
     Blob data;
     std::set<SessionNumber> holders;
+    int64_t use = 0;  // its number in used_; 0: it is not there
   };
 
   static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
   void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves the data of at least `bytes` of used blobs to `dropped`, or of all; the oldest first.
+  void DropUsed(int64_t bytes, std::vector<Blob>* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -93,6 +105,10 @@ class BlobStore {
   mutable absl::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // stored and announced
   std::map<Key, Entry> blobs_ ABSL_GUARDED_BY(mutex_);
+  int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Content-addressed ones that nobody has asked for since a buffer was made from them, the oldest
+  // first.
+  std::map<int64_t, Key> used_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln::buffers

@@ -13,13 +13,19 @@ using testing::HasSubstr;
 // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kAbc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
+memory::Account& Host() {
+  static const auto& memory = *new auto(std::make_shared<memory::HostMemory>(1 << 20, 1));
+  static const auto& account = *new auto(memory->NewAccount("test"));
+  return *account;
+}
+
 absl::Status Append(BlobStore::Upload& upload, std::string data) { return upload.Append(data); }
 
 std::string Bytes(const Chunks& chunks) { return absl::StrJoin(chunks.pieces(), ""); }
 
 absl::Status Put(BlobStore& store, int64_t session, const std::string& name,
                  const std::string& data) {
-  auto upload = store.Begin(session, "ann", name, data.size());
+  auto upload = store.Begin(session, "ann", name, data.size(), Host());
   if (!upload.ok()) return upload.status();
   if (absl::Status status = Append(**upload, data); !status.ok()) return status;
   return (*upload)->Finish();
@@ -40,7 +46,7 @@ TEST(BlobStore, VerifiedBlobIsSharedByTheUsersSessions) {
 
 TEST(BlobStore, BadNamesAreQuotedInWholeCharacters) {
   const std::string message(BlobStore::CheckName(":" + std::string(78, 'a') + "\u00e9").message());
-  EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "\" is neither"));
+  EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "...\" is neither"));
 }
 
 TEST(BlobStore, WrongDigestIsRefused) {
@@ -67,20 +73,56 @@ TEST(BlobStore, PrivateNamesBelongToTheirSession) {
 
 TEST(BlobStore, LimitCountsUnfinishedUploads) {
   BlobStore store(10);
-  auto first = store.Begin(1, "ann", "a", 8);
+  auto first = store.Begin(1, "ann", "a", 8, Host());
   ASSERT_TRUE(first.ok());
-  const auto second = store.Begin(1, "ann", "b", 3);
+  const auto second = store.Begin(1, "ann", "b", 3, Host());
   EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("8 of 10"));
   first->reset();
-  EXPECT_TRUE(store.Begin(1, "ann", "b", 3).ok());
-  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}).status().code(),
+  EXPECT_TRUE(store.Begin(1, "ann", "b", 3, Host()).ok());
+  EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}, Host()).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+TEST(BlobStore, BytesAreChargedForAsLongAsAnybodyHasThem) {
+  const auto memory = std::make_shared<memory::HostMemory>(1 << 20, 1);
+  const auto account = memory->NewAccount("session s1");
+  BlobStore store(1 << 20);
+  EXPECT_EQ(store.Begin(1, "ann", "a", 1 << 20, *account).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  {
+    auto upload = store.Begin(1, "ann", "a", 3, *account);
+    ASSERT_TRUE(upload.ok());
+    EXPECT_GE(account->bytes(), 3);
+    ASSERT_TRUE(Append(**upload, "abc").ok() && (*upload)->Finish().ok());
+  }
+  BlobStore::Blob blob = *store.Find(1, "ann", "a");
+  store.Delete(1, "ann", {"a"});
+  EXPECT_GE(account->bytes(), 3);
+  blob.reset();
+  EXPECT_EQ(account->bytes(), 0);
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, WhatHasBeenUsedMayBeForgotten) {
+  BlobStore store(10);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  EXPECT_FALSE(Put(store, 1, "a", "12345678").ok());
+  EXPECT_TRUE(store.Find(1, "ann", kAbc).ok());
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}), ElementsAre(kAbc));  // wanted again
+  store.Reclaim(3);
+  EXPECT_TRUE(store.Find(1, "ann", kAbc).ok());
+  EXPECT_TRUE(Put(store, 1, "a", "12345678").ok());
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc, "a"}), ElementsAre("a"));
+  EXPECT_EQ(store.bytes(), 8);
+  EXPECT_TRUE(store.Find(1, "ann", "a").ok());
+  store.Reclaim(8);
+  EXPECT_TRUE(store.Find(1, "ann", "a").ok());  // private names stay
 }
 
 TEST(BlobStore, TooFewAndTooManyBytes) {
   BlobStore store(100);
-  auto upload = store.Begin(1, "ann", "a", 3);
+  auto upload = store.Begin(1, "ann", "a", 3, Host());
   ASSERT_TRUE(Append(**upload, "ab").ok());
   EXPECT_EQ((*upload)->Finish().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Append(**upload, "cd").code(), absl::StatusCode::kInvalidArgument);

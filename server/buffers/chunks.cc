@@ -6,6 +6,7 @@ namespace kiln::buffers {
 namespace {
 
 constexpr size_t kSmallPiece = 64 << 10;  // smaller ones are copied together
+constexpr size_t kLargestKept = 2 << 20;  // larger ones would hide in messages that wait for more
 
 }  // namespace
 
@@ -21,7 +22,9 @@ std::string ChunkRecycler::Take() {
 void ChunkRecycler::Give(std::string chunk) {
   chunk.clear();
   absl::MutexLock lock(&mutex_);
-  if (chunk.capacity() < kSmallPiece || bytes_ + chunk.capacity() > most_) return;
+  if (chunk.capacity() < kSmallPiece || chunk.capacity() > kLargestKept ||
+      bytes_ + chunk.capacity() > most_)
+    return;
   bytes_ += chunk.capacity();
   waiting_.push_back(std::move(chunk));
 }
@@ -37,15 +40,18 @@ Chunks::~Chunks() {
 
 void Chunks::Append(std::string& data) {
   size_ += static_cast<int64_t>(data.size());
-  const bool fills_its_memory = data.size() >= data.capacity() / 2;
+  const bool fills_its_memory = data.size() >= data.capacity() / 8 * 7;
   if (data.size() >= kSmallPiece && fills_its_memory) {
     pieces_.push_back(recycler_->Take());
     pieces_.back().swap(data);
     return;
   }
   if (pieces_.empty() || pieces_.back().size() + data.size() > kSmallPiece) pieces_.emplace_back();
+  // Exactly: strings that grow by themselves take up to twice their size.
+  if (data.size() >= kSmallPiece) pieces_.back().reserve(data.size());
   pieces_.back().append(data);
   data.clear();
+  if (data.capacity() > kLargestKept) data.shrink_to_fit();
 }
 
 }  // namespace kiln::buffers

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
 
@@ -34,20 +35,25 @@ class ChunkRecycler {
 // Used by one thread at a time while it grows; thread-safe afterwards.
 class Chunks {
  public:
-  explicit Chunks(std::shared_ptr<ChunkRecycler> recycler) : recycler_(std::move(recycler)) {}
+  // `charge` lives as long as the bytes do.
+  explicit Chunks(std::shared_ptr<ChunkRecycler> recycler, memory::Charge charge = {})
+      : recycler_(std::move(recycler)), charge_(std::move(charge)) {}
   ~Chunks();
   Chunks(const Chunks&) = delete;
   Chunks& operator=(const Chunks&) = delete;
 
-  // Takes the bytes out of `data`, without copying those of large strings. `data` is empty after,
-  // and may have memory for the next ones.
+  // Takes the bytes out of `data`, without copying those of large strings that fill their memory.
+  // `data` is empty after, and may have memory for the next ones.
   void Append(std::string& data);
   int64_t size() const { return size_; }
+  // The rest of what was charged was for taking the bytes in.
+  void ShrinkCharge(int64_t bytes) { charge_.ForceResize(bytes); }
   // In order.
   const std::vector<std::string>& pieces() const { return pieces_; }
 
  private:
   const std::shared_ptr<ChunkRecycler> recycler_;
+  memory::Charge charge_;
   int64_t size_ = 0;
   std::vector<std::string> pieces_;
 };

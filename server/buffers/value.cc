@@ -39,8 +39,9 @@ absl::Status CheckTensorType(const TensorType& type) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<Value> Value::Failed(absl::Status status) {
+std::shared_ptr<Value> Value::Failed(absl::Status status, memory::Charge charge) {
   auto value = std::make_shared<Value>(nullptr, nullptr, nullptr, nullptr);
+  value->charge_ = std::move(charge);
   value->Resolve(std::move(status));
   return value;
 }

@@ -15,6 +15,7 @@
 #include "compiler/ir/dtype.h"
 #include "drivers/interface/buffer.h"
 #include "server/buffers/account.h"
+#include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
 
@@ -31,8 +32,8 @@ struct TensorType {
   std::string ToString() const;
 };
 
-// INVALID_ARGUMENT for an unknown dtype, a negative size, more than 32 dimensions, or more bytes than
-// an int64 counts.
+// INVALID_ARGUMENT for an unknown dtype, a negative size, more than 32 dimensions, or more bytes
+// than an int64 counts.
 absl::Status CheckTensorType(const TensorType& type);
 
 // Shared by the handles that name it and the runs that use it; the last one frees the memory. A
@@ -42,8 +43,8 @@ class Value {
  public:
   using Waiter = std::function<void(const absl::Status&)>;
 
-  // A failed value has no memory.
-  static std::shared_ptr<Value> Failed(absl::Status status);
+  // A failed value has no device memory. `charge` is for its error.
+  static std::shared_ptr<Value> Failed(absl::Status status, memory::Charge charge = {});
 
   // Use Pool::Allocate.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
@@ -77,6 +78,7 @@ class Value {
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
   const int64_t held_bytes_;
+  memory::Charge charge_;
   std::atomic<bool> resolved_{false};
   absl::Status status_;  // written once, before resolved_
   absl::Mutex mutex_;

@@ -44,30 +44,28 @@ std::string Sha256(const std::string& text) {
   return digest;
 }
 
-struct FileId {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const FileId&) const = default;
-};
-
-FileId IdOf(const std::string& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return {};
-  return {status.st_dev, status.st_ino};
-}
-
 int64_t FormatOf(sqlite3* handle) {
   Statement statement(handle, "PRAGMA user_version");
   return statement.Step() == SQLITE_ROW ? statement.ColumnInt(0) : 0;
 }
 
-struct Closer {
-  void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
-};
-
 }  // namespace
 
 struct KernelCache::Database {
+  struct FileId {
+    dev_t device = 0;
+    ino_t inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  static FileId IdOf(const std::string& path) {
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) return {};
+    return {status.st_dev, status.st_ino};
+  }
+  struct Closer {
+    void operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+  };
+
   Database(sqlite3* handle, const std::string& path)
       : file(IdOf(path)),
         handle(handle),
@@ -108,7 +106,7 @@ absl::Status KernelCache::Open() {
   const int opened =
       sqlite3_open_v2(path_.c_str(), &raw,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  std::unique_ptr<sqlite3, Closer> handle(raw);
+  std::unique_ptr<sqlite3, Database::Closer> handle(raw);
   if (opened != SQLITE_OK)
     return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw)));
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
@@ -136,11 +134,11 @@ void KernelCache::MoveAside(const std::string& why) {
 }
 
 bool KernelCache::Ready() {
-  if (database_ && database_->file == IdOf(path_)) return true;
+  if (database_ && database_->file == Database::IdOf(path_)) return true;
   if (database_) {
     database_.reset();
     // What belonged to the deleted file would be taken for the new one's.
-    if (IdOf(path_) == FileId{}) {
+    if (Database::IdOf(path_) == Database::FileId{}) {
       for (const char* suffix : {"-wal", "-shm"}) std::remove(absl::StrCat(path_, suffix).c_str());
     }
   }

@@ -62,6 +62,8 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
   return bytes.ok();
 }
 
+constexpr int64_t kLeastHostMemory = 16 << 20;
+
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
 constexpr char kNumber[] = "a whole number, not negative";
 
@@ -87,6 +89,10 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->cpu_threads); }},
       {"devices.cpu_features", "a string",
        [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
+      {"devices.run_seconds_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
+      {"memory.host_limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->host_memory_limit_bytes); }},
       {"sessions.lease_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
       {"sessions.limit", kNumber,
@@ -217,8 +223,16 @@ absl::Status Check(const Config& config) {
         absl::StrCat("sessions.limit: ", config.session_limit, " is not between 1 and 1000000"));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
-      config.blob_limit_bytes < 0) {
+      config.blob_limit_bytes < 0 || config.host_memory_limit_bytes < 0) {
     return absl::InvalidArgumentError("limits in bytes must not be negative");
+  }
+  if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kLeastHostMemory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("memory.host_limit: ", config.host_memory_limit_bytes,
+                     " bytes are too few; give ", kLeastHostMemory, " or more"));
+  }
+  if (config.run_seconds_limit < 0) {
+    return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");
   }
   return absl::OkStatus();
 }

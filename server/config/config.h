@@ -27,11 +27,19 @@
 //   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or
 //                                      # "sse4.2", then what to leave out ("avx2,-fma,-f16c");
 //                                      # "": all that the processor has
+//   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
+//
+//   [memory]
+//   host_limit = "0"                   # what clients make the daemon hold beside device memory;
+//                                      # 0: a sixth of the machine's memory or control group's
 //
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none
 //   limit = 1024                       # open at once, of all users
-//   blob_limit = "8GiB"                # host memory for uploads
+//   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
+//
+// By default a CPU's devices may have three quarters of the memory, and clients a sixth besides;
+// the rest is the process' own.
 #ifndef KILN_SERVER_CONFIG_CONFIG_H_
 #define KILN_SERVER_CONFIG_CONFIG_H_
 
@@ -62,7 +70,9 @@ struct Config {
   std::string cpu_features;  // the CPU driver knows which there are
   int lease_seconds = 30;
   int session_limit = 1024;
-  int64_t blob_limit_bytes = int64_t{8} << 30;
+  int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
+  int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
+  int run_seconds_limit = 600;          // 0: none
   std::string log_level = "info";
 };
 

@@ -38,6 +38,13 @@ ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
 ABSL_FLAG(std::vector<std::string>, devices, {},
           "devices to use, for example cpu:0,cpu:1; all if empty");
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
+ABSL_FLAG(
+    std::string, host_memory_limit, "",
+    "bytes that clients may make the daemon hold beside device memory, for example 4GiB; 0: a "
+    "sixth of the machine's");
+ABSL_FLAG(std::string, blob_limit, "", "bytes of the host memory that uploads may take; 0: all");
+ABSL_FLAG(int, run_seconds_limit, -1,
+          "predicted seconds that one run of a program may take; 0: any");
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
 ABSL_FLAG(int, cpu_threads, -1,
           "threads of each CPU device; 0: the cores that kilnd may use, divided among them");
@@ -61,6 +68,16 @@ void OverrideNumber(const absl::Flag<int>& flag, int* value) {
   if (given != -1) *value = given;
 }
 
+absl::Status OverrideBytes(const absl::Flag<std::string>& flag, int64_t* value) {
+  const std::string given = absl::GetFlag(flag);
+  if (given.empty()) return absl::OkStatus();
+  const auto bytes = ParseBytes(given);
+  if (bytes.ok()) *value = *bytes;
+  return bytes.ok() ? absl::OkStatus()
+                    : absl::InvalidArgumentError(
+                          absl::StrCat("--", flag.Name(), ": ", bytes.status().message()));
+}
+
 absl::Status ApplyFlags(Config* config) {
   if (const auto listen = absl::GetFlag(FLAGS_listen).values; !listen.empty())
     config->listen = listen;
@@ -75,13 +92,11 @@ absl::Status ApplyFlags(Config* config) {
   OverrideText(FLAGS_cpu_features, &config->cpu_features);
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
   OverrideNumber(FLAGS_session_limit, &config->session_limit);
-  if (const std::string limit = absl::GetFlag(FLAGS_memory_limit); !limit.empty()) {
-    const auto bytes = ParseBytes(limit);
-    if (!bytes.ok())
-      return absl::InvalidArgumentError(absl::StrCat("--memory_limit: ", bytes.status().message()));
-    config->memory_limit_bytes = *bytes;
-  }
-  return absl::OkStatus();
+  OverrideNumber(FLAGS_run_seconds_limit, &config->run_seconds_limit);
+  absl::Status status = OverrideBytes(FLAGS_memory_limit, &config->memory_limit_bytes);
+  status.Update(OverrideBytes(FLAGS_host_memory_limit, &config->host_memory_limit_bytes));
+  status.Update(OverrideBytes(FLAGS_blob_limit, &config->blob_limit_bytes));
+  return status;
 }
 
 }  // namespace

@@ -27,11 +27,21 @@ absl::Status WithReason(absl::Status status, absl::string_view reason,
 absl::Status WithBoundedMessage(const absl::Status& status) {
   if (status.message().size() <= kLongestMessage) return status;
   const std::string message(status.message());
-  absl::Status bounded(
-      status.code(), absl::StrCat(std::string(Shortened(message, kLongestMessage - 3)), "..."));
+  absl::Status bounded(status.code(),
+                       absl::StrCat(std::string(Shortened(message, kLongestMessage - 3)), "..."));
   status.ForEachPayload(
       [&](absl::string_view url, const absl::Cord& value) { bounded.SetPayload(url, value); });
   return bounded;
+}
+
+int64_t BytesOf(const absl::Status& status) {
+  constexpr size_t kPerPayload = 128;
+  if (status.ok()) return 0;
+  size_t bytes = kPerPayload + status.message().size();
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
+    bytes += kPerPayload + url.size() + value.size();
+  });
+  return static_cast<int64_t>(bytes);
 }
 
 std::string Reason(const absl::Status& status) {

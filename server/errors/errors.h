@@ -6,6 +6,7 @@
 #ifndef KILN_SERVER_ERRORS_ERRORS_H_
 #define KILN_SERVER_ERRORS_ERRORS_H_
 
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -22,14 +23,17 @@ inline constexpr absl::string_view kPayloadPrefix = "kiln/";
 using Detail =
     std::pair<absl::string_view, std::string>;  // key, value; for example {"handle", "7"}
 
-// `status` with a reason (constant, upper case: "UNKNOWN_HANDLE") and details, which are shortened as
-// names in messages are (compiler/ir/quoted.h). OK stays OK.
+// `status` with a reason (constant, upper case: "UNKNOWN_HANDLE") and details, which are shortened
+// as names in messages are (compiler/ir/quoted.h). OK stays OK.
 absl::Status WithReason(absl::Status status, absl::string_view reason,
                         std::initializer_list<Detail> details = {});
 
 // The same error with a message of 1,000 bytes at most, cut between characters: much more does not
 // fit into the trailer of a call, and what fails is remembered.
 absl::Status WithBoundedMessage(const absl::Status& status);
+
+// Bytes of memory that it takes; about.
+int64_t BytesOf(const absl::Status& status);
 
 // The reason; without one, the name of the code ("INVALID_ARGUMENT").
 std::string Reason(const absl::Status& status);

@@ -19,9 +19,10 @@ MetricFamily Gauge(std::string name, std::string help) {
   return family;
 }
 
-void AddSample(MetricFamily& family, const std::string& device, double value) {
+void AddSample(MetricFamily& family, const std::string& value_of, double value,
+               const char* label = "device") {
   prometheus::ClientMetric metric;
-  if (!device.empty()) metric.label.push_back({"device", device});
+  if (!value_of.empty()) metric.label.push_back({label, value_of});
   metric.gauge.value = value;
   family.metric.push_back(std::move(metric));
 }
@@ -41,6 +42,23 @@ std::vector<MetricFamily> PerDevice(const Gauges& now) {
   return families;
 }
 
+MetricFamily HostMemoryByUse(const Gauges& now) {
+  MetricFamily family =
+      Gauge("kiln_host_memory_bytes", "Memory that clients make the daemon hold, by use.");
+  for (const auto& [use, bytes] : now.host_memory)
+    AddSample(family, use, static_cast<double>(bytes), "use");
+  return family;
+}
+
+MetricFamily HostMemoryRefused(const Gauges& now) {
+  MetricFamily family;
+  family.name = "kiln_host_memory_refused_total";
+  family.help = "What was refused because host memory had no room.";
+  family.type = MetricType::Counter;
+  family.metric.emplace_back().counter.value = static_cast<double>(now.host_memory_refused);
+  return family;
+}
+
 }  // namespace
 
 void GaugeCollector::Set(std::function<Gauges()> read) {
@@ -53,7 +71,11 @@ std::vector<MetricFamily> GaugeCollector::Collect() const {
   if (!read_) return {};
   const Gauges now = read_();
   std::vector<MetricFamily> families = PerDevice(now);
+  families.push_back(HostMemoryByUse(now));
+  families.push_back(HostMemoryRefused(now));
   const std::pair<MetricFamily, int64_t> totals[] = {
+      {Gauge("kiln_host_memory_limit_bytes", "The most that they may."),
+       now.host_memory_limit_bytes},
       {Gauge("kiln_sessions", "Open sessions."), now.sessions},
       {Gauge("kiln_connections", "Connect streams attached to sessions."), now.connections},
       {Gauge("kiln_programs", "Compiled programs in memory."), now.programs},

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,6 +34,9 @@ struct Gauges {
   int64_t connections = 0;
   int64_t programs = 0;
   int64_t blob_bytes = 0;
+  std::vector<std::pair<std::string, int64_t>> host_memory;  // bytes by use
+  int64_t host_memory_limit_bytes = 0;
+  int64_t host_memory_refused = 0;  // counts up
   int64_t cache_bytes = 0;
   int64_t cache_kernels = 0;
 };

@@ -46,10 +46,9 @@ class AdminService final : public v1::AdminService::CallbackService {
     }
     if (found) return Reply(backend_, context, absl::OkStatus());
     return Reply(backend_, context,
-                 errors::WithReason(
-                     absl::NotFoundError(absl::StrCat(
-                         "there is no device ", Quoted(request->device()))),
-                     "UNKNOWN_DEVICE", {{"device", request->device()}}));
+                 errors::WithReason(absl::NotFoundError(absl::StrCat("there is no device ",
+                                                                     Quoted(request->device()))),
+                                    "UNKNOWN_DEVICE", {{"device", request->device()}}));
   }
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,

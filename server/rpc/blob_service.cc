@@ -43,7 +43,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     response_.set_blob(header.blob());
     response_.set_size_bytes(header.size_bytes());
     auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name,
-                                        header.blob(), header.size_bytes());
+                                        header.blob(), header.size_bytes(), *session_->host());
     if (upload.ok()) upload_ = std::move(*upload);
     return upload.status();
   }
@@ -93,6 +93,13 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       download->End(session.status());
       return download.get();
     }
+    // A chunk, and the same in gRPC's hands until the client has taken it.
+    auto charge = (*session)->host()->Reserve(memory::Use::kTransfers, 2 * kChunkBytes);
+    if (!charge.ok()) {
+      download->End(charge.status());
+      return download.get();
+    }
+    download->charge_ = *std::move(charge);
     (*session)->WhenReadable(
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
@@ -124,6 +131,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void Begin(const absl::StatusOr<runtime::ValuePointer>& value) {
     if (!value.ok()) return End(value.status());
     value_ = *value;
+    charge_.ForceResize(2 * std::min(kChunkBytes, value_->bytes()));
     {
       absl::MutexLock lock(&mutex_);
       if (finished_) return;
@@ -156,6 +164,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   const Backend& backend_;
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
+  memory::Charge charge_;
   runtime::ValuePointer value_;
   int64_t sent_ = 0;
   v1::DownloadResponse response_;

@@ -11,12 +11,22 @@
 namespace kiln::rpc {
 namespace {
 
+constexpr int64_t kStreamBytes = 32 << 10;  // what gRPC keeps for one
+// A client whose answers take more than this until it has read them is not read itself.
+constexpr int64_t kMostUnsent = 4 << 20;
+// Larger values are copied on a thread that may take its time.
+constexpr int64_t kCopyAtOnce = 64 << 10;
+
 void FillResult(const sessions::Answer& answer, v1::Result* result) {
   result->set_sequence(answer.sequence);
   if (!answer.error.ok()) *result->mutable_error() = ToProto(answer.error);
-  if (!answer.data.empty()) result->set_data(answer.data);
   if (!answer.digest.empty()) result->set_digest(answer.digest);
   if (answer.device_seconds > 0) result->set_device_seconds(answer.device_seconds);
+}
+
+int64_t BytesOf(const std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>& outgoing) {
+  const auto* answer = std::get_if<std::shared_ptr<const sessions::Answer>>(&outgoing);
+  return answer != nullptr ? (*answer)->charge.bytes() : 0;
 }
 
 }  // namespace
@@ -35,6 +45,9 @@ absl::Status ConnectStream::Attach() {
   }
   auto session = FindSession(backend_, request_.attach().session_id());
   if (!session.ok()) return session.status();
+  auto charge = (*session)->host()->Reserve(memory::Use::kSessions, kStreamBytes);
+  if (!charge.ok()) return charge.status();
+  charge_ = *std::move(charge);
   session_ = std::move(*session);
   return session_->Attach(self_, request_.acknowledged());
 }
@@ -47,8 +60,11 @@ absl::Status ConnectStream::Handle() {
         absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
         "ATTACHED_TWICE");
   }
-  return session_->Accept(this, request_.sequence(), request_.acknowledged(),
-                          ToOperation(request_));
+  sessions::Operation operation = ToOperation(request_, *session_->host());
+  const uint64_t sequence = request_.sequence();
+  const uint64_t acknowledged = request_.acknowledged();
+  request_.Clear();  // it would keep its memory until the next message
+  return session_->Accept(this, sequence, acknowledged, std::move(operation));
 }
 
 void ConnectStream::OnReadDone(bool ok) {
@@ -59,6 +75,7 @@ void ConnectStream::OnReadDone(bool ok) {
     // Before asking: the session may take more, and say so, at any moment from then on.
     absl::MutexLock lock(&mutex_);
     reading_ = false;
+    stalled_ = unsent_bytes_ > kMostUnsent;
   }
   if (session_->WantsMore()) ReadMore();
 }
@@ -66,7 +83,7 @@ void ConnectStream::OnReadDone(bool ok) {
 void ConnectStream::ReadMore() {
   {
     absl::MutexLock lock(&mutex_);
-    if (reading_ || closing_) return;
+    if (reading_ || closing_ || stalled_) return;
     reading_ = restarting_ = true;
   }
   StartRead(&request_bytes_);
@@ -84,6 +101,7 @@ void ConnectStream::PushAttached(uint64_t last_sequence) {
 
 void ConnectStream::Push(std::shared_ptr<const sessions::Answer> answer) {
   absl::MutexLock lock(&mutex_);
+  unsent_bytes_ += answer->charge.bytes();
   outgoing_.emplace_back(std::move(answer));
 }
 
@@ -98,6 +116,7 @@ void ConnectStream::Flush() {
     if (!outgoing_.empty() && !broken_) {
       next = std::move(outgoing_.front());
       outgoing_.pop_front();
+      unsent_bytes_ -= BytesOf(next);
       writing_ = true;
       more = !outgoing_.empty();
     } else if (closing_ && !restarting_) {
@@ -108,13 +127,40 @@ void ConnectStream::Flush() {
     }
   }
   if (finish) return Finish(End(backend_, end));
+  const auto* answer = std::get_if<std::shared_ptr<const sessions::Answer>>(&next);
+  const buffers::Value* value = answer != nullptr ? (*answer)->value.get() : nullptr;
+  if (value == nullptr || (value->bytes() <= kCopyAtOnce && buffers::Pool::IsHostMemory(*value))) {
+    return Write(next, more);
+  }
+  // This may be a thread of the device's, which must not be held up.
+  backend_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
+}
+
+absl::Status ConnectStream::Copy(const buffers::Value& value) {
+  // The bytes, and the same in gRPC's hands.
+  auto charge = session_->host()->Reserve(memory::Use::kTransfers, 2 * value.bytes());
+  if (!charge.ok()) return charge.status();
+  transfer_ = *std::move(charge);
+  std::string* data = response_.mutable_result()->mutable_data();
+  data->resize(static_cast<size_t>(value.bytes()));
+  if (absl::Status status = value.pool()->Read(value, 0, absl::MakeSpan(*data)); !status.ok()) {
+    data->clear();
+    return status;
+  }
+  backend_.metrics->Sent(value.bytes());
+  return absl::OkStatus();
+}
+
+void ConnectStream::Write(const Outgoing& next, bool more) {
   response_.Clear();
   grpc::WriteOptions options;
   if (const auto* last_sequence = std::get_if<uint64_t>(&next)) {
     response_.mutable_attached()->set_last_sequence(*last_sequence);
   } else {
-    FillResult(*std::get<std::shared_ptr<const sessions::Answer>>(next),
-               response_.mutable_result());
+    const auto& answer = *std::get<std::shared_ptr<const sessions::Answer>>(next);
+    FillResult(answer, response_.mutable_result());
+    absl::Status copied = answer.value ? Copy(*answer.value) : absl::OkStatus();
+    if (!copied.ok()) *response_.mutable_result()->mutable_error() = ToProto(copied);
     // With more to come, gRPC may send several messages in one write. Never with the first message:
     // gRPC would hold back the call's headers with it, and report neither as written.
     if (more) options.set_buffer_hint();
@@ -124,11 +170,18 @@ void ConnectStream::Flush() {
 }
 
 void ConnectStream::OnWriteDone(bool ok) {
+  bool resume = false;
+  if (transfer_.bytes() > 0) response_.Clear();
+  transfer_.Release();
   {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
+    resume = stalled_ && unsent_bytes_ <= kMostUnsent / 2;
+    if (resume) stalled_ = false;
   }
+  // Before the next write, which may end the stream.
+  if (resume && session_->WantsMore()) ReadMore();
   Flush();
 }
 
@@ -137,6 +190,11 @@ void ConnectStream::Close(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     if (!closing_) end_ = status;
     closing_ = true;
+    // They go out on the stream that has taken over.
+    if (absl::IsAborted(status)) {
+      outgoing_.clear();
+      unsent_bytes_ = 0;
+    }
   }
   Flush();
 }

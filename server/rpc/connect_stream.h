@@ -46,6 +46,10 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   absl::Status Handle();
   absl::Status Attach();
+  // Sends what writing_ was set for. `more`: another message follows.
+  void Write(const Outgoing& next, bool more);
+  // The bytes of a value into response_.
+  absl::Status Copy(const buffers::Value& value);
 
   const Backend& backend_;
   const OpenCalls::Call call_;
@@ -54,10 +58,15 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   v1::ConnectRequest request_;                  // of the reading thread
   v1::ConnectResponse response_;                // of the writing thread
   grpc::ByteBuffer response_bytes_;             // of the writing thread
+  memory::Charge transfer_;                     // for response_; likewise
+  memory::Charge charge_;                       // for the stream
   std::shared_ptr<sessions::Session> session_;  // set by the first read
 
   absl::Mutex mutex_;
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);
+  int64_t unsent_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the answers in outgoing_
+  // The client takes too few answers, so it is not read.
+  bool stalled_ ABSL_GUARDED_BY(mutex_) = false;
   bool reading_ ABSL_GUARDED_BY(mutex_) = true;
   bool restarting_ ABSL_GUARDED_BY(mutex_) =
       false;  // ReadMore is inside StartRead: the call must not end meanwhile

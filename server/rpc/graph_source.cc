@@ -14,49 +14,95 @@
 namespace kiln::rpc {
 namespace {
 
-// SHA-256 of the message with its maps in order, without what does not change the program: where
-// its nodes were written.
-std::string KeyOf(const v1::Graph& graph) {
-  v1::Graph bare = graph;
-  for (v1::Node& node : *bare.mutable_nodes()) node.clear_source();
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    bare.SerializeToCodedStream(&coded);
+// SHA-256, fed piece by piece.
+class Digest {
+ public:
+  Digest() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_, EVP_sha256(), nullptr); }
+  ~Digest() { EVP_MD_CTX_free(context_); }
+  Digest(const Digest&) = delete;
+  Digest& operator=(const Digest&) = delete;
+
+  // The message with its maps in order, after its size.
+  void Add(const google::protobuf::Message& message) {
+    bytes_.clear();
+    {
+      google::protobuf::io::StringOutputStream stream(&bytes_);
+      google::protobuf::io::CodedOutputStream coded(&stream);
+      coded.SetSerializationDeterministic(true);
+      message.SerializeToCodedStream(&coded);
+    }
+    const uint64_t size = bytes_.size();
+    EVP_DigestUpdate(context_, &size, sizeof(size));
+    EVP_DigestUpdate(context_, bytes_.data(), bytes_.size());
   }
-  std::string digest(EVP_MAX_MD_SIZE, '\0');
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-             EVP_sha256(), nullptr);
-  digest.resize(size);
-  return absl::BytesToHexString(digest);
+  std::string Hex() {
+    std::string digest(EVP_MAX_MD_SIZE, '\0');
+    unsigned int size = 0;
+    EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(digest.data()), &size);
+    digest.resize(size);
+    return absl::BytesToHexString(digest);
+  }
+
+ private:
+  EVP_MD_CTX* const context_;
+  std::string bytes_;
+};
+
+// Of the graph without what does not change the program: where its nodes were written. Node by
+// node, since a copy of a large graph would take as much memory again. `graph` is as before
+// afterwards.
+std::string KeyOf(v1::Graph& graph) {
+  Digest digest;
+  for (v1::Node& node : *graph.mutable_nodes()) {
+    std::string source;
+    source.swap(*node.mutable_source());
+    digest.Add(node);
+    source.swap(*node.mutable_source());
+  }
+  google::protobuf::RepeatedPtrField<v1::Node> nodes;
+  nodes.Swap(graph.mutable_nodes());
+  digest.Add(graph);
+  nodes.Swap(graph.mutable_nodes());
+  return digest.Hex();
 }
 
 class WireGraph : public runtime::GraphSource {
  public:
-  WireGraph(v1::Graph graph, std::vector<runtime::Variable> variables)
-      : graph_(std::move(graph)), key_(KeyOf(graph_)), variables_(std::move(variables)) {}
+  WireGraph(v1::Graph graph, std::string key, std::vector<runtime::Variable> variables,
+            memory::Charge charge)
+      : graph_(std::move(graph)),
+        key_(std::move(key)),
+        variables_(std::move(variables)),
+        charge_(std::move(charge)) {}
 
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings) const override {
-    return graph::FromProto(graph_, graph::Bindings(bindings.begin(), bindings.end()));
+  int64_t bytes() const override { return charge_.bytes(); }
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
+                                     const runtime::Grow& grow) const override {
+    graph::Limits limits;
+    limits.grow = grow;
+    return graph::FromProto(graph_, graph::Bindings(bindings.begin(), bindings.end()), limits);
   }
 
  private:
   const v1::Graph graph_;
   const std::string key_;
   const std::vector<runtime::Variable> variables_;
+  const memory::Charge charge_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(v1::Graph graph) {
+absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
+    v1::Graph graph, memory::Account& account) {
+  auto charge = account.Reserve(memory::Use::kGraphs, static_cast<int64_t>(graph.SpaceUsedLong()));
+  if (!charge.ok()) return charge.status();
   auto variables = graph::Variables(graph);
   if (!variables.ok()) return variables.status();
-  return std::make_shared<const WireGraph>(std::move(graph), *std::move(variables));
+  std::string key = KeyOf(graph);
+  return std::make_shared<const WireGraph>(std::move(graph), std::move(key), *std::move(variables),
+                                           *std::move(charge));
 }
 
 }  // namespace kiln::rpc

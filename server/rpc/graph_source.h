@@ -6,13 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "kiln/v1/graph.pb.h"
+#include "server/memory/host_memory.h"
 #include "server/runtime/graph_source.h"
 
 namespace kiln::rpc {
 
-// INVALID_ARGUMENT if the graph's variables are declared wrongly. Everything else is found by
-// GraphSource::Build.
-absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(v1::Graph graph);
+// Charges the graph to `account`. INVALID_ARGUMENT if the graph's variables are declared wrongly;
+// everything else is found by GraphSource::Build. RESOURCE_EXHAUSTED: host memory.
+absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
+    v1::Graph graph, memory::Account& account);
 
 }  // namespace kiln::rpc
 

@@ -7,11 +7,11 @@
 namespace kiln::rpc {
 namespace {
 
-sessions::Operation FromDefine(v1::DefineProgram& message) {
+sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& account) {
   sessions::DefineProgram operation;
   operation.program = message.program();
-  operation.name = message.name();
-  operation.graph = MakeGraphSource(std::move(*message.mutable_graph()));
+  operation.name = std::move(*message.mutable_name());
+  operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
   return operation;
 }
 
@@ -43,10 +43,10 @@ sessions::Operation FromWrite(v1::Write& message) {
 
 }  // namespace
 
-sessions::Operation ToOperation(v1::ConnectRequest& request) {
+sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& account) {
   switch (request.operation_case()) {
     case v1::ConnectRequest::kDefineProgram:
-      return FromDefine(*request.mutable_define_program());
+      return FromDefine(*request.mutable_define_program(), account);
     case v1::ConnectRequest::kRun:
       return FromRun(request.run());
     case v1::ConnectRequest::kWrite:

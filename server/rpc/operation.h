@@ -7,8 +7,8 @@
 
 namespace kiln::rpc {
 
-// Takes bulk data out of `request`.
-sessions::Operation ToOperation(v1::ConnectRequest& request);
+// Takes bulk data out of `request`. A graph is charged to `account`.
+sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& account);
 
 }  // namespace kiln::rpc
 

@@ -105,15 +105,22 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                      v1::CompileProgramResponse* response) override {
     auto session = FindSession(backend_, request->session_id());
     if (!session.ok()) return Reply(backend_, context, session.status());
-    auto source = MakeGraphSource(request->graph());
+    const std::shared_ptr<memory::Account>& host = (*session)->host();
+    // The request lives until it is answered, beside the copy that is compiled.
+    auto charge =
+        host->Reserve(memory::Use::kGraphs, static_cast<int64_t>(request->SpaceUsedLong()));
+    if (!charge.ok()) return Reply(backend_, context, charge.status());
+    auto source = MakeGraphSource(request->graph(), *host);
     if (!source.ok()) return Reply(backend_, context, source.status());
     const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
     absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
     if (status.ok()) status = (*session)->device().CheckUsable(true);
     if (!status.ok()) return Reply(backend_, context, status);
-    auto future = backend_.programs->Get(*source, bindings, (*session)->device(), request->name());
+    auto future =
+        backend_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
     ServerUnaryReactor* reactor = context->DefaultReactor();
-    const auto ended = [this, reactor, future, response] {
+    const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
+    const auto ended = [this, reactor, future, response, kept] {
       if (future->result().ok())
         Fill(backend_, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(backend_, future->result().status()));

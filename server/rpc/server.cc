@@ -3,6 +3,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
 
 #include <mutex>
 #include <utility>
@@ -30,7 +31,13 @@ void SetUpOnce() {
   });
 }
 
-void Configure(grpc::ServerBuilder& builder) {
+// A client that wants more at a time opens another connection.
+constexpr int kMostStreamsOfAConnection = 1000;
+
+void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
+  builder.SetResourceQuota(
+      grpc::ResourceQuota("kilnd").Resize(static_cast<size_t>(transport_bytes)));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -65,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
   auto implementation = std::make_unique<Implementation>();
   implementation->open_calls = backend.open_calls;
   grpc::ServerBuilder builder;
-  Configure(builder);
+  Configure(builder, backend.transport_bytes);
   std::vector<int> ports(addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) {
     absl::string_view path = addresses[i];

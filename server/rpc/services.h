@@ -43,6 +43,7 @@ struct Backend {
   std::string version;
   uint32_t op_set_version = 1;
   absl::Time started;
+  int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
   std::function<std::vector<std::string>()> listening;
 };
 

@@ -1,7 +1,7 @@
 #include <utility>
 
-#include "kiln/v1/session.grpc.pb.h"
 #include "compiler/ir/quoted.h"
+#include "kiln/v1/session.grpc.pb.h"
 #include "server/rpc/connect_stream.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"

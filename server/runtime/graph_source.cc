@@ -9,9 +9,9 @@
 namespace kiln::runtime {
 namespace {
 absl::Status BadBinding(const std::string& variable, const std::string& what) {
-  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "variable ", Quoted(variable), " ", what)),
-                            "BAD_BINDING", {{"variable", variable}});
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("variable ", Quoted(variable), " ", what)),
+      "BAD_BINDING", {{"variable", variable}});
 }
 }  // namespace
 

@@ -4,6 +4,7 @@
 #define KILN_SERVER_RUNTIME_GRAPH_SOURCE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ using Bindings = std::map<std::string, int64_t>;
 
 using graph::Variable;
 
+// Told how many primitives a graph has while it grows; an error ends that.
+using Grow = std::function<absl::Status(int64_t primitives)>;
+
 // Immutable and thread-safe.
 class GraphSource {
  public:
@@ -26,8 +30,11 @@ class GraphSource {
   // Equal keys mean equal graphs, whatever they are called. Hexadecimal.
   virtual const std::string& key() const = 0;
   virtual const std::vector<Variable>& variables() const = 0;
-  // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node.
-  virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings) const = 0;
+  // Host memory that it takes.
+  virtual int64_t bytes() const { return 0; }
+  // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node; else the
+  // error of `grow`, which may be empty.
+  virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const = 0;
 };
 
 // OK if `bindings` name exactly the variables, each within its bounds.

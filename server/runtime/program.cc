@@ -36,6 +36,23 @@ double GuessSeconds(const compiler::CompiledProgram& compiled) {
   return seconds + kGuessedSecondsPerKernel;
 }
 
+// A kernel's loops are kept as nodes, too, which take several times their text; its code is kept as
+// it came and as it was loaded.
+int64_t HostBytes(const compiler::CompiledProgram& compiled) {
+  constexpr size_t kTimesText = 8;
+  constexpr size_t kPerKernel = 20 << 10;  // with pages of its own for its code
+  constexpr size_t kPerArgument = 64;
+  size_t bytes = kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
+  for (const compiler::CompiledKernel& kernel : compiled.kernels) {
+    bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
+             2 * kernel.image.code.size() + kernel.assembly.size();
+  }
+  for (const compiler::KernelCall& call : compiled.calls)
+    bytes += kPerArgument * (2 + call.arguments.size());
+  return static_cast<int64_t>(bytes +
+                              kPerArgument * (compiled.slots.size() + compiled.copies.size()));
+}
+
 drivers::SlotRange RangeOf(const compiler::Argument& argument) {
   return {argument.slot, argument.offset, argument.bytes};
 }
@@ -73,6 +90,7 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
   for (const compiler::Slot& slot : compiled_.slots) {
     if (slot.kind == compiler::Slot::Kind::kArena) arena_bytes_ = slot.bytes;
   }
+  host_bytes_ = HostBytes(compiled_);
   for (const compiler::KernelCall& call : compiled_.calls) ++times_[call.kernel].launches;
 }
 

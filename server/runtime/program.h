@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
 #include "server/buffers/value.h"
+#include "server/memory/host_memory.h"
 #include "server/runtime/managed_device.h"
 
 namespace kiln::runtime {
@@ -60,6 +62,10 @@ class Program {
   const compiler::CompiledProgram& compiled() const { return compiled_; }
   ManagedDevice& device() const { return device_; }
   drivers::PreparedList& list() const { return *list_; }
+  // Host memory that it takes; about.
+  int64_t host_bytes() const { return host_bytes_; }
+  // The charge for that memory lives as long as the program. Before others see it.
+  void Keep(memory::Charge charge) { charge_ = std::move(charge); }
   int64_t arena_bytes() const { return arena_bytes_; }
 
   // Expected device time of a run: a moving average of what was measured; before that, a guess from
@@ -87,6 +93,8 @@ class Program {
   const Signature signature_;
   const compiler::CompiledProgram compiled_;
   int64_t arena_bytes_ = 0;
+  int64_t host_bytes_ = 0;
+  memory::Charge charge_;
   std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
   std::unique_ptr<drivers::PreparedList> list_;  // after the kernels: it goes first
   std::atomic<double> predicted_{0};

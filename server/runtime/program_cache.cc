@@ -3,7 +3,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -37,8 +36,20 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
       {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
 }
 
-bool Names(const ProgramFuture& future, const Program& program) {
-  return future.resolved() && future.result().ok() && (*future.result())->program.get() == &program;
+// What compiling takes for each primitive, from the graph to machine code; measured with graphs of
+// many small kernels, the dearest there are.
+constexpr int64_t kCompilationBytes = 6 << 10;
+
+std::shared_ptr<memory::Charge> OpenCharge(const std::shared_ptr<memory::Account>& account) {
+  auto charge = std::make_shared<memory::Charge>();
+  if (account) *charge = account->Open(memory::Use::kCompilation);
+  return charge;
+}
+
+Grow GrowsBy(const std::shared_ptr<memory::Charge>& charge) {
+  return [charge, before = charge->bytes()](int64_t primitives) {
+    return charge->Resize(before + primitives * kCompilationBytes);
+  };
 }
 
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
@@ -53,14 +64,21 @@ absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice&
 }  // namespace
 
 ProgramCache::ProgramCache(Options options)
-    : options_(std::move(options)), threads_(options_.compile_threads) {}
+    : options_(std::move(options)),
+      threads_(options_.compile_threads, options_.compile_threads_of_one) {}
 ProgramCache::~ProgramCache() = default;
 
 std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
                                                  const Bindings& bindings, ManagedDevice& device,
-                                                 const std::string& name) {
-  Request request{
-      {device.name(), source->key(), bindings}, source, &device, ShortName(name), nullptr};
+                                                 const std::string& name,
+                                                 std::shared_ptr<memory::Account> account) {
+  Request request{{device.name(), source->key(), bindings},
+                  source,
+                  &device,
+                  ShortName(name),
+                  nullptr,
+                  account,
+                  OpenCharge(account)};
   {
     absl::MutexLock lock(&mutex_);
     Entry& entry = by_source_[request.key];
@@ -72,16 +90,21 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     EvictIdle();
   }
   auto future = request.future;
-  threads_.Schedule([this, request = std::move(request)] { Compile(request); });
+  threads_.Schedule(account.get(), [this, request = std::move(request)] { Compile(request); });
   return future;
 }
 
 void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
+                         std::shared_ptr<memory::Account> account,
                          std::function<void(absl::Status)> done) {
-  threads_.Schedule([source = std::move(source), done = std::move(done)] {
-    done(source->Build(SmallestBindings(source->variables())).status());
-  });
+  const void* owner = account.get();
+  threads_.Schedule(
+      owner, [source = std::move(source), charge = OpenCharge(account), done = std::move(done)] {
+        done(source->Build(SmallestBindings(source->variables()), GrowsBy(charge)).status());
+      });
 }
+
+Grow ProgramCache::ChargeFor(const Request& request) { return GrowsBy(request.compiling); }
 
 void ProgramCache::StopCompiling() { stopped_ = true; }
 
@@ -91,7 +114,7 @@ void ProgramCache::Compile(const Request& request) {
                                               "SHUTTING_DOWN"));
   }
   if (request.source->variables().empty()) {
-    const auto graph = request.source->Build({});
+    const auto graph = request.source->Build({}, ChargeFor(request));
     if (!graph.ok()) return Finish(request, graph.status());
     return CompileAlone(request, *graph);
   }
@@ -165,6 +188,12 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
       Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
                     std::move(signature), std::move(*compiled));
   if (!program.ok()) return program;
+  if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
+  if (request.account) {
+    auto charge = request.account->Reserve(memory::Use::kPrograms, (*program)->host_bytes());
+    if (!charge.ok()) return charge.status();
+    (*program)->Keep(*std::move(charge));
+  }
   log::Info("program_compiled", {{"program", digest.substr(0, 12)},
                                  {"name", request.name},
                                  {"device", device.name()},
@@ -177,6 +206,26 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   return program;
 }
 
+absl::Status ProgramCache::CheckRunTime(const Program& program) const {
+  const double seconds = program.predicted_seconds();
+  if (options_.run_seconds_max == 0 || seconds <= options_.run_seconds_max) return absl::OkStatus();
+  const compiler::CompiledProgram& compiled = program.compiled();
+  double operations = 0;
+  double bytes = 0;
+  for (const compiler::KernelCall& call : compiled.calls) {
+    operations += static_cast<double>(compiled.kernels[call.kernel].image.flops);
+    bytes += static_cast<double>(compiled.kernels[call.kernel].image.bytes);
+  }
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "a run of the program would take about ", seconds, " seconds (", operations,
+          " operations on ", bytes, " bytes); the limit is ", options_.run_seconds_max,
+          ": use smaller shapes, split the work into several runs, or start kilnd with a higher "
+          "--run_seconds_limit")),
+      "RUN_TOO_LONG",
+      {{"seconds", absl::StrCat(seconds)}, {"limit", absl::StrCat(options_.run_seconds_max)}});
+}
+
 void ProgramCache::Finish(const Request& request,
                           absl::StatusOr<std::shared_ptr<const BoundProgram>> result) {
   if (!result.ok()) {
@@ -186,79 +235,6 @@ void ProgramCache::Finish(const Request& request,
     ForgetGeneral(request.key);
   }
   request.future->Resolve(std::move(result));
-}
-
-void ProgramCache::EvictIdle() {
-  const int64_t own = static_cast<int64_t>(by_source_.size()) - shared_;
-  if (own > options_.max_idle_programs) EvictIdle(false, own - options_.max_idle_programs);
-  // Many at once, since each look for them goes through all.
-  if (shared_ > options_.max_idle_bindings) EvictIdle(true, options_.max_idle_bindings / 4);
-}
-
-void ProgramCache::EvictIdle(bool shared, int64_t surplus) {
-  std::vector<std::pair<int64_t, std::map<Key, Entry>::iterator>> idle;
-  for (auto entry = by_source_.begin(); entry != by_source_.end(); ++entry) {
-    if (entry->second.shared != shared) continue;
-    if (IsIdle(std::get<0>(entry->first), entry->second.future))
-      idle.emplace_back(entry->second.used, entry);
-  }
-  std::sort(idle.begin(), idle.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (size_t i = 0; i < std::min<size_t>(surplus, idle.size()); ++i) Forget(idle[i].second);
-}
-
-bool ProgramCache::IsIdle(const std::string& device,
-                          const std::shared_ptr<ProgramFuture>& future) const {
-  if (!future->resolved()) return false;
-  int own = 1;  // by_source_'s; of the sources that share a digest, by_digest_ names one
-  if (future->result().ok()) {
-    const auto named =
-        by_digest_.find({device, (*future->result())->program->description().digest});
-    if (named != by_digest_.end() && named->second == future) ++own;
-  }
-  return future.use_count() <= own;
-}
-
-void ProgramCache::Forget(std::map<Key, Entry>::iterator entry) {
-  const Key key = entry->first;
-  const std::shared_ptr<ProgramFuture> future = std::move(entry->second.future);
-  if (entry->second.shared) --shared_;
-  by_source_.erase(entry);
-  ForgetGeneral(key);
-  if (future->result().ok()) DropUnnamed(std::get<0>(key), (*future->result())->program);
-}
-
-void ProgramCache::ForgetGeneral(const Key& key) {
-  const auto& [device, source, bindings] = key;
-  const auto next = by_source_.lower_bound(Key(device, source, Bindings()));
-  const bool left = next != by_source_.end() && std::get<0>(next->first) == device &&
-                    std::get<1>(next->first) == source;
-  if (left) return;
-  std::vector<std::shared_ptr<GeneralFuture>> dropped;
-  for (auto general = generals_.lower_bound(GeneralKey(device, source, {}));
-       general != generals_.end() && std::get<0>(general->first) == device &&
-       std::get<1>(general->first) == source;) {
-    dropped.push_back(std::move(general->second));
-    general = generals_.erase(general);
-  }
-  for (const auto& general : dropped) {
-    if (general->resolved() && general->result().ok()) {
-      DropUnnamed(device, (*general->result())->program);
-    }
-  }
-}
-
-void ProgramCache::DropUnnamed(const std::string& device, const std::shared_ptr<Program>& program) {
-  for (const auto& [key, general] : generals_) {
-    const bool names =
-        general->resolved() && general->result().ok() && (*general->result())->program == program;
-    if (names) return;
-  }
-  for (const auto& [key, other] : by_source_) {
-    if (Names(*other.future, *program)) return;
-  }
-  const auto named = by_digest_.find({device, program->description().digest});
-  if (named != by_digest_.end() && Names(*named->second, *program)) by_digest_.erase(named);
 }
 
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {
@@ -284,9 +260,10 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::Find(const std::string& p
         !absl::StartsWith(description.source_key, prefix))
       continue;
     if (found) {
-      return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                    Quoted(prefix), " begins more than one program's digest; give more digits")),
-                                "AMBIGUOUS_PROGRAM");
+      return errors::WithReason(
+          absl::InvalidArgumentError(absl::StrCat(
+              Quoted(prefix), " begins more than one program's digest; give more digits")),
+          "AMBIGUOUS_PROGRAM");
     }
     found = program;
   }

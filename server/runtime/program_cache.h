@@ -17,13 +17,14 @@
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
 #include "compiler/variables/one_graph.h"
+#include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/bound_program.h"
+#include "server/runtime/fair_pool.h"
 #include "server/runtime/future.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program.h"
-#include "server/runtime/thread_pool.h"
 
 namespace kiln::runtime {
 
@@ -45,9 +46,12 @@ class ProgramCache {
     compiler::KernelCache* kernel_cache = nullptr;  // may be null
     metrics::Metrics* metrics = nullptr;            // not null
     std::function<absl::Time()> now;
-    int compile_threads = 2;      // programs compiled at once
-    int kernel_threads = 1;       // kernels of one program compiled at once
-    int max_idle_programs = 512;  // programs that no session names any more; the oldest go first
+    int compile_threads = 8;         // programs compiled at once
+    int compile_threads_of_one = 2;  // for one account: huge graphs hold up nobody else
+    int kernel_threads = 1;          // kernels of one program compiled at once
+    int max_idle_programs = 512;     // programs that no session names any more; the oldest go first
+    // Programs that are predicted to run longer are refused; 0: none is.
+    double run_seconds_max = 0;
     // Values at which a program for all values is known to be right; the oldest go first.
     int max_idle_bindings = 1 << 15;
   };
@@ -56,13 +60,21 @@ class ProgramCache {
   // Waits for the compilations under way.
   ~ProgramCache();
 
-  // Never null. `name` is remembered if this is the first to ask.
+  // Never null. `name` is remembered if this is the first to ask. The host memory that compiling
+  // and the program take is charged to `account`, if there is one.
   std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
                                      const Bindings& bindings, ManagedDevice& device,
-                                     const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+                                     const std::string& name,
+                                     std::shared_ptr<memory::Account> account = nullptr)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the
   // verdict there.
-  void Check(std::shared_ptr<const GraphSource> source, std::function<void(absl::Status)> done);
+  void Check(std::shared_ptr<const GraphSource> source, std::shared_ptr<memory::Account> account,
+             std::function<void(absl::Status)> done);
+
+  // Drops programs that no session names any more, the oldest first, until `bytes` of host memory
+  // are free.
+  void Reclaim(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What has not begun to compile fails with UNAVAILABLE from here on.
   void StopCompiling();
@@ -97,6 +109,8 @@ class ProgramCache {
     ManagedDevice* device;
     std::string name;
     std::shared_ptr<ProgramFuture> future;
+    std::shared_ptr<memory::Account> account;
+    std::shared_ptr<memory::Charge> compiling;  // for kCompilation; all copies share it
   };
 
   using Finished = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
@@ -104,6 +118,8 @@ class ProgramCache {
   void Compile(const Request& request);
   // A program of these bindings alone.
   void CompileAlone(const Request& request, const graph::Graph& graph);
+  // Charges the request for a graph that it builds, beside those that it has.
+  static Grow ChargeFor(const Request& request);
   static std::vector<Variable> BoundsOf(const Request& request);
   // The source's one program, or why there is none. The first to ask makes it, on its own thread.
   std::shared_ptr<GeneralFuture> GeneralOf(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,6 +144,10 @@ class ProgramCache {
   // Where the variable counts up, binds the values that will be asked for next.
   void BindAhead(const Request& request, const General& general) ABSL_LOCKS_EXCLUDED(mutex_);
   void MarkShared(const Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CheckRunTime(const Program& program) const;
+  // Those that nobody but this cache holds, the least recently used first.
+  std::vector<std::map<Key, Entry>::iterator> Idle(bool shared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EvictIdle(bool shared, int64_t surplus) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // True if nobody but this cache holds `future`.
@@ -151,7 +171,7 @@ class ProgramCache {
   std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
       ABSL_GUARDED_BY(mutex_);
   std::map<GeneralKey, std::shared_ptr<GeneralFuture>> generals_ ABSL_GUARDED_BY(mutex_);
-  ThreadPool threads_;  // last: its tasks use everything above
+  FairPool threads_;  // last: its tasks use everything above
 };
 
 }  // namespace kiln::runtime

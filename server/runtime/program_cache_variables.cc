@@ -1,5 +1,6 @@
 // The part of the program cache that knows variables: one program for all their values.
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,11 +22,12 @@ std::vector<int64_t> InOrder(const std::vector<Variable>& variables, const Bindi
 }
 
 absl::StatusOr<variables::OneGraph> MakeOneGraph(const GraphSource& source,
-                                                 const std::vector<Variable>& bounds) {
+                                                 const std::vector<Variable>& bounds,
+                                                 const std::function<Grow()>& next_graph) {
   return variables::OneGraph::Make(bounds, [&](absl::Span<const int64_t> values) {
     Bindings bindings;
     for (size_t i = 0; i < values.size(); ++i) bindings[source.variables()[i].name] = values[i];
-    return source.Build(bindings);
+    return source.Build(bindings, next_graph());
   });
 }
 
@@ -52,7 +54,7 @@ std::shared_ptr<ProgramCache::GeneralFuture> ProgramCache::GeneralOf(const Reque
 void ProgramCache::MakeGeneral(const Request& request,
                                const std::shared_ptr<GeneralFuture>& general) {
   const std::vector<Variable> bounds = BoundsOf(request);
-  auto graph = MakeOneGraph(*request.source, bounds);
+  auto graph = MakeOneGraph(*request.source, bounds, [&] { return ChargeFor(request); });
   if (!graph.ok()) {
     log::Info("program_not_general",
               {{"name", request.name}, {"why", std::string(graph.status().message())}});
@@ -70,7 +72,7 @@ void ProgramCache::MakeGeneral(const Request& request,
 }
 
 void ProgramCache::BindGeneral(const Request& request, const GeneralFuture& general) {
-  const auto graph = request.source->Build(std::get<Bindings>(request.key));
+  const auto graph = request.source->Build(std::get<Bindings>(request.key), ChargeFor(request));
   if (!graph.ok()) return Finish(request, graph.status());
   const absl::StatusOr<std::shared_ptr<const BoundProgram>> bound =
       general.result().ok() ? BindIfCovered(request, *graph, **general.result())
@@ -116,7 +118,7 @@ void ProgramCache::BindAhead(const Request& request, const General& general) {
       absl::MutexLock lock(&mutex_);
       if (by_source_.contains(next.key)) continue;
     }
-    const auto graph = request.source->Build(std::get<Bindings>(next.key));
+    const auto graph = request.source->Build(std::get<Bindings>(next.key), {});
     if (stopped_ || !graph.ok()) return;
     auto bound = BindIfCovered(next, *graph, general);
     if (!bound.ok()) return;

@@ -57,7 +57,7 @@ class CopySource : public GraphSource {
   CopySource(std::string key, int64_t count) : key_(std::move(key)), count_(count) {}
   const std::string& key() const override { return key_; }
   const std::vector<Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings&) const override {
+  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
     if (count_ < 0) return absl::InvalidArgumentError("node 0: negative");
     graph::Graph graph;
     graph.context = std::make_shared<ir::Context>();
@@ -79,10 +79,10 @@ class VariableCopySource : public GraphSource {
   explicit VariableCopySource(int64_t power) : key_(std::string(power, 'n')), power_(power) {}
   const std::string& key() const override { return key_; }
   const std::vector<Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings& bindings) const override {
+  absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow&) const override {
     int64_t count = 1;
     for (int64_t i = 0; i < power_; ++i) count *= bindings.at("n");
-    return CopySource("", count).Build({});
+    return CopySource("", count).Build({}, {});
   }
 
  private:

@@ -21,13 +21,13 @@ absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
 
 void AnswerLog::Acknowledge(uint64_t sequence) {
   while (!answers_.empty() && answers_.begin()->first <= sequence) {
-    bytes_ -= static_cast<int64_t>(answers_.begin()->second->data.size());
+    bytes_ -= answers_.begin()->second->charge.bytes();
     answers_.erase(answers_.begin());
   }
 }
 
 void AnswerLog::Add(std::shared_ptr<const Answer> answer) {
-  bytes_ += static_cast<int64_t>(answer->data.size());
+  bytes_ += answer->charge.bytes();
   const uint64_t sequence = answer->sequence;
   answers_.emplace(sequence, std::move(answer));
 }

@@ -28,6 +28,7 @@ class AnswerLog {
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
   uint64_t last_received() const { return last_received_; }
   size_t size() const { return answers_.size(); }
+  // Host memory that they are charged for.
   int64_t bytes() const { return bytes_; }
 
  private:

@@ -29,10 +29,19 @@ void HandleTable::Bind(uint64_t handle, runtime::ValuePointer value) {
   values_[handle] = std::move(value);
 }
 
-void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error) {
+void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error,
+                         memory::Charge charge) {
+  const auto failed = buffers::Value::Failed(error, std::move(charge));
   for (const uint64_t handle : handles) {
-    if (handle != 0 && !used_.Contains(handle)) Bind(handle, buffers::Value::Failed(error));
+    if (handle != 0 && !used_.Contains(handle)) Bind(handle, failed);
   }
+}
+
+int64_t HandleTable::BytesWith(size_t more) const {
+  constexpr size_t kPerHandle = 512;   // its entry, and a value with its type and buffer
+  constexpr size_t kPerInterval = 64;  // of the numbers that have been used
+  return static_cast<int64_t>(kPerHandle * (values_.size() + more) +
+                              kPerInterval * (used_.intervals() + more));
 }
 
 absl::StatusOr<runtime::ValuePointer> HandleTable::Find(uint64_t handle) const {

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "server/memory/host_memory.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/program_cache.h"
 #include "server/runtime/run.h"
@@ -26,8 +27,9 @@ class HandleTable {
   absl::Status CheckNew(absl::Span<const uint64_t> handles) const;
   // `handle` has passed CheckNew.
   void Bind(uint64_t handle, runtime::ValuePointer value);
-  // Binds those of `handles` that are new to a failed value.
-  void Poison(absl::Span<const uint64_t> handles, const absl::Status& error);
+  // Binds those of `handles` that are new to one failed value; `charge` is for its error.
+  void Poison(absl::Span<const uint64_t> handles, const absl::Status& error,
+              memory::Charge charge = {});
   // A known handle names another value from here on.
   void Rebind(uint64_t handle, runtime::ValuePointer value) { values_[handle] = std::move(value); }
   // NOT_FOUND names the handle and says whether it was released.
@@ -35,6 +37,8 @@ class HandleTable {
   absl::Status Release(uint64_t handle);
   void Clear() { values_.clear(); }
   size_t size() const { return values_.size(); }
+  // Host memory that the table and its values take with so many handles more.
+  int64_t BytesWith(size_t more) const;
 
  private:
   absl::Status Unknown(uint64_t handle) const;
@@ -45,8 +49,11 @@ class HandleTable {
 
 // A graph under the client's number.
 struct DefinedProgram {
+  // Null once a graph without variables has been handed to the program cache: nobody needs it then.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
+  std::vector<runtime::Variable> variables;
   std::string name;
+  memory::Charge charge;
   struct Instance {
     std::shared_ptr<runtime::ProgramFuture> future;
     uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future

@@ -1,16 +1,56 @@
 #include "server/sessions/operation.h"
 
-namespace kiln::sessions {
+#include "server/errors/errors.h"
 
-int64_t SizeOf(const Operation& operation) {
-  constexpr int64_t kOverhead = 256;
-  if (const auto* write = std::get_if<Write>(&operation))
-    return kOverhead + static_cast<int64_t>(write->data.size());
-  if (const auto* run = std::get_if<RunProgram>(&operation)) {
-    return kOverhead +
-           static_cast<int64_t>((run->inputs.size() + run->outputs.size()) * sizeof(uint64_t));
+namespace kiln::sessions {
+namespace {
+
+constexpr int64_t kOverhead = 512;
+
+template <typename T>
+int64_t BytesOf(const std::vector<T>& values) {
+  return static_cast<int64_t>(values.capacity() * sizeof(T));
+}
+
+int64_t BytesOf(const std::string& text) { return static_cast<int64_t>(text.capacity()); }
+
+struct Sizes {
+  // A run holds two pointers for each of its tensors.
+  int64_t operator()(const RunProgram& run) const {
+    int64_t bytes = 3 * (BytesOf(run.inputs) + BytesOf(run.outputs));
+    for (const auto& [name, value] : run.bindings) bytes += kOverhead / 4 + BytesOf(name);
+    return bytes;
   }
-  return kOverhead;
+  int64_t operator()(const Write& write) const {
+    return BytesOf(write.data) + BytesOf(write.blob) + BytesOf(write.type.shape);
+  }
+  int64_t operator()(const DefineProgram& define) const { return BytesOf(define.name); }
+  int64_t operator()(const Release& release) const { return BytesOf(release.handles); }
+  int64_t operator()(const Refused& refused) const { return BytesOf(refused.handles); }
+  template <typename Small>
+  int64_t operator()(const Small&) const {
+    return 0;
+  }
+};
+
+}  // namespace
+
+int64_t SizeOf(const Operation& operation) { return kOverhead + std::visit(Sizes(), operation); }
+
+int64_t GraphBytes(const Operation& operation) {
+  const auto* define = std::get_if<DefineProgram>(&operation);
+  return define != nullptr && define->graph.ok() ? (*define->graph)->bytes() : 0;
+}
+
+std::vector<uint64_t> NewHandles(const Operation& operation) {
+  if (const auto* write = std::get_if<Write>(&operation)) return {write->handle};
+  if (const auto* run = std::get_if<RunProgram>(&operation)) return run->outputs;
+  return {};
+}
+
+int64_t SizeOf(const Answer& answer) {
+  const int64_t error = answer.error.ok() ? 0 : errors::BytesOf(answer.error);
+  return kOverhead + error + BytesOf(answer.digest);
 }
 
 }  // namespace kiln::sessions

@@ -11,7 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/buffers/value.h"
+#include "server/memory/host_memory.h"
 #include "server/runtime/graph_source.h"
+#include "server/runtime/run.h"
 
 namespace kiln::sessions {
 
@@ -46,22 +48,36 @@ struct ReleaseProgram {
   uint64_t program = 0;
 };
 struct Barrier {};
+// An operation that had no room in the daemon's memory: fails, and the handles with it.
+struct Refused {
+  absl::Status error;
+  std::vector<uint64_t> handles;
+};
 // A request that is none of these (a newer client's).
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
-                               ReleaseProgram, Barrier>;
+                               ReleaseProgram, Barrier, Refused>;
 
-// Bytes that a queued operation holds.
+// Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
 int64_t SizeOf(const Operation& operation);
+// Those of its graph.
+int64_t GraphBytes(const Operation& operation);
+// The handles that it would bind.
+std::vector<uint64_t> NewHandles(const Operation& operation);
 
 struct Answer {
   uint64_t sequence = 0;
   absl::Status error{};
-  std::string data{};
+  // Of a Read: what is read. It never changes, so that its bytes need not be kept until they are
+  // sent, and sent again.
+  runtime::ValuePointer value{};
   std::string digest{};
   double device_seconds = 0;
+  memory::Charge charge{};
 };
+// Bytes of host memory that an answer holds.
+int64_t SizeOf(const Answer& answer);
 
 // Where a session's answers go: one attached stream. Thread-safe.
 class Sink {

@@ -15,6 +15,9 @@
 namespace kiln::sessions {
 namespace {
 
+// The session and what gRPC keeps for its stream.
+constexpr int64_t kSessionBytes = 64 << 10;
+
 absl::Status UnknownSession() {
   return errors::WithReason(
       absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
@@ -98,6 +101,9 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
     owner->name = user;
   }
   if (lease <= absl::ZeroDuration()) lease = options_.default_lease;
+  auto host = options_.services.host->NewAccount(absl::StrCat("session s", next_number_));
+  auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
+  if (!charge.ok()) return charge.status();
   Session::Identity identity;
   identity.number = next_number_++;
   identity.id = options_.new_id();
@@ -105,7 +111,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
   identity.client = std::move(client);
   identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
   identity.opened = options_.services.now();
-  auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services);
+  auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
+                                           std::move(host), *std::move(charge));
   sessions_[session->identity().id] = session;
   const Session::Identity& opened = session->identity();
   log::Info("session_opened", {{"session", opened.name},

@@ -1,9 +1,7 @@
 #include "server/sessions/session.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -26,14 +24,18 @@ absl::Status Replaced() {
 }  // namespace
 
 Session::Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
-                 Services services)
+                 Services services, std::shared_ptr<memory::Account> host, memory::Charge charge)
     : identity_(std::move(identity)),
       user_(std::move(user)),
       account_(std::make_shared<buffers::Account>(user_->account)),
+      host_(std::move(host)),
+      charge_(std::move(charge)),
       device_(device),
       services_(std::move(services)),
       flow_(device.dispatcher().AddFlow(user_->name, 1)),
-      expires_(identity_.opened + identity_.lease) {}
+      expires_(identity_.opened + identity_.lease),
+      small_(host_->Open(memory::Use::kOperations)),
+      handles_charge_(host_->Open(memory::Use::kHandles)) {}
 
 Session::Snapshot Session::GetSnapshot() const {
   absl::MutexLock lock(&mutex_);
@@ -94,19 +96,11 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     if (closed_) return *closed_;
     if (sink_.get() != sink) return Replaced();
     log_.Acknowledge(acknowledged);
-    if (static_cast<int64_t>(log_.size()) > services_.limits.unacknowledged_answers ||
-        log_.bytes() > services_.limits.unacknowledged_bytes) {
-      return errors::WithReason(
-          absl::ResourceExhaustedError(
-              absl::StrCat(log_.size(), " answers of ", log_.bytes(),
-                           " bytes have not been acknowledged; set ConnectRequest.acknowledged")),
-          "UNACKNOWLEDGED");
-    }
+    if (absl::Status status = CheckAcknowledged(); !status.ok()) return status;
     const auto fresh = log_.Receive(sequence);
     if (!fresh.ok()) return fresh.status();
     if (!*fresh) return absl::OkStatus();
-    ++unfinished_;
-    queued_bytes_ += SizeOf(operation);
+    Admit(sequence, &operation);
     queue_.push_back({sequence, std::move(operation)});
   }
   Pump();
@@ -122,11 +116,6 @@ void Session::EndAfterAnswers(const Sink* sink) {
     end_after_answers_ = true;
   }
   if (ended) ended->Close(absl::OkStatus());
-}
-
-bool Session::HasRoom() const {
-  return unfinished_ < services_.limits.unfinished_operations &&
-         queued_bytes_ < services_.limits.queued_bytes;
 }
 
 bool Session::WantsMore() {
@@ -170,7 +159,6 @@ bool Session::TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wa
   executing_ = true;
   *next = std::move(queue_.front());
   queue_.pop_front();
-  queued_bytes_ -= SizeOf(next->operation);
   return true;
 }
 
@@ -184,21 +172,17 @@ void Session::Resume() {
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
                    const absl::Status& error) {
+  const absl::Status bounded = errors::WithBoundedMessage(error);
   {
     absl::MutexLock lock(&mutex_);
-    handles_.Poison(handles, error);
+    if (!closed_ && !handles.empty() && ReserveHandles(handles.size()).ok()) {
+      memory::Charge charge = host_->Open(memory::Use::kHandles);
+      charge.ForceResize(errors::BytesOf(bounded));
+      handles_.Poison(handles, bounded, std::move(charge));
+      SettleHandles();
+    }
   }
-  Finish({.sequence = sequence, .error = error});
-}
-
-void Session::CountDown(uint64_t sequence, std::vector<uint64_t>* ended) {
-  --unfinished_;
-  for (PendingBarrier& barrier : barriers_) {
-    if (sequence < barrier.sequence && --barrier.remaining == 0) ended->push_back(barrier.sequence);
-  }
-  barriers_.erase(std::remove_if(barriers_.begin(), barriers_.end(),
-                                 [](const auto& b) { return b.remaining == 0; }),
-                  barriers_.end());
+  Finish({.sequence = sequence, .error = bounded});
 }
 
 void Session::Finish(Answer answer) {
@@ -211,6 +195,8 @@ void Session::Finish(Answer answer) {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
     CountDown(answer.sequence, &ended);
+    answer.charge = host_->Open(memory::Use::kAnswers);
+    answer.charge.ForceResize(SizeOf(answer));
     auto shared = std::make_shared<const Answer>(std::move(answer));
     log_.Add(shared);
     sink = sink_;
@@ -282,6 +268,7 @@ void Session::Close(const absl::Status& status) {
   HandleTable handles;
   std::map<uint64_t, DefinedProgram> programs;
   std::deque<Queued> queue;
+  absl::flat_hash_map<uint64_t, Large> large;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
@@ -291,6 +278,9 @@ void Session::Close(const absl::Status& status) {
     std::swap(handles, handles_);
     programs.swap(programs_);
     queue.swap(queue_);
+    large.swap(large_);
+    small_.Release();
+    handles_charge_.Release();
   }
   device_.dispatcher().RemoveFlow(flow_);
   services_.blobs->EndSession(identity_.number);

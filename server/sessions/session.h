@@ -23,11 +23,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/buffers/blob_store.h"
+#include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
@@ -50,9 +52,9 @@ struct ClientInfo {
 struct SessionLimits {
   int64_t read_bytes = 1 << 20;          // of a Read's answer; larger values go through Download
   int64_t unfinished_operations = 4096;  // received and not answered; then the stream is not read
-  int64_t queued_bytes = 64 << 20;       // of operations not executed; then the stream is not read
+  int64_t unfinished_bytes = 64 << 20;   // of them and their graphs; likewise
   int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
-  int64_t unacknowledged_bytes = 256 << 20;
+  int64_t unacknowledged_bytes = 16 << 20;
   size_t bindings_per_program = 256;  // remembered; the least recently used go first
 };
 
@@ -71,6 +73,8 @@ struct Services {
   runtime::ThreadPool* copies = nullptr;  // for copies that may block
   std::function<absl::Time()> now;
   SessionLimits limits;
+  std::shared_ptr<memory::HostMemory> host =
+      std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };
 
 // Thread-safe. Shared: runs in flight keep it.
@@ -95,11 +99,13 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
-          Services services);
+          Services services, std::shared_ptr<memory::Account> host, memory::Charge charge);
 
   const Identity& identity() const { return identity_; }
   const User& user() const { return *user_; }
   runtime::ManagedDevice& device() const { return device_; }
+  // Whom everything is charged to that the daemon holds for it in host memory.
+  const std::shared_ptr<memory::Account>& host() const { return host_; }
   // True if one of its program ids names `program`.
   bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -140,6 +146,10 @@ class Session : public std::enable_shared_from_this<Session> {
     uint64_t after_sequence = 0;
     std::function<void(absl::StatusOr<runtime::ValuePointer>)> done;
   };
+  struct Large {
+    memory::Charge charge;
+    int64_t bytes = 0;  // with its graph
+  };
   struct PendingBarrier {
     uint64_t sequence = 0;
     int64_t remaining = 0;
@@ -175,6 +185,20 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, Release& operation);
   void Execute(uint64_t sequence, ReleaseProgram& operation);
   void Execute(uint64_t sequence, Barrier& operation);
+  void Execute(uint64_t sequence, Refused& operation);
+
+  // Charges an operation that has been received until it is answered. One that has no room becomes
+  // Refused.
+  void Admit(uint64_t sequence, Operation* operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // RESOURCE_EXHAUSTED if the client acknowledges too few answers.
+  absl::Status CheckAcknowledged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // Room for so many handles, which are bound next.
+  absl::Status ReserveHandles(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives back what handles do not take any more.
+  void SettleHandles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Room for the program's entry with so many instances.
+  absl::Status ReserveProgram(DefinedProgram* program, size_t instances)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status Define(const DefineProgram& operation,
                       std::shared_ptr<runtime::ProgramFuture>* future)
@@ -188,7 +212,6 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<runtime::ValuePointer> MakeValue(const Write& operation);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
-  void CopyOut(uint64_t sequence, const runtime::ValuePointer& value);
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);
 
   // The operation fails, and with it the handles it would have bound.
@@ -203,6 +226,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const Identity identity_;
   const std::shared_ptr<User> user_;
   const std::shared_ptr<buffers::Account> account_;
+  const std::shared_ptr<memory::Account> host_;
+  const memory::Charge charge_;  // for this object and its stream
   runtime::ManagedDevice& device_;
   const Services services_;
   const fairness::FairQueue::FlowId flow_;
@@ -215,8 +240,11 @@ class Session : public std::enable_shared_from_this<Session> {
   bool refused_more_ ABSL_GUARDED_BY(mutex_) = false;
   AnswerLog log_ ABSL_GUARDED_BY(mutex_);
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
-  int64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t unfinished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                // of the large ones
+  absl::flat_hash_map<uint64_t, Large> large_ ABSL_GUARDED_BY(mutex_);  // operations, by sequence
+  memory::Charge small_ ABSL_GUARDED_BY(mutex_);                        // for the other operations
+  memory::Charge handles_charge_ ABSL_GUARDED_BY(mutex_);
   bool executing_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<runtime::ProgramFuture> stalled_on_ ABSL_GUARDED_BY(mutex_);
   uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -49,13 +49,17 @@ void Session::Execute(uint64_t sequence, Write& operation) {
   {
     absl::MutexLock lock(&mutex_);
     is_new = handles_.CheckNew({operation.handle});
+    if (is_new.ok()) is_new = ReserveHandles(1);
   }
   if (!is_new.ok()) return Fail(sequence, {}, is_new);
   auto value = MakeValue(operation);
   if (!value.ok()) return Fail(sequence, {operation.handle}, value.status());
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) handles_.Bind(operation.handle, std::move(*value));
+    if (!closed_) {
+      handles_.Bind(operation.handle, std::move(*value));
+      SettleHandles();
+    }
   }
   Finish({.sequence = sequence});
 }
@@ -83,22 +87,8 @@ void Session::Execute(uint64_t sequence, Read& operation) {
 }
 
 void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) {
-  constexpr int64_t kCopyAtOnce = 64 << 10;
   if (!value->status().ok()) return Finish({.sequence = sequence, .error = value->status()});
-  // This may be a thread of the device's, which must not be held up.
-  if (buffers::Pool::IsHostMemory(*value) && value->bytes() <= kCopyAtOnce)
-    return CopyOut(sequence, value);
-  services_.copies->Schedule(
-      [self = shared_from_this(), sequence, value] { self->CopyOut(sequence, value); });
-}
-
-void Session::CopyOut(uint64_t sequence, const runtime::ValuePointer& value) {
-  Answer answer{.sequence = sequence};
-  answer.data.resize(static_cast<size_t>(value->bytes()));
-  answer.error = value->pool()->Read(*value, 0, absl::MakeSpan(answer.data));
-  if (!answer.error.ok()) answer.data.clear();
-  services_.metrics->Sent(static_cast<int64_t>(answer.data.size()));
-  Finish(std::move(answer));
+  Finish({.sequence = sequence, .value = value});
 }
 
 void Session::Execute(uint64_t sequence, Release& operation) {
@@ -109,9 +99,14 @@ void Session::Execute(uint64_t sequence, Release& operation) {
       absl::Status released = handles_.Release(handle);
       if (status.ok()) status = std::move(released);
     }
+    if (!closed_) SettleHandles();
   }
   services_.blobs->Delete(identity_.number, user_->name, operation.blobs);
   Finish({.sequence = sequence, .error = status});
+}
+
+void Session::Execute(uint64_t sequence, Refused& operation) {
+  Fail(sequence, operation.handles, operation.error);
 }
 
 void Session::Execute(uint64_t sequence, UnknownOperation&) {

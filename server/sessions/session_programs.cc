@@ -44,21 +44,24 @@ std::shared_ptr<runtime::ProgramFuture> Session::Instance(uint64_t sequence,
   const auto found = programs_.find(run.program);
   if (found == programs_.end() || !found->second.source.ok()) return nullptr;
   DefinedProgram& program = found->second;
-  const runtime::GraphSource& source = **program.source;
   const auto known = program.instances.find(run.bindings);
   if (known != program.instances.end()) {
     DefinedProgram::Instance& instance = known->second;
     instance.used = sequence;
     const bool failed = instance.future->resolved() && !instance.future->result().ok();
     // Without variables the definition has failed, and the client knows.
-    if (!failed || source.variables().empty() || instance.compiled_for == sequence)
+    if (!failed || program.variables.empty() || instance.compiled_for == sequence)
       return instance.future;
   } else {
-    if (!runtime::CheckBindings(source.variables(), run.bindings).ok()) return nullptr;
-    if (program.instances.size() >= services_.limits.bindings_per_program)
+    if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
+    if (program.instances.size() >= services_.limits.bindings_per_program ||
+        !ReserveProgram(&program, program.instances.size() + 1).ok()) {
+      if (program.instances.empty()) return nullptr;
       ForgetLeastRecent(&program);
+    }
   }
-  auto future = services_.programs->Get(*program.source, run.bindings, device_, program.name);
+  auto future =
+      services_.programs->Get(*program.source, run.bindings, device_, program.name, host_);
   program.instances[run.bindings] = {future, sequence, sequence};
   return future;
 }
@@ -80,17 +83,23 @@ absl::Status Session::Define(const DefineProgram& operation,
                                                 : " has been used before; ids are never reused")),
         "PROGRAM_REUSED", {{"program", absl::StrCat(operation.program)}});
   }
-  DefinedProgram& program = programs_[operation.program];
+  DefinedProgram program;
+  program.charge = host_->Open(memory::Use::kPrograms);
+  if (absl::Status status = ReserveProgram(&program, 1); !status.ok()) return status;
   program.source = operation.graph;
   program.name = runtime::ShortName(operation.name);
   if (program.source.ok()) {
     if (absl::Status status = device_.CheckUsable(true); !status.ok()) program.source = status;
   }
-  if (!program.source.ok()) return program.source.status();
-  if (!(*program.source)->variables().empty()) return absl::OkStatus();
-  *future = services_.programs->Get(*program.source, {}, device_, program.name);
-  program.instances[{}].future = *future;
-  return absl::OkStatus();
+  absl::Status status = program.source.status();
+  if (status.ok()) program.variables = (*program.source)->variables();
+  if (status.ok() && program.variables.empty()) {
+    *future = services_.programs->Get(*program.source, {}, device_, program.name, host_);
+    program.instances[{}].future = *future;
+    program.source = nullptr;
+  }
+  programs_.emplace(operation.program, std::move(program));
+  return status;
 }
 
 void Session::Execute(uint64_t sequence, DefineProgram& operation) {
@@ -104,7 +113,8 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
   const auto self = shared_from_this();
   if (!future) {
     services_.programs->Check(
-        *operation.graph, [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
+        *operation.graph, host_,
+        [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
           self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
         });
     return;
@@ -128,11 +138,18 @@ absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Session::FindProgra
                                   released ? " has been released" : " is unknown in this session")),
                               "UNKNOWN_PROGRAM", {{"program", absl::StrCat(operation.program)}});
   }
-  const auto& source = defined->second.source;
-  if (!source.ok()) return source.status();
-  absl::Status bound = runtime::CheckBindings((*source)->variables(), operation.bindings);
+  const DefinedProgram& program = defined->second;
+  if (!program.source.ok()) return program.source.status();
+  absl::Status bound = runtime::CheckBindings(program.variables, operation.bindings);
   if (!bound.ok()) return bound;
-  return Instance(sequence, operation)->result();
+  const auto future = Instance(sequence, operation);
+  if (!future) {
+    return errors::WithReason(
+        absl::ResourceExhaustedError("the daemon's host memory has no room for another binding of "
+                                     "the program's variables; release programs"),
+        "HOST_MEMORY", {{"program", absl::StrCat(operation.program)}});
+  }
+  return future->result();
 }
 
 absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgram& operation) {
@@ -152,6 +169,7 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
   absl::Status status = runtime::CheckInputs(signature, plan.inputs);
   if (status.ok()) status = CheckResults(operation, signature);
   if (status.ok()) status = handles_.CheckNew(operation.outputs);
+  if (status.ok()) status = ReserveHandles(operation.outputs.size());
   if (!status.ok()) return status;
   return plan;
 }
@@ -162,6 +180,7 @@ void Session::BindResults(const RunProgram& operation, const runtime::Signature&
   for (const uint64_t handle : operation.outputs) handles_.Bind(handle, results[next++]);
   for (const int input : signature.updated_inputs)
     handles_.Rebind(operation.inputs[input], results[next++]);
+  SettleHandles();
 }
 
 void Session::Execute(uint64_t sequence, RunProgram& operation) {

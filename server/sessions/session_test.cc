@@ -28,7 +28,8 @@ class AddSource : public runtime::GraphSource {
       : key_(absl::StrCat(size, accumulates)), size_(size), accumulates_(accumulates) {}
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings&,
+                                     const runtime::Grow&) const override {
     graph::Graph graph;
     graph.context = std::make_shared<ir::Context>();
     std::vector<const ir::Node*> operands;
@@ -56,15 +57,26 @@ class VariableAddSource : public runtime::GraphSource {
  public:
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings) const override {
+  absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
+                                     const runtime::Grow&) const override {
     const int64_t n = bindings.at("n");
-    return AddSource(n * n, false).Build({});
+    return AddSource(n * n, false).Build({}, {});
   }
 
  private:
   const std::string key_ = "variable";
   const std::vector<runtime::Variable> variables_ = {{"n", 1, 1000}};
 };
+
+float FirstFloat(const Answer& answer) {
+  float value = 0;
+  if (!answer.value || answer.value->bytes() < static_cast<int64_t>(sizeof(value))) return value;
+  EXPECT_TRUE(
+      answer.value->pool()
+          ->Read(*answer.value, 0, absl::MakeSpan(reinterpret_cast<char*>(&value), sizeof(value)))
+          .ok());
+  return value;
+}
 
 class RecordingSink : public Sink {
  public:
@@ -139,12 +151,6 @@ class SessionTest : public ::testing::Test {
                          std::vector<uint64_t> outputs) {
     return RunProgram{program, std::move(inputs), std::move(outputs), {}, false};
   }
-  static float FirstFloat(const Answer& answer) {
-    float value = 0;
-    if (answer.data.size() >= sizeof(value)) std::memcpy(&value, answer.data.data(), sizeof(value));
-    return value;
-  }
-
   metrics::Metrics metrics_{"test"};
   buffers::BlobStore blobs_{1000};
   runtime::ThreadPool copies_{1};
@@ -181,7 +187,7 @@ float Train(Session& session, int steps, std::atomic<int>* done) {
     if (step % 10 == 0) {
       const auto answer = sink->Wait(send(Read{output}));
       if (answer == nullptr) return -1;
-      std::memcpy(&last, answer->data.data(), sizeof(last));
+      last = FirstFloat(*answer);
     }
     send(Release{{output}});
     ++*done;

@@ -32,8 +32,12 @@ TEST(IdSet, AnyOrderMeetsInOneInterval) {
   EXPECT_FALSE(set.Contains(15));
 }
 
-std::shared_ptr<const Answer> AnswerOf(uint64_t sequence, std::string data = "") {
-  return std::make_shared<const Answer>(Answer{.sequence = sequence, .data = std::move(data)});
+std::shared_ptr<const Answer> AnswerOf(uint64_t sequence, int64_t bytes = 0) {
+  static const auto& memory = *new auto(std::make_shared<memory::HostMemory>(1 << 20, 1));
+  Answer answer{.sequence = sequence,
+                .charge = memory->NewAccount("")->Open(memory::Use::kAnswers)};
+  answer.charge.ForceResize(bytes);
+  return std::make_shared<const Answer>(std::move(answer));
 }
 
 TEST(AnswerLog, EachSequenceNumberOnce) {
@@ -51,7 +55,7 @@ TEST(AnswerLog, EachSequenceNumberOnce) {
 TEST(AnswerLog, KeepsWhatIsNotAcknowledged) {
   AnswerLog log;
   // Answers come in the order of completion.
-  for (const uint64_t sequence : {3, 1, 2}) log.Add(AnswerOf(sequence, "abcd"));
+  for (const uint64_t sequence : {3, 1, 2}) log.Add(AnswerOf(sequence, 4));
   EXPECT_EQ(log.bytes(), 12);
   log.Acknowledge(1);
   const auto left = log.Unacknowledged();

@@ -271,6 +271,8 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
         "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_program_duration_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
+        "kiln_host_memory_bytes{use=\"blobs\"} 0\n", "kiln_host_memory_refused_total 0\n",
+        "kiln_kernel_cache_rejected_total 0\n",
         "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

@@ -206,6 +206,18 @@ v1::Graph NegGraph(int64_t size) {
   return graph;
 }
 
+v1::Graph SumOfSines(int64_t size) {
+  v1::Graph graph;
+  graph.set_op_set_version(1);
+  v1::Node* iota = AddNode(&graph, "iota", {});
+  iota->set_dtype(v1::DTYPE_FLOAT32);
+  (*iota->mutable_attributes())["shape"].mutable_shape()->add_dims()->set_size(size);
+  AddNode(&graph, "sin", {0});
+  AddNode(&graph, "sum", {1});
+  graph.add_outputs(2);
+  return graph;
+}
+
 v1::Graph AccumulateGraph(int64_t size) {
   v1::Graph graph = AddGraph(size);
   v1::Update* update = graph.add_updates();

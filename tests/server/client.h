@@ -40,6 +40,7 @@ class Stream {
   const std::map<uint64_t, int>& received() const { return received_; }
   // The answers so far, by sequence.
   const std::map<uint64_t, v1::Result>& answers() const { return answers_; }
+  uint64_t next_sequence() const { return next_sequence_; }
   void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
 
  private:
@@ -89,6 +90,8 @@ v1::ConnectRequest Barrier();
 v1::Graph AddGraph(int64_t size);
 v1::Graph NegGraph(int64_t size);
 v1::Graph AccumulateGraph(int64_t size);
+// The sum of the sines of 0, 1, … size - 1: nothing that lies in memory.
+v1::Graph SumOfSines(int64_t size);
 // x + y over a dimension "n" of 1 to `max`.
 v1::Graph VariableAddGraph(int64_t max);
 

@@ -123,6 +123,44 @@ TEST(Errors, EachMistakeIsNamedAndTheSessionLivesOn) {
   }
 }
 
+TEST(Errors, LongNamesAreShortened) {
+  TestDaemon daemon;
+  const std::string name(1 << 20, 'n');
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  v1::Graph op = AddGraph(2);
+  op.mutable_nodes(2)->set_op(name);
+  op.mutable_nodes(2)->set_source(name);
+  v1::Graph attribute = AddGraph(2);
+  (*attribute.mutable_nodes(2)->mutable_attributes())[name].set_i(1);
+  v1::Graph variable = AddGraph(2);
+  variable.add_variables()->set_name(name);
+  v1::ConnectRequest unbound = RunProgram(1, {1, 1}, {5});
+  (*unbound.mutable_run()->mutable_bindings())[name] = 1;
+  v1::ConnectRequest shape = Write(6, {1});
+  shape.mutable_write()->mutable_shape()->Resize(1 << 20, 1);
+  stream->Call(Define(1, AddGraph(2)));
+  for (const v1::ConnectRequest& request :
+       {Define(2, op), Define(3, attribute), Define(4, variable), unbound, shape,
+        WriteBlob(7, name, 1)}) {
+    const v1::Result result = stream->Call(request);
+    EXPECT_NE(result.error().code(), 0);
+    EXPECT_LT(result.error().ByteSizeLong(), 2000) << result.error().message().substr(0, 300);
+  }
+  for (const grpc::Status& status :
+       {client.Upload(name, "x"), Client(daemon.address(), 0, name).opened}) {
+    EXPECT_LT(status.error_message().size() + status.error_details().size(), 2000);
+    EXPECT_FALSE(Reason(status).empty());
+  }
+  v1::ConnectRequest named = Define(8, AddGraph(3));
+  named.mutable_define_program()->set_name(name);
+  EXPECT_FALSE(stream->Call(named).has_error());
+  grpc::ClientContext context;
+  v1::ListProgramsResponse programs;
+  ASSERT_TRUE(client.programs->ListPrograms(&context, {}, &programs).ok());
+  EXPECT_LT(programs.ByteSizeLong(), 2000);
+}
+
 TEST(Errors, FailedResultsFailWhatUsesThem) {
   TestDaemon daemon;
   Client client(daemon.address());

@@ -1,11 +1,10 @@
 // The kilnd binary itself: real compiler, real CPU device, signals.
-#include <fcntl.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -16,67 +15,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/client.h"
+#include "tests/server/kilnd_process.h"
 
 namespace kiln::testing {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-class ProcessTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/kiln_test_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
-  }
-  void TearDown() override {
-    if (pid_ > 0) End(SIGKILL);
-    std::filesystem::remove_all(folder_);
-  }
-
-  pid_t Spawn(std::vector<std::string> arguments) {
-    const pid_t child = fork();
-    if (child != 0) return child;
-    const int log = open((folder_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
-    dup2(log, STDERR_FILENO);
-    arguments.insert(arguments.begin(), KILND);
-    std::vector<char*> pointers;
-    for (std::string& argument : arguments) pointers.push_back(argument.data());
-    pointers.push_back(nullptr);
-    execv(pointers[0], pointers.data());
-    _exit(127);
-  }
-  std::vector<std::string> Flags() {
-    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache"};
-  }
-  // Starts kilnd and waits until it serves.
-  void Start() {
-    pid_ = Spawn(Flags());
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (Log().find("event=serving") == std::string::npos && absl::Now() < deadline)
-      absl::SleepFor(absl::Milliseconds(5));
-    ASSERT_THAT(Log(), HasSubstr("event=serving"));
-  }
-  static int Wait(pid_t pid) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return status;
-  }
-  int End(int signal) {
-    kill(pid_, signal);
-    return Wait(std::exchange(pid_, 0));
-  }
-  std::string Log() {
-    std::stringstream text;
-    text << std::ifstream(folder_ + "/log").rdbuf();
-    return text.str();
-  }
-
-  std::string folder_;
-  std::string address_;
-  pid_t pid_ = 0;
-};
 
 TEST_F(ProcessTest, HelpListsTheFlags) {
   FILE* pipe = popen(KILND " --help", "r");
@@ -144,6 +89,53 @@ TEST_F(ProcessTest, CacheAndSocketSurviveKill) {
   EXPECT_GT(programs.programs(0).distinct_kernels(), 0);
   EXPECT_EQ(programs.programs(0).kernels_from_cache(), programs.programs(0).distinct_kernels());
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/cache/kernels.sqlite.damaged"));
+}
+
+// Two rows that this daemon has written, exchanged by somebody else.
+TEST_F(ProcessTest, ExchangedRowsOfTheCacheAreCompiledAgain) {
+  const auto define = [](Client& client, Stream& stream) {
+    EXPECT_FALSE(stream.Call(Define(1, AddGraph(64))).has_error());
+    EXPECT_FALSE(stream.Call(Define(2, NegGraph(64))).has_error());
+  };
+  Start();
+  {
+    Client client(address_);
+    define(client, *client.Connect());
+  }
+  End(SIGTERM);
+  sqlite3* database = nullptr;
+  ASSERT_EQ(sqlite3_open((folder_ + "/cache/kernels.sqlite").c_str(), &database), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(database,
+                         "CREATE TEMP TABLE before AS SELECT * FROM kernels;"
+                         "UPDATE kernels SET value=(SELECT value FROM before WHERE "
+                         "before.key<>kernels.key)",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_total_changes(database), 2);
+  sqlite3_close(database);
+  std::filesystem::remove(folder_ + "/log");
+  Start();
+  Client client(address_);
+  auto stream = client.Connect();
+  define(client, *stream);
+  stream->Send(Write(1, std::vector<float>(64, 3)));
+  stream->Send(RunProgram(1, {1, 1}, {2}));
+  stream->Send(RunProgram(2, {1}, {3}));
+  EXPECT_EQ(Floats(stream->Call(Read(2)).data()), std::vector<float>(64, 6));
+  EXPECT_EQ(Floats(stream->Call(Read(3)).data()), std::vector<float>(64, -3));
+  EXPECT_THAT(Log(), HasSubstr("event=kernel_cache_rejected"));
+}
+
+TEST_F(ProcessTest, ARunThatWouldTakeDaysIsRefused) {
+  Start();
+  Client client(address_);
+  auto stream = client.Connect();
+  const v1::Result refused = stream->Call(Define(1, SumOfSines(int64_t{1} << 47)));
+  EXPECT_EQ(refused.error().code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(refused.error()), "RUN_TOO_LONG");
+  EXPECT_THAT(refused.error().message(), HasSubstr("would take about"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("the limit is 600"));
+  EXPECT_FALSE(stream->Call(Define(2, SumOfSines(1000))).has_error());
 }
 
 TEST_F(ProcessTest, KilledClientsMemoryComesBack) {

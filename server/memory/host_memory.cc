@@ -1,0 +1,137 @@
+#include "server/memory/host_memory.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "server/errors/errors.h"
+
+namespace kiln::memory {
+namespace {
+
+constexpr int64_t kTimesOfFree = 4;  // that an account may hold
+
+constexpr absl::string_view kNames[kNumUses] = {"sessions",    "operations", "answers",
+                                                "transfers",   "handles",    "graphs",
+                                                "compilation", "programs",   "blobs"};
+
+std::string InMebibytes(int64_t bytes) {
+  return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
+
+absl::string_view Name(Use use) { return kNames[static_cast<size_t>(use)]; }
+
+Charge& Charge::operator=(Charge&& other) noexcept {
+  Release();
+  account_ = std::move(other.account_);
+  use_ = other.use_;
+  bytes_ = std::exchange(other.bytes_, 0);
+  return *this;
+}
+
+absl::Status Charge::Resize(int64_t bytes) {
+  if (!account_) return absl::OkStatus();
+  if (bytes > bytes_) {
+    if (absl::Status status = account_->AddOrRefuse(use_, bytes - bytes_); !status.ok())
+      return status;
+    bytes_ = bytes;
+  } else {
+    ForceResize(bytes);
+  }
+  return absl::OkStatus();
+}
+
+void Charge::ForceResize(int64_t bytes) {
+  if (!account_ || bytes == bytes_) return;
+  account_->Add(use_, bytes - bytes_);
+  bytes_ = bytes;
+}
+
+// A quarter is guaranteed, a sixteenth for what cannot be refused.
+HostMemory::HostMemory(int64_t limit_bytes, int64_t accounts)
+    : limit_(limit_bytes),
+      guaranteed_(limit_bytes / 4 / accounts),
+      shared_limit_(limit_bytes / 16 * 11),
+      modest_(limit_bytes / 32) {}
+
+std::shared_ptr<Account> HostMemory::NewAccount(std::string name) {
+  return std::make_shared<Account>(shared_from_this(), std::move(name));
+}
+
+std::string HostMemory::Describe() const {
+  std::vector<std::pair<int64_t, absl::string_view>> held;
+  for (int i = 0; i < kNumUses; ++i) {
+    const int64_t bytes = used_bytes(static_cast<Use>(i));
+    if (bytes >= limit_ / 100) held.emplace_back(bytes, kNames[i]);
+  }
+  std::sort(held.rbegin(), held.rend());
+  const std::string parts = absl::StrJoin(held, ", ", [](std::string* out, const auto& part) {
+    absl::StrAppend(out, part.second, " ", InMebibytes(part.first));
+  });
+  return absl::StrCat(InMebibytes(used_bytes()), " of ", InMebibytes(limit_), " are in use",
+                      parts.empty() ? "" : absl::StrCat(" (", parts, ")"));
+}
+
+int64_t Account::Add(Use use, int64_t bytes) {
+  const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
+  const int64_t guaranteed = memory_->guaranteed_;
+  const int64_t shared =
+      std::max<int64_t>(0, before + bytes - guaranteed) - std::max<int64_t>(0, before - guaranteed);
+  memory_->used_.fetch_add(bytes, std::memory_order_relaxed);
+  memory_->by_use_[HostMemory::Index(use)].fetch_add(bytes, std::memory_order_relaxed);
+  if (shared != 0) memory_->shared_used_.fetch_add(shared, std::memory_order_relaxed);
+  return shared;
+}
+
+bool Account::TryAdd(Use use, int64_t bytes) {
+  if (bytes > memory_->limit_) return false;
+  const int64_t shared = Add(use, bytes);
+  if (memory_->used_bytes() <= memory_->limit_ && (shared <= 0 || MayHoldItsShare())) return true;
+  Add(use, -bytes);
+  return false;
+}
+
+bool Account::MayHoldItsShare() const {
+  const int64_t shared = memory_->shared_limit_;
+  const int64_t used = memory_->shared_used_.load(std::memory_order_relaxed);
+  if (bytes() <= memory_->modest_) return used <= shared;
+  const int64_t free = shared - shared / 4 - used;
+  return free >= 0 && bytes() / kTimesOfFree <= free;
+}
+
+absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
+  if (TryAdd(use, bytes)) return absl::OkStatus();
+  if (memory_->reclaimer_) {
+    memory_->reclaimer_(bytes);
+    if (TryAdd(use, bytes)) return absl::OkStatus();
+  }
+  memory_->refused_.fetch_add(1, std::memory_order_relaxed);
+  return Refusal(use, bytes);
+}
+
+absl::Status Account::Refusal(Use use, int64_t bytes) const {
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the daemon's host memory has no room for ", InMebibytes(bytes), " of ", Name(use), ": ",
+          memory_->Describe(), ", ", InMebibytes(this->bytes()), " of it by ", name_,
+          "; read answers, release tensors, programs and blobs, or start kilnd with a higher "
+          "--host_memory_limit")),
+      "HOST_MEMORY",
+      {{"use", std::string(Name(use))},
+       {"bytes", absl::StrCat(bytes)},
+       {"used", absl::StrCat(memory_->used_bytes())},
+       {"limit", absl::StrCat(memory_->limit_)}});
+}
+
+absl::StatusOr<Charge> Account::Reserve(Use use, int64_t bytes) {
+  Charge charge = Open(use);
+  if (absl::Status status = charge.Resize(bytes); !status.ok()) return status;
+  return charge;
+}
+
+}  // namespace kiln::memory

@@ -1,0 +1,106 @@
+#include "server/memory/host_memory.h"
+
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/errors/errors.h"
+
+namespace kiln::memory {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kMebibyte = 1 << 20;
+
+TEST(HostMemory, CountsByUseUntilAChargeEnds) {
+  const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 20);
+  const auto account = memory->NewAccount("session s1");
+  {
+    auto graph = account->Reserve(Use::kGraphs, 10);
+    auto blob = account->Reserve(Use::kBlobs, 20);
+    ASSERT_TRUE(graph.ok() && blob.ok());
+    EXPECT_TRUE(graph->Resize(15).ok());
+    EXPECT_EQ(memory->used_bytes(Use::kGraphs), 15);
+    EXPECT_EQ(account->bytes(), 35);
+    const Charge moved = *std::move(blob);
+    EXPECT_EQ(blob->bytes(), 0);
+    EXPECT_EQ(moved.bytes(), 20);
+    EXPECT_EQ(memory->used_bytes(), 35);
+  }
+  EXPECT_EQ(memory->used_bytes(), 0);
+  EXPECT_EQ(account->bytes(), 0);
+}
+
+TEST(HostMemory, RefusesWithWhoHoldsWhat) {
+  const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 20);
+  const auto account = memory->NewAccount("session s1");
+  auto held = account->Reserve(Use::kBlobs, 60 * kMebibyte);
+  ASSERT_TRUE(held.ok());
+  const absl::Status refused = account->Reserve(Use::kGraphs, 60 * kMebibyte).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(errors::Reason(refused), "HOST_MEMORY");
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("no room for 60.0 MiB of graphs: 60.0 MiB of 160.0 MiB are in use (blobs "
+                        "60.0 MiB), 60.0 MiB of it by session s1"));
+  EXPECT_EQ(memory->used_bytes(), 60 * kMebibyte);
+  EXPECT_EQ(memory->refused(), 1);
+  EXPECT_FALSE(held->Resize(80 * kMebibyte).ok());
+  EXPECT_EQ(held->bytes(), 60 * kMebibyte);
+  EXPECT_FALSE(account->Reserve(Use::kBlobs, int64_t{1} << 62).ok());
+}
+
+TEST(HostMemory, ManyThatTakeAllTheyCanLeaveRoomForOneMore) {
+  const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 20);
+  std::vector<Charge> charges;
+  for (int i = 0; i < 10; ++i) {
+    const auto greedy = memory->NewAccount("greedy");
+    for (auto charge = greedy->Reserve(Use::kBlobs, kMebibyte / 16); charge.ok();
+         charge = greedy->Reserve(Use::kBlobs, kMebibyte / 16)) {
+      charges.push_back(*std::move(charge));
+    }
+    if (i == 0) EXPECT_NEAR(greedy->bytes() / kMebibyte, 67, 1);
+  }
+  EXPECT_LE(memory->used_bytes(), memory->limit_bytes());
+  EXPECT_TRUE(memory->NewAccount("modest")->Reserve(Use::kHandles, 2 * kMebibyte).ok());
+}
+
+TEST(HostMemory, WhatCannotBeRefusedIsCountedAllTheSame) {
+  const auto memory = std::make_shared<HostMemory>(160, 20);
+  const auto account = memory->NewAccount("session s1");
+  Charge charge = account->Open(Use::kAnswers);
+  charge.ForceResize(155);
+  EXPECT_EQ(memory->used_bytes(Use::kAnswers), 155);
+  EXPECT_TRUE(memory->IsShort());
+  EXPECT_FALSE(account->Reserve(Use::kAnswers, 1).ok());
+  charge.Release();
+  EXPECT_FALSE(memory->IsShort());
+}
+
+TEST(HostMemory, ReclaimsBeforeItRefuses) {
+  const auto memory = std::make_shared<HostMemory>(160, 20);
+  const auto account = memory->NewAccount("session s1");
+  Charge idle = account->Open(Use::kPrograms);
+  memory->SetReclaimer([&](int64_t bytes) {
+    EXPECT_EQ(bytes, 50);
+    idle.Release();
+  });
+  idle.ForceResize(150);
+  EXPECT_TRUE(account->Reserve(Use::kGraphs, 50).ok());
+}
+
+TEST(HostMemory, ThreadsLeaveNothingBehind) {
+  const auto memory = std::make_shared<HostMemory>(1600, 4);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([account = memory->NewAccount("session")] {
+      for (int i = 0; i < 2000; ++i) account->Reserve(Use::kGraphs, i % 300).IgnoreError();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(memory->used_bytes(), 0);
+}
+
+}  // namespace
+}  // namespace kiln::memory

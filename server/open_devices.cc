@@ -1,0 +1,54 @@
+#include "server/open_devices.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/log/log.h"
+
+namespace kiln {
+namespace {
+
+absl::Status NoDevices(const config::Config& config, const std::string& why) {
+  const std::string wanted =
+      config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
+  return absl::FailedPreconditionError(absl::StrCat("there is no device", wanted, "; ", why));
+}
+
+}  // namespace
+
+absl::StatusOr<Devices> OpenDevices(const config::Config& config,
+                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
+                                    metrics::Metrics& metrics) {
+  Devices devices;
+  std::vector<std::string> why;
+  for (const auto& driver : drivers) {
+    std::string why_none;
+    auto found = driver->Enumerate(&why_none);
+    if (!found.ok()) return found.status();
+    if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
+    for (auto& device : *found) {
+      const std::string name = device->info().name;
+      const bool wanted =
+          config.devices.empty() ||
+          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
+      if (!wanted) {
+        why.push_back(absl::StrCat(name, " is not asked for"));
+        continue;
+      }
+      devices.push_back(std::make_unique<runtime::ManagedDevice>(
+          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name)));
+      const drivers::DeviceInfo& info = devices.back()->info();
+      log::Info("device",
+                {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
+    }
+  }
+  if (devices.empty() || (!config.devices.empty() && devices.size() < config.devices.size())) {
+    return NoDevices(config, absl::StrJoin(why, "; "));
+  }
+  return devices;
+}
+
+}  // namespace kiln

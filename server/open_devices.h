@@ -1,0 +1,26 @@
+// The devices that a daemon offers.
+#ifndef KILN_SERVER_OPEN_DEVICES_H_
+#define KILN_SERVER_OPEN_DEVICES_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "drivers/interface/driver.h"
+#include "server/config/config.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/managed_device.h"
+
+namespace kiln {
+
+using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
+
+// Those of the drivers' devices that the configuration asks for; `metrics` outlives them.
+// FAILED_PRECONDITION if one is missing or there is none: the message says why.
+absl::StatusOr<Devices> OpenDevices(const config::Config& config,
+                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
+                                    metrics::Metrics& metrics);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_OPEN_DEVICES_H_

@@ -1,0 +1,66 @@
+#include "server/runtime/fair_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::runtime {
+
+FairPool::FairPool(int threads, int most_of_one) : most_of_one_(most_of_one) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
+}
+
+FairPool::~FairPool() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void FairPool::Schedule(const void* owner, std::function<void()> task) {
+  absl::MutexLock lock(&mutex_);
+  Owner& entry = owners_[owner];
+  if (entry.waiting.empty()) turns_.push_back(owner);
+  entry.waiting.push_back(std::move(task));
+  changed_.Signal();
+}
+
+bool FairPool::Take(const void** owner, std::function<void()>* task) {
+  const auto next = std::find_if(turns_.begin(), turns_.end(), [&](const void* candidate) {
+    return owners_[candidate].running < most_of_one_;
+  });
+  if (next == turns_.end()) return false;
+  *owner = *next;
+  turns_.erase(next);
+  Owner& entry = owners_[*owner];
+  *task = std::move(entry.waiting.front());
+  entry.waiting.pop_front();
+  ++entry.running;
+  if (!entry.waiting.empty()) turns_.push_back(*owner);
+  return true;
+}
+
+void FairPool::Loop() {
+  mutex_.Lock();
+  while (true) {
+    const void* owner = nullptr;
+    std::function<void()> task;
+    if (!Take(&owner, &task)) {
+      if (stopping_ && turns_.empty()) break;
+      changed_.Wait(&mutex_);
+      continue;
+    }
+    mutex_.Unlock();
+    task();
+    task = nullptr;  // what it holds goes before its owner counts as idle
+    mutex_.Lock();
+    const auto entry = owners_.find(owner);
+    if (--entry->second.running == 0 && entry->second.waiting.empty()) owners_.erase(entry);
+    // A task of the owner's that was held back may run now.
+    changed_.SignalAll();
+  }
+  mutex_.Unlock();
+}
+
+}  // namespace kiln::runtime

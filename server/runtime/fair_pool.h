@@ -1,0 +1,46 @@
+// Threads that serve many owners in turn, for compilation: who asks for much holds up nobody else.
+#ifndef KILN_SERVER_RUNTIME_FAIR_POOL_H_
+#define KILN_SERVER_RUNTIME_FAIR_POOL_H_
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace kiln::runtime {
+
+// Thread-safe. The tasks of one owner begin in their order; at most `most_of_one` of them run at a
+// time, so that a newcomer finds a thread. The destructor runs what is queued, then joins.
+class FairPool {
+ public:
+  FairPool(int threads, int most_of_one);
+  ~FairPool();
+  // `owner` is compared and nothing else.
+  void Schedule(const void* owner, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Owner {
+    std::deque<std::function<void()>> waiting;
+    int running = 0;
+  };
+
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Moves the next task that may run out of its owner's queue; false if there is none now.
+  bool Take(const void** owner, std::function<void()>* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const int most_of_one_;
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::map<const void*, Owner> owners_ ABSL_GUARDED_BY(mutex_);  // with tasks that wait or run
+  std::deque<const void*> turns_ ABSL_GUARDED_BY(mutex_);        // those with tasks that wait
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_FAIR_POOL_H_

@@ -1,0 +1,59 @@
+#include "server/runtime/fair_pool.h"
+
+#include <atomic>
+
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::runtime {
+namespace {
+
+const int kOwners[3] = {};
+const void* const kGreedy = &kOwners[0];
+
+TEST(FairPool, ANewcomerFindsAThread) {
+  absl::Notification go;
+  FairPool pool(2, 1);
+  for (int i = 0; i < 10; ++i) pool.Schedule(kGreedy, [&] { go.WaitForNotification(); });
+  absl::Notification served;
+  pool.Schedule(&kOwners[1], [&] { served.Notify(); });
+  served.WaitForNotification();
+  go.Notify();
+}
+
+TEST(FairPool, OwnersTakeTurnsAndKeepTheirOrder) {
+  absl::Notification go;
+  std::vector<int> order;
+  {
+    FairPool pool(1, 1);
+    pool.Schedule(&kOwners[2], [&] { go.WaitForNotification(); });
+    for (int i = 0; i < 3; ++i) pool.Schedule(kGreedy, [&order, i] { order.push_back(i); });
+    for (int i = 10; i < 12; ++i) pool.Schedule(&kOwners[1], [&order, i] { order.push_back(i); });
+    go.Notify();
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre(0, 10, 1, 11, 2));
+}
+
+TEST(FairPool, OneOwnerRunsSoManyAtATime) {
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  {
+    FairPool pool(4, 2);
+    for (int i = 0; i < 200; ++i) {
+      pool.Schedule(kGreedy, [&] {
+        const int now = ++running;
+        int seen = most;
+        while (now > seen && !most.compare_exchange_weak(seen, now)) {
+        }
+        --running;
+      });
+    }
+  }
+  EXPECT_EQ(running, 0);
+  EXPECT_LE(most, 2);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

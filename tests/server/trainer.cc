@@ -1,0 +1,54 @@
+#include "tests/server/trainer.h"
+
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/server/client.h"
+
+namespace kiln::testing {
+
+constexpr int kFloats = 16384;  // 64 KiB a read
+constexpr uint64_t kFirstResult = 10;
+
+Trainer::Trainer(const std::string& address) {
+  thread_ = std::thread([this, address] { Train(address); });
+}
+
+Trainer::~Trainer() {
+  stopping_ = true;
+  thread_.join();
+}
+
+bool Trainer::Advances(int steps) const {
+  const int until = steps_ + steps;
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (steps_ < until && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(2));
+  return steps_ >= until;
+}
+
+void Trainer::Train(const std::string& address) {
+  Client client(address);
+  ASSERT_TRUE(client.opened.ok()) << client.opened.error_message();
+  auto stream = client.Connect();
+  const auto call = [&](v1::ConnectRequest request) {
+    request.set_acknowledged(stream->next_sequence() - 1);
+    return stream->Call(std::move(request));
+  };
+  ASSERT_FALSE(call(Define(1, AccumulateGraph(kFloats))).has_error());
+  ASSERT_FALSE(call(Write(1, std::vector<float>(kFloats))).has_error());
+  ASSERT_FALSE(call(Write(2, std::vector<float>(kFloats, 0.1f))).has_error());
+  float sum = 0;
+  for (uint64_t step = 0; !stopping_; ++step) {
+    sum += 0.1f;
+    const v1::Result ran = call(RunProgram(1, {1, 2}, {kFirstResult + step}));
+    ASSERT_FALSE(ran.has_error()) << step << ": " << ran.error().message();
+    const v1::Result read = call(Read(1));
+    ASSERT_FALSE(read.has_error()) << step << ": " << read.error().message();
+    ASSERT_EQ(Floats(read.data()), std::vector<float>(kFloats, sum)) << step;
+    ASSERT_FALSE(call(Release({kFirstResult + step})).has_error()) << step;
+    ++steps_;
+  }
+}
+
+}  // namespace kiln::testing
