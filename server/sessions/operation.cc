@@ -25,7 +25,11 @@ struct Sizes {
     return BytesOf(write.data) + BytesOf(write.blob) + BytesOf(write.type.shape);
   }
   int64_t operator()(const DefineProgram& define) const { return BytesOf(define.name); }
-  int64_t operator()(const Release& release) const { return BytesOf(release.handles); }
+  int64_t operator()(const Release& release) const {
+    int64_t bytes = BytesOf(release.handles) + BytesOf(release.blobs);
+    for (const std::string& blob : release.blobs) bytes += BytesOf(blob);
+    return bytes;
+  }
   int64_t operator()(const Refused& refused) const { return BytesOf(refused.handles); }
   template <typename Small>
   int64_t operator()(const Small&) const {
