@@ -63,6 +63,13 @@ TEST(ScheduleText, MistakesAreNamed) {
       {"stage 0 1 2", "stage takes"},
       {"stage 0 1 2 16 1*y", "'y' is not a number"},
       {"order", "takes 1 or more numbers"},
+      {"bind x task", "'x' is not a number"},
+      {"fuse 1", "takes 2 numbers"},
+      {"fuse 1 2 3", "takes 2 numbers"},
+      {"partial x", "'x' is not a number"},
+      {"prefetch 1 2 3", "takes 4 numbers"},
+      {"stage a 1 2 16 1", "'a' is not a number"},
+      {"stream x", "'x' is not a number"},
   };
   for (const Mistake& mistake : mistakes) {
     auto schedule = Parse(mistake.text);
