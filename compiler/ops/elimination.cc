@@ -161,7 +161,9 @@ Pivots PivotsOf(Builder& b, const Node* a) {
     product = Times(b, product, b.Mul(pivot, turn));
     product = {b.Contiguous(product.mantissa), b.Contiguous(product.exponent)};
     const Node* is_zero = b.Equal(pivot, Zero(b, pivot));
-    const Node* sign = b.Where(is_zero, Zero(b, pivot), b.Mul(SignOf(b, pivot), turn));
+    const Node* turned = b.Mul(SignOf(b, pivot), turn);
+    // NaN is a sign of its own: its sign bit says nothing.
+    const Node* sign = b.Where(is_zero, Zero(b, pivot), b.Where(IsNan(b, pivot), pivot, turned));
     pivots.sign = b.Contiguous(b.Mul(pivots.sign, sign));
     pivots.log_of_all = b.Contiguous(b.Add(pivots.log_of_all, b.Log(magnitude)));
     // What is left is zero, and has nothing to clear.

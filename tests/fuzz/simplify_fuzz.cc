@@ -11,6 +11,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/graph/wire.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/ops/evaluate.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"
@@ -60,6 +61,25 @@ bool MayRoundOtherwise(const ir::RewriteReport& report) {
                      [&](const char* rule) { return report.applied.contains(rule); });
 }
 
+// What has been made of a NaN, its sign and payload, is left open: bits of one may be any.
+bool LooksAtBitsOfNan(absl::Span<const ir::Node* const> roots,
+                      absl::Span<const ops::HostTensor> inputs) {
+  std::vector<const ir::Node*> looked_at;
+  for (const ir::Node* node : ir::TopologicalOrder(roots)) {
+    if (node->op() == ir::Op::kBitcast && ir::IsFloat(node->operand(0)->dtype())) {
+      looked_at.push_back(node->operand(0));
+    }
+  }
+  absl::StatusOr<std::vector<ops::HostTensor>> values = ops::Evaluate(looked_at, inputs);
+  if (!values.ok()) return false;
+  return std::any_of(values->begin(), values->end(), [](const ops::HostTensor& tensor) {
+    for (int64_t i = 0; i < tensor.size(); ++i) {
+      if (std::isnan(tensor.Float(i))) return true;
+    }
+    return false;
+  });
+}
+
 Outcome Compare(Random& random, const graph::Graph& graph) {
   std::vector<const ir::Node*> before = graph::Roots(graph);
   ir::Rewriter rewriter(*graph.context, graph::SimplifyRules());
@@ -75,6 +95,7 @@ Outcome Compare(Random& random, const graph::Graph& graph) {
   }
   for (size_t i = 0; i < a->size(); ++i) {
     if (Same((*a)[i], (*b)[i])) continue;
+    if (LooksAtBitsOfNan(before, inputs)) return {"bits of NaN", std::nullopt};
     return {"", StrCat("root ", i, " differs\n", graph::Print(graph), "simplified\n",
                        graph::Print(graph::WithRoots(graph, after)))};
   }
