@@ -22,16 +22,21 @@ SEED = int(os.environ.get("KILN_SEED", "1"))
 MEMORY = 'kiln_device_memory_used_bytes{device="cpu:0"}'
 
 
+def start(daemon, *arguments):
+    """A Python process that hears SIGINT, even if this one runs in a shell's background and so ignores it."""
+    path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, *arguments], env=dict(daemon.environment(), PYTHONPATH=path),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 class Client:
     """interrupted_client.py, and what it prints."""
 
     def __init__(self, daemon, folder, seed):
         self._time = folder / "signalled"
-        path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
-        self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "interrupted_client.py"), str(folder), str(seed)],
-            env=dict(daemon.environment(), PYTHONPATH=path), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = start(daemon, str(HERE / "interrupted_client.py"), str(folder), str(seed))
         assert self.line().startswith("ready"), self.process.stderr.read()
 
     def line(self, seconds=60):
@@ -99,10 +104,7 @@ while True:
 def test_an_interrupted_process_leaves_no_session(fresh_kilnd):
     moments = random.Random(SEED)
     for _ in range(max(2, INTERRUPTS // 10)):
-        path = os.pathsep.join([str(SOURCE), os.environ.get("PYTHONPATH", "")])
-        process = subprocess.Popen(
-            [sys.executable, "-c", ENDS], env=dict(fresh_kilnd.environment(), PYTHONPATH=path),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = start(fresh_kilnd, "-c", ENDS)
         try:
             assert process.stdout.readline() == "ready\n", process.stderr.read()
             assert gauge(fresh_kilnd, "kiln_sessions") == 1
