@@ -24,9 +24,16 @@ void FillResult(const sessions::Answer& answer, v1::Result* result) {
   if (answer.device_seconds > 0) result->set_device_seconds(answer.device_seconds);
 }
 
-int64_t BytesOf(const std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>& outgoing) {
+// Null for the message that says what has been received.
+const sessions::Answer* AnswerIn(
+    const std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>& outgoing) {
   const auto* answer = std::get_if<std::shared_ptr<const sessions::Answer>>(&outgoing);
-  return answer != nullptr ? (*answer)->charge.bytes() : 0;
+  return answer != nullptr ? answer->get() : nullptr;
+}
+
+bool TakesTimeToCopy(const sessions::Answer* answer) {
+  if (answer == nullptr || !answer->value) return false;
+  return answer->value->bytes() > kCopyAtOnce || !buffers::Pool::IsHostMemory(*answer->value);
 }
 
 }  // namespace
@@ -116,9 +123,10 @@ void ConnectStream::Flush() {
     if (!outgoing_.empty() && !broken_) {
       next = std::move(outgoing_.front());
       outgoing_.pop_front();
-      unsent_bytes_ -= BytesOf(next);
+      const sessions::Answer* answer = AnswerIn(next);
+      if (answer != nullptr) unsent_bytes_ -= answer->charge.bytes();
       writing_ = true;
-      more = !outgoing_.empty();
+      more = !outgoing_.empty() && !TakesTimeToCopy(AnswerIn(outgoing_.front()));
     } else if (closing_ && !restarting_) {
       finish = finished_ = true;
       end = end_;
@@ -127,21 +135,17 @@ void ConnectStream::Flush() {
     }
   }
   if (finish) return Finish(End(backend_, end));
-  const auto* answer = std::get_if<std::shared_ptr<const sessions::Answer>>(&next);
-  const buffers::Value* value = answer != nullptr ? (*answer)->value.get() : nullptr;
-  if (value == nullptr || (value->bytes() <= kCopyAtOnce && buffers::Pool::IsHostMemory(*value))) {
-    return Write(next, more);
-  }
+  if (!TakesTimeToCopy(AnswerIn(next))) return Write(next, more);
   // This may be a thread of the device's, which must not be held up.
   backend_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
-absl::Status ConnectStream::Copy(const buffers::Value& value) {
+absl::Status ConnectStream::Copy(const buffers::Value& value, v1::Result* result) {
   // The bytes, and the same in gRPC's hands.
   auto charge = session_->host()->Reserve(memory::Use::kTransfers, 2 * value.bytes());
   if (!charge.ok()) return charge.status();
   transfer_ = *std::move(charge);
-  std::string* data = response_.mutable_result()->mutable_data();
+  std::string* data = result->mutable_data();
   data->resize(static_cast<size_t>(value.bytes()));
   if (absl::Status status = value.pool()->Read(value, 0, absl::MakeSpan(*data)); !status.ok()) {
     data->clear();
@@ -152,26 +156,26 @@ absl::Status ConnectStream::Copy(const buffers::Value& value) {
 }
 
 void ConnectStream::Write(const Outgoing& next, bool more) {
-  response_.Clear();
+  v1::ConnectResponse response;
   grpc::WriteOptions options;
-  if (const auto* last_sequence = std::get_if<uint64_t>(&next)) {
-    response_.mutable_attached()->set_last_sequence(*last_sequence);
+  if (const sessions::Answer* answer = AnswerIn(next); answer == nullptr) {
+    response.mutable_attached()->set_last_sequence(std::get<uint64_t>(next));
   } else {
-    const auto& answer = *std::get<std::shared_ptr<const sessions::Answer>>(next);
-    FillResult(answer, response_.mutable_result());
-    absl::Status copied = answer.value ? Copy(*answer.value) : absl::OkStatus();
-    if (!copied.ok()) *response_.mutable_result()->mutable_error() = ToProto(copied);
+    v1::Result* result = response.mutable_result();
+    FillResult(*answer, result);
+    absl::Status copied = answer->value ? Copy(*answer->value, result) : absl::OkStatus();
+    if (!copied.ok()) *result->mutable_error() = ToProto(copied);
     // With more to come, gRPC may send several messages in one write. Never with the first message:
     // gRPC would hold back the call's headers with it, and report neither as written.
     if (more) options.set_buffer_hint();
   }
-  Serialize(response_, &response_bytes_);
+  Serialize(response, &response_bytes_);
   StartWrite(&response_bytes_, options);
 }
 
 void ConnectStream::OnWriteDone(bool ok) {
   bool resume = false;
-  if (transfer_.bytes() > 0) response_.Clear();
+  response_bytes_.Clear();
   transfer_.Release();
   {
     absl::MutexLock lock(&mutex_);

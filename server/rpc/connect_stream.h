@@ -46,19 +46,18 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   absl::Status Handle();
   absl::Status Attach();
-  // Sends what writing_ was set for. `more`: another message follows.
+  // Sends what writing_ was set for. `more`: another message follows at once.
   void Write(const Outgoing& next, bool more);
-  // The bytes of a value into response_.
-  absl::Status Copy(const buffers::Value& value);
+  // Puts a value's bytes into `result`, and charges them until the message has been written.
+  absl::Status Copy(const buffers::Value& value, v1::Result* result);
 
   const Backend& backend_;
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread
   v1::ConnectRequest request_;                  // of the reading thread
-  v1::ConnectResponse response_;                // of the writing thread
   grpc::ByteBuffer response_bytes_;             // of the writing thread
-  memory::Charge transfer_;                     // for response_; likewise
+  memory::Charge transfer_;                     // for a value in it; likewise
   memory::Charge charge_;                       // for the stream
   std::shared_ptr<sessions::Session> session_;  // set by the first read
 

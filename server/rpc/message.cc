@@ -1,7 +1,6 @@
 #include "server/rpc/message.h"
 
 #include <grpcpp/support/proto_buffer_reader.h>
-#include <grpcpp/support/proto_buffer_writer.h>
 
 #include <string>
 
