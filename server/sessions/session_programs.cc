@@ -56,7 +56,7 @@ std::shared_ptr<runtime::ProgramFuture> Session::Instance(uint64_t sequence,
     if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
     if (program.instances.size() >= services_.limits.bindings_per_program ||
         !ReserveProgram(&program, program.instances.size() + 1).ok()) {
-      if (program.instances.empty()) return nullptr;
+      // There is one: the definition has reserved the first.
       ForgetLeastRecent(&program);
     }
   }
@@ -84,16 +84,17 @@ absl::Status Session::Define(const DefineProgram& operation,
         "PROGRAM_REUSED", {{"program", absl::StrCat(operation.program)}});
   }
   DefinedProgram program;
-  program.charge = host_->Open(memory::Use::kPrograms);
-  if (absl::Status status = ReserveProgram(&program, 1); !status.ok()) return status;
   program.source = operation.graph;
   program.name = runtime::ShortName(operation.name);
-  if (program.source.ok()) {
-    if (absl::Status status = device_.CheckUsable(true); !status.ok()) program.source = status;
-  }
-  absl::Status status = program.source.status();
-  if (status.ok()) program.variables = (*program.source)->variables();
-  if (status.ok() && program.variables.empty()) {
+  if (program.source.ok()) program.variables = (*program.source)->variables();
+  program.charge = host_->Open(memory::Use::kPrograms);
+  absl::Status status = ReserveProgram(&program, 1);
+  if (!status.ok()) return status;
+  status = program.source.status();
+  if (status.ok()) status = device_.CheckUsable(true);
+  if (!status.ok()) {
+    program.source = status;
+  } else if (program.variables.empty()) {
     *future = services_.programs->Get(*program.source, {}, device_, program.name, host_);
     program.instances[{}].future = *future;
     program.source = nullptr;
@@ -142,14 +143,7 @@ absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Session::FindProgra
   if (!program.source.ok()) return program.source.status();
   absl::Status bound = runtime::CheckBindings(program.variables, operation.bindings);
   if (!bound.ok()) return bound;
-  const auto future = Instance(sequence, operation);
-  if (!future) {
-    return errors::WithReason(
-        absl::ResourceExhaustedError("the daemon's host memory has no room for another binding of "
-                                     "the program's variables; release programs"),
-        "HOST_MEMORY", {{"program", absl::StrCat(operation.program)}});
-  }
-  return future->result();
+  return Instance(sequence, operation)->result();
 }
 
 absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgram& operation) {
