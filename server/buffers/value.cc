@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ops/infer.h"
 #include "server/buffers/pool.h"
 
 namespace kiln::buffers {
@@ -20,10 +21,9 @@ std::string TensorType::ToString() const {
 }
 
 absl::Status CheckTensorType(const TensorType& type) {
-  constexpr size_t kMaxRank = 32;  // of the compiler's shapes, too
-  if (type.shape.size() > kMaxRank) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a shape with ", type.shape.size(), " dimensions; the most is ", kMaxRank));
+  if (type.shape.size() > ops::kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat("a shape with ", type.shape.size(),
+                                                   " dimensions; the most is ", ops::kMaxRank));
   }
   int64_t bytes = ir::SizeOf(type.dtype);
   if (bytes == 0) return absl::InvalidArgumentError("the dtype is missing or unknown");

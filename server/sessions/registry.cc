@@ -15,8 +15,8 @@
 namespace kiln::sessions {
 namespace {
 
-// The session and what gRPC keeps for its stream.
-constexpr int64_t kSessionBytes = 64 << 10;
+// A session's objects; its stream is charged for by itself.
+constexpr int64_t kSessionBytes = 32 << 10;
 
 absl::Status UnknownSession() {
   return errors::WithReason(

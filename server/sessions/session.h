@@ -227,7 +227,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const std::shared_ptr<User> user_;
   const std::shared_ptr<buffers::Account> account_;
   const std::shared_ptr<memory::Account> host_;
-  const memory::Charge charge_;  // for this object and its stream
+  const memory::Charge charge_;  // for this object
   runtime::ManagedDevice& device_;
   const Services services_;
   const fairness::FairQueue::FlowId flow_;
