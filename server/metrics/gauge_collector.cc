@@ -19,10 +19,10 @@ MetricFamily Gauge(std::string name, std::string help) {
   return family;
 }
 
-void AddSample(MetricFamily& family, const std::string& value_of, double value,
+void AddSample(MetricFamily& family, const std::string& label_value, double value,
                const char* label = "device") {
   prometheus::ClientMetric metric;
-  if (!value_of.empty()) metric.label.push_back({label, value_of});
+  if (!label_value.empty()) metric.label.push_back({label, label_value});
   metric.gauge.value = value;
   family.metric.push_back(std::move(metric));
 }

@@ -58,3 +58,17 @@ def ask_torch(tmp_path_factory):
             return dict(results)
 
     return ask
+
+
+@pytest.fixture(scope="session")
+def torch_values(ask_torch):
+    """Gives torch_oracle.py functions, pairs of an expression and its arrays by name."""
+
+    def ask(cases):
+        return ask_torch("functions", [
+            [expression,
+             [[name, str(array.dtype), array.tolist()] for name, array in arrays.items()]]
+            for expression, arrays in cases
+        ])  # fmt: skip
+
+    return ask

@@ -55,11 +55,8 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def references(ask_torch):
-    return ask_torch("functions", [
-        [expression, [[name, str(array.dtype), array.tolist()] for name, array in arrays.items()]]
-        for expression, arrays in CASES
-    ])  # fmt: skip
+def references(torch_values):
+    return torch_values(CASES)
 
 
 def test_values_places_and_gradients_are_pytorchs(connection, references):
