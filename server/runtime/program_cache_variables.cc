@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/program_cache.h"
 
@@ -47,6 +48,13 @@ std::shared_ptr<ProgramCache::GeneralFuture> ProgramCache::GeneralOf(const Reque
     if (known) return known;
     general = known = std::make_shared<GeneralFuture>();
   }
+  // Not kept: what found no memory may find some the next time.
+  general->AddWaiter([this, key, future = general.get()] {
+    if (errors::Reason(future->result().status()) != "HOST_MEMORY") return;
+    absl::MutexLock lock(&mutex_);
+    const auto known = generals_.find(key);
+    if (known != generals_.end() && known->second.get() == future) generals_.erase(known);
+  });
   MakeGeneral(request, general);
   return general;
 }

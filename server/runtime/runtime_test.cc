@@ -5,6 +5,7 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/errors/errors.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
@@ -89,6 +90,20 @@ class VariableCopySource : public GraphSource {
   const std::string key_;
   const int64_t power_;
   const std::vector<Variable> variables_ = {{"n", 1, 8}};
+};
+
+// Until Free, host memory has room for graphs of one float alone.
+class ShortOfMemory : public VariableCopySource {
+ public:
+  ShortOfMemory() : VariableCopySource(1) {}
+  void Free() { short_ = false; }
+  absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const override {
+    if (bindings.at("n") == 1 || !short_) return VariableCopySource::Build(bindings, grow);
+    return errors::WithReason(absl::ResourceExhaustedError("no room"), "HOST_MEMORY");
+  }
+
+ private:
+  std::atomic<bool> short_{true};
 };
 
 class ProgramCacheTest : public ::testing::Test {
@@ -185,6 +200,17 @@ TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {
   }
   EXPECT_EQ(compiled_, 3);
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_own_bindings_total 3"));
+}
+
+TEST_F(ProgramCacheTest, OneProgramIsTriedAgainOnceThereIsMemory) {
+  auto cache = Make();
+  const auto source = std::make_shared<ShortOfMemory>();
+  ASSERT_TRUE(Wait(cache->Get(source, {{"n", 1}}, device_, "")).ok());
+  EXPECT_FALSE(Wait(cache->Get(source, {{"n", 2}}, device_, "")).ok());
+  source->Free();
+  for (int64_t n = 2; n <= 3; ++n)
+    ASSERT_TRUE(Wait(cache->Get(source, {{"n", n}}, device_, "")).ok());
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_own_bindings_total 1"));
 }
 
 TEST_F(ProgramCacheTest, FailuresAreNotKept) {
