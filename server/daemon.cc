@@ -35,9 +35,10 @@ constexpr int kCompileThreadsOfOne = 2;
 constexpr int kCopyThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
 constexpr int64_t kHostMemoryShare = 6;
-// Of that, what gRPC's buffers may take. It ends streams that take more.
-constexpr int64_t kTransportShare = 8;
-constexpr int64_t kLeastTransport = 64 << 20;
+// Of the machine's memory, what gRPC's buffers may take. A last resort, far above ordinary traffic:
+// beyond it gRPC ends streams of any client, and new connections wait.
+constexpr int64_t kTransportShare = 24;
+constexpr int64_t kLeastTransport = 256 << 20;
 // Freed memory goes back to the system once so much less is held than before.
 constexpr int64_t kTrimAfter = 32 << 20;
 // After the last answer has been queued, the connections get this long to take it.
@@ -162,8 +163,6 @@ void Daemon::Implementation::MakeRegistry() {
   backend.version = DaemonVersion();
   backend.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   backend.started = absl::Now();
-  backend.transport_bytes =
-      std::max(kLeastTransport, config.host_memory_limit_bytes / kTransportShare);
   backend.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
@@ -266,6 +265,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
                                                       DaemonParts parts) {
   if (absl::Status status = config::Check(config); !status.ok()) return status;
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
+  implementation->backend.transport_bytes =
+      std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
   implementation->now = std::move(parts.now);
   implementation->backend.disassemble = std::move(parts.disassemble);
   auto devices = OpenDevices(config, std::move(parts.drivers), implementation->metrics);

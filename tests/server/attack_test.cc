@@ -83,7 +83,7 @@ class AttackTest : public ProcessTest {
  protected:
   static int64_t HostLimit() { return 64 * kMebibyte * Scale(); }
   static int64_t DeviceLimit() { return 32 * kMebibyte * Scale(); }
-  // What gRPC's buffers may take, and the process without clients.
+  // For gRPC's buffers, which stay far below what they may take, and the process without clients.
   static int64_t OwnLimit() { return std::max(64 * kMebibyte, HostLimit() / 8) + own_; }
 
   std::vector<std::string> Flags() override {
