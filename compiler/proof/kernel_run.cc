@@ -6,9 +6,7 @@ namespace kiln::proof {
 
 using schedule::Axis;
 
-Value UnwrittenLocal(int buffer) {
-  return static_cast<Value>(Mix(static_cast<uint64_t>(buffer), 1) % 1024);
-}
+Value UnwrittenLocal(int buffer, ir::DType dtype) { return InputElement(0, buffer, dtype, -1); }
 
 std::vector<KernelRun::Root> KernelRun::RootsOf(int stage, bool reduce, bool ordered,
                                                 const Samples& samples) const {
@@ -84,7 +82,7 @@ Value KernelRun::Load(int buffer, ir::DType dtype, int64_t index) {
   const kernel::Buffer& from = kernel_.buffers[buffer];
   if (from.memory == kernel::Memory::kLocal) {
     const auto found = locals_.find({buffer, index});
-    return found == locals_.end() ? UnwrittenLocal(buffer) : found->second;
+    return found == locals_.end() ? UnwrittenLocal(buffer, dtype) : found->second;
   }
   if (from.access == kernel::Access::kUpdate) {
     if (const auto found = globals_.find({buffer, index}); found != globals_.end()) {

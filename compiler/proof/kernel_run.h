@@ -25,7 +25,7 @@ using Element = std::pair<int, int64_t>;
 using Memory = absl::flat_hash_map<Element, Written>;
 
 // The value that a local has where no sampled point has written it.
-Value UnwrittenLocal(int buffer);
+Value UnwrittenLocal(int buffer, ir::DType dtype);
 
 class KernelRun : private Evaluator {
  public:

@@ -179,7 +179,7 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
   if (const auto found = nearby_.find(ElementOf(buffer, index)); found != nearby_.end()) {
     return found->second;
   }
-  if (IsKernelLocal(buffer)) return UnwrittenLocal(buffer);
+  if (IsKernelLocal(buffer)) return UnwrittenLocal(buffer, dtype);
   Fail(StrCat("reads element ", index, " of ", from.name, ", which was never written"));
   return 0;
 }

@@ -81,7 +81,7 @@ class ProgramRun : private Evaluator {
       copy_stores_;    // by the first statement
   uint64_t turn_ = 0;  // of copies, which ends are looked at
   absl::flat_hash_map<const schedule::Store*, int> checks_;
-  int64_t lane_ = 0;   // of the vector loop that runs
+  int64_t lane_ = 0;  // of the vector loop that runs
 };
 
 }  // namespace kiln::proof

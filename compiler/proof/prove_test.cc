@@ -49,5 +49,42 @@ TEST(Prove, CopiesOfStridedWindows) {
   }
 }
 
+// The index is in bounds because its dtype holds nothing else.
+TEST(Prove, TablesThatAreAsLongAsTheDTypeOfTheirIndices) {
+  constexpr char kTable[] =
+      "buffer b0 float32[256] read\n"
+      "buffer b1 uint8[1000] read\n"
+      "buffer b2 int32[1000] read\n"
+      "buffer b3 float32[1000] write\n"
+      "stage r0:1000\n"
+      "  b3[r0] = b0[int64(b1[r0])] + b0[int64(b1[r0]*b1[r0])] + b0[int64(uint8(b2[r0]))]\n";
+  ir::Context context;
+  const absl::StatusOr<kernel::Kernel> kernel = kernel::ParseKernel(kTable, context);
+  ASSERT_EQ(kernel.status(), absl::OkStatus());
+  for (const drivers::Target& target : Targets()) {
+    EXPECT_EQ(ProveChosen(*kernel, target), absl::OkStatus()) << target.CacheKey();
+  }
+}
+
+// What no sampled point has written is still of the local's dtype.
+TEST(Prove, LocalsThatAreIndices) {
+  constexpr char kLocals[] =
+      "buffer b0 float32[256] read\n"
+      "buffer b1 uint8[3000] read\n"
+      "buffer b2 float32[3000] write\n"
+      "buffer b3 uint8[1000] local\n"
+      "grid r0:3\n"
+      "stage r1:1000\n"
+      "  b3[r1] = b1[r0*1000 + r1]\n"
+      "stage r2:1000\n"
+      "  b2[r0*1000 + r2] = b0[int64(b3[999 - r2])]\n";
+  ir::Context context;
+  const absl::StatusOr<kernel::Kernel> kernel = kernel::ParseKernel(kLocals, context);
+  ASSERT_EQ(kernel.status(), absl::OkStatus());
+  for (const drivers::Target& target : Targets()) {
+    EXPECT_EQ(ProveChosen(*kernel, target), absl::OkStatus()) << target.CacheKey();
+  }
+}
+
 }  // namespace
 }  // namespace kiln::proof

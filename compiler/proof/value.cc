@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ops/round.h"
+
 namespace kiln::proof {
 namespace {
 
@@ -14,6 +16,11 @@ constexpr Value kLowest = std::numeric_limits<Value>::min();
 
 uint64_t U(Value value) { return static_cast<uint64_t>(value); }
 Value Wrap(uint64_t value) { return static_cast<Value>(value); }
+
+// Bounds of indices rest on what a dtype can hold, so integers wrap as they do when a kernel runs.
+Value Held(DType dtype, Value value) {
+  return ir::IsFloat(dtype) ? value : ops::WrapToInteger(dtype, value);
+}
 
 // Odd, so that no product of such numbers vanishes.
 Value AsFloat(uint64_t bits) { return Wrap(bits | 1); }
@@ -68,43 +75,8 @@ Value Integer(Op op, DType dtype, Value a, Value b) {
   }
 }
 
-}  // namespace
-
-uint64_t Mix(uint64_t a, uint64_t b) {
-  uint64_t z = a * 0x9e3779b97f4a7c15 + b + 0x7f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-Value InputElement(uint64_t seed, int buffer, DType dtype, int64_t index) {
-  const uint64_t hash = Mix(seed * 64 + static_cast<uint64_t>(buffer), U(index));
-  if (ir::IsFloat(dtype)) return AsFloat(hash);
-  if (dtype == DType::kBool) return Wrap(hash & 1);
-  const Value small = Wrap((hash >> 8) % 8);
-  switch (hash % 8) {
-    case 0:
-      return ir::IsSigned(dtype) ? -1 - small : small;
-    case 1:
-      return Wrap((hash >> 8) % 100000);
-    case 2:
-      return Wrap((hash >> 8) % 100);
-    default:
-      return small;
-  }
-}
-
-Value OfConstant(const ir::Node* constant) {
-  const ir::ConstValue& value = constant->attr<ir::ConstValue>();
-  if (!ir::IsFloat(constant->dtype())) return value.AsInt();
-  const double number = value.AsDouble();
-  if (number == 0 && !std::signbit(number)) return 0;
-  if (number == 1) return 1;
-  if (number == -std::numeric_limits<double>::infinity()) return kLowest;
-  return AsFloat(Mix(value.bits, 0));
-}
-
-Value Apply(Op op, DType dtype, DType operand, const Value* x, int count) {
+// Integers of more bits than `dtype` has where they are out of its range.
+Value ApplyExactly(Op op, DType dtype, DType operand, const Value* x, int count) {
   switch (op) {
     case Op::kAdd:
       return Wrap(U(x[0]) + U(x[1]));
@@ -141,6 +113,46 @@ Value Apply(Op op, DType dtype, DType operand, const Value* x, int count) {
     default:
       return Uninterpreted(op, dtype, x, count);
   }
+}
+
+}  // namespace
+
+uint64_t Mix(uint64_t a, uint64_t b) {
+  uint64_t z = a * 0x9e3779b97f4a7c15 + b + 0x7f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+Value InputElement(uint64_t seed, int buffer, DType dtype, int64_t index) {
+  const uint64_t hash = Mix(seed * 64 + static_cast<uint64_t>(buffer), U(index));
+  if (ir::IsFloat(dtype)) return AsFloat(hash);
+  if (dtype == DType::kBool) return Wrap(hash & 1);
+  const Value small = Wrap((hash >> 8) % 8);
+  switch (hash % 8) {
+    case 0:
+      return ir::IsSigned(dtype) ? -1 - small : small;
+    case 1:
+      return Held(dtype, Wrap((hash >> 8) % 100000));
+    case 2:
+      return Held(dtype, Wrap((hash >> 8) % 100));
+    default:
+      return small;
+  }
+}
+
+Value OfConstant(const ir::Node* constant) {
+  const ir::ConstValue& value = constant->attr<ir::ConstValue>();
+  if (!ir::IsFloat(constant->dtype())) return value.AsInt();
+  const double number = value.AsDouble();
+  if (number == 0 && !std::signbit(number)) return 0;
+  if (number == 1) return 1;
+  if (number == -std::numeric_limits<double>::infinity()) return kLowest;
+  return AsFloat(Mix(value.bits, 0));
+}
+
+Value Apply(Op op, DType dtype, DType operand, const Value* operands, int count) {
+  return Held(dtype, ApplyExactly(op, dtype, operand, operands, count));
 }
 
 Value Identity(ir::ReduceKind kind, DType dtype) {

@@ -1,8 +1,8 @@
-// The numbers that a proof computes with. Integers and booleans are what they are. A float is an
-// element of the ring of integers modulo 2^64, in which sums and products may be taken in any
-// order, 0 and 1 are what they are, and every other operation gives a number that depends on its
-// operands and nothing else. Two expressions that agree at random inputs are then, but for a
-// chance of some 2^-60, made of the same operations on the same elements.
+// The numbers that a proof computes with. Integers and booleans are what they are, and wrap where
+// their dtype does. A float is an element of the ring of integers modulo 2^64, in which sums and
+// products may be taken in any order, 0 and 1 are what they are, and every other operation gives a
+// number that depends on its operands and nothing else. Two expressions that agree at random inputs
+// are then, but for a chance of some 2^-60, made of the same operations on the same elements.
 #ifndef KILN_COMPILER_PROOF_VALUE_H_
 #define KILN_COMPILER_PROOF_VALUE_H_
 
