@@ -15,8 +15,8 @@ namespace kiln::compiler {
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
                      bool plain_schedule);
 
-// Image, schedule, what was refused and compile time. `ir` and `digest` follow from the key and are not
-// stored.
+// Image, schedule, what was refused and compile time. `ir` and `digest` follow from the key and are
+// not stored.
 std::string EncodeCachedKernel(const CompiledKernel& kernel);
 // Nothing if `bytes` is damaged: then the kernel is compiled again.
 std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes);

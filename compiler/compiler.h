@@ -32,8 +32,8 @@ struct CompiledKernel {
   std::string digest;    // hexadecimal, of the canonical kernel
   std::string ir;        // kernel::Print
   std::string schedule;  // the directives, as schedule's printer writes them
-  // Of a kernel whose schedule was refused, because what it made of the kernel is not the kernel: that
-  // schedule, and where they differ. `schedule` is then the plain one. Empty for all others.
+  // Of a kernel whose schedule was refused, because what it made of the kernel is not the kernel:
+  // that schedule, and where they differ. `schedule` is then the plain one. Empty for all others.
   std::string refused_schedule;
   std::string refusal;
   // The scheduled loops as C-like source, for people; written when called. Thread-safe.

@@ -13,7 +13,6 @@ using ir::Op;
 
 namespace {
 
-
 bool IsConstant(const Node* node) { return node->op() == Op::kConst; }
 
 int64_t ValueOf(const Node* node) { return node->attr<ir::ConstValue>().AsInt(); }
