@@ -18,7 +18,7 @@
 
 namespace kiln::proof {
 
-// Less than a millisecond for most kernels. `program` is what schedule::Apply made of `kernel`.
+// Takes about a millisecond for most kernels. `program` is what schedule::Apply made of `kernel`.
 // INTERNAL says where they differ; IsDisproof tells it from other errors. Thread-safe.
 absl::Status Prove(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                    const schedule::LoopProgram& program);

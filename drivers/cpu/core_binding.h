@@ -6,10 +6,10 @@
 
 namespace kiln::drivers::cpu {
 
-// A bound thread is as fast as can be while its core is its own, and stands in line while another
-// core idles where other programs have bound themselves to its core. So it is bound until it finds
-// that others take its core, is free for a while, and tries again; each time in vain makes the
-// next while longer.
+// A bound thread is fastest while its core is its own. Where other programs use that core too, it
+// waits its turn though another core may idle. So a thread is bound until it finds that others take
+// its core, goes free for a while, and tries again; each attempt in vain makes the next while
+// longer.
 class BindingPolicy {
  public:
   using Clock = std::chrono::steady_clock;

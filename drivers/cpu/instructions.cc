@@ -102,8 +102,12 @@ absl::StatusOr<Choice> Parse(const std::string& words, int best) {
   Choice choice = {best, {}};
   bool first = true;
   for (absl::string_view word : absl::StrSplit(words, ',', absl::SkipEmpty())) {
-    absl::Status status = first && !absl::StartsWith(word, "-") ? TakeLevel(word, best, &choice)
-                                                                : LeaveOut(word, &choice);
+    const bool is_level = !absl::StartsWith(word, "-");
+    if (is_level && !first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cpu_features: \"", word, "\" must stand first, as in avx2,-fma"));
+    }
+    absl::Status status = is_level ? TakeLevel(word, best, &choice) : LeaveOut(word, &choice);
     if (!status.ok()) return status;
     first = false;
   }

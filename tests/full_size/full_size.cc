@@ -10,8 +10,7 @@
 //   --seed N            other batches, inputs and kernels
 //   --part I/N          the I-th of N parts, for several processes
 //   --minutes N         ends after so long
-//   --points N          of a kernel's loops, at most, in millions; batches are made smaller for
-//   that
+//   --points N          of a kernel's loops, at most, in millions; batches are reduced to fit
 //   --schedules N       random ones for each kernel of --random and target
 //   --reference N       points that the plain schedule computes of a kernel, in millions
 // and --networks a list of names, or of parts of names. The exit status is 0 if nothing differs.
