@@ -64,6 +64,21 @@ std::vector<double> EdgeIntegers() {
   return {0, 1, 2, 3, 7, 100, -1, -2, -3, -7, -100, kInfinity, -kInfinity};
 }
 
+// Every value of the dtype is a place of the table, so that no index needs a condition.
+TEST(SpecialValuesTest, TablesAsLongAsTheirIndicesReach) {
+  for (const auto& [dtype, length] : {std::pair<DType, int64_t>{DType::kUInt8, 256},
+                                      std::pair<DType, int64_t>{DType::kUInt16, 65536}}) {
+    HostTensor table = HostTensor::Zeros(DType::kFloat32, {length, 3});
+    for (int64_t i = 0; i < table.size(); ++i) table.SetFloat(i, static_cast<double>(i));
+    const HostTensor index =
+        Row(dtype, {0, 255, 7, 7, static_cast<double>(length - 1), 128, 1, 254, 3});
+    HostTensor values = HostTensor::Zeros(DType::kFloat32, {9, 3});
+    for (int64_t i = 0; i < values.size(); ++i) values.SetFloat(i, static_cast<double>(i + 1));
+    EXPECT_EQ(Wrong("gather", {table, index}), "") << ir::Name(dtype);
+    EXPECT_EQ(Wrong("scatter_add", {table, index, values}), "") << ir::Name(dtype);
+  }
+}
+
 TEST(SpecialValuesTest, CastsOfFloats) {
   for (const DType from : {DType::kFloat32, DType::kFloat64}) {
     for (const DType to : kIntegers) {
