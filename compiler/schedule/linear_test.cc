@@ -1,0 +1,132 @@
+// Sums taken apart, their bounds, and what folds.
+#include "compiler/schedule/linear.h"
+
+#include <gtest/gtest.h>
+
+#include "compiler/schedule/fold.h"
+
+namespace kiln::schedule {
+namespace {
+
+class LinearTest : public testing::Test {
+ protected:
+  ir::Context context_;
+  Folder folder_{context_};
+};
+
+TEST_F(LinearTest, SumsAreTakenApart) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 5);
+  const ir::Node* sum = folder_.Add(folder_.Mul(folder_.Add(r, folder_.Int(3)), 4), s);
+  const Linear linear = Linearise(folder_.Add(sum, folder_.Mul(r, -4)));
+  EXPECT_EQ(linear.constant, 12);
+  EXPECT_EQ(linear.Coefficient(r), 0);
+  EXPECT_EQ(linear.Coefficient(s), 1);
+  EXPECT_EQ(BoundsOf(sum).low, 12);
+  EXPECT_EQ(BoundsOf(sum).high, 52);
+}
+
+TEST_F(LinearTest, ConstantsFold) {
+  const auto folded = [&](ir::Op op, int64_t a, int64_t b) {
+    const ir::Node* r = folder_.Range(0, 100);
+    const bool compares = op == ir::Op::kCmpLt || op == ir::Op::kCmpEq || op == ir::Op::kCmpNe;
+    const ir::DType dtype = compares ? ir::DType::kBool : ir::DType::kInt64;
+    Folder::Map memo = {{r, folder_.Int(a)}};
+    const ir::Node* node = context_.Get(op, dtype, {}, {r, folder_.Int(b)});
+    int64_t value = 12345;
+    return IsConstant(folder_.Substitute(node, &memo), &value) ? value : -999;
+  };
+  EXPECT_EQ(folded(ir::Op::kAdd, 7, 3), 10);
+  EXPECT_EQ(folded(ir::Op::kSub, 7, 9), -2);
+  EXPECT_EQ(folded(ir::Op::kMul, 7, -3), -21);
+  EXPECT_EQ(folded(ir::Op::kMin, 7, 3), 3);
+  EXPECT_EQ(folded(ir::Op::kMax, 7, 3), 7);
+  EXPECT_EQ(folded(ir::Op::kCmpLt, 7, 3), 0);
+  EXPECT_EQ(folded(ir::Op::kCmpEq, 7, 7), 1);
+  EXPECT_EQ(folded(ir::Op::kCmpNe, 7, 7), 0);
+  EXPECT_EQ(folded(ir::Op::kIDiv, -7, 3), -3);
+  EXPECT_EQ(folded(ir::Op::kMod, -7, 3), 2);
+  // By zero and negative numbers nothing is said, nor of what is no sum.
+  EXPECT_EQ(folded(ir::Op::kIDiv, 7, 0), -999);
+  EXPECT_EQ(folded(ir::Op::kMod, 7, -2), -999);
+  EXPECT_EQ(folded(ir::Op::kXor, 7, 3), -999);
+}
+
+TEST_F(LinearTest, WhatChangesNothingVanishes) {
+  const ir::Node* r = folder_.Range(0, 100);
+  const ir::Node* s = folder_.Range(1, 100);
+  const auto put = [&](ir::Op op, bool left, int64_t number) {
+    Folder::Map memo = {{s, folder_.Int(number)}};
+    const ir::Node* node = left ? context_.Get(op, ir::DType::kInt64, {}, {s, r})
+                                : context_.Get(op, ir::DType::kInt64, {}, {r, s});
+    return folder_.Substitute(node, &memo);
+  };
+  for (ir::Op op : {ir::Op::kAdd, ir::Op::kSub, ir::Op::kShl, ir::Op::kShr}) {
+    EXPECT_EQ(put(op, false, 0), r);
+    EXPECT_NE(put(op, false, 2), r);
+  }
+  EXPECT_EQ(put(ir::Op::kAdd, true, 0), r);
+  for (bool left : {false, true}) {
+    EXPECT_EQ(put(ir::Op::kMul, left, 1), r);
+    EXPECT_EQ(put(ir::Op::kMul, left, 0), folder_.Int(0));
+    EXPECT_NE(put(ir::Op::kMul, left, 2), r);
+  }
+  EXPECT_EQ(put(ir::Op::kIDiv, false, 1), r);
+  EXPECT_EQ(put(ir::Op::kMod, false, 1), folder_.Int(0));
+  EXPECT_EQ(folder_.Mul(r, 0), folder_.Int(0));
+  EXPECT_EQ(folder_.Where(folder_.Less(r, s), s, s), s);
+  EXPECT_NE(folder_.Equal(r, folder_.Int(3)), folder_.Bool(false));
+  EXPECT_EQ(folder_.Equal(folder_.Int(3), folder_.Int(4)), folder_.Bool(false));
+}
+
+TEST_F(LinearTest, NegativeAndUnknownPartsOfSums) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 5);
+  const auto get = [&](ir::Op op, std::vector<const ir::Node*> operands) {
+    return context_.Get(op, ir::DType::kInt64, {}, std::move(operands));
+  };
+  EXPECT_EQ(Linearise(get(ir::Op::kNeg, {get(ir::Op::kSub, {r, s})})).Coefficient(r), -1);
+  const ir::Node* product = get(ir::Op::kMul, {r, s});
+  EXPECT_EQ(Linearise(product).Coefficient(product), 1);
+  // Of a quotient by what is no positive constant nothing is known.
+  EXPECT_EQ(BoundsOf(get(ir::Op::kIDiv, {r, s})), Interval{});
+  EXPECT_EQ(BoundsOf(get(ir::Op::kMod, {r, folder_.Int(-3)})), Interval{});
+}
+
+TEST_F(LinearTest, SharedSumsDoNotExplode) {
+  const ir::Node* sum = folder_.Range(0, 2);
+  for (int i = 0; i < 100; ++i) sum = folder_.Add(sum, sum);
+  EXPECT_LE(Linearise(sum).terms.size(), 600);
+}
+
+// Every level reads the one below it twice, so there are 2^60 paths to the range.
+TEST_F(LinearTest, BoundsOfSharedAtomsAskEachOnce) {
+  const ir::Node* x = folder_.Range(0, 100);
+  const auto mod = [&](const ir::Node* node, int64_t divisor) {
+    return context_.Get(ir::Op::kMod, ir::DType::kInt64, {}, {node, folder_.Int(divisor)});
+  };
+  for (int i = 0; i < 60; ++i) x = folder_.Add(mod(x, 7), mod(x, 5));
+  EXPECT_EQ(BoundsOf(x).low, 0);
+  EXPECT_EQ(BoundsOf(x).high, 10);
+}
+
+TEST_F(LinearTest, SumsThatCouldWrapHaveNoBounds) {
+  const ir::Node* r = folder_.Range(0, 8);
+  EXPECT_EQ(BoundsOf(folder_.Mul(r, INT64_MAX / 4)).low, INT64_MIN);
+}
+
+TEST_F(LinearTest, DivisionsByConstantsSplit) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const ir::Node* s = folder_.Range(1, 4);
+  const ir::Node* sum = folder_.Add(folder_.Mul(r, 4), s);
+  const ir::Node* quotient =
+      context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {sum, folder_.Int(4)});
+  const ir::Node* rest = context_.Get(ir::Op::kMod, ir::DType::kInt64, {}, {sum, folder_.Int(4)});
+  const ir::Node* t = folder_.Range(2, 4);
+  Folder::Map memo = {{s, t}};
+  EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
+  EXPECT_EQ(folder_.Substitute(rest, &memo), t);
+}
+
+}  // namespace
+}  // namespace kiln::schedule
