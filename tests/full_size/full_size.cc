@@ -207,10 +207,15 @@ std::string ReadFile(const std::string& name) {
 // By the schedule of the file, on each target; the loops first.
 int Replay(const Arguments& arguments) {
   const std::vector<std::string> parts = absl::StrSplit(ReadFile(arguments.replay), "schedule\n");
+  const size_t begin = parts[0].find("buffer");
+  if (parts.size() != 2 || begin == std::string::npos) {
+    std::cerr << arguments.replay << ": no kernel and its schedule, as a failure prints them\n";
+    return 1;
+  }
   ir::Context context;
-  const auto kernel = kernel::ParseKernel(parts[0].substr(parts[0].find("buffer")), context);
-  const auto schedule = schedule::Parse(parts.back());
-  if (parts.size() != 2 || !kernel.ok() || !schedule.ok()) {
+  const auto kernel = kernel::ParseKernel(parts[0].substr(begin), context);
+  const auto schedule = schedule::Parse(parts[1]);
+  if (!kernel.ok() || !schedule.ok()) {
     std::cerr << arguments.replay << ": " << kernel.status() << ", " << schedule.status() << "\n";
     return 1;
   }
@@ -237,11 +242,10 @@ int Main(int argc, char** argv) {
   if (is_legal && !arguments.replay.empty()) return Replay(arguments);
   const bool is_random = arguments.random > 0;
   if (!is_legal || is_random == !arguments.networks.empty()) {
-    std::cerr
-        << "usage: " << argv[0]
-        << " --networks all|NAME,… | --random N | --replay FILE [--lanes 4,8,16] [--dtypes "
-           "float32,…] "
-           "[--seed N] [--part I/N] [--minutes N] [--points N] [--reference N] [--schedules N]\n";
+    std::cerr << "usage: " << argv[0]
+              << " --networks all|NAME,… | --random N | --replay FILE [--lanes 4,8,16] "
+                 "[--dtypes float32,…] [--seed N] [--part I/N] [--minutes N] [--points N] "
+                 "[--reference N] [--schedules N]\n";
     return 2;
   }
   if (arguments.points == 0) arguments.points = is_random ? 20 : 400;
