@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/walk.h"
 #include "compiler/kernel/bounds.h"
 #include "compiler/kernel/expression.h"
 #include "compiler/kernel/index.h"
