@@ -335,6 +335,15 @@ def test_moving_averages(connection):
     assert other.averages[0].item() == pytest.approx(average, rel=1e-5)
 
 
+def test_decay_smaller_than_floats_steps_counts_in_doubles(connection):
+    parameter = nn.Parameter(kiln.tensor(np.ones(1)))
+    optimizer = optim.AdamW([parameter], lr=1e-6, weight_decay=1e-2)
+    for _ in range(10):
+        parameter.grad = kiln.zeros(1, dtype=kiln.float64)
+        optimizer.step()
+    assert 1 - parameter.item() == pytest.approx(1e-7, rel=1e-5)
+
+
 def test_bad_groups_are_refused():
     p, q = (kiln.zeros(2, requires_grad=True) for _ in range(2))
     with pytest.raises(kiln.InvalidArgument, match="two groups"):

@@ -39,7 +39,7 @@ class Adam(MomentOptimizer):
         first, second = options["betas"]
         value: Tensor = parameter
         if options["weight_decay"] and self._decoupled:
-            value = value * (1.0 - lr * options["weight_decay"]).cast(parameter.dtype)
+            value = value * (1.0 - (lr * options["weight_decay"]).cast(parameter.dtype))
         else:
             gradient = decayed(gradient, parameter, options)
         moments(gradient, state, options)
