@@ -41,25 +41,18 @@ void Evaluator::Fail(std::string why) {
   if (failure_.empty()) failure_ = std::move(why);
 }
 
-Evaluator::Step Evaluator::MakeStep(const Node* node,
+Evaluator::Step Evaluator::MakeStep(const Node* node, int result,
                                     const absl::flat_hash_map<const Node*, int>& numbers) {
   Step step;
+  step.op = node->op();
+  step.dtype = node->dtype();
+  step.operand_dtype = node->operands().empty() ? node->dtype() : node->operand(0)->dtype();
+  step.is_index = step.dtype == ir::DType::kInt64 && node->operands().size() == 2;
+  step.result = result;
   step.node = node;
-  switch (node->op()) {
-    case Op::kConst:
-      step.number = OfConstant(node);
-      return step;
-    case Op::kRange:
-      step.number = SlotOf(node);
-      return step;
-    case Op::kReduce:
-      return step;
-    case Op::kLoad:
-      step.number = node->attr<ir::IntAttr>().value;
-      break;
-    default:
-      break;
-  }
+  if (step.op == Op::kRange) step.number = SlotOf(node);
+  if (step.op == Op::kLoad) step.number = static_cast<int>(node->attr<ir::IntAttr>().value);
+  if (step.op == Op::kReduce) return step;
   for (const Node* operand : node->operands()) step.operands[step.count++] = numbers.at(operand);
   return step;
 }
@@ -71,39 +64,42 @@ Evaluator::Tape& Evaluator::TapeOf(const Node* root) {
   Tape& made = *tape;
   absl::flat_hash_map<const Node*, int> numbers;
   for (const Node* node : OrderOutsideReductions(root)) {
-    made.steps.push_back(MakeStep(node, numbers));
-    numbers.emplace(node, static_cast<int>(numbers.size()));
+    const int result = static_cast<int>(made.values.size());
+    made.values.push_back(node->op() == Op::kConst ? OfConstant(node) : 0);
+    if (node->op() != Op::kConst) made.steps.push_back(MakeStep(node, result, numbers));
+    numbers.emplace(node, result);
   }
-  made.values.resize(made.steps.size());
   return made;
 }
 
 Value Evaluator::Evaluate(const Node* root) {
   if (root->op() == Op::kConst) return OfConstant(root);
   Tape& tape = TapeOf(root);
-  for (size_t i = 0; i < tape.steps.size(); ++i) tape.values[i] = Run(tape.steps[i], tape);
+  for (const Step& step : tape.steps) tape.values[step.result] = Run(step, tape);
   return tape.values.back();
 }
 
 Value Evaluator::Run(const Step& step, const Tape& tape) {
-  const Node* node = step.node;
-  switch (node->op()) {
-    case Op::kConst:
-      return step.number;
+  switch (step.op) {
     case Op::kRange:
       return environment_[step.number];
     case Op::kReduce:
-      return Reduce(node);
+      return Reduce(step.node);
     case Op::kLoad:
       if (step.count > 1 && tape.values[step.operands[1]] == 0) return 0;
-      return Load(static_cast<int>(step.number), node->dtype(), tape.values[step.operands[0]]);
+      return Load(step.number, step.dtype, tape.values[step.operands[0]]);
     default:
       break;
   }
+  if (step.is_index) {  // nearly all steps are sums and products of these
+    const auto a = static_cast<uint64_t>(tape.values[step.operands[0]]);
+    const auto b = static_cast<uint64_t>(tape.values[step.operands[1]]);
+    if (step.op == Op::kAdd) return static_cast<Value>(a + b);
+    if (step.op == Op::kMul) return static_cast<Value>(a * b);
+  }
   Value operands[3];
   for (int i = 0; i < step.count; ++i) operands[i] = tape.values[step.operands[i]];
-  const ir::DType operand = step.count > 0 ? node->operand(0)->dtype() : node->dtype();
-  return Apply(node->op(), node->dtype(), operand, operands, step.count);
+  return Apply(step.op, step.dtype, step.operand_dtype, operands, step.count);
 }
 
 Value Evaluator::Reduce(const Node* reduce) {

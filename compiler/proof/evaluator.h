@@ -43,20 +43,26 @@ class Evaluator {
 
  private:
   struct Step {
-    const ir::Node* node = nullptr;
-    int operands[3] = {0, 0, 0};  // numbers of earlier steps
+    ir::Op op = ir::Op::kConst;
+    ir::DType dtype = ir::DType::kInvalid;
+    ir::DType operand_dtype = ir::DType::kInvalid;  // of the first one
+    bool is_index = false;                          // int64, of two operands
+    int result = 0;                                 // where its value stands
+    int operands[3] = {0, 0, 0};                    // where theirs do
     int count = 0;
-    int64_t number = 0;  // a constant, a range's slot, a load's buffer
+    int number = 0;                  // a range's slot, a load's buffer
+    const ir::Node* node = nullptr;  // a reduction
   };
-  // Steps in an order in which operands come first. What stands below a reduction belongs to the
-  // tape of its own operand.
+  // Steps in an order in which operands come first; constants have their values and no step. What
+  // stands below a reduction belongs to the tape of its own operand.
   struct Tape {
     std::vector<Step> steps;
     std::vector<Value> values;
   };
   int SlotOf(const ir::Node* range);
   Tape& TapeOf(const ir::Node* root);
-  Step MakeStep(const ir::Node* node, const absl::flat_hash_map<const ir::Node*, int>& numbers);
+  Step MakeStep(const ir::Node* node, int result,
+                const absl::flat_hash_map<const ir::Node*, int>& numbers);
   Value Run(const Step& step, const Tape& tape);
   Value Reduce(const ir::Node* reduce);
 
