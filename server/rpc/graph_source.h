@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RPC_GRAPH_SOURCE_H_
 #define KILN_SERVER_RPC_GRAPH_SOURCE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,9 @@
 #include "server/runtime/graph_source.h"
 
 namespace kiln::rpc {
+
+// What a graph's message takes of the host's memory, about.
+int64_t BytesHeld(const v1::Graph& graph);
 
 // Charges the graph to `account`. INVALID_ARGUMENT if the graph's variables are declared wrongly;
 // everything else is found by GraphSource::Build. RESOURCE_EXHAUSTED: host memory.

@@ -107,8 +107,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!session.ok()) return Reply(backend_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
     // The request lives until it is answered, beside the copy that is compiled.
-    auto charge =
-        host->Reserve(memory::Use::kGraphs, static_cast<int64_t>(request->SpaceUsedLong()));
+    auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
     if (!charge.ok()) return Reply(backend_, context, charge.status());
     auto source = MakeGraphSource(request->graph(), *host);
     if (!source.ok()) return Reply(backend_, context, source.status());
