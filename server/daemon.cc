@@ -189,7 +189,8 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   metrics::Gauges gauges;
   for (const auto& device : devices) {
     gauges.devices.push_back({device->name(), device->pool()->used_bytes(),
-                              device->pool()->total_bytes(), device->dispatcher().queued(),
+                              device->pool()->total_bytes(), device->device().cached_bytes(),
+                              device->dispatcher().queued(),
                               device->health() != runtime::Health::kFailed});
   }
   for (const auto& session : registry->List()) {

@@ -15,6 +15,7 @@ DaemonParts RealParts(const config::Config& config) {
     drivers::cpu::CpuOptions options;
     options.devices = config.cpu_devices;
     options.threads_per_device = config.cpu_threads;
+    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
     options.features = config.cpu_features;
     parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(options));
   }

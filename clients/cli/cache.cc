@@ -3,8 +3,8 @@
 
 #include "clients/cli/command.h"
 #include "clients/cli/format.h"
-#include "clients/cli/printable.h"
 #include "kiln/v1/admin.grpc.pb.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {

@@ -216,7 +216,8 @@ TEST_F(CliTest, ExplainGoesFromGraphToAssembly) {
 
 TEST_F(CliTest, ExplainShowsRefusedSchedules) {
   ASSERT_EQ(Run({"explain", "train_step", "--kernel", "slow"}), 0) << error();
-  EXPECT_THAT(out(), HasSubstr("refused schedule\nsplit 0 3\nelement 7 of out2 gets another value"));
+  EXPECT_THAT(out(),
+              HasSubstr("refused schedule\nsplit 0 3\nelement 7 of out2 gets another value"));
   ASSERT_EQ(Run({"explain", "train_step", "--kernel", "quick"}), 0) << error();
   EXPECT_THAT(out(), Not(HasSubstr("refused")));
 }
@@ -274,6 +275,14 @@ TEST(FindProgramTest, SeveralDigestsAreAmbiguous) {
   programs.add_programs()->set_digest("aa2");
   EXPECT_EQ(FindProgram(programs, "aa").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(*FindProgram(programs, "aa2"), "aa2");
+}
+
+TEST(FindProgramTest, NamesSomeOfManyPrograms) {
+  v1::ListProgramsResponse programs;
+  for (int i = 0; i < 30; ++i) programs.add_programs()->set_digest(absl::StrCat("d", i));
+  const std::string message(FindProgram(programs, "nope").status().message());
+  EXPECT_THAT(message, HasSubstr("d7 () and 22 more: see `kiln programs`"));
+  EXPECT_THAT(message, Not(HasSubstr("d8")));
 }
 
 TEST(FindProgramTest, TheNewestOfAName) {

@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cli/command.h"
-#include "clients/cli/printable.h"
 #include "clients/cpp/address.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {

@@ -8,9 +8,9 @@
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
 #include "clients/cli/kernel_table.h"
-#include "clients/cli/printable.h"
 #include "clients/cli/table.h"
 #include "kiln/v1/program.grpc.pb.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {

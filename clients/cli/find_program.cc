@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "clients/cli/format.h"
@@ -10,16 +12,21 @@
 namespace kiln::cli {
 namespace {
 
+constexpr int kMostShown = 8;
+
 absl::Status NoSuchProgram(const v1::ListProgramsResponse& programs, const std::string& wanted) {
   if (programs.programs().empty()) {
     return absl::NotFoundError(
         absl::StrCat("the daemon has compiled no program, so there is no ", wanted));
   }
   std::string known;
-  for (const v1::Program& program : programs.programs()) {
-    absl::StrAppend(&known, known.empty() ? "" : ", ", ShortDigest(program.digest()), " (",
-                    program.name(), ")");
+  for (int i = 0; i < std::min(programs.programs_size(), kMostShown); ++i) {
+    const v1::Program& program = programs.programs(i);
+    absl::StrAppend(&known, i == 0 ? "" : ", ", ShortDigest(program.digest()), " (", program.name(),
+                    ")");
   }
+  const int more = programs.programs_size() - kMostShown;
+  if (more > 0) absl::StrAppend(&known, " and ", more, " more: see `kiln programs`");
   return absl::NotFoundError(
       absl::StrCat("there is no program ", wanted, "; the daemon has ", known));
 }

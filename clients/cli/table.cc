@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
-#include "clients/cli/printable.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {

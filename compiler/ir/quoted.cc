@@ -1,7 +1,7 @@
 #include "compiler/ir/quoted.h"
 
-#include "absl/strings/escaping.h"
 #include "compiler/ir/str_cat.h"
+#include "proto/text/printable.h"
 
 namespace kiln {
 namespace {
@@ -16,7 +16,7 @@ std::string_view Shortened(std::string_view text, size_t bytes) {
 
 std::string Shown(std::string_view text) {
   const std::string_view head = Shortened(text, kLongest);
-  return StrCat(absl::Utf8SafeCEscape(View(head)), head.size() < text.size() ? "..." : "");
+  return StrCat(PrintableInQuotes(head), head.size() < text.size() ? "..." : "");
 }
 
 std::string Quoted(std::string_view text) { return StrCat("\"", Shown(text), "\""); }

@@ -12,7 +12,7 @@ namespace kiln {
 // refuses halves of one, and with it the whole message. A view of `text`.
 std::string_view Shortened(std::string_view text, size_t bytes);
 
-// Escaped as in C, but for UTF-8; cut after 80 bytes, which "..." shows.
+// Escaped by PrintableInQuotes; cut after 80 bytes, which "..." shows.
 std::string Shown(std::string_view text);
 
 // The same in quotation marks.

@@ -26,6 +26,7 @@ TEST(Quoted, ShortensAndEscapes) {
   EXPECT_EQ(Quoted("a\n\"\u00e9"), "\"a\\n\\\"\u00e9\"");
   EXPECT_EQ(Quoted(std::string(80, 'a')), "\"" + std::string(80, 'a') + "\"");
   EXPECT_EQ(Quoted(std::string(81, 'a')), "\"" + std::string(80, 'a') + "...\"");
+  EXPECT_EQ(Quoted("a\u202e\u2028"), "\"a\\u{202E}\\u{2028}\"");
   EXPECT_EQ(Shown(std::string(79, 'a') + "\u00e9"), std::string(79, 'a') + "...");
 }
 

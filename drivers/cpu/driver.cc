@@ -17,9 +17,9 @@ absl::Status Check(const CpuOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.threads_per_device, " threads for each CPU device asked for"));
   }
-  if (options.memory_bytes_per_device < 0) {
+  if (options.memory_limit_bytes_per_device < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        options.memory_bytes_per_device, " bytes of memory for each CPU device asked for"));
+        options.memory_limit_bytes_per_device, " bytes of memory for each CPU device asked for"));
   }
   return absl::OkStatus();
 }
@@ -45,9 +45,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.name = absl::StrCat("cpu:", i);
     info.model = ProcessorModel();
     info.target = *target;
-    info.memory_bytes = options_.memory_bytes_per_device > 0
-                            ? options_.memory_bytes_per_device
-                            : AvailableMemory() / 4 * 3 / options_.devices;
+    info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;
+    if (options_.memory_limit_bytes_per_device > 0)
+      info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);
     devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores));
   }
   return devices;

@@ -17,8 +17,9 @@ struct CpuOptions {
   // shared evenly, at least one for each device. Of a larger number no more run at once than the
   // process may use cores.
   int threads_per_device = 0;
-  // 0: three quarters of the machine's or the control group's memory, shared evenly.
-  int64_t memory_bytes_per_device = 0;
+  // The most of the machine's or the control group's memory that a device takes, with what it keeps
+  // for reuse. All devices together take three quarters of it at most; 0: as much as that.
+  int64_t memory_limit_bytes_per_device = 0;
   // As ChooseInstructions takes them; empty: all that the processor has.
   std::string features = {};
 };

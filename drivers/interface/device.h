@@ -42,6 +42,10 @@ class Device {
   // memory back; it must not be in use by a submitted list.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;
 
+  // Freed memory that is kept for the next buffer of its size. With what is handed out it stays
+  // within info().memory_bytes.
+  virtual int64_t cached_bytes() const = 0;
+
   // INVALID_ARGUMENT: the image is for another architecture or damaged.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
 

@@ -17,6 +17,7 @@ class NullDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,

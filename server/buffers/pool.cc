@@ -13,21 +13,25 @@ namespace kiln::buffers {
 Pool::Pool(drivers::Device& device, int64_t limit_bytes)
     : device_(device), limit_(limit_bytes > 0 ? limit_bytes : device.info().memory_bytes) {}
 
-absl::Status Pool::Reserve(int64_t bytes) {
+bool Pool::TryReserve(int64_t bytes) {
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes <= limit_ - before) return absl::OkStatus();
+  if (bytes <= limit_ - before) return true;
   used_.fetch_sub(bytes, std::memory_order_relaxed);
+  return false;
+}
+
+absl::Status Pool::Refusal(int64_t bytes) const {
   const std::string& name = device_.info().name;
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          bytes, " bytes do not fit on ", name, ": ", before, " of ", limit_,
+          bytes, " bytes do not fit on ", name, ": ", used_bytes(), " of ", limit_,
           " bytes are in use; release tensors, use a smaller batch, or raise the memory limit")),
       "OUT_OF_MEMORY",
       {{"device", name}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit_)}});
 }
 
-absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
-  if (absl::Status status = Reserve(bytes); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes) {
+  if (!TryReserve(bytes)) return Refusal(bytes);
   auto buffer = device_.Allocate(bytes);
   if (!buffer.ok()) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -37,6 +41,13 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t byt
   // What the device gave counts, so that Free can take back the same.
   used_.fetch_add((*buffer)->bytes() - bytes, std::memory_order_relaxed);
   return buffer;
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
+  auto buffer = TryAllocate(bytes);
+  if (!absl::IsResourceExhausted(buffer.status()) || !reclaimer_) return buffer;
+  reclaimer_();
+  return TryAllocate(bytes);
 }
 
 void Pool::Free(std::unique_ptr<drivers::Buffer> buffer) {

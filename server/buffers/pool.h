@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +23,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // `limit_bytes` bounds what is handed out at once; 0: the device's memory. `device` outlives the
   // pool and its values.
   Pool(drivers::Device& device, int64_t limit_bytes);
+
+  // Called when something does not fit, before it is refused: gives back what nobody needs any
+  // more. Any thread may call it, with locks held. Before anything is allocated.
+  void SetReclaimer(std::function<void()> reclaimer) { reclaimer_ = std::move(reclaimer); }
 
   drivers::Device& device() const { return device_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
@@ -45,10 +51,14 @@ class Pool : public std::enable_shared_from_this<Pool> {
   static bool IsHostMemory(const Value& value);
 
  private:
-  absl::Status Reserve(int64_t bytes);
+  bool TryReserve(int64_t bytes);
+  absl::Status Refusal(int64_t bytes) const;
+  // The device's, counted. RESOURCE_EXHAUSTED.
+  absl::StatusOr<std::unique_ptr<drivers::Buffer>> TryAllocate(int64_t bytes);
 
   drivers::Device& device_;
   const int64_t limit_;
+  std::function<void()> reclaimer_;
   std::atomic<int64_t> used_{0};
 };
 

@@ -23,6 +23,8 @@ constexpr double kKeepAfterEviction = 0.9;
 // old.
 constexpr int64_t kTouchSeconds = 60;
 
+constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache_dir";
+
 // Of the table: rows of earlier versions carry no tag.
 constexpr int64_t kFormat = 2;
 
@@ -108,7 +110,8 @@ absl::Status KernelCache::Open() {
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Database::Closer> handle(raw);
   if (opened != SQLITE_OK)
-    return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
   if (FormatOf(raw) < kFormat) {
     const std::string renew =
@@ -119,7 +122,8 @@ absl::Status KernelCache::Open() {
   if (made == SQLITE_CORRUPT || made == SQLITE_NOTADB)
     return absl::DataLossError(sqlite3_errmsg(raw));
   if (made != SQLITE_OK)
-    return absl::UnavailableError(absl::StrCat("cannot use ", path_, ": ", sqlite3_errmsg(raw)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot use ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
   database_ = std::make_unique<Database>(handle.release(), path_);
   return absl::OkStatus();
 }

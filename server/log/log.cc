@@ -3,10 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string_view>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/text/printable.h"
 
 namespace kiln::log {
 namespace {
@@ -15,37 +16,37 @@ std::atomic<Level> minimum_level{Level::kInfo};
 
 struct LevelName {
   Level level;
-  absl::string_view name;
+  const char* name;
 };
 const LevelName kLevels[] = {{Level::kDebug, "debug"},
                              {Level::kInfo, "info"},
                              {Level::kWarning, "warning"},
                              {Level::kError, "error"}};
 
-absl::string_view Name(Level level) {
+const char* Name(Level level) {
   for (const LevelName& row : kLevels) {
     if (row.level == level) return row.name;
   }
   return "unknown";
 }
 
-bool NeedsQuotes(absl::string_view value) {
+bool NeedsQuotes(std::string_view value) {
   if (value.empty()) return true;
-  for (const unsigned char c : value) {
-    if (c <= ' ' || c == '"' || c == '=' || c == '\\' || c == 0x7f) return true;
+  for (const char c : value) {
+    if (c == ' ' || c == '"' || c == '=' || c == '\\') return true;
   }
-  return false;
+  return !IsPrintable(value);
 }
 
-void AppendField(std::string* line, absl::string_view key, absl::string_view value) {
+void AppendField(std::string* line, absl::string_view key, std::string_view value) {
   if (!line->empty()) line->push_back(' ');
   absl::StrAppend(line, key, "=");
   if (!NeedsQuotes(value)) {
-    absl::StrAppend(line, value);
+    line->append(value);
     return;
   }
   line->push_back('"');
-  line->append(absl::Utf8SafeCEscape(value));
+  line->append(PrintableInQuotes(value));
   line->push_back('"');
 }
 
@@ -73,7 +74,7 @@ std::string Format(absl::Time time, Level level, absl::string_view event, Fields
   std::string line;
   AppendField(&line, "time", absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone()));
   AppendField(&line, "level", Name(level));
-  AppendField(&line, "event", event);
+  AppendField(&line, "event", std::string(event));
   for (const Field& field : fields) AppendField(&line, field.first, field.second);
   line.push_back('\n');
   return line;

@@ -12,6 +12,11 @@ TEST(Log, OneLineWithQuotedValues) {
             "client=\"ann@laptop train.py\" note=\"a\\\"b\\nc\"\n");
 }
 
+TEST(Log, WhatTurnsOrHidesTextIsEscaped) {
+  const std::string line = Format(absl::UnixEpoch(), Level::kInfo, "x", {{"k", "a\u202eb\x1b"}});
+  EXPECT_NE(line.find("k=\"a\\u{202E}b\\x1B\""), std::string::npos) << line;
+}
+
 TEST(Log, EmptyValueIsVisible) {
   EXPECT_NE(Format(absl::UnixEpoch(), Level::kError, "x", {{"k", ""}}).find("k=\"\""),
             std::string::npos);

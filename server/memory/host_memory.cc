@@ -116,11 +116,14 @@ absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
 
 absl::Status Account::Refusal(Use use, int64_t bytes) const {
   return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the daemon's host memory has no room for ", InMebibytes(bytes), " of ", Name(use), ": ",
-          memory_->Describe(), ", ", InMebibytes(this->bytes()), " of it by ", name_,
-          "; read answers, release tensors, programs and blobs, or start kilnd with a higher "
-          "--host_memory_limit")),
+      absl::ResourceExhaustedError(
+          absl::StrCat("the daemon's host memory has no room for ", InMebibytes(bytes), " of ",
+                       Name(use), ": ", memory_->Describe(), ", ", InMebibytes(this->bytes()),
+                       " of it by ", name_, "; each session is sure of ",
+                       InMebibytes(memory_->guaranteed_), " and may hold ", kTimesOfFree,
+                       " times what it leaves free of the rest; read answers, release tensors, "
+                       "programs and blobs, or start kilnd with a higher "
+                       "--host_memory_limit")),
       "HOST_MEMORY",
       {{"use", std::string(Name(use))},
        {"bytes", absl::StrCat(bytes)},

@@ -31,13 +31,15 @@ std::vector<MetricFamily> PerDevice(const Gauges& now) {
   std::vector<MetricFamily> families = {
       Gauge("kiln_device_memory_used_bytes", "Device memory that is handed out."),
       Gauge("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
+      Gauge("kiln_device_memory_cached_bytes", "Freed device memory that is kept for reuse."),
       Gauge("kiln_device_queue_length", "Runs that wait for the device."),
       Gauge("kiln_device_healthy", "1 if the device can be used, else 0.")};
   for (const DeviceGauges& device : now.devices) {
     AddSample(families[0], device.device, static_cast<double>(device.memory_used_bytes));
     AddSample(families[1], device.device, static_cast<double>(device.memory_total_bytes));
-    AddSample(families[2], device.device, static_cast<double>(device.queued));
-    AddSample(families[3], device.device, device.healthy ? 1 : 0);
+    AddSample(families[2], device.device, static_cast<double>(device.memory_cached_bytes));
+    AddSample(families[3], device.device, static_cast<double>(device.queued));
+    AddSample(families[4], device.device, device.healthy ? 1 : 0);
   }
   return families;
 }

@@ -25,6 +25,7 @@ struct DeviceGauges {
   std::string device;
   int64_t memory_used_bytes = 0;
   int64_t memory_total_bytes = 0;
+  int64_t memory_cached_bytes = 0;
   int64_t queued = 0;
   bool healthy = true;
 };

@@ -9,19 +9,21 @@
 
 namespace kiln::rpc {
 
+absl::Status Malformed(const std::string& type) {
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat("the message is no ", type.empty() ? "request" : type,
+                                              "; was the client built for another protocol?")),
+      "MALFORMED_MESSAGE");
+}
+
 absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
-  const size_t size = bytes.Length();
   bool parsed = false;
   {
     grpc::ProtoBufferReader reader(&bytes);
     parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
   }
   bytes.Clear();
-  if (parsed) return absl::OkStatus();
-  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                "a message of ", size, " bytes is no ", message->GetTypeName(),
-                                "; was the client built for another protocol?")),
-                            "MALFORMED_MESSAGE");
+  return parsed ? absl::OkStatus() : Malformed(message->GetTypeName());
 }
 
 void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes) {

@@ -6,12 +6,17 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/support/byte_buffer.h>
 
+#include <string>
+
 #include "absl/status/status.h"
 
 namespace kiln::rpc {
 
 // Takes the bytes. INVALID_ARGUMENT (MALFORMED_MESSAGE) says which type they are not of.
 absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message);
+
+// The error for a message that is none of this type.
+absl::Status Malformed(const std::string& type);
 
 // Replaces `bytes`.
 void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes);

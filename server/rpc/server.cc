@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "server/rpc/malformed_requests.h"
 #include "server/rpc/unix_socket.h"
 
 namespace kiln::rpc {
@@ -73,6 +74,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
   implementation->open_calls = backend.open_calls;
   grpc::ServerBuilder builder;
   Configure(builder, backend.transport_bytes);
+  ExplainMalformedRequests(builder);
   std::vector<int> ports(addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) {
     absl::string_view path = addresses[i];

@@ -13,22 +13,36 @@ ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t me
                              metrics::DeviceMetrics* metrics)
     : device_(std::move(device)),
       pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
-      metrics_(metrics) {}
+      metrics_(metrics) {
+  pool_->SetReclaimer([this] { DropIdleArena(); });
+}
 
 ManagedDevice::~ManagedDevice() {
   // A failed device answers with its error, and nothing more can be done.
   device_->Synchronize().IgnoreError();
 }
 
-absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
+void ManagedDevice::DropIdleArena() {
+  std::shared_ptr<Arena> idle;  // goes without the lock
   absl::MutexLock lock(&mutex_);
-  if (arena_ && arena_->buffer()->bytes() >= bytes) return arena_;
-  // The smaller one goes first: both together might not fit.
-  arena_.reset();
+  // Nobody but ArenaFor, under the lock, can make this a shared one again.
+  if (arena_.use_count() == 1) idle = std::move(arena_);
+}
+
+absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
+  {
+    std::shared_ptr<Arena> smaller;  // goes without the lock, and first: both might not fit
+    absl::MutexLock lock(&mutex_);
+    if (arena_ && arena_->buffer()->bytes() >= bytes) return arena_;
+    smaller = std::move(arena_);
+  }
   auto buffer = pool_->AllocateBytes(bytes);
   if (!buffer.ok()) return buffer.status();
-  arena_ = std::make_shared<Arena>(pool_, std::move(*buffer));
-  return arena_;
+  auto arena = std::make_shared<Arena>(pool_, std::move(*buffer));
+  absl::MutexLock lock(&mutex_);
+  // Another run may have been as fast: the larger one serves both, the smaller one its own run.
+  if (!arena_ || arena_->buffer()->bytes() < bytes) arena_ = arena;
+  return arena;
 }
 
 Health ManagedDevice::health() const {

@@ -56,7 +56,8 @@ class ManagedDevice {
   metrics::DeviceMetrics& metrics() { return *metrics_; }
 
   // At least `bytes` for intermediate results. All runs on the device share one arena, since a
-  // device's lists run one after another; it grows to what the largest program needs.
+  // device's lists run one after another; it grows to what the largest program needs, and goes when
+  // no run uses it and something else does not fit.
   absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,6 +76,8 @@ class ManagedDevice {
   double Utilization(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  void DropIdleArena() ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::unique_ptr<drivers::Device> device_;
   const std::shared_ptr<buffers::Pool> pool_;
   metrics::DeviceMetrics* const metrics_;

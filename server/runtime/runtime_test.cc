@@ -311,6 +311,20 @@ TEST_F(ProgramCacheTest, ArenaGrowsAndIsShared) {
   EXPECT_EQ(device_.ArenaFor(5000).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// A session that has ended leaves no memory that others could not have.
+TEST_F(ProgramCacheTest, IdleArenaGivesWay) {
+  const int64_t limit = device_.pool()->total_bytes();
+  const auto type =
+      std::make_shared<buffers::TensorType>(buffers::TensorType{ir::DType::kInt8, {limit / 2 + 1}});
+  auto arena = *device_.ArenaFor(limit / 2);
+  EXPECT_TRUE(absl::IsResourceExhausted(device_.pool()->Allocate(type, nullptr).status()));
+  EXPECT_EQ(*device_.ArenaFor(1), arena) << "a run uses it";
+  arena.reset();
+  EXPECT_TRUE(device_.pool()->Allocate(type, nullptr).ok());
+  EXPECT_EQ(device_.pool()->used_bytes(), 0);
+  EXPECT_TRUE(device_.ArenaFor(limit).ok());
+}
+
 TEST(Explain, QueueHasOneLineForEachCommand) {
   using Kind = compiler::Slot::Kind;
   compiler::CompiledProgram program;

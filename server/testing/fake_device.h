@@ -45,6 +45,7 @@ class FakeDevice : public drivers::Device {
 
   const drivers::DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> Allocate(int64_t bytes) override;
+  int64_t cached_bytes() const override { return 0; }
   absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> LoadKernel(
       const drivers::KernelImage& image) override;
   absl::StatusOr<std::unique_ptr<drivers::PreparedList>> Prepare(

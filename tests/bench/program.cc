@@ -11,7 +11,7 @@ namespace kiln::bench {
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
   drivers::cpu::CpuDriver driver(
-      {.devices = 1, .threads_per_device = threads, .memory_bytes_per_device = 0});
+      {.devices = 1, .threads_per_device = threads});
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok()) return devices.status();

@@ -18,7 +18,7 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
   return std::make_unique<drivers::cpu::CpuDriver>(
       drivers::cpu::CpuOptions{.devices = devices,
                                .threads_per_device = threads,
-                               .memory_bytes_per_device = kMemory,
+                               .memory_limit_bytes_per_device = kMemory,
                                .features = features});
 }
 

@@ -253,6 +253,20 @@ TEST_F(AttackTest, UploadsThatNobodyUses) {
   EXPECT_TRUE(Client(address_).Upload("mine", std::string(kMebibyte / 2, 'x')).ok());
 }
 
+// What is freed is kept for the next tensor of its size. With many sizes that could be several times
+// what the device may have.
+TEST_F(AttackTest, FreedTensorsOfManySizes) {
+  Client client(address_);
+  auto stream = client.Connect();
+  uint64_t handle = 0;
+  for (int64_t bytes = kMebibyte; bytes < DeviceLimit() / 8 * 7; bytes += bytes / 9) {
+    const std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float), 1);
+    const v1::Result written = stream->Call(Write(++handle, values));
+    EXPECT_FALSE(written.has_error()) << bytes << ": " << written.error().message();
+    stream->Send(Release({handle}));
+  }
+}
+
 TEST_F(AttackTest, ProgramsThatNobodyReleases) {
   Attack(
       2,

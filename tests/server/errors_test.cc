@@ -284,7 +284,22 @@ TEST(Errors, AMalformedMessageEndsItsStreamWithAnError) {
   EXPECT_THAT(upload.error_message(), HasSubstr("is no kiln.v1.UploadRequest"));
   client.session.set_session_id(kNotUtf8);
   std::string data;
-  EXPECT_FALSE(client.Download(1, 0, &data).ok());
+  const grpc::Status download = client.Download(1, 0, &data);
+  EXPECT_EQ(Reason(download), "MALFORMED_MESSAGE");
+  EXPECT_THAT(download.error_message(), HasSubstr("is no kiln.v1.DownloadRequest"));
+}
+
+TEST(Errors, AMalformedRequestIsAnsweredWithAnError) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  v1::RenewSessionRequest request;
+  request.set_session_id(kNotUtf8);
+  v1::RenewSessionResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = client.sessions->RenewSession(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(status), "MALFORMED_MESSAGE");
+  EXPECT_THAT(status.error_message(), HasSubstr("is no kiln.v1.RenewSessionRequest"));
 }
 
 TEST(Errors, AMessageThatIsTooLargeEndsItsStreamWithAnError) {

@@ -1,8 +1,8 @@
-#include "clients/cli/printable.h"
+#include "proto/text/printable.h"
 
 #include "gtest/gtest.h"
 
-namespace kiln::cli {
+namespace kiln {
 namespace {
 
 TEST(Printable, LeavesWhatIsRead) {
@@ -37,5 +37,9 @@ TEST(PrintableLines, KeepsLinesAndTabs) {
   EXPECT_EQ(PrintableLines("a\n\tb\x1b\r\n"), "a\n\tb\\x1B\\r\n");
 }
 
+TEST(PrintableInQuotes, EscapesQuotationMarksAndBackslashes) {
+  EXPECT_EQ(PrintableInQuotes("a\"b\\\u202e\n"), "a\\\"b\\\\\\u{202E}\\n");
+}
+
 }  // namespace
-}  // namespace kiln::cli
+}  // namespace kiln

@@ -1,11 +1,11 @@
-// What others wrote, as it may go to a terminal.
-#ifndef KILN_CLIENTS_CLI_PRINTABLE_H_
-#define KILN_CLIENTS_CLI_PRINTABLE_H_
+// What others wrote, as it may go to a terminal, a log or a message.
+#ifndef KILN_PROTO_TEXT_PRINTABLE_H_
+#define KILN_PROTO_TEXT_PRINTABLE_H_
 
 #include <string>
 #include <string_view>
 
-namespace kiln::cli {
+namespace kiln {
 
 // `text` with everything escaped that a terminal obeys or that a reader does not see: control
 // characters (C0, DEL, C1) and line breaks, characters that change the direction of writing or have
@@ -15,6 +15,12 @@ std::string Printable(std::string_view text);
 // The same for text of several lines: line breaks and tabs stay.
 std::string PrintableLines(std::string_view text);
 
-}  // namespace kiln::cli
+// As Printable, to stand between quotation marks: those and backslashes get a backslash.
+std::string PrintableInQuotes(std::string_view text);
 
-#endif  // KILN_CLIENTS_CLI_PRINTABLE_H_
+// True if Printable would leave `text` as it is.
+bool IsPrintable(std::string_view text);
+
+}  // namespace kiln
+
+#endif  // KILN_PROTO_TEXT_PRINTABLE_H_

@@ -1,4 +1,4 @@
-#include "clients/cli/printable.h"
+#include "proto/text/printable.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace kiln::cli {
+namespace kiln {
 namespace {
 
 struct Range {
@@ -55,13 +55,15 @@ std::string Escaped(char32_t character) {
                            : absl::StrFormat("\\u{%X}", static_cast<uint32_t>(character));
 }
 
-std::string Escape(std::string_view text, std::string_view but_not) {
+// Leaves the characters of `as_is` alone and puts a backslash before those of `marked`.
+std::string Escape(std::string_view text, std::string_view as_is, std::string_view marked = "") {
   std::string printable;
   while (!text.empty()) {
     const Character first = First(text);
+    if (marked.find(text[0]) != std::string_view::npos) printable += '\\';
     if (first.bytes == 0) {
       printable += absl::StrFormat("\\x%02X", static_cast<unsigned char>(text[0]));
-    } else if (IsHidden(first.code) && but_not.find(text[0]) == std::string_view::npos) {
+    } else if (IsHidden(first.code) && as_is.find(text[0]) == std::string_view::npos) {
       printable += Escaped(first.code);
     } else {
       printable += text.substr(0, first.bytes);
@@ -75,5 +77,7 @@ std::string Escape(std::string_view text, std::string_view but_not) {
 
 std::string Printable(std::string_view text) { return Escape(text, ""); }
 std::string PrintableLines(std::string_view text) { return Escape(text, "\n\t"); }
+std::string PrintableInQuotes(std::string_view text) { return Escape(text, "", "\"\\"); }
+bool IsPrintable(std::string_view text) { return Printable(text) == text; }
 
-}  // namespace kiln::cli
+}  // namespace kiln
