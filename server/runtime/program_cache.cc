@@ -52,6 +52,11 @@ Grow GrowsBy(const std::shared_ptr<memory::Charge>& charge) {
   };
 }
 
+// What was refused to one session need not be refused to another.
+bool LacksHostMemory(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) && errors::Reason(status) == "HOST_MEMORY";
+}
+
 absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
   absl::Status status = CheckFits("the program's results", signature.result_bytes(), device);
   for (const TensorTypePointer& type : signature.inputs) {
@@ -84,14 +89,22 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     Entry& entry = by_source_[request.key];
     entry.used = ++uses_;
     options_.metrics->ProgramCacheLookup(entry.future != nullptr);
-    if (entry.future) return entry.future;
+    if (entry.future) {
+      if (account && !entry.future->resolved()) entry.others.push_back(std::move(account));
+      return entry.future;
+    }
     entry.future = std::make_shared<ProgramFuture>();
     request.future = entry.future;
     EvictIdle();
   }
   auto future = request.future;
-  threads_.Schedule(account.get(), [this, request = std::move(request)] { Compile(request); });
+  Schedule(std::move(request));
   return future;
+}
+
+void ProgramCache::Schedule(Request request) {
+  const void* owner = request.account.get();
+  threads_.Schedule(owner, [this, request = std::move(request)] { Compile(request); });
 }
 
 void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
@@ -135,12 +148,14 @@ void ProgramCache::CompileOnce(const Request& request, const graph::Graph& graph
   std::shared_ptr<ProgramFuture> same;
   {
     absl::MutexLock lock(&mutex_);
-    auto [entry, is_new] =
-        by_digest_.try_emplace({request.device->name(), digest}, std::move(future));
+    auto [entry, is_new] = by_digest_.try_emplace({request.device->name(), digest}, future);
     if (!is_new) same = entry->second;
   }
   if (same) {
-    const auto take = [finished, same] { finished(same->result()); };
+    const auto take = [this, request, graph, future, finished, same] {
+      if (!LacksHostMemory(same->result().status())) return finished(same->result());
+      CompileOnce(request, graph, future, finished);
+    };
     if (!same->AddWaiter(take)) take();
     return;
   }
@@ -228,13 +243,32 @@ absl::Status ProgramCache::CheckRunTime(const Program& program) const {
 
 void ProgramCache::Finish(const Request& request,
                           absl::StatusOr<std::shared_ptr<const BoundProgram>> result) {
-  if (!result.ok()) {
-    // Not kept: what failed for want of memory or a file may succeed the next time.
+  if (LacksHostMemory(result.status()) && PassOn(request)) return;
+  {
     absl::MutexLock lock(&mutex_);
-    by_source_.erase(request.key);
-    ForgetGeneral(request.key);
+    if (!result.ok()) {
+      // Not kept: what failed for want of memory or a file may succeed the next time.
+      by_source_.erase(request.key);
+      ForgetGeneral(request.key);
+    } else if (const auto entry = by_source_.find(request.key); entry != by_source_.end()) {
+      entry->second.others.clear();
+    }
   }
   request.future->Resolve(std::move(result));
+}
+
+bool ProgramCache::PassOn(const Request& request) {
+  Request again = request;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto entry = by_source_.find(request.key);
+    if (entry == by_source_.end() || entry->second.others.empty()) return false;
+    again.account = std::move(entry->second.others.back());
+    entry->second.others.pop_back();
+  }
+  again.compiling = OpenCharge(again.account);
+  Schedule(std::move(again));
+  return true;
 }
 
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {

@@ -102,6 +102,8 @@ class ProgramCache {
     std::shared_ptr<ProgramFuture> future;
     int64_t used = 0;
     bool shared = false;  // served by its source's one program, so that it costs next to nothing
+    // Who else waits for it, and compiles it when the first lacks the host memory.
+    std::vector<std::shared_ptr<memory::Account>> others;
   };
   struct Request {
     Key key;
@@ -115,6 +117,7 @@ class ProgramCache {
 
   using Finished = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
 
+  void Schedule(Request request);
   void Compile(const Request& request);
   // A program of these bindings alone.
   void CompileAlone(const Request& request, const graph::Graph& graph);
@@ -137,6 +140,8 @@ class ProgramCache {
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   void Finish(const Request& request, absl::StatusOr<std::shared_ptr<const BoundProgram>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has the program compiled at another's expense; false if nobody else waits for it.
+  bool PassOn(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
   // The program at the request's bindings, if it is right there.
   absl::StatusOr<std::shared_ptr<const BoundProgram>> BindIfCovered(const Request& request,
                                                                     const graph::Graph& graph,

@@ -109,9 +109,15 @@ class ShortOfMemory : public VariableCopySource {
 class ProgramCacheTest : public ::testing::Test {
  protected:
   std::unique_ptr<ProgramCache> Make(int max_idle = 512) {
+    return Make([] {}, max_idle);
+  }
+  // `at_compile` is called at the beginning of each compilation.
+  std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int max_idle = 512) {
     ProgramCache::Options options;
-    options.compile = [this](const auto& graph, const auto& target, const auto& compile_options) {
+    options.compile = [this, at_compile = std::move(at_compile)](
+                          const auto& graph, const auto& target, const auto& compile_options) {
       ++compiled_;
+      at_compile();
       auto program = kiln::testing::FakeCompile(graph, target, compile_options);
       if (program.ok() && refuse_schedules_) {
         compiler::CompiledKernel& kernel = program->kernels.emplace_back();
@@ -151,6 +157,32 @@ TEST_F(ProgramCacheTest, RefusedSchedulesAreCountedAndRun) {
   auto cache = Make();
   ASSERT_TRUE(Get(*cache, "a", 4).ok());
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_refused_schedules_total 1\n"));
+}
+
+// The first to ask has no room for the program; whoever waits for the same one has.
+TEST_F(ProgramCacheTest, AnotherSessionPaysForWhatOneCannotHold) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);
+  const auto poor = memory->NewAccount("session s1"), rich = memory->NewAccount("session s2");
+  auto held = poor->Open(memory::Use::kBlobs);
+  absl::Notification begun, asked;
+  auto cache = Make([&] {
+    if (begun.HasBeenNotified()) return;
+    begun.Notify();
+    asked.WaitForNotification();
+    held.ForceResize(60 << 20);
+  });
+  const auto ask = [&](const std::string& key, const std::shared_ptr<memory::Account>& account) {
+    return cache->Get(std::make_shared<CopySource>(key, 4), {}, device_, "", account);
+  };
+  const auto first = ask("a", poor);
+  begun.WaitForNotification();
+  const auto same_source = ask("a", rich), same_graph = ask("b", rich);
+  asked.Notify();
+  EXPECT_TRUE(Wait(same_source).ok()) << same_source->result().status();
+  EXPECT_TRUE(Wait(same_graph).ok()) << same_graph->result().status();
+  EXPECT_TRUE(Wait(first).ok());
+  EXPECT_TRUE(Wait(ask("c", poor)).ok()) << "it is there";
+  EXPECT_EQ(cache->size(), 1);
 }
 
 TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
