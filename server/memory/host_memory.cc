@@ -18,7 +18,8 @@ constexpr absl::string_view kNames[kNumUses] = {"sessions",    "operations", "an
                                                 "transfers",   "handles",    "graphs",
                                                 "compilation", "programs",   "blobs"};
 
-std::string InMebibytes(int64_t bytes) {
+std::string Size(int64_t bytes) {
+  if (bytes < 1 << 20) return absl::StrFormat("%.1f KiB", static_cast<double>(bytes) / (1 << 10));
   return absl::StrFormat("%.1f MiB", static_cast<double>(bytes) / (1 << 20));
 }
 
@@ -71,9 +72,9 @@ std::string HostMemory::Describe() const {
   }
   std::sort(held.rbegin(), held.rend());
   const std::string parts = absl::StrJoin(held, ", ", [](std::string* out, const auto& part) {
-    absl::StrAppend(out, part.second, " ", InMebibytes(part.first));
+    absl::StrAppend(out, part.second, " ", Size(part.first));
   });
-  return absl::StrCat(InMebibytes(used_bytes()), " of ", InMebibytes(limit_), " are in use",
+  return absl::StrCat(Size(used_bytes()), " of ", Size(limit_), " are in use",
                       parts.empty() ? "" : absl::StrCat(" (", parts, ")"));
 }
 
@@ -116,14 +117,13 @@ absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
 
 absl::Status Account::Refusal(Use use, int64_t bytes) const {
   return errors::WithReason(
-      absl::ResourceExhaustedError(
-          absl::StrCat("the daemon's host memory has no room for ", InMebibytes(bytes), " of ",
-                       Name(use), ": ", memory_->Describe(), ", ", InMebibytes(this->bytes()),
-                       " of it by ", name_, "; each session is sure of ",
-                       InMebibytes(memory_->guaranteed_), " and may hold ", kTimesOfFree,
-                       " times what it leaves free of the rest; read answers, release tensors, "
-                       "programs and blobs, or start kilnd with a higher "
-                       "--host_memory_limit")),
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the daemon's host memory has no room for ", Size(bytes), " of ", Name(use), ": ",
+          memory_->Describe(), ", ", Size(this->bytes()), " of it by ", name_,
+          "; each session is sure of ", Size(memory_->guaranteed_), " and may hold ", kTimesOfFree,
+          " times what it leaves free of the rest; read answers, release tensors, "
+          "programs and blobs, or start kilnd with a higher "
+          "--host_memory_limit")),
       "HOST_MEMORY",
       {{"use", std::string(Name(use))},
        {"bytes", absl::StrCat(bytes)},

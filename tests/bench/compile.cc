@@ -1,17 +1,19 @@
 // Where the time of a cold compile goes, and what came of it:
 //
-//   bench_compile GRAPH [--steps N] [--top N]
+//   bench_compile GRAPH [--steps N] [--top N] [--dump FOLDER]
 //   bench_compile layers       one row a size: equal layers, 1,000 to 16,000 nodes
 //
 // GRAPH holds a kiln.v1.Graph's bytes, as a client sends them. Prints seconds by pass, the numbers
 // of kernels and calls, memory, the kernels that took the longest to compile and, after N steps, to
-// run.
+// run. FOLDER gets the partition and each kernel's loops, schedule and machine code, so that what
+// two compilers make can be compared.
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -31,6 +33,7 @@ struct Command {
   std::string file;
   int steps = 0;
   size_t top = 12;
+  std::string dump;
 };
 
 double Now() {
@@ -80,6 +83,21 @@ void PrintCompiled(const compiler::CompiledProgram& program, size_t top) {
   }
 }
 
+absl::Status Dump(const compiler::CompiledProgram& program, const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  std::ofstream(folder + "/partition.txt") << program.partition_text;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    const compiler::CompiledKernel& kernel = program.kernels[i];
+    const std::string file = folder + "/kernel" + std::to_string(i);
+    std::ofstream(file + ".code", std::ios::binary) << kernel.image.code;
+    std::ofstream text(file + ".txt");
+    text << kernel.image.name << "\n" << kernel.ir << "\n" << kernel.schedule << "\n";
+    if (!text.flush()) return absl::UnavailableError("cannot write " + file + ".txt");
+  }
+  return absl::OkStatus();
+}
+
 // As small as weights are: a softmax over large scores would be full of denormal numbers.
 void ShrinkInputs(Program& program) {
   for (const compiler::Slot& slot : program.compiled().slots) {
@@ -121,16 +139,6 @@ absl::Status PrintSteps(Program& program, const Command& command) {
                 static_cast<double>(kernel.image.bytes) * scale, sums[i].kernel,
                 kernel.image.name.c_str());
   }
-  if (const char* folder = std::getenv("BENCH_DUMP")) {
-    std::ofstream(std::string(folder) + "/partition.txt") << compiled.partition_text;
-    for (size_t i = 0; i < compiled.kernels.size(); ++i) {
-      const compiler::CompiledKernel& kernel = compiled.kernels[i];
-      std::ofstream(std::string(folder) + "/kernel" + std::to_string(i) + ".txt")
-          << kernel.image.name << "\n"
-          << kernel.ir << "\n"
-          << kernel.schedule << "\n";
-    }
-  }
   return absl::OkStatus();
 }
 
@@ -151,6 +159,10 @@ absl::Status Compile(const Command& command) {
   std::printf("all %.3f s, CPU %.3f s, peak %.1f MiB\n", Now() - start, CpuSeconds() - cpu,
               PeakMebibytes());
   PrintCompiled((*program)->compiled(), command.top);
+  if (!command.dump.empty()) {
+    absl::Status dumped = Dump((*program)->compiled(), command.dump);
+    if (!dumped.ok()) return dumped;
+  }
   return command.steps > 0 ? PrintSteps(**program, command) : absl::OkStatus();
 }
 
@@ -206,12 +218,15 @@ absl::Status Dispatch(int count, char** arguments) {
       command.steps = std::atoi(arguments[++i]);
     } else if (word == "--top" && i + 1 < count) {
       command.top = static_cast<size_t>(std::atoi(arguments[++i]));
+    } else if (word == "--dump" && i + 1 < count) {
+      command.dump = arguments[++i];
     } else {
       command.file = word;
     }
   }
   if (command.file.empty())
-    return absl::InvalidArgumentError("usage: bench_compile GRAPH [--steps N] [--top N]");
+    return absl::InvalidArgumentError(
+        "usage: bench_compile GRAPH [--steps N] [--top N] [--dump FOLDER]");
   return Compile(command);
 }
 
