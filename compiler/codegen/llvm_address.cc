@@ -5,7 +5,7 @@
 
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 
 namespace kiln::codegen {
 
@@ -14,21 +14,20 @@ using llvm::Value;
 
 // Takes what varies over the lanes out of an index: a stride, or offsets from lane 0 that are known
 // here. False if neither will do; `rest` is lane 0's index.
-bool ExpressionEmitter::SplitLanes(const schedule::Linear& linear, schedule::Linear* rest,
-                                   Address* address) {
-  rest->constant = linear.constant;
+bool ExpressionEmitter::SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Address* address) {
+  rest->constant = sum.constant;
   std::vector<int64_t> offsets(lanes_, 0);
   bool irregular = false;
-  for (const auto& [atom, coefficient] : linear.terms) {
+  for (const auto& [atom, coefficient] : sum.terms) {
     if (!DependenceOf(atom).varying) {
       rest->terms.emplace_back(atom, coefficient);
       continue;
     }
     irregular |= atom != lane_range_;
     for (int lane = lanes_ - 1; lane >= 0; --lane) {
-      schedule::Folder::Map memo = {{lane_range_, folder_.Int(lane)}};
+      kernel::ExpressionFolder::Map memo = {{lane_range_, folder_.Int(lane)}};
       int64_t value;
-      if (!schedule::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
+      if (!kernel::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
       offsets[lane] += value * coefficient;
     }
   }
@@ -51,17 +50,17 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
   llvm::Type* element = MemoryType(builder_.getContext(), program_.buffers[buffer].dtype);
   const bool varying = DependenceOf(index).varying;
   address.lanes = varying ? lanes_ : 1;
-  schedule::Linear rest;
-  if (!SplitLanes(schedule::Linearise(index), &rest, &address)) {
+  kernel::Sum rest;
+  if (!SplitLanes(kernel::SumOf(index), &rest, &address)) {
     address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
     return address;
   }
   address.known_multiple = rest.constant == 0 ? 4096 : std::abs(rest.constant);
   for (const auto& term : rest.terms) {
-    address.known_multiple = std::gcd(address.known_multiple, std::abs(term.second));
+    address.known_multiple = std::gcd(address.known_multiple, std::abs(term.coefficient));
   }
   int place = 0;
-  Value* sum = Sum(rest, &place);
+  Value* sum = EmitSum(rest, &place);
   if (sum == nullptr) sum = builder_.getInt64(0);
   if (guard != nullptr) {
     sum = builder_.CreateAdd(sum, builder_.getInt64(rest.constant));

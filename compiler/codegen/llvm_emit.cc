@@ -9,7 +9,7 @@
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Module.h"
 
@@ -140,7 +140,7 @@ class LoopEmitter {
   void EmitOne(const Store& store) {
     const Node* valid = Resolve(store.valid);
     int64_t known;
-    if (valid != nullptr && schedule::IsConstant(valid, &known)) {
+    if (valid != nullptr && kernel::IsConstant(valid, &known)) {
       if (known == 0) return;
       valid = nullptr;
     }
@@ -155,7 +155,7 @@ class LoopEmitter {
   void EmitOne(const Branch& branch) {
     const Node* condition = Resolve(branch.condition);
     int64_t known;
-    if (schedule::IsConstant(condition, &known)) {
+    if (kernel::IsConstant(condition, &known)) {
       EmitBody(known != 0 ? branch.then_body : branch.else_body);
       return;
     }
@@ -182,11 +182,11 @@ class LoopEmitter {
     for (int64_t i = 0; i < extent; ++i) {
       unrolled_ = outer;
       unrolled_.emplace_back(loop.range, folder_.Int(i));
-      constants_ = schedule::Folder::Map(unrolled_.begin(), unrolled_.end());
+      constants_ = kernel::ExpressionFolder::Map(unrolled_.begin(), unrolled_.end());
       EmitBody(loop.body);
     }
     unrolled_ = outer;
-    constants_ = schedule::Folder::Map(unrolled_.begin(), unrolled_.end());
+    constants_ = kernel::ExpressionFolder::Map(unrolled_.begin(), unrolled_.end());
   }
 
   // Where unrolled iterations read along memory and the lanes inside them go across it, whole
@@ -206,7 +206,7 @@ class LoopEmitter {
       if (node->op() != ir::Op::kLoad) continue;
       std::vector<const Node*> rows;
       for (int64_t i = 0; i < loop.range->attr<ir::RangeAttr>().extent; ++i) {
-        schedule::Folder::Map memo(unrolled_.begin(), unrolled_.end());
+        kernel::ExpressionFolder::Map memo(unrolled_.begin(), unrolled_.end());
         memo[loop.range] = folder_.Int(i);
         rows.push_back(folder_.Substitute(node, &memo));
       }
@@ -228,7 +228,7 @@ class LoopEmitter {
     int64_t known = 1;
     if (extent != nullptr) {
       count = expressions_.Emit(extent);
-      runs = schedule::IsConstant(extent, &known);
+      runs = kernel::IsConstant(extent, &known);
       if (known == 0) return;
     }
     control_.CountedLoop(builder_.getInt64(0), count, runs, Written(program_, loop.body),
@@ -241,11 +241,11 @@ class LoopEmitter {
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
   llvm::Function* const function_;
-  schedule::Folder folder_;
+  kernel::ExpressionFolder folder_;
   ExpressionEmitter expressions_;
   ControlFlow control_;
   std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
-  schedule::Folder::Map constants_;  // the same, and what was substituted with them
+  kernel::ExpressionFolder::Map constants_;  // the same, and what was substituted with them
 };
 
 }  // namespace

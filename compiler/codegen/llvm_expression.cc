@@ -7,15 +7,16 @@
 #include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/math_composite.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
+#include "compiler/kernel/index_bounds.h"
 #include "compiler/schedule/reduction.h"
 
 namespace kiln::codegen {
 
 using ir::Node;
 using ir::Op;
+using kernel::Sum;
 using llvm::Value;
-using schedule::Linear;
 using schedule::Space;
 
 namespace {
@@ -25,8 +26,8 @@ bool IsSum(const Node* node) {
   if (node->op() == Op::kAdd || node->op() == Op::kSub) return true;
   if (node->op() != Op::kMul) return false;
   int64_t factor;
-  return schedule::IsConstant(node->operand(0), &factor) ||
-         schedule::IsConstant(node->operand(1), &factor);
+  return kernel::IsConstant(node->operand(0), &factor) ||
+         kernel::IsConstant(node->operand(1), &factor);
 }
 
 }  // namespace
@@ -190,28 +191,28 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
   if (node->op() == Op::kIDiv || node->op() == Op::kMod) {
     int64_t divisor;
     nonnegative = node->dtype() == ir::DType::kInt64 &&
-                  schedule::IsConstant(node->operand(1), &divisor) && divisor > 0 &&
-                  schedule::BoundsOf(node->operand(0)).low >= 0;
+                  kernel::IsConstant(node->operand(1), &divisor) && divisor > 0 &&
+                  kernel::BoundsOf(node->operand(0)).low >= 0;
   }
   return EmitOp(builder_, node, operands, nonnegative);
 }
 
 // Sums are taken apart so that their outer parts are computed outside.
 Value* ExpressionEmitter::EmitInteger(const Node* node) {
-  const Linear linear = schedule::Linearise(node);
+  const Sum parts = kernel::SumOf(node);
   int place = 0;
-  Value* sum = Sum(linear, &place);
-  Value* constant = builder_.getInt64(linear.constant);
+  Value* sum = EmitSum(parts, &place);
+  Value* constant = builder_.getInt64(parts.constant);
   if (sum == nullptr) return constant;
-  return linear.constant == 0 ? sum : builder_.CreateAdd(sum, constant);
+  return parts.constant == 0 ? sum : builder_.CreateAdd(sum, constant);
 }
 
 // Σ coefficient * atom without the constant, outer scopes first; null if there is no term. `place`:
 // the level at which the sum stands.
-Value* ExpressionEmitter::Sum(const Linear& linear, int* place) {
-  std::vector<std::pair<const Node*, int64_t>> terms = linear.terms;
+Value* ExpressionEmitter::EmitSum(const Sum& parts, int* place) {
+  std::vector<kernel::Term> terms = parts.terms;
   std::stable_sort(terms.begin(), terms.end(), [this](const auto& a, const auto& b) {
-    return PlaceOf(DependenceOf(a.first)) < PlaceOf(DependenceOf(b.first));
+    return PlaceOf(DependenceOf(a.atom)) < PlaceOf(DependenceOf(b.atom));
   });
   Value* sum = nullptr;
   *place = 0;
@@ -262,7 +263,7 @@ Value* ExpressionEmitter::EmitReduce(const Node* node) {
 
 int64_t ExpressionEmitter::SlotOf(const Node* index) const {
   int64_t slot = 0;
-  if (!schedule::IsConstant(index, &slot)) return 0;
+  if (!kernel::IsConstant(index, &slot)) return 0;
   return slot;
 }
 

@@ -7,8 +7,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/codegen/llvm_scopes.h"
-#include "compiler/schedule/fold.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/expression_folder.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/loop_program.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -83,11 +83,11 @@ class ExpressionEmitter {
   void EmitScalarStore(int buffer, llvm::Value* pointer, llvm::Value* value, llvm::Value* valid);
   void EmitSlotStore(int buffer, const ir::Node* index, const ir::Node* value,
                      const ir::Node* valid);
-  bool SplitLanes(const schedule::Linear& linear, schedule::Linear* rest, Address* address);
+  bool SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Address* address);
   llvm::Value* LanePointers(llvm::Type* element, const Address& address);
   llvm::Value* EmitShuffledLoad(const ir::Node* node, const Address& address, llvm::Value* mask);
   Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);
-  llvm::Value* Sum(const schedule::Linear& linear, int* place);
+  llvm::Value* EmitSum(const kernel::Sum& sum, int* place);
   llvm::Value* Splat(llvm::Value* scalar, int lanes);
   bool IsFresh(const Scope::Known& known, const Dependence& dependence) const;
   void Touch(int buffer);
@@ -95,7 +95,7 @@ class ExpressionEmitter {
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
-  schedule::Folder folder_;
+  kernel::ExpressionFolder folder_;
   int lanes_ = 1;  // of the open vector loop or horizontal reduction
   const ir::Node* lane_range_ = nullptr;
   std::vector<Scope> scopes_;

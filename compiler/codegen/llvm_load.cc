@@ -6,7 +6,7 @@
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/llvm_vectors.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 
 namespace kiln::codegen {
 
@@ -125,13 +125,13 @@ void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
       rows[0]->operands().size() != 1 || PlaceOf(dependence) != level()) {
     return;
   }
-  const schedule::Linear first = schedule::Linearise(rows[0]->operand(0));
+  const kernel::Sum first = kernel::SumOf(rows[0]->operand(0));
   for (size_t i = 0; i < rows.size(); ++i) {
-    schedule::Linear other = schedule::Linearise(rows[i]->operand(0));
+    kernel::Sum other = kernel::SumOf(rows[i]->operand(0));
     other.constant -= static_cast<int64_t>(i);
     if (other.constant != first.constant || other.terms != first.terms) return;
   }
-  schedule::Linear rest;
+  kernel::Sum rest;
   Address lanes;
   if (!SplitLanes(first, &rest, &lanes) || lanes.irregular || std::abs(lanes.stride) <= 2) return;
   const Address address = AddressOf(number, rows[0]->operand(0), nullptr);

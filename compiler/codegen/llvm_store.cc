@@ -2,7 +2,7 @@
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/llvm_vectors.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 
 namespace kiln::codegen {
 
@@ -18,7 +18,7 @@ void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* val
     return;
   }
   int64_t known;
-  if (valid != nullptr && schedule::IsConstant(valid, &known)) {
+  if (valid != nullptr && kernel::IsConstant(valid, &known)) {
     if (known == 0) return;
     valid = nullptr;
   }

@@ -56,7 +56,7 @@ absl::Status CheckDistinct(const Kernel& kernel, IndexMath& math, const Stage& s
   std::vector<ScaledDigit> digits;
   Sum rest = math.ToSum(store.index);
   for (const Node* range : stage.ranges) {
-    const int64_t coefficient = CoefficientOf(rest, range);
+    const int64_t coefficient = rest.Coefficient(range);
     if (range->attr<ir::RangeAttr>().extent == 1) continue;
     if (coefficient <= 0) return error();
     digits.push_back({coefficient, range->attr<ir::RangeAttr>().extent});

@@ -120,19 +120,10 @@ const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Si
 
 Sum IndexMath::ToSum(const Node* index) {
   if (auto known = sums_.find(index); known != sums_.end()) return known->second;
-  Sum sum;
-  if (index->op() == Op::kConst) {
-    sum.constant = index->attr<ir::ConstValue>().AsInt();
-  } else if (index->op() == Op::kAdd) {
-    sum = AddScaled(ToSum(index->operand(0)), ToSum(index->operand(1)), 1);
-  } else if (index->op() == Op::kSub) {
-    sum = AddScaled(ToSum(index->operand(0)), ToSum(index->operand(1)), -1);
-  } else if (index->op() == Op::kMul && index->operand(1)->op() == Op::kConst) {
-    sum = AddScaled(Sum{}, ToSum(index->operand(0)),
-                    index->operand(1)->attr<ir::ConstValue>().AsInt());
-  } else if (!(index->op() == Op::kRange && index->attr<ir::RangeAttr>().extent == 1)) {
-    sum.terms.push_back({index, 1});
-  }
+  Sum sum = SumOf(index);
+  std::erase_if(sum.terms, [](const Term& term) {
+    return term.atom->op() == Op::kRange && term.atom->attr<ir::RangeAttr>().extent == 1;
+  });
   sums_[index] = sum;
   return sum;
 }
@@ -162,26 +153,12 @@ const Node* IndexMath::Atom(Op op, const Sum& operand, int64_t divisor) {
   return context_.Get(op, ir::DType::kInt64, {}, {ToNode(operand), Constant(divisor)});
 }
 
-// Writes `sum` as multiple * factor + rest.
-static void SplitMultiple(const Sum& sum, int64_t factor, Sum* multiple, Sum* rest) {
-  for (const Term& term : sum.terms) {
-    if (term.coefficient % factor == 0) {
-      multiple->terms.push_back({term.atom, term.coefficient / factor});
-    } else {
-      rest->terms.push_back(term);
-    }
-  }
-  multiple->constant = FloorDiv(sum.constant, factor);
-  rest->constant = sum.constant - multiple->constant * factor;
-}
-
 std::optional<IndexMath::Part> IndexMath::DivisiblePart(const Sum& sum, int64_t divisor,
                                                         const Validity* where) {
   for (const Term& term : sum.terms) {
-    Part part;
-    part.factor = std::gcd(term.coefficient, divisor);
-    if (part.factor == 1) continue;
-    SplitMultiple(sum, part.factor, &part.multiple, &part.rest);
+    const int64_t factor = std::gcd(term.coefficient, divisor);
+    if (factor == 1) continue;
+    Part part{SplitMultiple(sum, factor), factor};
     const Interval small = SumBounds(part.rest, where);
     if (small.low >= 0 && small.high < part.factor) return part;
   }
@@ -221,9 +198,7 @@ Sum IndexMath::ModAtom(const Sum& sum, int64_t divisor, const Validity* where) {
 Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
   if (divisor == 1) return sum;
   if (!IsExact(sum, where)) return DivAtom(sum, divisor, where);
-  Sum quotient;
-  Sum rest;
-  SplitMultiple(sum, divisor, &quotient, &rest);
+  auto [quotient, rest] = SplitMultiple(sum, divisor);
   const Interval bounds = SumBounds(rest, where);
   const int64_t block = FloorDiv(bounds.low, divisor);
   if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {
@@ -239,9 +214,7 @@ Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
 Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
   if (divisor == 1) return Sum{};
   if (!IsExact(sum, where)) return ModAtom(sum, divisor, where);
-  Sum quotient;
-  Sum rest;
-  SplitMultiple(sum, divisor, &quotient, &rest);
+  auto [quotient, rest] = SplitMultiple(sum, divisor);
   const Interval bounds = SumBounds(rest, where);
   const int64_t block = FloorDiv(bounds.low, divisor);
   if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {

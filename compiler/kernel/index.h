@@ -14,35 +14,16 @@
 #define KILN_COMPILER_KERNEL_INDEX_H_
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
+#include "compiler/kernel/index_bounds.h"
+#include "compiler/kernel/index_sum.h"
 
 namespace kiln::kernel {
-
-// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known.
-struct Interval {
-  int64_t low = 0;
-  int64_t high = 0;
-  bool operator==(const Interval&) const = default;
-};
-inline constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 4;
-
-struct Term {
-  const ir::Node* atom = nullptr;
-  int64_t coefficient = 0;
-  bool operator==(const Term&) const = default;
-};
-// constant + the terms. Atoms are distinct and ordered by node id, coefficients not zero.
-struct Sum {
-  int64_t constant = 0;
-  std::vector<Term> terms;
-  bool operator==(const Sum&) const = default;
-};
 
 // low <= sum <= high; the sum's constant is 0, its leading coefficient positive, the coefficients
 // without a common factor, as far as the sum cannot wrap.
@@ -107,15 +88,12 @@ class IndexMath {
   using Simplified = absl::flat_hash_map<const ir::Node*, const ir::Node*>;
   const ir::Node* Simplify(const ir::Node* index, const Validity* where, Simplified& known);
   const ir::Node* SimplifyOnce(const ir::Node* index, const Validity* where, Simplified& known);
-  Interval AtomBounds(const ir::Node* atom);
   Interval AtomBounds(const ir::Node* atom, const Validity& where);
   Interval SumBounds(const Sum& sum, const Validity* where);
   // Whether no part of the sum can wrap.
   bool IsExact(const Sum& sum, const Validity* where);
   // multiple * factor + rest, where the rest is provably in [0, factor).
-  struct Part {
-    Sum multiple;
-    Sum rest;
+  struct Part : Division {
     int64_t factor = 1;
   };
   // Of a sum, by the first factor of the divisor that does; null if none does.
@@ -132,7 +110,7 @@ class IndexMath {
   ir::Context& context_;
   int64_t next_range_ = 0;
   absl::flat_hash_map<const ir::Node*, Sum> sums_;
-  absl::flat_hash_map<const ir::Node*, Interval> atom_bounds_;
+  IndexBounds bounds_;
   // Of the call of AtomBounds with a condition that is under way, if one is.
   absl::flat_hash_map<const ir::Node*, Interval> conditional_bounds_;
   int conditional_depth_ = 0;

@@ -1,11 +1,133 @@
 #include "compiler/kernel/index_sum.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/walk.h"
 
 namespace kiln::kernel {
 
+using ir::DType;
 using ir::Node;
 using ir::Op;
+
+namespace {
+
+bool IsInt64Const(const Node* node) {
+  return node->op() == Op::kConst && node->dtype() == DType::kInt64;
+}
+
+// Sums share operands: x + x a hundred times over has more terms than atoms in the universe.
+constexpr int kMostVisits = 512;
+
+// Adds scale * node; integers wrap, as they do when the sum is computed.
+class Adder {
+ public:
+  explicit Adder(Sum* into) : into_(*into) {}
+
+  void Add(const Node* node, int64_t scale) {
+    if (++visits_ > kMostVisits || !AddParts(node, scale)) into_.terms.emplace_back(node, scale);
+  }
+
+ private:
+  bool AddParts(const Node* node, int64_t scale) {
+    switch (node->op()) {
+      case Op::kConst:
+        into_.constant =
+            WrappingAdd(into_.constant, WrappingMul(scale, node->attr<ir::ConstValue>().AsInt()));
+        return true;
+      case Op::kAdd:
+      case Op::kSub:
+        Add(node->operand(0), scale);
+        Add(node->operand(1), node->op() == Op::kAdd ? scale : WrappingMul(scale, -1));
+        return true;
+      case Op::kNeg:
+        Add(node->operand(0), WrappingMul(scale, -1));
+        return true;
+      case Op::kMul:
+        for (int i = 0; i < 2; ++i) {
+          if (!IsInt64Const(node->operand(i))) continue;
+          Add(node->operand(1 - i),
+              WrappingMul(scale, node->operand(i)->attr<ir::ConstValue>().AsInt()));
+          return true;
+        }
+        return false;
+      default:
+        return false;
+    }
+  }
+
+  Sum& into_;
+  int visits_ = 0;
+};
+
+bool IsSum(const Node* node) {
+  if (node->dtype() != DType::kInt64) return false;
+  switch (node->op()) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kNeg:
+    case Op::kRange:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Collect(const Node* node, absl::flat_hash_set<const Node*>* seen, std::vector<Sum>* out) {
+  if (!seen->insert(node).second) return;
+  if (!IsSum(node)) {
+    const size_t count = node->op() == Op::kReduce ? 1 : node->operands().size();
+    for (size_t i = 0; i < count; ++i) Collect(node->operand(i), seen, out);
+    return;
+  }
+  Sum sum = SumOf(node);
+  for (const auto& [atom, coefficient] : sum.terms) {
+    if (atom->op() == Op::kRange) continue;
+    for (const Node* operand : atom->operands()) Collect(operand, seen, out);
+  }
+  out->push_back(std::move(sum));
+}
+
+}  // namespace
+
+int64_t Sum::Coefficient(const Node* atom) const {
+  for (const Term& term : terms) {
+    if (term.atom == atom) return term.coefficient;
+  }
+  return 0;
+}
+
+Sum SumOf(const Node* node) {
+  Sum sum;
+  Adder(&sum).Add(node, 1);
+  std::sort(sum.terms.begin(), sum.terms.end(),
+            [](const Term& a, const Term& b) { return a.atom->id() < b.atom->id(); });
+  size_t kept = 0;
+  for (size_t i = 0; i < sum.terms.size();) {
+    Term term = sum.terms[i];
+    for (++i; i < sum.terms.size() && sum.terms[i].atom == term.atom; ++i) {
+      term.coefficient = WrappingAdd(term.coefficient, sum.terms[i].coefficient);
+    }
+    if (term.coefficient != 0) sum.terms[kept++] = term;
+  }
+  sum.terms.resize(kept);
+  return sum;
+}
+
+void CollectSums(const Node* root, std::vector<Sum>* out) {
+  absl::flat_hash_set<const Node*> seen;
+  Collect(root, &seen, out);
+}
+
+bool DependsOn(const Node* root, const Node* range) {
+  for (const Node* node : ir::TopologicalOrder({&root, 1})) {
+    if (node == range) return true;
+  }
+  return false;
+}
 
 int64_t Divisor(const Node* node) {
   if (node->operand(1)->op() != Op::kConst) return 0;
@@ -36,11 +158,18 @@ Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered) {
   return result;
 }
 
-int64_t CoefficientOf(const Sum& sum, const Node* atom) {
+Division SplitMultiple(const Sum& sum, int64_t divisor) {
+  Division parts;
   for (const Term& term : sum.terms) {
-    if (term.atom == atom) return term.coefficient;
+    if (term.coefficient % divisor == 0) {
+      parts.multiple.terms.push_back({term.atom, term.coefficient / divisor});
+    } else {
+      parts.rest.terms.push_back(term);
+    }
   }
-  return 0;
+  parts.multiple.constant = FloorDiv(sum.constant, divisor);
+  parts.rest.constant = sum.constant - parts.multiple.constant * divisor;
+  return parts;
 }
 
 static int64_t Saturate(__int128 value) {

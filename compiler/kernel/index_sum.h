@@ -1,13 +1,49 @@
-// Plain arithmetic on Sums and Intervals, free of a context. Part of index.h's implementation.
+// Index expressions as sums: constant + Σ coefficient * atom, where an atom is a range or anything
+// that is no sum. Plain arithmetic on sums and intervals, free of a context.
 #ifndef KILN_COMPILER_KERNEL_INDEX_SUM_H_
 #define KILN_COMPILER_KERNEL_INDEX_SUM_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <vector>
 
-#include "compiler/kernel/index.h"
+#include "compiler/ir/node.h"
 
 namespace kiln::kernel {
+
+// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known.
+struct Interval {
+  int64_t low = 0;
+  int64_t high = 0;
+  bool operator==(const Interval&) const = default;
+};
+inline constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max() / 4;
+
+struct Term {
+  const ir::Node* atom = nullptr;
+  int64_t coefficient = 0;
+  bool operator==(const Term&) const = default;
+};
+// Atoms are distinct and ordered by node id, coefficients not zero.
+struct Sum {
+  int64_t constant = 0;
+  std::vector<Term> terms;
+  bool operator==(const Sum&) const = default;
+
+  // 0 if `atom` is no term.
+  int64_t Coefficient(const ir::Node* atom) const;
+};
+
+// Of an int64 node. Always succeeds: at worst the node itself is the only term. Numbers wrap, as
+// they do when the sum is computed.
+Sum SumOf(const ir::Node* node);
+
+// The largest int64 sums inside `root`: every Sum from which an index, a condition or a nested atom
+// is made. Appends.
+void CollectSums(const ir::Node* root, std::vector<Sum>* out);
+
+bool DependsOn(const ir::Node* root, const ir::Node* range);
 
 inline int64_t WrappingAdd(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -35,8 +71,13 @@ int64_t Divisor(const ir::Node* node);
 // a + factor * b. Numbers wrap, as the sum's value does. `unordered`: b's terms may be in any
 // order.
 Sum AddScaled(const Sum& a, Sum b, int64_t factor, bool unordered = false);
-// 0 if the atom is absent.
-int64_t CoefficientOf(const Sum& sum, const ir::Node* atom);
+// multiple * divisor + rest, where the rest has the terms that the divisor does not divide, and a
+// constant in [0, divisor).
+struct Division {
+  Sum multiple;
+  Sum rest;
+};
+Division SplitMultiple(const Sum& sum, int64_t divisor);
 
 // Saturate at ±kUnbounded.
 Interval AddIntervals(const Interval& a, const Interval& b);

@@ -12,75 +12,11 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-namespace {
-
-Interval DTypeBounds(DType dtype) {
-  if (dtype == DType::kBool) return {0, 1};
-  if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) >= 8) return kAnything;
-  const int bits = 8 * ir::SizeOf(dtype);
-  if (!ir::IsSigned(dtype)) return {0, (int64_t{1} << bits) - 1};
-  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
-}
-
-Interval Union(const Interval& a, const Interval& b) {
-  return {std::min(a.low, b.low), std::max(a.high, b.high)};
-}
-
-Interval DivideInterval(const Interval& operand, int64_t divisor) {
-  return {operand.low <= -kUnbounded ? operand.low : FloorDiv(operand.low, divisor),
-          operand.high >= kUnbounded ? operand.high : FloorDiv(operand.high, divisor)};
-}
-
-}  // namespace
-
-Interval IndexMath::AtomBounds(const Node* atom) {
-  if (auto known = atom_bounds_.find(atom); known != atom_bounds_.end()) return known->second;
-  Interval bounds = DTypeBounds(atom->dtype());
-  switch (atom->op()) {
-    case Op::kRange:
-      bounds = {0, atom->attr<ir::RangeAttr>().extent - 1};
-      break;
-    case Op::kIDiv:
-      if (const int64_t divisor = Divisor(atom); divisor > 0 && IsIndex(atom)) {
-        bounds = DivideInterval(BoundsOf(atom->operand(0)), divisor);
-      }
-      break;
-    case Op::kMod:
-      if (const int64_t divisor = Divisor(atom); divisor > 0 && IsIndex(atom)) {
-        bounds = {0, divisor - 1};
-      }
-      break;
-    case Op::kMin:
-    case Op::kMax:
-      if (IsIndex(atom)) {
-        const Interval a = BoundsOf(atom->operand(0));
-        const Interval b = BoundsOf(atom->operand(1));
-        bounds = atom->op() == Op::kMin
-                     ? Interval{std::min(a.low, b.low), std::min(a.high, b.high)}
-                     : Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
-      }
-      break;
-    case Op::kWhere:
-      if (IsIndex(atom)) bounds = Union(BoundsOf(atom->operand(1)), BoundsOf(atom->operand(2)));
-      break;
-    case Op::kCast:
-      if (const DType from = atom->operand(0)->dtype();
-          from == DType::kBool || ir::IsInteger(from)) {
-        bounds = Intersect(bounds, DTypeBounds(from));
-      }
-      break;
-    default:
-      break;
-  }
-  atom_bounds_[atom] = bounds;
-  return bounds;
-}
-
 Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
   if (auto known = conditional_bounds_.find(atom); known != conditional_bounds_.end()) {
     return known->second;
   }
-  Interval bounds = AtomBounds(atom);
+  Interval bounds = bounds_.OfAtom(atom);
   if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
     // A bound may lead back here; what holds without conditions then has to do.
     conditional_bounds_.emplace(atom, bounds);
@@ -104,18 +40,18 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
 }
 
 Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
+  if (where == nullptr) return bounds_.Of(sum);
   const bool single = sum.constant == 0 && sum.terms.size() == 1 && sum.terms[0].coefficient == 1;
   Interval bounds = {sum.constant, sum.constant};
   for (const Term& term : sum.terms) {
-    const Interval atom = where == nullptr ? AtomBounds(term.atom) : AtomBounds(term.atom, *where);
+    const Interval atom = AtomBounds(term.atom, *where);
     bounds = single ? atom : AddUnlessWrapped(bounds, Scale(atom, term.coefficient));
   }
-  if (where == nullptr) return bounds;
   // A bound on a sum that stands, scaled, within this one.
   for (const Bound& known : where->bounds) {
     const Term& first = known.sum.terms[0];
     if (known.sum.terms.size() < 2 && first.coefficient == 1) continue;
-    const int64_t coefficient = CoefficientOf(sum, first.atom);
+    const int64_t coefficient = sum.Coefficient(first.atom);
     if (!IsSmall(coefficient) || !IsSmall(first.coefficient)) continue;
     if (coefficient == 0 || coefficient % first.coefficient != 0) continue;
     const int64_t factor = coefficient / first.coefficient;
@@ -139,7 +75,8 @@ bool IndexMath::IsExact(const Sum& sum, const Validity* where) {
   Interval total = {0, static_cast<int64_t>(Magnitude(sum.constant))};
   for (const Term& term : sum.terms) {
     if (!IsSmall(term.coefficient)) return false;
-    const Interval atom = where == nullptr ? AtomBounds(term.atom) : AtomBounds(term.atom, *where);
+    const Interval atom =
+        where == nullptr ? bounds_.OfAtom(term.atom) : AtomBounds(term.atom, *where);
     if (!IsKnown(atom)) return false;
     const Interval scaled = Scale(atom, term.coefficient);
     total = AddIntervals(total, {0, std::max(std::abs(scaled.low), std::abs(scaled.high))});

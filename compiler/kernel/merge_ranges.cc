@@ -77,9 +77,9 @@ class Merger {
     const int64_t low_extent = inner.extent;
     const int64_t low_unit = inner.extent / low->attr<ir::RangeAttr>().extent;
     for (const Sum& sum : sums_) {
-      const int64_t unit = CoefficientOf(sum, inner.parts.back());
-      if (CoefficientOf(sum, high) != unit * low_extent) return false;
-      if (CoefficientOf(sum, low) != unit * low_unit) return false;
+      const int64_t unit = sum.Coefficient(inner.parts.back());
+      if (sum.Coefficient(high) != unit * low_extent) return false;
+      if (sum.Coefficient(low) != unit * low_unit) return false;
     }
     return true;
   }

@@ -24,10 +24,10 @@ class Finder {
     }
     const auto* store = std::get_if<Store>(&statement.node);
     if (store == nullptr) return false;
-    CopyStore copy{store, loops_, schedule::Linearise(store->index)};
+    CopyStore copy{store, loops_, kernel::SumOf(store->index)};
     for (const auto& [atom, coefficient] : copy.index.terms) {
       for (const Loop* loop : loops_) {
-        if (atom != loop->range && schedule::DependsOn(atom, loop->range)) return false;
+        if (atom != loop->range && kernel::DependsOn(atom, loop->range)) return false;
       }
     }
     stores_.push_back(std::move(copy));

@@ -8,7 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/loop_program.h"
 
 namespace kiln::proof {
@@ -17,7 +17,7 @@ namespace kiln::proof {
 struct CopyStore {
   const schedule::Store* store = nullptr;
   std::vector<const schedule::Loop*> loops;
-  schedule::Linear index;
+  kernel::Sum index;
 };
 
 // The stores of consecutive statements that fill one buffer. False where they do more than that, or

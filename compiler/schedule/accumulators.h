@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/placer.h"
 #include "compiler/schedule/plan.h"
@@ -35,7 +35,7 @@ class AccumulatorBuilder {
  public:
   // `reduces`: the stage's kReduce nodes. All must outlive the builder.
   AccumulatorBuilder(std::vector<const ir::Node*> reduces, const Plan& plan, Nest& nest,
-                     Folder& folder, const Placer& placer, StageBuffers& buffers)
+                     kernel::ExpressionFolder& folder, const Placer& placer, StageBuffers& buffers)
       : reduces_(std::move(reduces)),
         plan_(plan),
         nest_(nest),
@@ -65,7 +65,7 @@ class AccumulatorBuilder {
   const std::vector<const ir::Node*> reduces_;
   const Plan& plan_;
   Nest& nest_;
-  Folder& folder_;
+  kernel::ExpressionFolder& folder_;
   const Placer& placer_;
   StageBuffers& buffers_;
 };

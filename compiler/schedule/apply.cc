@@ -6,7 +6,7 @@
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/reduction.h"
@@ -58,7 +58,7 @@ class Importer {
   }
 
   ir::Context& context_;
-  Folder::Map memo_;
+  kernel::ExpressionFolder::Map memo_;
 };
 
 void CollectIndices(const Node* root, int buffer, std::vector<const Node*>* out) {
@@ -80,7 +80,7 @@ bool HasConstantIndices(const kernel::Kernel& kernel, int buffer) {
   }
   int64_t value;
   return std::all_of(indices.begin(), indices.end(),
-                     [&value](const Node* index) { return IsConstant(index, &value); });
+                     [&value](const Node* index) { return kernel::IsConstant(index, &value); });
 }
 
 // New ranges must not be taken for the kernel's own.
@@ -212,7 +212,7 @@ class Applier {
   const kernel::Kernel& kernel_;
   const Plan plan_;
   LoopProgram& program_;
-  Folder folder_;
+  kernel::ExpressionFolder folder_;
   Nest nest_;
 };
 

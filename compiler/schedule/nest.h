@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 #include "compiler/schedule/loop_program.h"
 #include "compiler/schedule/plan.h"
 
@@ -46,7 +46,7 @@ struct State {
 class Nest {
  public:
   // New ranges are numbered from `next_range` on.
-  Nest(const Plan& plan, Folder& folder, int64_t next_range)
+  Nest(const Plan& plan, kernel::ExpressionFolder& folder, int64_t next_range)
       : plan_(plan), folder_(folder), next_range_(next_range) {}
 
   // No loop open.
@@ -93,7 +93,7 @@ class Nest {
   void Derive(int axis, State* state, const Extent& extent) const;
 
   const Plan& plan_;
-  Folder& folder_;
+  kernel::ExpressionFolder& folder_;
   int64_t next_range_;
   RangeAxes range_axes_;
 };

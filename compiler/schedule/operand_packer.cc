@@ -194,7 +194,7 @@ Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, 
   const Node* position = folder_.Add(begin, loop.range);
   Fix(staged.dimensions.back(), position, &inner);
   if (count < lanes) inner.masks.push_back({loop.range, count, false});
-  Folder::Map memo = placer_.RangeValues(inner);
+  kernel::ExpressionFolder::Map memo = placer_.RangeValues(inner);
   Store store;
   store.buffer = staged.buffer;
   store.index = folder_.Add(index, position);
@@ -213,7 +213,7 @@ Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, 
 }
 
 const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
-  Folder::Map masked;
+  kernel::ExpressionFolder::Map masked;
   for (const Node* node : ir::TopologicalOrder({root})) {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(masked.at(operand));
@@ -236,7 +236,7 @@ bool OperandPacker::IsFilledUp(const StagedOperand& staged, const LaneMask& mask
   const StagedOperand::Dimension& last = staged.dimensions.back();
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
     for (const StagedOperand::Term& term : dimension.terms) {
-      if (!DependsOn(nest_.Value(term.part, state), mask.range)) continue;
+      if (!kernel::DependsOn(nest_.Value(term.part, state), mask.range)) continue;
       if (&dimension != &last || last.terms.size() > 1) return false;
     }
   }
@@ -255,7 +255,7 @@ const Node* OperandPacker::Load(const StagedOperand& staged, const State& state)
   }
   const Node* valid = nullptr;
   for (const LaneMask& mask : state.masks) {
-    if (!DependsOn(index, mask.range) || IsFilledUp(staged, mask, state)) continue;
+    if (!kernel::DependsOn(index, mask.range) || IsFilledUp(staged, mask, state)) continue;
     valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
   }
   return folder_.Load(staged.operand->dtype(), staged.buffer, index, valid);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "compiler/schedule/fold.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/expression_folder.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/placer.h"
 #include "compiler/schedule/stage_buffers.h"
@@ -38,7 +38,8 @@ struct StagedOperand {
 class OperandPacker {
  public:
   // All must outlive the packer.
-  OperandPacker(Nest& nest, Folder& folder, const Placer& placer, StageBuffers& buffers)
+  OperandPacker(Nest& nest, kernel::ExpressionFolder& folder, const Placer& placer,
+                StageBuffers& buffers)
       : nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
 
   // Where `operand` is to stand: an element for each point of what is not open in `state`.
@@ -62,8 +63,8 @@ class OperandPacker {
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
   std::vector<const ir::Node*> FixProbes(const StagedOperand& staged, State* state);
-  std::optional<Linear> SourceIndex(const StagedOperand& staged, const State& state,
-                                    absl::Span<const ir::Node* const> probes);
+  std::optional<kernel::Sum> SourceIndex(const StagedOperand& staged, const State& state,
+                                         absl::Span<const ir::Node* const> probes);
   std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
   bool GoesOn(const StagedOperand& staged, const PackLoop& loop, State state);
   std::optional<PackLoop> Together(const StagedOperand& staged, absl::Span<const PackLoop> loops,
@@ -85,7 +86,7 @@ class OperandPacker {
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 
   Nest& nest_;
-  Folder& folder_;
+  kernel::ExpressionFolder& folder_;
   const Placer& placer_;
   StageBuffers& buffers_;
 };

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/operand_packer.h"
 
 namespace kiln::schedule {
@@ -29,28 +29,29 @@ std::vector<const Node*> OperandPacker::FixProbes(const StagedOperand& staged, S
 
 // Where the factor is read with these values of the axes; nothing if it is no plain load, cast or
 // not, or if it depends on a probe by more than a multiple.
-std::optional<Linear> OperandPacker::SourceIndex(const StagedOperand& staged, const State& state,
-                                                 absl::Span<const Node* const> probes) {
-  Folder::Map memo = placer_.RangeValues(state);
+std::optional<kernel::Sum> OperandPacker::SourceIndex(const StagedOperand& staged,
+                                                      const State& state,
+                                                      absl::Span<const Node* const> probes) {
+  kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
   const Node* load = folder_.Substitute(staged.operand, &memo);
   while (load->op() == ir::Op::kCast) load = load->operand(0);
   if (load->op() != ir::Op::kLoad || load->operands().size() != 1) return std::nullopt;
-  Linear linear = Linearise(load->operand(0));
+  kernel::Sum sum = kernel::SumOf(load->operand(0));
   for (const Node* probe : probes) {
-    for (const auto& [atom, coefficient] : linear.terms) {
-      if (atom != probe && DependsOn(atom, probe)) return std::nullopt;
+    for (const auto& [atom, coefficient] : sum.terms) {
+      if (atom != probe && kernel::DependsOn(atom, probe)) return std::nullopt;
     }
   }
-  return linear;
+  return sum;
 }
 
 // How far apart neighbours along each dimension lie in memory; empty if that is not known.
 std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
   const std::vector<const Node*> probes = FixProbes(staged, &state);
-  const std::optional<Linear> linear = SourceIndex(staged, state, probes);
-  if (!linear.has_value()) return {};
+  const std::optional<kernel::Sum> sum = SourceIndex(staged, state, probes);
+  if (!sum.has_value()) return {};
   std::vector<int64_t> steps;
-  for (const Node* probe : probes) steps.push_back(linear->Coefficient(probe));
+  for (const Node* probe : probes) steps.push_back(sum->Coefficient(probe));
   return steps;
 }
 
@@ -63,8 +64,8 @@ bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, St
   }
   probes.push_back(Probe(loop.extent));
   Fix(loop.dimension, probes.back(), &state);
-  const std::optional<Linear> linear = SourceIndex(staged, state, probes);
-  return linear.has_value() && linear->Coefficient(probes.back()) == *loop.step;
+  const std::optional<kernel::Sum> sum = SourceIndex(staged, state, probes);
+  return sum.has_value() && sum->Coefficient(probes.back()) == *loop.step;
 }
 
 // The last of the loops and the next as one, if they lie together in memory and in the layout.

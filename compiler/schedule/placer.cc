@@ -3,15 +3,15 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_bounds.h"
 
 namespace kiln::schedule {
 
 using ir::Node;
 using ir::Op;
 
-Folder::Map Placer::RangeValues(const State& state) const {
-  Folder::Map values;
+kernel::ExpressionFolder::Map Placer::RangeValues(const State& state) const {
+  kernel::ExpressionFolder::Map values;
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const Axis& axis = plan_.axes[i];
     if (axis.range != nullptr) values[axis.range] = nest_.Value(static_cast<int>(i), state);
@@ -48,9 +48,10 @@ const Node* Placer::LocalIndex(int buffer, const Node* index, const State& state
   return folder_.Add(folder_.Mul(index, plan_.axes[vector].extent), state.values[vector]);
 }
 
-const Node* Placer::Place(const Node* root, const State& state, Folder::Map* memo) const {
+const Node* Placer::Place(const Node* root, const State& state,
+                          kernel::ExpressionFolder::Map* memo) const {
   if (root == nullptr) return nullptr;
-  Folder::Map finished;
+  kernel::ExpressionFolder::Map finished;
   return Finish(folder_.Substitute(root, memo), state, &finished);
 }
 
@@ -58,12 +59,13 @@ bool Placer::MayReadAnyLane(int buffer, const Node* index) const {
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kRegister) return true;
   if (from.space == Space::kGlobal) return false;
-  const Interval bounds = BoundsOf(index);
+  const kernel::Interval bounds = kernel::BoundsOf(index);
   const int64_t size = ir::SizeOf(from.dtype);
   return bounds.low >= 0 && bounds.high < (from.elements * size + 63) / 64 * 64 / size;
 }
 
-const Node* Placer::Finish(const Node* node, const State& state, Folder::Map* memo) const {
+const Node* Placer::Finish(const Node* node, const State& state,
+                           kernel::ExpressionFolder::Map* memo) const {
   if (auto found = memo->find(node); found != memo->end()) return found->second;
   const int buffer =
       node->op() == Op::kLoad ? static_cast<int>(node->attr<ir::IntAttr>().value) : -1;
@@ -74,7 +76,7 @@ const Node* Placer::Finish(const Node* node, const State& state, Folder::Map* me
     if (buffer >= 0) {
       const Node* valid = operands.size() > 1 ? operands[1] : nullptr;
       for (const LaneMask& mask : state.masks) {
-        if (!MayReadAnyLane(buffer, operands[0]) && DependsOn(operands[0], mask.range)) {
+        if (!MayReadAnyLane(buffer, operands[0]) && kernel::DependsOn(operands[0], mask.range)) {
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }
       }

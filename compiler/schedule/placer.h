@@ -3,7 +3,7 @@
 #ifndef KILN_COMPILER_SCHEDULE_PLACER_H_
 #define KILN_COMPILER_SCHEDULE_PLACER_H_
 
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 #include "compiler/schedule/loop_program.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/plan.h"
@@ -13,7 +13,7 @@ namespace kiln::schedule {
 class Placer {
  public:
   // All must outlive the placer. The first `kernel_buffers` of the program's are the kernel's own.
-  Placer(const Plan& plan, Nest& nest, Folder& folder, const LoopProgram& program,
+  Placer(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder, const LoopProgram& program,
          int kernel_buffers)
       : plan_(plan),
         nest_(nest),
@@ -22,10 +22,11 @@ class Placer {
         kernel_buffers_(kernel_buffers) {}
 
   // By the kernel's ranges.
-  Folder::Map RangeValues(const State& state) const;
-  // `memo`: RangeValues, and what else the place knows; it grows as in Folder::Substitute. Null
-  // stays null.
-  const ir::Node* Place(const ir::Node* root, const State& state, Folder::Map* memo) const;
+  kernel::ExpressionFolder::Map RangeValues(const State& state) const;
+  // `memo`: RangeValues, and what else the place knows; it grows as in
+  // ExpressionFolder::Substitute. Null stays null.
+  const ir::Node* Place(const ir::Node* root, const State& state,
+                        kernel::ExpressionFolder::Map* memo) const;
   // A local of a stage inside the grid's lanes has an element for each lane.
   const ir::Node* LocalIndex(int buffer, const ir::Node* index, const State& state) const;
 
@@ -35,14 +36,15 @@ class Placer {
   const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
 
  private:
-  const ir::Node* Finish(const ir::Node* node, const State& state, Folder::Map* memo) const;
+  const ir::Node* Finish(const ir::Node* node, const State& state,
+                         kernel::ExpressionFolder::Map* memo) const;
   // Whether lanes beyond a ragged end may read the buffer, too: scratch memory goes on up to whole
   // lines of the cache.
   bool MayReadAnyLane(int buffer, const ir::Node* index) const;
 
   const Plan& plan_;
   Nest& nest_;
-  Folder& folder_;
+  kernel::ExpressionFolder& folder_;
   const LoopProgram& program_;
   const int kernel_buffers_;
 };

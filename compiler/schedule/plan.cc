@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/plan_order.h"
 #include "compiler/schedule/words.h"
 
@@ -212,22 +212,22 @@ class Planner {
 };
 
 bool AllLinears(const kernel::Kernel& kernel,
-                bool (*holds)(const Linear&, const Node*, const Node*, int64_t), const Node* outer,
-                const Node* inner, int64_t extent) {
-  std::vector<Linear> linears;
+                bool (*holds)(const kernel::Sum&, const Node*, const Node*, int64_t),
+                const Node* outer, const Node* inner, int64_t extent) {
+  std::vector<kernel::Sum> sums;
   for (const kernel::Stage& stage : kernel.stages) {
     for (const kernel::Store& store : stage.stores) {
       for (const Node* root : {store.index, store.value, store.valid}) {
-        if (root != nullptr) CollectLinears(root, &linears);
+        if (root != nullptr) kernel::CollectSums(root, &sums);
       }
     }
   }
-  return std::all_of(linears.begin(), linears.end(),
-                     [&](const Linear& linear) { return holds(linear, outer, inner, extent); });
+  return std::all_of(sums.begin(), sums.end(),
+                     [&](const kernel::Sum& sum) { return holds(sum, outer, inner, extent); });
 }
 
-bool StandTogether(const Linear& linear, const Node* outer, const Node* inner, int64_t extent) {
-  return linear.Coefficient(outer) == linear.Coefficient(inner) * extent;
+bool StandTogether(const kernel::Sum& sum, const Node* outer, const Node* inner, int64_t extent) {
+  return sum.Coefficient(outer) == sum.Coefficient(inner) * extent;
 }
 
 }  // namespace

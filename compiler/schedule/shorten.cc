@@ -5,8 +5,8 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/fold.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/expression_folder.h"
+#include "compiler/kernel/index_bounds.h"
 #include "compiler/schedule/reduction.h"
 
 namespace kiln::schedule {
@@ -79,16 +79,15 @@ class Shortener {
   // is none, or no number is loaded for it.
   const Node* LimitOf(const Node* less, const Loop& loop,
                       const absl::flat_hash_set<const Node*>& inside) {
-    const Linear left = Linearise(less->operand(0));
-    const Linear right = Linearise(less->operand(1));
+    const kernel::Sum left = kernel::SumOf(less->operand(0));
+    const kernel::Sum right = kernel::SumOf(less->operand(1));
     const int64_t step = left.Coefficient(loop.range) - right.Coefficient(loop.range);
     if (step <= 0) return nullptr;
     // less is step * range + (what is inside) < rest.
     const Node* rest = folder_.Int(right.constant - left.constant);
     bool loads = false;
-    for (const auto& [linear, sign] :
-         {std::pair{&left, int64_t{-1}}, std::pair{&right, int64_t{1}}}) {
-      for (const auto& [atom, coefficient] : linear->terms) {
+    for (const auto& [sum, sign] : {std::pair{&left, int64_t{-1}}, std::pair{&right, int64_t{1}}}) {
+      for (const auto& [atom, coefficient] : sum->terms) {
         if (atom == loop.range) continue;
         const int64_t factor = sign * coefficient;
         if (!DependsOnAny(atom, inside)) {
@@ -96,9 +95,9 @@ class Shortener {
           rest = folder_.Add(rest, folder_.Mul(atom, factor));
           continue;
         }
-        const Interval bounds = BoundsOf(atom);
+        const kernel::Interval bounds = kernel::BoundsOf(atom);
         const int64_t end = factor > 0 ? bounds.high : bounds.low;
-        if (DependsOn(atom, loop.range) || end == INT64_MIN || end == INT64_MAX) return nullptr;
+        if (kernel::DependsOn(atom, loop.range) || !kernel::IsSmall(end)) return nullptr;
         rest = folder_.Add(rest, folder_.Int(end * factor));
       }
     }
@@ -185,7 +184,7 @@ class Shortener {
   }
 
   const LoopProgram& program_;
-  Folder folder_;
+  kernel::ExpressionFolder folder_;
 };
 
 }  // namespace

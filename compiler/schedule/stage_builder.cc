@@ -5,7 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/reduction.h"
 #include "compiler/schedule/words.h"
 
@@ -35,8 +35,9 @@ std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
 }  // namespace
 
 StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
-                           const StagePlan& stage_plan, Nest& nest, Folder& folder,
-                           LoopProgram* program, int kernel_buffers)
+                           const StagePlan& stage_plan, Nest& nest,
+                           kernel::ExpressionFolder& folder, LoopProgram* program,
+                           int kernel_buffers)
     : stage_(stage),
       plan_(plan),
       stage_plan_(stage_plan),
@@ -90,7 +91,7 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
   if (guard_ != nullptr && !environment.guarded && IsDecided(guard_, state)) {
     environment.guarded = true;
     Branch branch;
-    Folder::Map memo = placer_.RangeValues(state);
+    kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
     branch.condition = placer_.Place(guard_, state, &memo);
     branch.then_body = Compute(axes, std::move(state), std::move(environment));
     return {Statement{std::move(branch)}};
@@ -118,7 +119,8 @@ bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
       if (plan_.axes[i].range != range) continue;
       if (nest_.UnopenedPart(static_cast<int>(i), state) >= 0) return false;
       const int vector = placer_.OpenVectorAxis(state);
-      if (vector >= 0 && DependsOn(nest_.Value(static_cast<int>(i), state), state.values[vector])) {
+      if (vector >= 0 &&
+          kernel::DependsOn(nest_.Value(static_cast<int>(i), state), state.values[vector])) {
         return false;
       }
     }
@@ -205,7 +207,7 @@ Body StageBuilder::Shadow(absl::Span<const int> axes, State state, Environment e
 
 Body StageBuilder::Update(const State& state, const Environment& environment) {
   const Accumulators& accumulators = *environment.accumulators;
-  Folder::Map memo = placer_.RangeValues(state);
+  kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
   for (const StagedOperand& staged : environment.staged) {
     memo[staged.operand] = packer_.Load(staged, state);
   }
@@ -225,7 +227,7 @@ Body StageBuilder::Update(const State& state, const Environment& environment) {
 }
 
 Body StageBuilder::StoreResults(const State& state, const Environment& environment) {
-  Folder::Map memo = placer_.RangeValues(state);
+  kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
   if (environment.guarded) memo[guard_] = folder_.Bool(true);
   for (size_t i = 0; i < reduces().size(); ++i) {
     memo[reduces()[i]] = sums_.Total(i, state, *environment.accumulators);
@@ -256,7 +258,7 @@ Body StageBuilder::Fetches(State state) {
   for (const PrefetchPlan& ahead : stage_plan_.prefetches) {
     absl::flat_hash_set<const Node*> done;
     for (const Node* from : IndicesOf(ahead.buffer)) {
-      Folder::Map memo = placer_.RangeValues(state);
+      kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
       memo[ahead.range] = folder_.Add(memo[ahead.range], folder_.Int(ahead.steps));
       const Node* index = placer_.Place(from, state, &memo);
       if (done.insert(index).second) body.push_back(Statement{Fetch{ahead.buffer, index}});

@@ -24,7 +24,8 @@ class StageBuilder {
   // All must outlive the builder; `program` gets the buffers that are needed.
   // `kernel_buffers` of them are there already.
   StageBuilder(const kernel::Stage& stage, const Plan& plan, const StagePlan& stage_plan,
-               Nest& nest, Folder& folder, LoopProgram* program, int kernel_buffers);
+               Nest& nest, kernel::ExpressionFolder& folder, LoopProgram* program,
+               int kernel_buffers);
   StageBuilder(const StageBuilder&) = delete;  // its parts know each other
 
   // INVALID_ARGUMENT: an operand cannot be staged as the schedule says.
@@ -60,7 +61,7 @@ class StageBuilder {
   const Plan& plan_;
   const StagePlan& stage_plan_;
   Nest& nest_;
-  Folder& folder_;
+  kernel::ExpressionFolder& folder_;
   LoopProgram& program_;
   const Placer placer_;
   StageBuffers buffers_;

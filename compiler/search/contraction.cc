@@ -7,14 +7,14 @@
 #include "absl/algorithm/container.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 
 namespace kiln::search {
 namespace {
 
 using ir::Node;
 using ir::Op;
-using schedule::Linear;
+using kernel::Sum;
 using schedule::StageOperand;
 
 // The only sum of the stage, if there is one reduction and it is a sum.
@@ -34,11 +34,11 @@ const Node* OnlySum(const kernel::Stage& stage) {
 }
 
 // Whether `factor` sees the ranges a and b only as ca * a + cb * b: the coefficients, or {0, 0}.
-std::pair<int64_t, int64_t> JointCoefficients(const std::vector<Linear>& linears, const Node* a,
+std::pair<int64_t, int64_t> JointCoefficients(const std::vector<Sum>& sums, const Node* a,
                                               const Node* b) {
   int64_t ca = 0, cb = 0;
-  for (const Linear& linear : linears) {
-    const int64_t x = linear.Coefficient(a), y = linear.Coefficient(b);
+  for (const Sum& sum : sums) {
+    const int64_t x = sum.Coefficient(a), y = sum.Coefficient(b);
     if (x == 0 && y == 0) continue;
     const int64_t divisor = std::gcd(x, y);
     if (x == 0 || y == 0) return {0, 0};
@@ -63,8 +63,8 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
   Contraction result;
   for (int i = 0; i < 2; ++i) result.factor[i] = sum->operand(0)->operand(i);
   for (int axis : parallel) {
-    const bool first = schedule::DependsOn(result.factor[0], book[axis].range);
-    const bool second = schedule::DependsOn(result.factor[1], book[axis].range);
+    const bool first = kernel::DependsOn(result.factor[0], book[axis].range);
+    const bool second = kernel::DependsOn(result.factor[1], book[axis].range);
     if (first == second) {
       result.batch.push_back(axis);
     } else {
@@ -73,7 +73,7 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
   }
   for (int axis : reduce) {
     for (const Node* factor : result.factor) {
-      if (!schedule::DependsOn(factor, book[axis].range)) return std::nullopt;
+      if (!kernel::DependsOn(factor, book[axis].range)) return std::nullopt;
     }
   }
   result.reduce = reduce;
@@ -82,9 +82,9 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
 
 bool IsPlainLoad(const Node* factor) {
   if (factor->op() != Op::kLoad || factor->operands().size() != 1) return false;
-  const Linear linear = schedule::Linearise(factor->operand(0));
-  return std::all_of(linear.terms.begin(), linear.terms.end(),
-                     [](const auto& term) { return term.first->op() == Op::kRange; });
+  const Sum sum = kernel::SumOf(factor->operand(0));
+  return std::all_of(sum.terms.begin(), sum.terms.end(),
+                     [](const auto& term) { return term.atom->op() == Op::kRange; });
 }
 
 bool IsWidenedLoad(const Node* factor) {
@@ -96,10 +96,10 @@ int64_t StepOf(const Node* factor, const Node* range) {
   int64_t step = 0;
   for (const Node* node : ir::TopologicalOrder({&factor, 1})) {
     if (node->op() != Op::kLoad) continue;
-    const Linear linear = schedule::Linearise(node->operand(0));
-    int64_t here = linear.Coefficient(range);
-    for (const auto& [atom, coefficient] : linear.terms) {
-      if (atom != range && schedule::DependsOn(atom, range)) here = INT32_MAX;
+    const Sum sum = kernel::SumOf(node->operand(0));
+    int64_t here = sum.Coefficient(range);
+    for (const auto& [atom, coefficient] : sum.terms) {
+      if (atom != range && kernel::DependsOn(atom, range)) here = INT32_MAX;
     }
     step = std::max(step, std::abs(here));
   }
@@ -109,20 +109,20 @@ int64_t StepOf(const Node* factor, const Node* range) {
 std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const AxisBook& book,
                                                   const std::vector<int>& axes,
                                                   const Contraction& contraction, int lane_axis) {
-  std::vector<Linear> linears;
-  schedule::CollectLinears(factor, &linears);
+  std::vector<Sum> sums;
+  kernel::CollectSums(factor, &sums);
   std::vector<StageOperand::Dimension> layout;
   std::vector<int> joined;
   for (int axis : axes) {
     if (axis == lane_axis || absl::c_linear_search(joined, axis)) continue;
-    if (!schedule::DependsOn(factor, book[axis].range)) continue;
+    if (!kernel::DependsOn(factor, book[axis].range)) continue;
     StageOperand::Dimension dimension = {{1, axis}};
     for (int other : axes) {
       const bool pair = absl::c_linear_search(contraction.reduce, axis) !=
                         absl::c_linear_search(contraction.reduce, other);
       if (!pair || other == lane_axis || other == axis || absl::c_linear_search(joined, other))
         continue;
-      const auto [ca, cb] = JointCoefficients(linears, book[axis].range, book[other].range);
+      const auto [ca, cb] = JointCoefficients(sums, book[axis].range, book[other].range);
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
       const int64_t size =
           std::abs(ca) * (book.extent(axis) - 1) + std::abs(cb) * (book.extent(other) - 1) + 1;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 
 namespace kiln::search {
 namespace {
@@ -156,7 +156,7 @@ class WayChooser {
                                                book_.Product(contraction_.batch));
     bool contiguous = true;
     for (const kernel::Store& store : stage_.stores) {
-      contiguous &= schedule::Linearise(store.index).Coefficient(Range(lane_axis)) == 1;
+      contiguous &= kernel::SumOf(store.index).Coefficient(Range(lane_axis)) == 1;
     }
     return outputs * (contiguous ? kCopyCycles : kGatherCycles);
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 #include "compiler/search/stage_cost.h"
 
 namespace kiln::search {
@@ -18,7 +18,7 @@ int64_t RowStep(const kernel::Stage& stage, int buffer, const ir::Node* row) {
   int64_t step = 0;
   for (const StageWork::Access& access : WorkOf(stage).accesses) {
     if (access.store || access.buffer != buffer) continue;
-    step = std::max(step, std::abs(schedule::Linearise(access.index).Coefficient(row)));
+    step = std::max(step, std::abs(kernel::SumOf(access.index).Coefficient(row)));
   }
   return step;
 }

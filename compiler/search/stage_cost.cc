@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "absl/container/flat_hash_set.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 
 namespace kiln::search {
 namespace {
@@ -54,7 +54,7 @@ class Counter {
 // Whether the atom is an idiv or mod of a sum in which the range stands once, plainly.
 bool IsDigitOf(const Node* atom, const Node* range) {
   return (atom->op() == Op::kIDiv || atom->op() == Op::kMod) &&
-         schedule::Linearise(atom->operand(0)).Coefficient(range) == 1;
+         kernel::SumOf(atom->operand(0)).Coefficient(range) == 1;
 }
 
 double AccessCost(const StageWork::Access& access, const Node* range, bool masked) {
@@ -85,12 +85,12 @@ StageWork WorkOf(const kernel::Stage& stage) {
 }
 
 LaneAccess AccessAlong(const Node* index, const Node* range) {
-  const schedule::Linear linear = schedule::Linearise(index);
-  const int64_t step = std::abs(linear.Coefficient(range));
+  const kernel::Sum sum = kernel::SumOf(index);
+  const int64_t step = std::abs(sum.Coefficient(range));
   bool near = step == 2;
   bool far = step > 2;
-  for (const auto& [atom, coefficient] : linear.terms) {
-    if (atom == range || !schedule::DependsOn(atom, range)) continue;
+  for (const auto& [atom, coefficient] : sum.terms) {
+    if (atom == range || !kernel::DependsOn(atom, range)) continue;
     (IsDigitOf(atom, range) && coefficient == 1 ? near : far) = true;
   }
   if (far) return LaneAccess::kScattered;
@@ -101,9 +101,9 @@ LaneAccess AccessAlong(const Node* index, const Node* range) {
 int64_t SharedSteps(const StageWork& work, const Node* range) {
   int64_t steps = 1;
   for (const StageWork::Access& access : work.accesses) {
-    for (const auto& [atom, coefficient] : schedule::Linearise(access.index).terms) {
+    for (const auto& [atom, coefficient] : kernel::SumOf(access.index).terms) {
       if (atom->op() != Op::kIDiv || atom->operand(1)->op() != Op::kConst) continue;
-      if (schedule::Linearise(atom->operand(0)).Coefficient(range) != 1) continue;
+      if (kernel::SumOf(atom->operand(0)).Coefficient(range) != 1) continue;
       const int64_t divisor = atom->operand(1)->attr<ir::ConstValue>().AsInt();
       if (divisor <= 4) steps = std::max(steps, divisor);
     }

@@ -1,11 +1,12 @@
-#include "compiler/schedule/fold.h"
+#include "compiler/kernel/expression_folder.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_bounds.h"
 
-namespace kiln::schedule {
+namespace kiln::kernel {
 namespace {
 
 using ir::ConstValue;
@@ -13,25 +14,17 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-int64_t FloorDivide(int64_t a, int64_t b) {
-  const int64_t quotient = a / b;
-  return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-
-uint64_t Unsigned(int64_t value) { return static_cast<uint64_t>(value); }
-int64_t Wrap(uint64_t value) { return static_cast<int64_t>(value); }
-
 // False where the op is not folded.
 bool Evaluate(Op op, int64_t a, int64_t b, int64_t* result) {
   switch (op) {
     case Op::kAdd:
-      *result = Wrap(Unsigned(a) + Unsigned(b));
+      *result = WrappingAdd(a, b);
       return true;
     case Op::kSub:
-      *result = Wrap(Unsigned(a) - Unsigned(b));
+      *result = WrappingAdd(a, WrappingMul(b, -1));
       return true;
     case Op::kMul:
-      *result = Wrap(Unsigned(a) * Unsigned(b));
+      *result = WrappingMul(a, b);
       return true;
     case Op::kMin:
       *result = std::min(a, b);
@@ -50,11 +43,11 @@ bool Evaluate(Op op, int64_t a, int64_t b, int64_t* result) {
       return true;
     case Op::kIDiv:
       if (b <= 0) return false;
-      *result = FloorDivide(a, b);
+      *result = FloorDiv(a, b);
       return true;
     case Op::kMod:
       if (b <= 0) return false;
-      *result = a - FloorDivide(a, b) * b;
+      *result = a - FloorDiv(a, b) * b;
       return true;
     default:
       return false;
@@ -91,18 +84,12 @@ const Node* Identity(Op op, const Node* a, const Node* b) {
 }
 
 // Conditions over ranges that are always true or false within their bounds.
-bool DecideLess(const Node* a, const Node* b, bool* result) {
+std::optional<bool> DecideLess(const Node* a, const Node* b) {
   const Interval x = BoundsOf(a);
   const Interval y = BoundsOf(b);
-  if (x.high < y.low) {
-    *result = true;
-    return true;
-  }
-  if (x.low >= y.high) {
-    *result = false;
-    return true;
-  }
-  return false;
+  if (IsSmall(x.high) && IsSmall(y.low) && x.high < y.low) return true;
+  if (IsSmall(x.low) && IsSmall(y.high) && x.low >= y.high) return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -113,44 +100,43 @@ bool IsConstant(const Node* node, int64_t* value) {
   return true;
 }
 
-const Node* Folder::Int(int64_t value) {
+const Node* ExpressionFolder::Int(int64_t value) {
   return context_.Get(Op::kConst, DType::kInt64, {}, {}, ConstValue::Int(value));
 }
-const Node* Folder::Bool(bool value) {
+const Node* ExpressionFolder::Bool(bool value) {
   return context_.Get(Op::kConst, DType::kBool, {}, {}, ConstValue::Int(value ? 1 : 0));
 }
-const Node* Folder::Range(int64_t id, int64_t extent) {
+const Node* ExpressionFolder::Range(int64_t id, int64_t extent) {
   return context_.Get(Op::kRange, DType::kInt64, {}, {}, ir::RangeAttr{id, extent});
 }
 
-const Node* Folder::Add(const Node* a, const Node* b) {
+const Node* ExpressionFolder::Add(const Node* a, const Node* b) {
   int64_t x, y;
-  if (IsConstant(a, &x) && IsConstant(b, &y)) return Int(Wrap(Unsigned(x) + Unsigned(y)));
+  if (IsConstant(a, &x) && IsConstant(b, &y)) return Int(WrappingAdd(x, y));
   if (const Node* same = Identity(Op::kAdd, a, b)) return same;
   return context_.Get(Op::kAdd, DType::kInt64, {}, {a, b});
 }
 
-const Node* Folder::Mul(const Node* a, int64_t factor) {
+const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
   int64_t x;
-  if (IsConstant(a, &x)) return Int(Wrap(Unsigned(x) * Unsigned(factor)));
+  if (IsConstant(a, &x)) return Int(WrappingMul(x, factor));
   if (factor == 0) return Int(0);
   if (factor == 1) return a;
   return context_.Get(Op::kMul, DType::kInt64, {}, {a, Int(factor)});
 }
 
-const Node* Folder::Less(const Node* a, const Node* b) {
-  bool known;
-  if (DecideLess(a, b, &known)) return Bool(known);
+const Node* ExpressionFolder::Less(const Node* a, const Node* b) {
+  if (const std::optional<bool> known = DecideLess(a, b)) return Bool(*known);
   return context_.Get(Op::kCmpLt, DType::kBool, {}, {a, b});
 }
 
-const Node* Folder::Equal(const Node* a, const Node* b) {
+const Node* ExpressionFolder::Equal(const Node* a, const Node* b) {
   int64_t x, y;
   if (IsConstant(a, &x) && IsConstant(b, &y)) return Bool(x == y);
   return context_.Get(Op::kCmpEq, DType::kBool, {}, {a, b});
 }
 
-const Node* Folder::And(const Node* a, const Node* b) {
+const Node* ExpressionFolder::And(const Node* a, const Node* b) {
   int64_t value;
   if (a == nullptr || (IsConstant(a, &value) && value != 0)) return b;
   if (b == nullptr || (IsConstant(b, &value) && value != 0)) return a;
@@ -159,55 +145,45 @@ const Node* Folder::And(const Node* a, const Node* b) {
   return context_.Get(Op::kAnd, DType::kBool, {}, {a, b});
 }
 
-const Node* Folder::Where(const Node* condition, const Node* a, const Node* b) {
+const Node* ExpressionFolder::Where(const Node* condition, const Node* a, const Node* b) {
   int64_t value;
   if (IsConstant(condition, &value)) return value != 0 ? a : b;
   if (a == b) return a;
   return context_.Get(Op::kWhere, a->dtype(), {}, {condition, a, b});
 }
 
-const Node* Folder::Load(DType dtype, int buffer, const Node* index, const Node* valid) {
+const Node* ExpressionFolder::Load(DType dtype, int buffer, const Node* index, const Node* valid) {
   std::vector<const Node*> operands = {index};
   int64_t value;
   if (valid != nullptr && !(IsConstant(valid, &value) && value != 0)) operands.push_back(valid);
   return context_.Get(Op::kLoad, dtype, {}, std::move(operands), ir::IntAttr{buffer});
 }
 
-const Node* Folder::FromLinear(const Linear& linear) {
-  const Node* sum = Int(linear.constant);
-  for (const auto& [atom, coefficient] : linear.terms) sum = Add(sum, Mul(atom, coefficient));
-  return sum;
+const Node* ExpressionFolder::FromSum(const Sum& sum) {
+  const Node* node = Int(sum.constant);
+  for (const auto& [atom, coefficient] : sum.terms) node = Add(node, Mul(atom, coefficient));
+  return node;
 }
 
 // (c*a + b) // c = a + b // c, and (c*a + b) % c = b % c; b // c is 0 and b % c is b where 0 <= b <
 // c. Null where nothing changes.
-const Node* Folder::Divide(Op op, const Node* dividend, const Node* divisor) {
+const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* divisor) {
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
   // A sum that may wrap cannot be taken apart.
-  if (BoundsOf(dividend) == Interval{}) return nullptr;
-  const Linear linear = Linearise(dividend);
-  Linear quotient, rest;
-  quotient.constant = FloorDivide(linear.constant, c);
-  rest.constant = linear.constant - quotient.constant * c;
-  for (const auto& [atom, coefficient] : linear.terms) {
-    if (coefficient % c == 0) {
-      quotient.terms.emplace_back(atom, coefficient / c);
-    } else {
-      rest.terms.emplace_back(atom, coefficient);
-    }
-  }
-  const Node* left = FromLinear(rest);
+  if (!IsKnown(BoundsOf(dividend))) return nullptr;
+  const auto [multiple, rest] = SplitMultiple(SumOf(dividend), c);
+  const Node* left = FromSum(rest);
   const Interval bounds = BoundsOf(left);
-  if (bounds.low >= 0 && bounds.high < c) {
-    return op == Op::kMod ? left : FromLinear(quotient);
+  if (IsKnown(bounds) && bounds.low >= 0 && bounds.high < c) {
+    return op == Op::kMod ? left : FromSum(multiple);
   }
-  if (quotient.terms.empty() && quotient.constant == 0) return nullptr;
+  if (multiple.terms.empty() && multiple.constant == 0) return nullptr;
   const Node* divided = context_.Get(op, ir::DType::kInt64, {}, {left, divisor});
-  return op == Op::kMod ? divided : Add(FromLinear(quotient), divided);
+  return op == Op::kMod ? divided : Add(FromSum(multiple), divided);
 }
 
-const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
+const Node* ExpressionFolder::Make(const Node* like, std::vector<const Node*> operands) {
   const Op op = like->op();
   if (op == Op::kAnd && like->dtype() == DType::kBool) {
     return And(operands[0], operands[1]);
@@ -233,7 +209,7 @@ const Node* Folder::Make(const Node* like, std::vector<const Node*> operands) {
   return context_.WithOperands(like, std::move(operands));
 }
 
-const Node* Folder::Substitute(const Node* root, Map* memo) {
+const Node* ExpressionFolder::Substitute(const Node* root, Map* memo) {
   if (root == nullptr) return nullptr;
   if (auto found = memo->find(root); found != memo->end()) return found->second;
   std::vector<const Node*> operands;
@@ -248,4 +224,4 @@ const Node* Folder::Substitute(const Node* root, Map* memo) {
   return result;
 }
 
-}  // namespace kiln::schedule
+}  // namespace kiln::kernel

@@ -1,20 +1,22 @@
 // Makes index and condition nodes, folding constants on the way, so that substituted loops leave
-// simple expressions.
-#ifndef KILN_COMPILER_SCHEDULE_FOLD_H_
-#define KILN_COMPILER_SCHEDULE_FOLD_H_
+// simple expressions. Sums keep the order in which they are made, since code generators compute the
+// outer loops' part of one first: that is what distinguishes this from IndexMath (index.h), which
+// gives equal sums one form.
+#ifndef KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
+#define KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
 
 #include <cstdint>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/node.h"
-#include "compiler/schedule/linear.h"
+#include "compiler/kernel/index_sum.h"
 
-namespace kiln::schedule {
+namespace kiln::kernel {
 
-class Folder {
+class ExpressionFolder {
  public:
-  explicit Folder(ir::Context& context) : context_(context) {}
+  explicit ExpressionFolder(ir::Context& context) : context_(context) {}
 
   const ir::Node* Int(int64_t value);
   const ir::Node* Bool(bool value);
@@ -40,7 +42,7 @@ class Folder {
 
  private:
   const ir::Node* Divide(ir::Op op, const ir::Node* dividend, const ir::Node* divisor);
-  const ir::Node* FromLinear(const Linear& linear);
+  const ir::Node* FromSum(const Sum& sum);
 
   ir::Context& context_;
 };
@@ -48,6 +50,6 @@ class Folder {
 // The value of an int64 or bool constant.
 bool IsConstant(const ir::Node* node, int64_t* value);
 
-}  // namespace kiln::schedule
+}  // namespace kiln::kernel
 
-#endif  // KILN_COMPILER_SCHEDULE_FOLD_H_
+#endif  // KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_

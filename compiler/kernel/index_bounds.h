@@ -1,0 +1,33 @@
+// Least and greatest values of index expressions over all values of their ranges.
+#ifndef KILN_COMPILER_KERNEL_INDEX_BOUNDS_H_
+#define KILN_COMPILER_KERNEL_INDEX_BOUNDS_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/node.h"
+#include "compiler/kernel/index_sum.h"
+
+namespace kiln::kernel {
+
+// Asks each atom once: the paths to one that sums share can be as many as the atoms in the
+// universe. Not thread-safe.
+class IndexBounds {
+ public:
+  // Of an int64 node.
+  Interval Of(const ir::Node* index) { return Of(SumOf(index)); }
+  // Where a sum could wrap nothing is known of it.
+  Interval Of(const Sum& sum);
+  Interval OfAtom(const ir::Node* atom);
+
+ private:
+  absl::flat_hash_map<const ir::Node*, Interval> known_;
+};
+
+// The same for one question.
+inline Interval BoundsOf(const ir::Node* index) { return IndexBounds().Of(index); }
+
+// Of operand / divisor, which rounds down; divisor >= 1.
+Interval DivideInterval(const Interval& operand, int64_t divisor);
+
+}  // namespace kiln::kernel
+
+#endif  // KILN_COMPILER_KERNEL_INDEX_BOUNDS_H_
