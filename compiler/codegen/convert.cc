@@ -148,16 +148,23 @@ Value* LongToDouble(IRBuilderBase& b, bool is_signed, Value* x) {
   return is_signed ? b.CreateSIToFP(safe, type) : b.CreateUIToFP(safe, type);
 }
 
+// `type`: of floats. A bool chooses between two constants: LLVM 22 never comes to an end legalising
+// conversions of two comparisons' bits to doubles where there is no AVX-512.
+Value* IntegerToFloat(IRBuilderBase& b, DType from, llvm::Type* type, Value* x) {
+  if (from == DType::kBool) {
+    return b.CreateSelect(x, llvm::ConstantFP::get(type, 1), llvm::ConstantFP::get(type, 0));
+  }
+  return ir::IsSigned(from) ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+}
+
 Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
-  const bool is_signed = ir::IsSigned(from);
   if (ir::SizeOf(from) <= 2) {
     llvm::Type* type = WithLanesOf(x, b.getFloatTy());
-    return FloatToShort(b, to, is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type));
+    return FloatToShort(b, to, IntegerToFloat(b, from, type, x));
   }
   llvm::Type* type = WithLanesOf(x, b.getDoubleTy());
-  Value* number = ir::SizeOf(from) == 8 ? LongToDouble(b, is_signed, x)
-                  : is_signed           ? b.CreateSIToFP(x, type)
-                                        : b.CreateUIToFP(x, type);
+  Value* number = ir::SizeOf(from) == 8 ? LongToDouble(b, ir::IsSigned(from), x)
+                                        : IntegerToFloat(b, from, type, x);
   return FloatToShort(b, to, DoubleToOddFloat(b, number));
 }
 
@@ -173,9 +180,8 @@ Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
         ir::IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b.CreateIntrinsic(intrinsic, {type, x->getType()}, {x});
   }
-  const bool is_signed = ir::IsSigned(from);
-  if (!ir::IsFloat(to)) return b.CreateIntCast(x, type, is_signed);
-  return is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+  if (!ir::IsFloat(to)) return b.CreateIntCast(x, type, ir::IsSigned(from));
+  return IntegerToFloat(b, from, type, x);
 }
 
 }  // namespace
