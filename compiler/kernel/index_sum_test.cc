@@ -78,6 +78,25 @@ TEST_F(IndexSumTest, WhatChangesNothingVanishes) {
   EXPECT_EQ(folder_.Where(folder_.Less(r, s), s, s), s);
   EXPECT_NE(folder_.Equal(r, folder_.Int(3)), folder_.Bool(false));
   EXPECT_EQ(folder_.Equal(folder_.Int(3), folder_.Int(4)), folder_.Bool(false));
+  EXPECT_NE(folder_.Equal(folder_.Int(3), r), folder_.Bool(false));
+  const ir::Node* less = folder_.Less(r, s);
+  EXPECT_EQ(folder_.And(less, less), less);
+}
+
+TEST_F(LinearTest, FloatsAreNoConstantsOfIndices) {
+  int64_t value = 0;
+  EXPECT_FALSE(IsConstant(
+      context_.Get(ir::Op::kConst, ir::DType::kFloat32, {}, {}, ir::ConstValue::Float(3)), &value));
+}
+
+// Of a number that was read nothing is known, but that it is itself when divided by one.
+TEST_F(LinearTest, WhatWasReadIsDividedByOne) {
+  const ir::Node* read = folder_.Load(ir::DType::kInt64, 0, folder_.Range(0, 10), nullptr);
+  const ir::Node* s = folder_.Range(1, 5);
+  Folder::Map memo = {{s, folder_.Int(1)}};
+  EXPECT_EQ(
+      folder_.Substitute(context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {read, s}), &memo),
+      read);
 }
 
 TEST_F(IndexSumTest, NegativeAndUnknownPartsOfSums) {
@@ -127,6 +146,12 @@ TEST_F(IndexSumTest, DivisionsByConstantsSplit) {
   ExpressionFolder::Map memo = {{s, t}};
   EXPECT_EQ(folder_.Substitute(quotient, &memo), r);
   EXPECT_EQ(folder_.Substitute(rest, &memo), t);
+  // What is left may be negative.
+  const ir::Node* minus = folder_.Mul(t, -1);
+  memo = {{s, minus}};
+  EXPECT_EQ(
+      folder_.Substitute(quotient, &memo),
+      folder_.Add(r, context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {minus, folder_.Int(4)})));
 }
 
 }  // namespace

@@ -123,6 +123,7 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"split 9 4", "'split 9 4': no such axis"},
       {"split 0 0", "the factor must be at least 1"},
       {"split 0 16\nsplit 4 3\nsplit 5 2", "split the inner one instead"},
+      {"split 0 16\nsplit 4 8\nsplit 5 2", "split the inner one instead"},
       {"bind 2 task", "tasks cannot share a sum"},
       {"bind 0 vector", "no power of two"},
       {"fuse 0 1", "do not always stand together"},
@@ -136,6 +137,7 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"partial 0", "no such reduce axis"},
       {"order 3 0 1 2", "no such stage"},
       {"stage 0 2 -1 16 2 1", "no such product to stage"},
+      {"split 2 4\nstage 0 1 -1 16 3 1", "axis 3 is no range"},
       {"stage 0 1 -1 16 7", "axis 7 is no range"},
       {"stage 0 1 -1 16 -1", "axis -1 is no range"},
       {"stage 0 1 -1 16 0*1+2", "a coefficient is 0"},
@@ -186,6 +188,49 @@ TEST(Apply, WhatDoesNotFitASharedGridIsRefused) {
   EXPECT_THAT(AppliedTo(kShared, "order -1 1"), HasSubstr("not each of the stage's axes once"));
   EXPECT_THAT(AppliedTo(kShared, "prefetch 0 2 1 1"), HasSubstr("no such buffer in memory"));
   EXPECT_THAT(AppliedTo(kShared, "stage 0 0 -1 4 1"), HasSubstr("no such product to stage"));
+  EXPECT_THAT(AppliedTo(kShared, "fuse 1 2"), HasSubstr("do not always stand together"));
+}
+
+TEST(Apply, OnlyFactorsOfProductsAreStaged) {
+  EXPECT_THAT(AppliedTo("buffer b0 float32[60] read\nbuffer b1 float32[6] write\n"
+                        "stage r0:6 reduce r1:10\n  b1[r0] = sum(b0[r0*10 + r1])\n",
+                        "stage 0 0 -1 4 0 1"),
+              HasSubstr("no such product to stage"));
+  ir::Context context;
+  Schedule without_layout;
+  without_layout.directives.push_back(StageOperand{0, 0, -1, 4, {}});
+  const auto program = Apply(codegen::MatmulKernel(context, 20, 40, 30), without_layout);
+  EXPECT_THAT(std::string(program.status().message()), HasSubstr("no such product to stage"));
+}
+
+// Rows of eight are added at places that are numbers in memory, where they are among the first six.
+constexpr char kScatter[] = R"(buffer b0 float32[160] read
+buffer b1 int64[20] read
+buffer b2 float32[80] update
+stage r0:8 order r1:5 r2:4
+  b2[b1[r1*4 + r2]*8 + r0 if cmplt(b1[r1*4 + r2], 6)] = b2[b1[r1*4 + r2]*8 + r0 if cmplt(b1[r1*4 + r2], 6)] + b0[r1*32 + r2*8 + r0]
+)";
+
+TEST(Apply, StepsInOrderStayInOrder) {
+  const struct {
+    const char* text;
+    const char* message;
+  } mistakes[] = {
+      {"bind 1 task", "the axis's steps come one after the other"},
+      {"split 2 4\nbind 4 vector", "the axis's steps come one after the other"},
+      {"order 0 0 2 1", "ordered axes in another order"},
+      {"split 1 2\norder 0 3 2 0 4", "ordered axes in another order"},
+      {"fuse 1 2", "do not always stand together"},
+      {"fuse 0 1", "do not always stand together"},
+  };
+  for (const auto& mistake : mistakes) {
+    EXPECT_THAT(AppliedTo(kScatter, mistake.text), HasSubstr(mistake.message)) << mistake.text;
+  }
+}
+
+TEST(Apply, AScatterAsksOnceWhetherItsPlaceIsThere) {
+  EXPECT_THAT(AppliedTo(kScatter, "order 0 1 2 0"),
+              HasSubstr("      if cmplt(in1[(r3*4 + r4)], 6)\n        for r5 < 8\n"));
 }
 
 TEST(Apply, ContiguousRangesFuse) {

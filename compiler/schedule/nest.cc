@@ -20,7 +20,6 @@ LoopKind KindOf(Binding binding) {
 }
 
 Body Single(Loop loop) {
-  if (loop.body.empty()) return {};
   Body body;
   body.push_back(Statement{std::move(loop)});
   return body;
@@ -56,7 +55,6 @@ void Nest::Derive(int axis, State* state, const Extent& extent) const {
 }
 
 const Node* Nest::Count(const Extent& extent) {
-  if (extent.constant()) return folder_.Int(extent.full);
   return folder_.Where(extent.is_last, folder_.Int(extent.last), folder_.Int(extent.full));
 }
 
@@ -113,7 +111,7 @@ int Nest::Consumer(int axis) const {
 Body Nest::Decided(State state, const Inside& inside) {
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const int axis = static_cast<int>(i);
-    if (state.extents[i].constant() || plan_.axes[i].fused_into >= 0) continue;
+    if (state.extents[i].constant()) continue;
     if (plan_.axes[Consumer(axis)].binding == Binding::kSerial) continue;
     const Node* is_last = state.extents[i].is_last;
     return Branched(axis, std::move(state), is_last,
@@ -193,11 +191,7 @@ Body Nest::OpenAxis(int number, State state, const Inside& inside) {
   }
   const Extent extent = state.extents[number];
   if (extent.constant()) return OpenConstant(number, extent.full, std::move(state), inside);
-  if (BindingOf(number, state) != Binding::kSerial) {
-    return Branched(number, std::move(state), extent.is_last, [&, number](State decided) {
-      return Open(number, std::move(decided), inside);
-    });
-  }
+  // A serial loop: Decided and Open have branched on the extents of all others.
   Loop loop;
   loop.range = NewRange(std::max(extent.full, extent.last), number);
   loop.extent = Count(extent);
@@ -259,7 +253,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
-  if (whole.full % factor != 0 || BindingOf(number, state) != Binding::kSerial) {
+  if (whole.full % factor != 0) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
     });

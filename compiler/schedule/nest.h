@@ -75,7 +75,7 @@ class Nest {
   const ir::Node* NewRange(int64_t extent, int axis = -1);
   // Which axis each range opens.
   RangeAxes TakeRangeAxes() { return std::move(range_axes_); }
-  // As an int64 node.
+  // An extent that is not constant, as an int64 node.
   const ir::Node* Count(const Extent& extent);
 
  private:

@@ -55,8 +55,8 @@ std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, Sta
   return steps;
 }
 
-// Whether a loop that has taken over the dimensions outside of it goes on in the same steps: what a
-// quotient said of its own dimension need not hold of all.
+// Whether a loop that has taken over the dimensions outside of it goes on in even steps, which are
+// then those of its own dimension: what a quotient said of that need not hold of all.
 bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, State state) {
   std::vector<const Node*> probes = FixProbes(staged, &state);
   for (const StagedOperand::Dimension& dimension : loop.zeroed) {
@@ -64,8 +64,7 @@ bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, St
   }
   probes.push_back(Probe(loop.extent));
   Fix(loop.dimension, probes.back(), &state);
-  const std::optional<kernel::Sum> sum = SourceIndex(staged, state, probes);
-  return sum.has_value() && sum->Coefficient(probes.back()) == *loop.step;
+  return SourceIndex(staged, state, probes).has_value();
 }
 
 // The last of the loops and the next as one, if they lie together in memory and in the layout.
@@ -76,7 +75,8 @@ std::optional<OperandPacker::PackLoop> OperandPacker::Together(const StagedOpera
   const PackLoop& last = loops.back();
   if (!next.extent.constant() || !last.extent.constant()) return std::nullopt;
   const int64_t count = next.extent.full;
-  if (!next.step.has_value() || !last.step.has_value() || *last.step != *next.step * count ||
+  // Either all loops have steps or none.
+  if (!next.step.has_value() || *last.step != *next.step * count ||
       last.dimension.stride != next.dimension.stride * count) {
     return std::nullopt;
   }

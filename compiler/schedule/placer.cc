@@ -39,7 +39,7 @@ const Node* Placer::LaneMasks(const State& state, bool reduce_only) const {
 }
 
 const Node* Placer::LocalIndex(int buffer, const Node* index, const State& state) const {
-  const bool local = buffer >= program_.num_arguments && buffer < kernel_buffers_;
+  const bool local = buffer >= program_.num_arguments;
   const int vector = OpenVectorAxis(state);
   if (!local || vector < 0 || plan_.axes[vector].stage != -1 ||
       program_.buffers[buffer].space != Space::kScratch) {

@@ -69,11 +69,10 @@ class Planner {
       return BadDirective(fuse.Print(), "no such axes");
     const Axis outer = plan_.axes[fuse.outer];
     const Axis inner = plan_.axes[fuse.inner];
-    const Node* outer_range = InnermostRange(fuse.outer);
-    const Node* inner_range = InnermostRange(fuse.inner);
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
-        outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer_range == nullptr ||
-        inner_range == nullptr || !IsContiguous(kernel_, outer_range, inner_range, inner.extent)) {
+        outer.reduce != inner.reduce || outer.ordered || inner.ordered ||
+        !IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
+                      inner.extent)) {
       return BadDirective(fuse.Print(), "the axes do not always stand together");
     }
     Axis fused;
@@ -88,7 +87,8 @@ class Planner {
     return absl::OkStatus();
   }
 
-  // The kernel's range whose value the axis carries (for a fused axis, that of its innermost part).
+  // The kernel's range whose value the axis carries (for a fused axis, that of its innermost part);
+  // null for a part of a split one.
   const Node* InnermostRange(int number) const {
     const Axis& axis = plan_.axes[number];
     if (axis.range != nullptr) return axis.range;
@@ -123,10 +123,12 @@ class Planner {
     return absl::OkStatus();
   }
 
+  // Of a part that is not always divided evenly: how many pieces there are would not be known.
   bool IsOuterOfPart(int axis) const {
     const int parent = plan_.axes[axis].parent;
     return parent >= 0 && plan_.axes[parent].outer == axis && plan_.axes[parent].parent >= 0 &&
-           plan_.axes[parent].extent % plan_.axes[parent].factor != 0;
+           (plan_.axes[parent].extent % plan_.axes[parent].factor != 0 ||
+            IsPartOfRaggedPiece(plan_, parent));
   }
 
   absl::Status Add(const Order& order) {

@@ -34,16 +34,6 @@ bool OuterStandsBefore(const Plan& plan, const std::vector<int>& order, size_t p
   return true;
 }
 
-// Whether the axis, or one that it is a part of, is the inner part of a split whose last piece is
-// shorter: tasks are counted before it is known which piece they are in.
-bool IsPartOfRaggedPiece(const Plan& plan, int axis) {
-  for (; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
-    const Axis& parent = plan.axes[plan.axes[axis].parent];
-    if (parent.inner == axis && parent.extent % parent.factor != 0) return true;
-  }
-  return false;
-}
-
 std::vector<int> LeavesOf(const Plan& plan, int stage) {
   std::vector<int> leaves;
   for (bool reduce : {false, true}) {
@@ -66,6 +56,7 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
     if (axis.binding == Binding::kTask && tasks_end) {
       return BadDirective(name, "a task inside a loop");
     }
+    // Tasks are counted before it is known which piece they are in.
     if (axis.binding == Binding::kTask && IsPartOfRaggedPiece(plan, order[i])) {
       return BadDirective(name, "tasks of a piece that may be shorter");
     }
@@ -113,6 +104,14 @@ absl::Status FinishOrder(const Plan& plan, int stage, std::vector<int>* order) {
 }
 
 }  // namespace
+
+bool IsPartOfRaggedPiece(const Plan& plan, int axis) {
+  for (; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
+    const Axis& parent = plan.axes[plan.axes[axis].parent];
+    if (parent.inner == axis && parent.extent % parent.factor != 0) return true;
+  }
+  return false;
+}
 
 absl::Status FinishOrders(bool shares_grid, Plan* plan) {
   if (shares_grid) {

@@ -25,9 +25,9 @@ Op CombineOp(ReduceKind kind) {
     case ReduceKind::kProd:
       return Op::kMul;
     case ReduceKind::kMax:
-      return Op::kMax;
+      break;
   }
-  return Op::kAdd;
+  return Op::kMax;
 }
 
 const ir::Node* IdentityOf(ir::Context& context, ReduceKind kind, DType dtype) {
@@ -47,7 +47,7 @@ const ir::Node* IdentityOf(ir::Context& context, ReduceKind kind, DType dtype) {
 const ir::Node* Combine(ir::Context& context, ReduceKind kind, const ir::Node* a,
                         const ir::Node* b) {
   Op op = CombineOp(kind);
-  if (a->dtype() == DType::kBool) op = kind == ReduceKind::kProd ? Op::kAnd : Op::kOr;
+  if (a->dtype() == DType::kBool) op = Op::kOr;
   return context.Get(op, a->dtype(), {}, {a, b});
 }
 

@@ -9,7 +9,7 @@ namespace kiln::schedule {
 ir::Op CombineOp(ir::ReduceKind kind);
 // 0, 1, or the least value of the dtype (minus infinity, false).
 const ir::Node* IdentityOf(ir::Context& context, ir::ReduceKind kind, ir::DType dtype);
-// On bool a sum is "or" and a product "and", as are max and min.
+// Of bools there are maxima alone, which are "or".
 const ir::Node* Combine(ir::Context& context, ir::ReduceKind kind, const ir::Node* a,
                         const ir::Node* b);
 

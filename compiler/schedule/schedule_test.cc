@@ -22,13 +22,14 @@ constexpr char kEveryDirective[] =
     "bind 3 serial\n"
     "partial 2\n"
     "stage 0 1 -1 16 2 1*3+-1*5 7\n"
+    "stage 0 0 3 4 -1*2 2*6\n"
     "stream 0\n"
     "prefetch 0 1 2 16\n";
 
 TEST(ScheduleText, EveryDirectiveReadsBack) {
   auto schedule = Parse(kEveryDirective);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(schedule->directives.size(), 12);
+  EXPECT_EQ(schedule->directives.size(), 13);
   EXPECT_EQ(Print(*schedule), kEveryDirective);
 }
 

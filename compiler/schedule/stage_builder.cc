@@ -58,7 +58,7 @@ const Node* StageBuilder::ProductOperand(int operand) const {
 absl::Status StageBuilder::Check() const {
   for (const StageOperand& staged : stage_plan_.staged) {
     const Node* operand = ProductOperand(staged.operand);
-    if (operand == nullptr || staged.layout.empty() || staged.lanes < 1) {
+    if (operand == nullptr || staged.layout.empty()) {
       return BadDirective(staged.Print(), "no such product to stage");
     }
   }

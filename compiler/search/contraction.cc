@@ -59,7 +59,7 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
                                            const std::vector<int>& parallel,
                                            const std::vector<int>& reduce) {
   const Node* sum = OnlySum(stage);
-  if (sum == nullptr || sum->operand(0)->op() != Op::kMul || reduce.empty()) return std::nullopt;
+  if (sum == nullptr || sum->operand(0)->op() != Op::kMul) return std::nullopt;
   Contraction result;
   for (int i = 0; i < 2; ++i) result.factor[i] = sum->operand(0)->operand(i);
   for (int axis : parallel) {
@@ -108,20 +108,19 @@ int64_t StepOf(const Node* factor, const Node* range) {
 
 std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const AxisBook& book,
                                                   const std::vector<int>& axes,
-                                                  const Contraction& contraction, int lane_axis) {
+                                                  const Contraction& contraction) {
   std::vector<Sum> sums;
   kernel::CollectSums(factor, &sums);
   std::vector<StageOperand::Dimension> layout;
   std::vector<int> joined;
   for (int axis : axes) {
-    if (axis == lane_axis || absl::c_linear_search(joined, axis)) continue;
+    if (absl::c_linear_search(joined, axis)) continue;
     if (!kernel::DependsOn(factor, book[axis].range)) continue;
     StageOperand::Dimension dimension = {{1, axis}};
     for (int other : axes) {
       const bool pair = absl::c_linear_search(contraction.reduce, axis) !=
                         absl::c_linear_search(contraction.reduce, other);
-      if (!pair || other == lane_axis || other == axis || absl::c_linear_search(joined, other))
-        continue;
+      if (!pair || absl::c_linear_search(joined, other)) continue;
       const auto [ca, cb] = JointCoefficients(sums, book[axis].range, book[other].range);
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
       const int64_t size =
@@ -133,7 +132,6 @@ std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const Axis
     }
     layout.push_back(std::move(dimension));
   }
-  if (lane_axis >= 0) layout.push_back({{1, lane_axis}});
   return layout;
 }
 

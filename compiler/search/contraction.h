@@ -35,14 +35,12 @@ bool IsWidenedLoad(const ir::Node* factor);
 // if it does not move.
 int64_t StepOf(const ir::Node* factor, const ir::Node* range);
 
-// The layout in which `factor` is staged: its axes outside the lanes in order of `axes`, pairs of a
-// parallel and a reduce axis that it sees only as a sum joined into one dimension; `lane_axis` (or
-// -1) last.
+// The layout in which `factor` is staged: its axes in order of `axes`, pairs of a parallel and a
+// reduce axis that it sees only as a sum joined into one dimension.
 std::vector<schedule::StageOperand::Dimension> StagedLayout(const ir::Node* factor,
                                                             const AxisBook& book,
                                                             const std::vector<int>& axes,
-                                                            const Contraction& contraction,
-                                                            int lane_axis);
+                                                            const Contraction& contraction);
 
 }  // namespace kiln::search
 

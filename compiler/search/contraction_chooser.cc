@@ -134,7 +134,7 @@ class Writer {
       const int64_t tile = way_.TileOf(axis);
       const int64_t tiles = (book_.extent(axis) + tile - 1) / tile;
       int rest = axis;
-      if (axis == rows_[0] && chunks > 1 && tiles > 1) {
+      if (axis == rows_[0] && chunks > 1) {
         const int64_t parts = std::min(chunks, tiles);
         std::tie(task, rest) = book_.Split(axis, (tiles + parts - 1) / parts * tile);
       }
@@ -171,8 +171,8 @@ class Writer {
     panel.operand = way_.packed;
     panel.at = PackedAt();
     panel.lanes = way_.lanes;
-    panel.layout = StagedLayout(contraction_.factor[way_.packed], book_, contraction_.reduce,
-                                contraction_, -1);
+    panel.layout =
+        StagedLayout(contraction_.factor[way_.packed], book_, contraction_.reduce, contraction_);
     panel.layout.push_back({{1, way_.lane_axis}});
     book_.Stage(panel);
   }
@@ -187,7 +187,7 @@ class Writer {
     staged.stage = number_;
     staged.operand = operand;
     staged.lanes = way_.lanes;
-    staged.layout = StagedLayout(contraction_.factor[operand], book_, axes, contraction_, -1);
+    staged.layout = StagedLayout(contraction_.factor[operand], book_, axes, contraction_);
     // In front of all row loops, or inside as many as it takes.
     staged.at = PackedAt();
     for (size_t open = outer_rows; open <= row_loops_.size(); ++open) {

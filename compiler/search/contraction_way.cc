@@ -53,8 +53,7 @@ class WayChooser {
     const std::vector<int>& rows = contraction_.only[1 - packed];
     const int64_t total_rows = book_.Product(rows);
     if (total_rows < kLeastRows) return std::nullopt;
-    ContractionWay best;
-    best.cycles = -1;
+    std::optional<ContractionWay> best;
     for (int row : rows) {
       for (int more : rows) {
         for (int most_vectors : {4, 2, 1}) {
@@ -68,11 +67,10 @@ class WayChooser {
             divided.cycles = Cycles(divided);
             if (divided.cycles < way.cycles) way = divided;
           }
-          if (best.cycles < 0 || way.cycles < best.cycles) best = way;
+          if (!best || way.cycles < best->cycles) best = way;
         }
       }
     }
-    if (best.cycles < 0) return std::nullopt;
     return best;
   }
 

@@ -66,9 +66,9 @@ double AccessCost(const StageWork::Access& access, const Node* range, bool maske
     case LaneAccess::kShuffled:
       return access.store ? kScatterCost : kShuffledCost;
     case LaneAccess::kScattered:
-      return access.store ? kScatterCost : kGatherCost;
+      break;
   }
-  return 0;
+  return access.store ? kScatterCost : kGatherCost;
 }
 
 }  // namespace

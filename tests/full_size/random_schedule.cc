@@ -220,7 +220,7 @@ class Draft {
     staged.stage = stage;
     staged.operand = operand;
     staged.lanes = OneIn(3) ? 2 : lanes_;
-    staged.layout = search::StagedLayout(contraction.factor[operand], book_, axes, contraction, -1);
+    staged.layout = search::StagedLayout(contraction.factor[operand], book_, axes, contraction);
     if (staged.layout.empty()) return;
     std::vector<int> places = {-1};
     for (const Loop& loop : order_) {

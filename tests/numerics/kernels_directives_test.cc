@@ -48,6 +48,13 @@ TEST_F(DirectivesTest, PrefetchesAheadOfLanesAndBeyondTheEnd) {
     ExpectRight(kMatmul, StrCat("split 1 16\nbind 4 vector\n", order,
                                 "prefetch 0 1 2 4\nprefetch 0 0 0 3\nprefetch 0 2 0 1\n"));
   }
+  // Neighbours that are the same for the first lane are fetched once.
+  ExpectRight(R"(buffer b0 float32[100] read
+buffer b1 float32[32] write
+stage r0:2 r1:16
+  b1[r0*16 + r1] = b0[r0*20 + r1] + b0[r0*20 + r1*3]
+)",
+              "split 1 16\nbind 3 vector\nprefetch 0 0 0 1\norder 0 0 2 3\n");
   // Without a sum; an index that is itself read from memory is not fetched.
   ExpectRight(R"(buffer b0 float32[100] read
 buffer b1 int64[100] read
@@ -82,6 +89,8 @@ TEST_F(DirectivesTest, TilesOfRaggedTiles) {
            "split 0 64\nsplit 4 8\nbind 6 unroll\norder 0 3 5 6 1 2\n",
            "split 0 3\nbind 3 unroll\norder 0 3 4 1 2\n",
            "split 0 8\nbind 3 task\nsplit 4 4\nbind 5 unroll\nbind 6 unroll\norder 0 3 1 2 5 6\n",
+           "split 0 20\nsplit 4 4\nsplit 5 2\norder 0 3 7 8 6 1 2\n",
+           "split 1 1\nbind 4 vector\norder 0 0 3 2 4\n",
        }) {
     ExpectRight(kMatmul, directives);
   }
@@ -132,6 +141,63 @@ stage r0:8 r1:5 reduce r2:7 r3:3
   }
 }
 
+// Factors that quotients take their places from, that are masked, or have as many axes as a
+// picture.
+TEST_F(DirectivesTest, FactorsOfPicturesAreStaged) {
+  const char quotients[] = R"(buffer b0 float32[80] read
+buffer b1 float32[96] read
+buffer b2 float32[60] write
+stage r0:10 r1:6 reduce r2:4 r3:4
+  b2[r0*6 + r1] = sum(b0[(r0 + r2)//2*4 + r3]*b1[r2*24 + r3%4*6 + r1])
+)";
+  for (const char* directives : {
+           "stage 0 0 -1 4 0 2 3\n",
+           "stage 0 1 -1 4 2 3 1\n",
+           // One loop for r1 and r3 would have to take r3 % 4 for r3.
+           "stage 0 1 -1 4 1 2 3\n",
+           "stage 0 1 -1 4 2 3 1\nstage 0 0 -1 4 3 0 2\n",
+       }) {
+    ExpectRight(quotients, directives);
+  }
+  const char picture[] = R"(buffer b0 float32[2520] read
+buffer b1 float32[63] read
+buffer b2 float32[330] write
+stage r0:3 r1:10 r2:11 reduce r3:7 r4:3
+  b2[r0*110 + r1*11 + r2] = sum(b0[r0*840 + r1*84 + r2*2 + r4 + r3*6 if cmplt(r1, 9)]*b1[r3*9 + r4*3 + r0])
+)";
+  for (const char* directives : {
+           "split 1 4\norder 0 5 0 6 2 3 4\nstage 0 0 5 4 0 1 3 2*2+1*4\n",
+           "split 2 4\norder 0 0 5 1 6 3 4\nstage 0 0 5 4 3 2 1 4\n",
+           "split 3 4\norder 0 0 5 1 2 6 4\nstage 0 1 5 4 0 3 4\n",
+           "split 2 8\nbind 6 vector\norder 0 0 1 5 3 4 6\nstage 0 0 -1 8 0 1 3 2*2+1*4\n",
+           "split 2 4\nbind 6 vector\norder 0 0 1 5 3 4 6\nstage 0 0 -1 4 0 1 3 2*2+1*4\n",
+           "split 2 8\nbind 6 vector\norder 0 0 1 5 3 4 6\nstage 0 0 -1 4 0 1 3 4 2\n",
+       }) {
+    ExpectRight(picture, directives);
+  }
+}
+
+// Places that are numbers in memory, and tests that some of the positions do not pass.
+TEST_F(DirectivesTest, ScattersInOrder) {
+  const char kernel[] = R"(buffer b0 float32[320] read
+buffer b1 int64[20] read
+buffer b2 float32[160] update
+stage r0:4 r1:4 order r2:5 r3:4
+  b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
+)";
+  for (const char* directives : {
+           "",
+           "fuse 0 1\norder 0 4 2 3\n",
+           "fuse 0 1\nsplit 4 4\nbind 6 vector\norder 0 2 3 5 6\n",
+           "fuse 0 1\nsplit 4 8\nbind 6 vector\norder 0 5 6 2 3\n",
+           "split 2 2\nsplit 3 3\norder 0 4 5 6 7 0 1\n",
+           "split 0 4\nbind 5 vector\norder 0 4 2 3 1 5\n",
+           "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n",
+       }) {
+    ExpectRight(kernel, directives);
+  }
+}
+
 // Sums in memory whose results are long are written by loops; without fused sums they stay where
 // they are.
 TEST_F(DirectivesTest, LongResultsOfManySums) {
@@ -162,6 +228,9 @@ TEST_F(DirectivesTest, MaskedReductionsEndWhereTheirTermsDo) {
            "max(where(cmplt(r0, b0[0]%90), b1[r0], -inf:float32))",
            "sum(float32(int32(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32))))",
            "sum(where(cmplt(r0*2, b0[0]%90 + 3), b1[r0], 0:float32))",
+           "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*"
+           "where(cmplt(r0, b0[0]%60), b2[r0], 0:float32))",
+           "sum(b1[r0 if cmplt(r0, 50)]*b2[r0 if cmplt(r0, b0[0]%90)])",
        }) {
     const std::string kernel = StrCat(R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
@@ -170,11 +239,65 @@ buffer b3 float32[1] write
 stage reduce r0:100
   b3[0] = )",
                                       value, "\n");
-    for (const char* directives :
-         {"", "split 0 8\npartial 2\nbind 2 unroll\n", "split 0 16\nbind 2 vector\n"}) {
+    for (const char* directives : {"", "split 0 8\n", "split 0 8\npartial 2\nbind 2 unroll\n",
+                                   "split 0 16\nbind 2 vector\n"}) {
       ExpectRight(kernel, directives, 1e-3);
     }
   }
+}
+
+// Loops that look as if they could end early, and what they would leave undone.
+TEST_F(DirectivesTest, LoopsThatMustNotEndEarly) {
+  // A local's other half is copied whatever is added to it.
+  ExpectRight(R"(buffer b0 int64[1] read
+buffer b1 float32[8] read
+buffer b2 float32[8] write
+buffer b3 float32[8] local
+stage r0:8
+  b3[r0] = b1[r0]
+stage r1:4
+  b3[r1] = b3[r1 + 4] + where(cmplt(r1, b0[0]%4), b1[r1], 0:float32)
+stage r2:8
+  b2[r2] = b3[r2]
+)",
+              "");
+  // The limit grows while the loop runs; a sum is the limit.
+  ExpectRight(R"(buffer b0 int64[1] update
+stage order r0:40
+  b0[0] = b0[0] + where(cmplt(r0, b0[0]*3), 1:int64, 0:int64)
+)",
+              "");
+  ExpectRight(R"(buffer b0 int64[16] read
+buffer b1 int64[20] write
+stage r0:20 reduce r1:16
+  b1[r0] = where(cmplt(r0, sum(b0[r1]%2)), 3:int64, 5:int64)
+)",
+              "split 1 16\nbind 3 vector\norder 0 0 2 3\n");
+  // Only what is stored ends.
+  const char stores[] = R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] write
+stage r0:100
+  b2[r0 if cmplt(r0, b0[0]%90)] = b1[r0]
+)";
+  for (const char* directives : {"", "split 0 8\n", "split 0 16\nbind 2 vector\n"}) {
+    ExpectRight(stores, directives);
+  }
+}
+
+// Of many conditions that could end a loop a few are tried.
+TEST_F(DirectivesTest, MoreConditionsThanAreTried) {
+  std::string value = "b1[r0]";
+  for (int i = 0; i < 12; ++i) {
+    value = StrCat("where(cmplt(r0, b0[", i, "]%90), ", value, ", 0:float32)");
+  }
+  ExpectRight(StrCat(R"(buffer b0 int64[12] read
+buffer b1 float32[100] read
+buffer b2 float32[1] write
+stage reduce r0:100
+  b2[0] = sum()",
+                     value, ")\n"),
+              "", 1e-3);
 }
 
 }  // namespace
