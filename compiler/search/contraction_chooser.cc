@@ -20,6 +20,8 @@ constexpr int64_t kTaskRows = 256;
 constexpr int64_t kMostUnrolled = 160;
 constexpr int64_t kMostSteps = 8;
 constexpr int64_t kLongSum = 256;
+// Steps of the sum, at least, for which a panel is packed, however small the cache is.
+constexpr int64_t kLeastBlock = 16;
 
 // Writes the directives of one way.
 class Writer {
@@ -90,9 +92,9 @@ class Writer {
       inner_sums_.insert(inner_sums_.begin(), reduce[i - 1]);
     }
     if (i == 0) return;
-    const int64_t room = most / product;
     // An axis that fits only in part is split into blocks of nearly equal size.
-    if (room >= 16 && inner_sums_.empty()) {
+    if (inner_sums_.empty()) {
+      const int64_t room = std::max(most, kLeastBlock);
       const int64_t extent = book_.extent(reduce[i - 1]);
       const int64_t blocks = (extent + room - 1) / room;
       const int64_t size = ((extent + blocks - 1) / blocks + 7) / 8 * 8;

@@ -132,6 +132,15 @@ void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& sched
       << schedule::Print(schedule);
 }
 
+void KernelsTest::ExpectRight(const std::string& kernel, const std::string& directives,
+                              double tolerance) {
+  const auto parsed = kernel::ParseKernel(kernel, context_);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const auto schedule = schedule::Parse(directives);
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  ExpectMatches(*parsed, *schedule, HostTarget(), tolerance, false, kernel + directives);
+}
+
 void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::string& what,
                     bool specials) {
   ExpectMatches(kernel, {}, HostTarget(), tolerance, specials, what + " unscheduled");

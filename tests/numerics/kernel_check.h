@@ -36,6 +36,10 @@ void ExpectAllMatch(const kernel::Kernel& kernel, double tolerance, const std::s
 
 class KernelsTest : public testing::Test {
  protected:
+  // The kernel and directives as text, compiled for this machine.
+  void ExpectRight(const std::string& kernel, const std::string& directives,
+                   double tolerance = 2e-4);
+
   ir::Context context_;
 };
 

@@ -1,0 +1,90 @@
+// What is chosen for kernels.txt on processors of all kinds, against the plain schedule.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "compiler/search/heuristic.h"
+#include "tests/full_size/comparison.h"
+#include "tests/full_size/lanes.h"
+
+namespace kiln::full_size {
+namespace {
+
+struct NamedKernel {
+  std::string name;
+  std::string text;
+};
+
+// Lines "kernel NAME", each with the kernel after it.
+std::vector<NamedKernel> Kernels() {
+  std::ifstream file(KILN_TEST_DATA "/kernels.txt");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::vector<NamedKernel> kernels;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::StartsWith(line, "kernel ")) {
+      kernels.push_back({std::string(line), ""});
+    } else if (!kernels.empty()) {
+      absl::StrAppend(&kernels.back().text, line, "\n");
+    }
+  }
+  return kernels;
+}
+
+// Processors with these lanes for which schedules are chosen: kernels need not be large to be
+// larger than a small cache. The last one's lanes are threads.
+std::vector<drivers::Target> TargetsLike(const drivers::Target& host) {
+  constexpr struct {
+    int units;
+    int64_t near_memory_bytes;
+    int64_t private_cache_bytes;
+  } kSizes[] = {{1, 32 << 10, 1 << 20},
+                {2, 32 << 10, 128 << 10},
+                {16, 1 << 10, 16 << 10},
+                {2, 1 << 10, 2 << 10}};
+  std::vector<drivers::Target> targets;
+  for (const auto& size : kSizes) {
+    drivers::Target target = host;
+    target.compute_units = size.units;
+    target.near_memory_bytes = size.near_memory_bytes;
+    target.private_cache_bytes = size.private_cache_bytes;
+    targets.push_back(target);
+  }
+  targets.push_back(targets[1]);
+  targets.back().vector_registers = 8;
+  targets.push_back(targets[1]);
+  targets.back().vector_bytes = 4;
+  return targets;
+}
+
+TEST(Chosen, SchedulesGiveWhatThePlainOneGives) {
+  const std::vector<NamedKernel> kernels = Kernels();
+  ASSERT_GT(kernels.size(), 20);
+  for (const NamedKernel& named : kernels) {
+    SCOPED_TRACE(named.name);
+    ir::Context context;
+    const auto kernel = kernel::ParseKernel(named.text, context);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    Comparison comparison(*kernel, context, {});
+    ASSERT_TRUE(comparison.MakeReference(TargetWith(4, 1)).ok());
+    for (const int lanes : ExecutableLanes()) {
+      const drivers::Target host = TargetWith(lanes, 1);
+      std::set<std::string> seen;
+      for (const drivers::Target& target : TargetsLike(host)) {
+        const schedule::Schedule chosen = search::Choose(*kernel, target);
+        if (!seen.insert(schedule::Print(chosen)).second) continue;
+        EXPECT_EQ(comparison.Check(chosen, host), "") << lanes << " lanes\n"
+                                                      << schedule::Print(chosen);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kiln::full_size

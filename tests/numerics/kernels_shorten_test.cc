@@ -1,0 +1,98 @@
+// Loops that end where a number in memory says that nothing more is to be done, and those that only
+// look like it: compiled, proved and compared with the interpreter.
+#include <gtest/gtest.h>
+
+#include "compiler/ir/str_cat.h"
+#include "tests/numerics/kernel_check.h"
+
+namespace kiln::codegen {
+namespace {
+
+class ShortenTest : public KernelsTest {};
+
+// Everything that a masked reduction can be made of ends where its terms do.
+TEST_F(ShortenTest, MaskedReductionsEndWhereTheirTermsDo) {
+  for (const char* value : {
+           "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*b2[r0])",
+           "sum(b2[r0]*where(cmplt(r0, b0[0]%90), b1[r0], 0:float32))",
+           "sum(b1[r0 if cmplt(r0, b0[0]%90)])",
+           "sum(where(and(cmplt(r0, b0[0]%90), cmplt(0:int64, r0)), b1[r0], 0:float32))",
+           "sum(where(and(cmplt(0:int64, r0), cmplt(r0, b0[0]%90)), b1[r0], 0:float32))",
+           "prod(where(cmplt(r0, b0[0]%90), b1[r0], 1:float32))",
+           "max(where(cmplt(r0, b0[0]%90), b1[r0], -inf:float32))",
+           "sum(float32(int32(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32))))",
+           "sum(where(cmplt(r0*2, b0[0]%90 + 3), b1[r0], 0:float32))",
+           "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*"
+           "where(cmplt(r0, b0[0]%60), b2[r0], 0:float32))",
+           "sum(b1[r0 if cmplt(r0, 50)]*b2[r0 if cmplt(r0, b0[0]%90)])",
+       }) {
+    const std::string kernel = StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] read
+buffer b3 float32[1] write
+stage reduce r0:100
+  b3[0] = )",
+                                      value, "\n");
+    for (const char* directives : {"", "split 0 8\n", "split 0 8\npartial 2\nbind 2 unroll\n",
+                                   "split 0 16\nbind 2 vector\n"}) {
+      ExpectRight(kernel, directives, 1e-3);
+    }
+  }
+}
+
+// Loops that look as if they could end early, and what they would leave undone.
+TEST_F(ShortenTest, LoopsThatMustNotEndEarly) {
+  // A local's other half is copied whatever is added to it.
+  ExpectRight(R"(buffer b0 int64[1] read
+buffer b1 float32[8] read
+buffer b2 float32[8] write
+buffer b3 float32[8] local
+stage r0:8
+  b3[r0] = b1[r0]
+stage r1:4
+  b3[r1] = b3[r1 + 4] + where(cmplt(r1, b0[0]%4), b1[r1], 0:float32)
+stage r2:8
+  b2[r2] = b3[r2]
+)",
+              "");
+  // The limit grows while the loop runs; a sum is the limit.
+  ExpectRight(R"(buffer b0 int64[1] update
+stage order r0:40
+  b0[0] = b0[0] + where(cmplt(r0, b0[0]*3), 1:int64, 0:int64)
+)",
+              "");
+  ExpectRight(R"(buffer b0 int64[16] read
+buffer b1 int64[20] write
+stage r0:20 reduce r1:16
+  b1[r0] = where(cmplt(r0, sum(b0[r1]%2)), 3:int64, 5:int64)
+)",
+              "split 1 16\nbind 3 vector\norder 0 0 2 3\n");
+  // Only what is stored ends.
+  const char stores[] = R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] write
+stage r0:100
+  b2[r0 if cmplt(r0, b0[0]%90)] = b1[r0]
+)";
+  for (const char* directives : {"", "split 0 8\n", "split 0 16\nbind 2 vector\n"}) {
+    ExpectRight(stores, directives);
+  }
+}
+
+// Of many conditions that could end a loop a few are tried.
+TEST_F(ShortenTest, MoreConditionsThanAreTried) {
+  std::string value = "b1[r0]";
+  for (int i = 0; i < 12; ++i) {
+    value = StrCat("where(cmplt(r0, b0[", i, "]%90), ", value, ", 0:float32)");
+  }
+  ExpectRight(StrCat(R"(buffer b0 int64[12] read
+buffer b1 float32[100] read
+buffer b2 float32[1] write
+stage reduce r0:100
+  b2[0] = sum()",
+                     value, ")\n"),
+              "", 1e-3);
+}
+
+}  // namespace
+}  // namespace kiln::codegen
