@@ -76,6 +76,8 @@ TEST_F(IndexSumTest, WhatChangesNothingVanishes) {
   EXPECT_EQ(put(ir::Op::kMod, false, 1), folder_.Int(0));
   EXPECT_EQ(folder_.Mul(r, 0), folder_.Int(0));
   EXPECT_EQ(folder_.Where(folder_.Less(r, s), s, s), s);
+  EXPECT_EQ(folder_.Where(folder_.Bool(true), r, s), r);
+  EXPECT_EQ(folder_.Where(folder_.Bool(false), r, s), s);
   EXPECT_NE(folder_.Equal(r, folder_.Int(3)), folder_.Bool(false));
   EXPECT_EQ(folder_.Equal(folder_.Int(3), folder_.Int(4)), folder_.Bool(false));
   EXPECT_NE(folder_.Equal(folder_.Int(3), r), folder_.Bool(false));
@@ -83,17 +85,17 @@ TEST_F(IndexSumTest, WhatChangesNothingVanishes) {
   EXPECT_EQ(folder_.And(less, less), less);
 }
 
-TEST_F(LinearTest, FloatsAreNoConstantsOfIndices) {
+TEST_F(IndexSumTest, FloatsAreNoConstantsOfIndices) {
   int64_t value = 0;
   EXPECT_FALSE(IsConstant(
       context_.Get(ir::Op::kConst, ir::DType::kFloat32, {}, {}, ir::ConstValue::Float(3)), &value));
 }
 
 // Of a number that was read nothing is known, but that it is itself when divided by one.
-TEST_F(LinearTest, WhatWasReadIsDividedByOne) {
+TEST_F(IndexSumTest, WhatWasReadIsDividedByOne) {
   const ir::Node* read = folder_.Load(ir::DType::kInt64, 0, folder_.Range(0, 10), nullptr);
   const ir::Node* s = folder_.Range(1, 5);
-  Folder::Map memo = {{s, folder_.Int(1)}};
+  ExpressionFolder::Map memo = {{s, folder_.Int(1)}};
   EXPECT_EQ(
       folder_.Substitute(context_.Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {read, s}), &memo),
       read);
@@ -111,6 +113,20 @@ TEST_F(IndexSumTest, NegativeAndUnknownPartsOfSums) {
   // Of a quotient by what is no positive constant nothing is known.
   EXPECT_FALSE(IsKnown(BoundsOf(get(ir::Op::kIDiv, {r, s}))));
   EXPECT_FALSE(IsKnown(BoundsOf(get(ir::Op::kMod, {r, folder_.Int(-3)}))));
+}
+
+TEST_F(IndexSumTest, BoundsOfQuotientsAndRemainders) {
+  const ir::Node* r = folder_.Range(0, 10);
+  const auto get = [&](ir::Op op, const ir::Node* dividend) {
+    return BoundsOf(context_.Get(op, ir::DType::kInt64, {}, {dividend, folder_.Int(3)}));
+  };
+  EXPECT_EQ(get(ir::Op::kIDiv, r), (Interval{0, 3}));
+  EXPECT_EQ(get(ir::Op::kMod, r), (Interval{0, 2}));
+  EXPECT_EQ(get(ir::Op::kMod, folder_.Range(1, 2)), (Interval{0, 1}));
+  // Below zero.
+  const ir::Node* below = folder_.Add(r, folder_.Int(-4));
+  EXPECT_EQ(get(ir::Op::kIDiv, below), (Interval{-2, 1}));
+  EXPECT_EQ(get(ir::Op::kMod, below), (Interval{0, 2}));
 }
 
 TEST_F(IndexSumTest, SharedSumsDoNotExplode) {
@@ -133,6 +149,11 @@ TEST_F(IndexSumTest, BoundsOfSharedAtomsAskEachOnce) {
 TEST_F(IndexSumTest, SumsThatCouldWrapHaveNoBounds) {
   const ir::Node* r = folder_.Range(0, 8);
   EXPECT_FALSE(IsKnown(BoundsOf(folder_.Mul(r, INT64_MAX / 4))));
+  const ir::Node* s = folder_.Range(1, 8);
+  for (const int64_t factor : {kUnbounded / 8, -kUnbounded / 8}) {
+    EXPECT_TRUE(IsKnown(BoundsOf(folder_.Mul(r, factor))));
+    EXPECT_FALSE(IsKnown(BoundsOf(folder_.Add(folder_.Mul(r, factor), folder_.Mul(s, factor)))));
+  }
 }
 
 TEST_F(IndexSumTest, DivisionsByConstantsSplit) {

@@ -19,15 +19,8 @@ int64_t LeastInteger(DType dtype) {
 }  // namespace
 
 Op CombineOp(ReduceKind kind) {
-  switch (kind) {
-    case ReduceKind::kSum:
-      return Op::kAdd;
-    case ReduceKind::kProd:
-      return Op::kMul;
-    case ReduceKind::kMax:
-      break;
-  }
-  return Op::kMax;
+  if (kind == ReduceKind::kSum) return Op::kAdd;
+  return kind == ReduceKind::kProd ? Op::kMul : Op::kMax;
 }
 
 const ir::Node* IdentityOf(ir::Context& context, ReduceKind kind, DType dtype) {

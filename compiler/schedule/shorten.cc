@@ -112,10 +112,10 @@ class Shortener {
                        [&](const Node* range) { return ranges.contains(range); });
   }
 
-  // Whether a value stays the same while the kernel runs.
+  // Whether a value stays the same while the kernel runs. What is added up over lanes does not: it
+  // is loaded from where the sums stand.
   bool IsSteady(const Node* node, bool* loads) const {
     for (const Node* part : ir::TopologicalOrder({&node, 1})) {
-      if (part->op() == Op::kReduce) return false;
       if (part->op() != Op::kLoad) continue;
       const LoopBuffer& buffer = program_.buffers[part->attr<ir::IntAttr>().value];
       if (buffer.space != Space::kGlobal || !buffer.read_only) return false;

@@ -58,17 +58,11 @@ bool IsDigitOf(const Node* atom, const Node* range) {
 }
 
 double AccessCost(const StageWork::Access& access, const Node* range, bool masked) {
-  switch (AccessAlong(access.index, range)) {
-    case LaneAccess::kUniform:
-      return 0.25;
-    case LaneAccess::kWhole:
-      return (access.store ? 2 : 1) + (masked ? kMaskCost : 0);
-    case LaneAccess::kShuffled:
-      return access.store ? kScatterCost : kShuffledCost;
-    case LaneAccess::kScattered:
-      break;
-  }
-  return access.store ? kScatterCost : kGatherCost;
+  const LaneAccess along = AccessAlong(access.index, range);
+  if (along == LaneAccess::kUniform) return 0.25;
+  if (along == LaneAccess::kWhole) return (access.store ? 2 : 1) + (masked ? kMaskCost : 0);
+  if (access.store) return kScatterCost;
+  return along == LaneAccess::kShuffled ? kShuffledCost : kGatherCost;
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ TEST_F(ShortenTest, MaskedReductionsEndWhereTheirTermsDo) {
            "sum(where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)*"
            "where(cmplt(r0, b0[0]%60), b2[r0], 0:float32))",
            "sum(b1[r0 if cmplt(r0, 50)]*b2[r0 if cmplt(r0, b0[0]%90)])",
+           "sum(where(and(cmplt(r0, 50), cmplt(2:int64, r0)), b1[r0], 0:float32)*"
+           "where(cmplt(r0, b0[0]%90), b2[r0], 0:float32))",
+           // These do not: ones go on being multiplied, and places are not in order.
+           "sum(where(cmplt(r0, b0[0]%90), b1[r0], 1:float32)*b2[r0])",
+           "sum(where(cmplt(r0 + r0%3*-7, b0[0]%90), b1[r0], 0:float32))",
        }) {
     const std::string kernel = StrCat(R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
@@ -76,6 +81,31 @@ stage r0:100
 )";
   for (const char* directives : {"", "split 0 8\n", "split 0 16\nbind 2 vector\n"}) {
     ExpectRight(stores, directives);
+  }
+  for (const char* value : {"b1[r0]", "b1[r0] + where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)",
+                            "where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)",
+                            "exp2(b1[r0]) + where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)"}) {
+    for (const char* valid : {"r0 if cmplt(r0, b0[0]%90)", "r0 if cmplt(r0, 70)", "r0"}) {
+      ExpectRight(StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[100] write
+buffer b3 float32[100] write
+stage r0:100
+  b2[r0] = )",
+                         value, "\n  b3[", valid, "] = ", value, "\n"),
+                  "");
+    }
+  }
+  // What an inner loop reads is no limit for the outer one.
+  for (const char* condition : {"cmplt(r0, b0[0] + b3[r1])", "cmplt(r0 + b3[r1], b0[0])"}) {
+    ExpectRight(StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[1] write
+buffer b3 int64[7] read
+stage reduce r0:100 r1:7
+  b2[0] = sum(where()",
+                       condition, ", b1[r0], 0:float32))\n"),
+                "", 1e-3);
   }
 }
 
