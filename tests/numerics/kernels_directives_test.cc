@@ -28,12 +28,12 @@ stage r1:10 reduce r2:3
 // Lane 0 of the first vector would read in front of the local.
 TEST_F(DirectivesTest, RaggedLanesBeginInFrontOfALocal) {
   for (int lanes : {4, 8, 16}) {
-    ExpectRight(R"(buffer b0 float32[100] read
-buffer b1 float32[100] write
-buffer b2 float32[100] local
-stage r0:100
+    ExpectRight(R"(buffer b0 float32[3] read
+buffer b1 float32[3] write
+buffer b2 float32[3] local
+stage r0:3
   b2[r0] = b0[r0]
-stage r1:100
+stage r1:3
   b1[r1] = b2[r1 + -1 if cmplt(0, r1)]
 )",
                 StrCat("split 1 ", lanes, "\nbind 3 vector\norder 1 2 3\n"));

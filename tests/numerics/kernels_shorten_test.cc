@@ -84,16 +84,19 @@ stage r0:100
   }
   for (const char* value : {"b1[r0]", "b1[r0] + where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)",
                             "where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)",
-                            "exp2(b1[r0]) + where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)"}) {
-    for (const char* valid : {"r0 if cmplt(r0, b0[0]%90)", "r0 if cmplt(r0, 70)", "r0"}) {
-      ExpectRight(StrCat(R"(buffer b0 int64[1] read
+                            "exp2(b1[r0]) + where(cmplt(r0, b0[0]%90), b1[r0], 0:float32)",
+                            "b1[r0 if cmplt(r0, 60)] + b1[r0 if cmplt(r0, b0[0]%90)]"}) {
+    for (const char* first : {"r0 if cmplt(r0, 70)", "r0"}) {
+      for (const char* second : {"r0 if cmplt(r0, b0[0]%90)", "r0"}) {
+        ExpectRight(StrCat(R"(buffer b0 int64[1] read
 buffer b1 float32[100] read
 buffer b2 float32[100] write
 buffer b3 float32[100] write
 stage r0:100
-  b2[r0] = )",
-                         value, "\n  b3[", valid, "] = ", value, "\n"),
-                  "");
+  b2[)",
+                           first, "] = ", value, "\n  b3[", second, "] = ", value, "\n"),
+                    "");
+      }
     }
   }
   // What an inner loop reads is no limit for the outer one.
