@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Sequence, Tuple
 from kiln import _dtypes
 from kiln._arithmetic import Arithmetic
 from kiln._movement import Movement, sizes
-from kiln._places import Places
 from kiln._ordering import Ordering
+from kiln._places import Places
 from kiln._reductions import Axes
 
 if TYPE_CHECKING:

@@ -1,0 +1,76 @@
+"""Lists what users may import, with parameters: a line for each name.
+
+usage: python tests/clients/python/public_api.py > tests/clients/python/public_api.txt
+"""
+
+import importlib
+import inspect
+import re
+
+# What the documentation names. `kiln.ops` is made from the table of ops, which has tests of its own.
+MODULES = (
+    "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
+    "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",
+    "kiln.optim.lr_scheduler", "kiln.random", "kiln.serialization", "kiln.tensor", "kiln.variables",
+)  # fmt: skip
+
+
+def names_of(module):
+    """The public names of a module: those of `__all__`, else what it defines itself."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__)
+    return sorted(name for name, value in vars(module).items()
+                  if not name.startswith("_")
+                  and getattr(value, "__module__", "") == module.__name__)
+
+
+def parameters(function):
+    """A signature without annotations; empty for what has none."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return ""
+    plain = [parameter.replace(annotation=inspect.Parameter.empty)
+             for parameter in signature.parameters.values()]
+    text = str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    return re.sub(r"<([\w.]+ )?([\w.<>]+) at 0x[0-9a-f]+>", r"<\2>", text)
+
+
+def described(value):
+    """What follows a name in its line."""
+    if isinstance(value, property):
+        return " property"
+    if inspect.isclass(value):
+        return f" class{parameters(value)}"
+    if callable(value):
+        return parameters(value)
+    return " module" if inspect.ismodule(value) else ""
+
+
+def members(kind, public):
+    """Public members of a class, but for what a public base has as well."""
+    found = {}
+    for base in reversed(kind.__mro__):
+        if base.__module__.startswith("kiln"):
+            found.update(vars(base))
+    inherited = [base for base in kind.__mro__[1:] if base in public]
+    return {name: getattr(value, "__func__", value) for name, value in found.items()
+            if not name.startswith("_")
+            and not any(inspect.getattr_static(base, name, None) is value for base in inherited)}
+
+
+def listing():
+    """All lines, sorted."""
+    modules = [importlib.import_module(name) for name in MODULES]
+    listed = {f"{module.__name__}.{name}": getattr(module, name)
+              for module in modules for name in names_of(module)}
+    classes = {value: name for name, value in reversed([*listed.items()]) if inspect.isclass(value)}
+    lines = [f"{name}{described(value)}" for name, value in listed.items()]
+    for kind, name in classes.items():
+        lines += [f"{name}.{member}{described(value)}"
+                  for member, value in members(kind, set(classes)).items()]
+    return sorted(lines)
+
+
+if __name__ == "__main__":
+    print("\n".join(listing()))
