@@ -1,7 +1,7 @@
 // Writes what is generated from the table of ops: the Python client's table, the C++ client's
 // bindings and the list of ops for people.
 //
-//   opgen python > clients/python/kiln/_ops.py
+//   opgen python > clients/python/kiln/_ops/table.py
 //   opgen cpp_header > clients/cpp/kiln/ops.h
 //   opgen cpp_source > clients/cpp/ops.cc
 //   opgen markdown > clients/python/OPS.md

@@ -114,7 +114,7 @@ std::string PythonTable() {
   std::string text = StrCat(
       "\"\"\"The table of ops. Generated from compiler/ops by opgen; do not edit.\"\"\"\n\n"
       "# ruff: noqa: E501\n"
-      "from kiln._op_def import Attribute as A\nfrom kiln._op_def import Op\n\nOP_SET_VERSION = ",
+      "from kiln._ops.definition import Attribute as A\nfrom kiln._ops.definition import Op\n\nOP_SET_VERSION = ",
       kOpSetVersion, "\n\nOPS = (\n");
   for (const OpDef& op : AllOps()) text += PythonRow(op);
   return text + ")\n";

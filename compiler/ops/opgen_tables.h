@@ -11,7 +11,7 @@ namespace kiln::ops {
 // and backslashes are all there is to escape.
 std::string Quoted(std::string_view text);
 
-// The module clients/python/kiln/_ops.py.
+// The module clients/python/kiln/_ops/table.py.
 std::string PythonTable();
 
 // The document clients/python/OPS.md.

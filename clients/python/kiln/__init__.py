@@ -15,8 +15,8 @@ the standard has none.
 from math import e, inf, nan, pi
 
 from kiln import autograd, functional, linalg, nn, ops, optim, random
-from kiln._connection import Connection, connect, default_connection
-from kiln._dtypes import (
+from kiln._array_api.info import __array_namespace_info__
+from kiln._basics.dtypes import (
     DType,
     bfloat16,
     float8_e4m3,
@@ -33,8 +33,8 @@ from kiln._dtypes import (
     uint32,
     uint64,
 )  # fmt: skip
-from kiln._dtypes import bool_ as bool
-from kiln._errors import (
+from kiln._basics.dtypes import bool_ as bool
+from kiln._basics.errors import (
     Aborted,
     AlreadyExists,
     Cancelled,
@@ -54,9 +54,9 @@ from kiln._errors import (
     Unavailable,
     Unimplemented,
 )  # fmt: skip
-from kiln._info import __array_namespace_info__
-from kiln._jit import Jit, jit
-from kiln._version import __version__
+from kiln._basics.version import __version__
+from kiln._session.connection import Connection, connect, default_connection
+from kiln._trace.jit import Jit, jit
 from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
 from kiln.functional import *  # noqa: F403
@@ -81,30 +81,30 @@ from kiln.variables import Variable
 
 # isort: split
 # The array API, chapter by chapter; these names are the ones that count.
-from kiln.creation import *  # noqa: F403
-from kiln.creation import __all__ as _creation
-from kiln.data_types import *  # noqa: F403
-from kiln.data_types import __all__ as _data_types
-from kiln.elementwise import *  # noqa: F403
-from kiln.elementwise import __all__ as _elementwise
-from kiln.linear_algebra import *  # noqa: F403
-from kiln.linear_algebra import __all__ as _linear_algebra
-from kiln.manipulation import *  # noqa: F403
-from kiln.manipulation import __all__ as _manipulation
-from kiln.nan_statistics import *  # noqa: F403
-from kiln.nan_statistics import __all__ as _nan_statistics
-from kiln.samples import *  # noqa: F403
-from kiln.samples import __all__ as _samples
-from kiln.searching import *  # noqa: F403
-from kiln.searching import __all__ as _searching
-from kiln.sets import *  # noqa: F403
-from kiln.sets import __all__ as _sets
-from kiln.sorting import *  # noqa: F403
-from kiln.sorting import __all__ as _sorting
-from kiln.statistical import *  # noqa: F403
-from kiln.statistical import __all__ as _statistical
-from kiln.utility import *  # noqa: F403
-from kiln.utility import __all__ as _utility
+from kiln._array_api.creation import *  # noqa: F403
+from kiln._array_api.creation import __all__ as _creation
+from kiln._array_api.data_types import *  # noqa: F403
+from kiln._array_api.data_types import __all__ as _data_types
+from kiln._array_api.elementwise import *  # noqa: F403
+from kiln._array_api.elementwise import __all__ as _elementwise
+from kiln._array_api.linear_algebra import *  # noqa: F403
+from kiln._array_api.linear_algebra import __all__ as _linear_algebra
+from kiln._array_api.manipulation import *  # noqa: F403
+from kiln._array_api.manipulation import __all__ as _manipulation
+from kiln._array_api.nan_statistics import *  # noqa: F403
+from kiln._array_api.nan_statistics import __all__ as _nan_statistics
+from kiln._array_api.samples import *  # noqa: F403
+from kiln._array_api.samples import __all__ as _samples
+from kiln._array_api.searching import *  # noqa: F403
+from kiln._array_api.searching import __all__ as _searching
+from kiln._array_api.sets import *  # noqa: F403
+from kiln._array_api.sets import __all__ as _sets
+from kiln._array_api.sorting import *  # noqa: F403
+from kiln._array_api.sorting import __all__ as _sorting
+from kiln._array_api.statistical import *  # noqa: F403
+from kiln._array_api.statistical import __all__ as _statistical
+from kiln._array_api.utility import *  # noqa: F403
+from kiln._array_api.utility import __all__ as _utility
 
 __array_api_version__ = "2024.12"
 newaxis = None

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Callable
 
-from kiln._base import TensorBase
+from kiln._tensor.base import TensorBase
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
@@ -24,29 +24,29 @@ class FunctionMethods(TensorBase):
 
     __slots__ = ()
 
-    bincount = _of("samples", "bincount")
+    bincount = _of("_array_api.samples", "bincount")
     cholesky = _of("linalg", "cholesky")
-    corrcoef = _of("samples", "corrcoef")
-    cov = _of("samples", "cov")
-    cross = _of("linear_algebra", "cross")
+    corrcoef = _of("_array_api.samples", "corrcoef")
+    cov = _of("_array_api.samples", "cov")
+    cross = _of("_array_api.linear_algebra", "cross")
     det = _of("linalg", "det")
-    diag = _of("linear_algebra", "diag")
-    diag_embed = _of("linear_algebra", "diag_embed")
-    diff = _of("utility", "diff")
-    inner = _of("linear_algebra", "inner")
+    diag = _of("_array_api.linear_algebra", "diag")
+    diag_embed = _of("_array_api.linear_algebra", "diag_embed")
+    diff = _of("_array_api.utility", "diff")
+    inner = _of("_array_api.linear_algebra", "inner")
     inverse = _of("linalg", "inv")
-    kron = _of("linear_algebra", "kron")
-    kthvalue = _of("sorting", "kthvalue")
-    logaddexp2 = _of("elementwise", "logaddexp2")
+    kron = _of("_array_api.linear_algebra", "kron")
+    kthvalue = _of("_array_api.sorting", "kthvalue")
+    logaddexp2 = _of("_array_api.elementwise", "logaddexp2")
     matrix_power = _of("linalg", "matrix_power")
     multinomial = _of("random", "multinomial")
-    mv = _of("linear_algebra", "matmul")
-    nan_to_num = _of("elementwise", "nan_to_num")
-    nanmean = _of("nan_statistics", "nanmean")
-    nansum = _of("nan_statistics", "nansum")
-    outer = _of("linear_algebra", "outer")
+    mv = _of("_array_api.linear_algebra", "matmul")
+    nan_to_num = _of("_array_api.elementwise", "nan_to_num")
+    nanmean = _of("_array_api.nan_statistics", "nanmean")
+    nansum = _of("_array_api.nan_statistics", "nansum")
+    outer = _of("_array_api.linear_algebra", "outer")
     qr = _of("linalg", "qr")
-    quantile = _of("sorting", "quantile")
+    quantile = _of("_array_api.sorting", "quantile")
     slogdet = _of("linalg", "slogdet")
-    trace = _of("linear_algebra", "trace")
-    vdot = _of("linear_algebra", "vdot")
+    trace = _of("_array_api.linear_algebra", "trace")
+    vdot = _of("_array_api.linear_algebra", "vdot")

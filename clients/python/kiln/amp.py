@@ -24,9 +24,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Type, Un
 
 import numpy as np
 
-from kiln import _dtypes
-from kiln._errors import InvalidArgument, NotFound
-from kiln._node import Node, make, mode
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument, NotFound
+from kiln._graph.node import Node, make, mode
 from kiln.autograd import no_grad
 from kiln.optim import GradientAccumulation, Optimizer
 from kiln.tensor import Tensor
@@ -55,28 +55,28 @@ FLOAT32_OPS = frozenset((
 
 
 class _Policy:
-    """What `_node.make` asks while autocast holds; one object for each dtype."""
+    """What `node.make` asks while autocast holds; one object for each dtype."""
 
     __slots__ = ("dtype",)
 
-    def __init__(self, dtype: _dtypes.DType) -> None:
+    def __init__(self, dtype: dtypes.DType) -> None:
         self.dtype = dtype
 
     def operands(self, name: str, operands: Tuple[Node, ...]) -> Tuple[Node, ...]:
         """An op's operands, cast as it wants them."""
         if name in HALF_OPS:
-            return self._cast(operands, (_dtypes.float32,), self.dtype)
+            return self._cast(operands, (dtypes.float32,), self.dtype)
         if name in FLOAT32_OPS:
-            return self._cast(operands, _HALVES, _dtypes.float32)
+            return self._cast(operands, _HALVES, dtypes.float32)
         return operands
 
-    def _cast(self, operands: Tuple[Node, ...], given: Tuple[_dtypes.DType, ...],
-              wanted: _dtypes.DType) -> Tuple[Node, ...]:
+    def _cast(self, operands: Tuple[Node, ...], given: Tuple[dtypes.DType, ...],
+              wanted: dtypes.DType) -> Tuple[Node, ...]:
         return tuple([make("cast", (node,), (), wanted) if node.dtype in given else node
                       for node in operands])
 
 
-_HALVES = (_dtypes.float16, _dtypes.bfloat16)
+_HALVES = (dtypes.float16, dtypes.bfloat16)
 _POLICIES = {dtype: _Policy(dtype) for dtype in _HALVES}
 
 
@@ -93,8 +93,8 @@ class autocast:  # noqa: N801
     switches an outer autocast off.
     """
 
-    def __init__(self, dtype: Any = _dtypes.bfloat16, enabled: bool = True) -> None:
-        kind = _dtypes.as_dtype(dtype)
+    def __init__(self, dtype: Any = dtypes.bfloat16, enabled: bool = True) -> None:
+        kind = dtypes.as_dtype(dtype)
         if kind not in _POLICIES:
             raise InvalidArgument(f"autocast to {kind.name}; it casts to float16 or bfloat16")
         self.dtype = kind

@@ -4,8 +4,8 @@ import functools
 from types import TracebackType
 from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Type, Union, overload
 
-from kiln._errors import InvalidArgument
-from kiln._node import Node, calls, make, mode
+from kiln._basics.errors import InvalidArgument
+from kiln._graph.node import Node, calls, make, mode
 from kiln.tensor import Tensor, wrap
 
 

@@ -4,7 +4,7 @@ Eigenvalues, singular values and what is made of them (eigh, svd, pinv, matrix_r
 and are not there.
 """
 
-from kiln.factorization import (
+from kiln._array_api.factorization import (
     cholesky,
     det,
     inv,
@@ -16,7 +16,7 @@ from kiln.factorization import (
     solve_triangular,
     vector_norm,
 )
-from kiln.linear_algebra import (
+from kiln._array_api.linear_algebra import (
     cross,
     diagonal,
     matmul,

@@ -12,10 +12,10 @@ from typing import Any, Optional
 
 import numpy as np
 
-from kiln import _dtypes
-from kiln._errors import InvalidArgument
-from kiln._movement import sizes
-from kiln._node import make, mode
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._graph.node import make, mode
+from kiln._tensor.movement import sizes
 from kiln.tensor import Tensor, wrap
 
 _WORD = 1 << 32
@@ -106,24 +106,24 @@ def rand(*shape: Any, dtype: Any = None, generator: Optional[Generator] = None) 
     """
     kind = _float_dtype("rand", dtype)
     wanted = sizes(shape)
-    if kind is _dtypes.float32:
+    if kind is dtypes.float32:
         return _draw("random_uniform", wanted, generator)
-    if kind is _dtypes.float64:
+    if kind is dtypes.float64:
         return _unit(random_bits(2, *wanted, generator=generator))
     # As many bits as the dtype has: rounding more of them could give 1.
-    digits = 11 if kind is _dtypes.float16 else 8
+    digits = 11 if kind is dtypes.float16 else 8
     bits = random_bits(wanted, generator=generator) >> (32 - digits)
-    return (bits.cast(_dtypes.float32) * 2.0**-digits).cast(kind)
+    return (bits.cast(dtypes.float32) * 2.0**-digits).cast(kind)
 
 
 def _unit(words: Tensor) -> Tensor:
     """Uniform float64 in [0, 1) from uint32 (2, …)."""
-    high = (words[0] >> 11).cast(_dtypes.float64)
-    return (high * 2.0**32 + words[1].cast(_dtypes.float64)) * 2.0**-53
+    high = (words[0] >> 11).cast(dtypes.float64)
+    return (high * 2.0**32 + words[1].cast(dtypes.float64)) * 2.0**-53
 
 
-def _float_dtype(name: str, dtype: Any) -> _dtypes.DType:
-    kind = _dtypes.as_dtype(dtype or _dtypes.float32)
+def _float_dtype(name: str, dtype: Any) -> dtypes.DType:
+    kind = dtypes.as_dtype(dtype or dtypes.float32)
     if not kind.is_float or kind.itemsize < 2:
         raise InvalidArgument(
             f"{name} of dtype {kind.name}; it must be float16, bfloat16, float32 or float64")
@@ -149,7 +149,7 @@ def randn(*shape: Any, dtype: Any = None, generator: Optional[Generator] = None)
     """
     kind = _float_dtype("randn", dtype)
     wanted = sizes(shape)
-    if kind is not _dtypes.float64:
+    if kind is not dtypes.float64:
         return _draw("random_normal", wanted, generator).cast(kind)
     words = random_bits(4, *wanted, generator=generator)
     radius = ((1.0 - _unit(words[:2])).log() * -2.0).sqrt()
@@ -182,9 +182,9 @@ def randint(low: int, high: Optional[int] = None, shape: Any = (), dtype: Any = 
     span = high - low
     if not 0 < span <= _WORD:
         raise InvalidArgument(f"randint from {low} to {high}; 1 to 2**32 values are possible")
-    kind = _dtypes.as_dtype(dtype or _dtypes.int64)
+    kind = dtypes.as_dtype(dtype or dtypes.int64)
     wanted = sizes((shape,)) if not isinstance(shape, int) else (shape,)
-    bits = random_bits(wanted, generator=generator).cast(_dtypes.uint64)
+    bits = random_bits(wanted, generator=generator).cast(dtypes.uint64)
     # The high word of bits * span: uniform but for one part in 2**32 / span. (Lemire, 2019.)
     return (bits * span >> 32).cast(kind) + low
 
@@ -256,7 +256,7 @@ def multinomial(probabilities: Tensor, count: int, replacement: bool = False,
     >>> sorted(kiln.random.multinomial(kiln.tensor([0.2, 0.3, 0.5]), 3).tolist())
     [0, 1, 2]
     """
-    from kiln.sorting import topk
+    from kiln._array_api.sorting import topk
 
     logits = probabilities.log()
     if replacement:

@@ -2,17 +2,20 @@
 
 from typing import Any, List
 
-from kiln import _base, _convert, _dtypes, _node, _realize
-from kiln._base import apply, operand_node, wrap
-from kiln._errors import TraceError
+from kiln._basics import conversion, dtypes
+from kiln._basics.errors import TraceError
 from kiln._function_methods import FunctionMethods
-from kiln._functions import Functions
-from kiln._in_place import InPlace
-from kiln._interop import Interop
-from kiln._names import Names
-from kiln._scatter import Scatter
-from kiln._state import State
-from kiln._values import Number, Values
+from kiln._graph import node
+from kiln._graph import realize as _realize
+from kiln._tensor import base
+from kiln._tensor.base import apply, operand_node, wrap
+from kiln._tensor.functions import Functions
+from kiln._tensor.in_place import InPlace
+from kiln._tensor.interop import Interop
+from kiln._tensor.names import Names
+from kiln._tensor.scatter import Scatter
+from kiln._tensor.state import State
+from kiln._tensor.values import Number, Values
 
 
 class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values, Interop):
@@ -42,11 +45,11 @@ class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values,
         if _holds_tensors(data):
             data = _stacked(data)
         if isinstance(data, Tensor):
-            wanted = data.dtype if dtype is None else _dtypes.as_dtype(dtype)
+            wanted = data.dtype if dtype is None else dtypes.as_dtype(dtype)
             self._node = data.detach().cast(wanted)._node
         else:
-            array, exact = _convert.to_array(data, dtype)
-            self._node = _node.host_value(array, exact)
+            array, exact = conversion.to_array(data, dtype)
+            self._node = node.host_value(array, exact)
             _realize.created(self._node, data)
         if requires_grad:
             self.requires_grad_()
@@ -55,7 +58,7 @@ class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values,
         return id(self)
 
 
-_base.results_are(Tensor)
+base.results_are(Tensor)
 
 
 def _holds_tensors(data: Any) -> bool:
@@ -69,7 +72,7 @@ def _holds_tensors(data: Any) -> bool:
 
 def _stacked(data: Any) -> Tensor:
     """Nested lists of tensors and numbers as one tensor, which no value is read for."""
-    from kiln.manipulation import stack
+    from kiln._array_api.manipulation import stack
 
     if isinstance(data, (list, tuple)):
         return stack([_stacked(part) for part in data])

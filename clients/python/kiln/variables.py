@@ -16,8 +16,8 @@ size or the end of a slice stands; sums and products of variables do too. Each r
 
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, Tuple, Union
 
-from kiln._bindings import Bindings, Symbol, checked, merged, unbound
-from kiln._errors import InvalidArgument
+from kiln._basics.bindings import Bindings, Symbol, checked, merged, unbound
+from kiln._basics.errors import InvalidArgument
 
 # Whether a variable has ever been made: what has none pays nothing.
 in_use = False

@@ -18,7 +18,7 @@ except ImportError:
     sys.path.insert(0, str(HERE.parents[2] / "clients" / "python"))
     import kiln
 
-from kiln import _connection  # noqa: E402
+from kiln._session import connection as _connection  # noqa: E402
 from stand_in_connection import StandInConnection  # noqa: E402
 
 

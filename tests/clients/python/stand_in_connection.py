@@ -1,13 +1,14 @@
 """A connection without a daemon, for tests of what the client alone decides."""
 
-from kiln import _handles, _releases
+from kiln._session import handles as _handles
+from kiln._session import releases
 
 
 class StandInStream:
     """Takes releases."""
 
     def __init__(self):
-        self.releases = _releases.Releases()
+        self.releases = releases.Releases()
 
 
 class StandInConnection:

@@ -3,7 +3,7 @@
 import pytest
 
 import kiln
-from kiln._address import candidates, is_local, normalize
+from kiln._session.address import candidates, is_local, normalize
 
 
 def test_an_explicit_address_is_the_only_one():

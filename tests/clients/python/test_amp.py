@@ -5,7 +5,7 @@ import pytest
 
 import kiln
 from kiln import nn
-from kiln._node import TABLE
+from kiln._graph.node import TABLE
 from kiln.amp import FLOAT32_OPS, HALF_OPS
 
 

@@ -8,8 +8,10 @@ import subprocess
 import pytest
 
 import kiln
-from kiln import _dtypes, _node, _rules
-from kiln._ops import OPS
+from kiln import _rules
+from kiln._basics import dtypes as _dtypes
+from kiln._graph import node
+from kiln._ops.table import OPS
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CLIENT = ROOT / "clients" / "python"
@@ -49,7 +51,7 @@ def test_every_op_that_the_client_names_is_in_the_table():
     for path in (CLIENT / "kiln").rglob("*.py"):
         text = path.read_text()
         used |= set(re.findall(r'(?:_op|_reflected|apply|make|_reduce|_place)\(\s*"(\w+)"', text))
-    assert used <= set(_node.TABLE) and len(used) > 50
+    assert used <= set(node.TABLE) and len(used) > 50
 
 
 def _cases():
@@ -57,7 +59,7 @@ def _cases():
 
 
 def _infer_shape(case):
-    op = _node.TABLE[case["op"]]
+    op = node.TABLE[case["op"]]
     _rules.check_operand_count(op, len(case["operands"]))
     given = {
         name: tuple(value) if isinstance(value, list) else value
@@ -68,7 +70,7 @@ def _infer_shape(case):
 
 
 def _infer_dtype(case):
-    op = _node.TABLE[case["op"]]
+    op = node.TABLE[case["op"]]
     declared = _dtypes.BY_NAME[case["declared"]] if case["declared"] else None
     _rules.check_operand_count(op, len(case["operands"]))
     return _rules.infer_dtype(op, [_dtypes.BY_NAME[name] for name in case["operands"]], declared)
@@ -94,18 +96,18 @@ def test_dtypes_are_the_daemons(case):
 
 @pytest.mark.parametrize("case", _cases()["constraints"], ids=str)
 def test_constraints_are_the_daemons(case):
-    op = _node.TABLE[case["op"]]
+    op = node.TABLE[case["op"]]
     dtypes = [_dtypes.BY_NAME[name] for name in case["dtypes"]]
     declared = _dtypes.BY_NAME[case["declared"]] if case["declared"] else None
-    operands = tuple(_node.placeholder(dtype, tuple(shape))
+    operands = tuple(node.placeholder(dtype, tuple(shape))
                      for dtype, shape in zip(dtypes, case["operands"]))
     given = tuple((name, tuple(value) if isinstance(value, list) else value)
                   for name, value in case["attributes"].items())
     if case["holds"]:
-        _node.make(op.name, operands, given, declared)
+        node.make(op.name, operands, given, declared)
     else:
         with pytest.raises(kiln.InvalidArgument):
-            _node.make(op.name, operands, given, declared)
+            node.make(op.name, operands, given, declared)
 
 
 def test_the_package_says_that_it_is_typed():

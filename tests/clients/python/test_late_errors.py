@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln import _dtypes, _node
-from kiln._build import build
-from kiln._node import TABLE
+from kiln._basics import dtypes as _dtypes
+from kiln._graph import node as _node
+from kiln._graph.build import build
+from kiln._graph.node import TABLE
 from kiln._proto.kiln.v1 import program_pb2
-from kiln._rpc import Stub
-from kiln._stream import from_rpc
+from kiln._session.rpc import Stub
+from kiln._session.stream import from_rpc
 from op_table.row import ALL
 from op_table.table import ROWS
 from test_op_table import accepts, cases_for, domain_of

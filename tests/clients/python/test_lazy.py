@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln import _build, _short_floats
+from kiln._basics import short_floats
+from kiln._graph import build as _build
 
 
 def graph_of(*tensors):
@@ -210,14 +211,14 @@ def test_bfloat16_rounds_to_even():
 @pytest.mark.parametrize("name", ["float8_e4m3", "float8_e5m2"])
 def test_float8_rounds_to_the_nearest_and_ties_to_even(name):
     dtype = getattr(kiln, name)
-    numbers = _short_floats.widen(np.arange(256, dtype=np.uint8), dtype)
+    numbers = short_floats.widen(np.arange(256, dtype=np.uint8), dtype)
     finite = np.unique(numbers[np.isfinite(numbers)]).astype(np.float64)
     assert finite[-1] == kiln.finfo(dtype).max and len(finite) == (253 if "4m3" in name else 247)
     np.testing.assert_array_equal(kiln.tensor(numbers, dtype).numpy(), numbers)
     x = np.random.default_rng(0).normal(size=2000) * np.repeat(10.0 ** np.arange(-5, 3), 250)
     nearest = finite[np.abs(finite - x[:, None]).argmin(1)]
     np.testing.assert_array_equal(kiln.tensor(x, dtype).numpy(), nearest.astype(np.float32))
-    even = _short_floats.widen(np.arange(2, 40, 2, dtype=np.uint8), dtype).astype(np.float64)
+    even = short_floats.widen(np.arange(2, 40, 2, dtype=np.uint8), dtype).astype(np.float64)
     for side in (-1, 1):
         ties = (even + finite[np.searchsorted(finite, even) + side]) / 2
         np.testing.assert_array_equal(kiln.tensor(ties, dtype).numpy(), even)

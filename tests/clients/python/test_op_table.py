@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln._dtypes import BY_NAME
-from kiln._node import TABLE, make
+from kiln._basics.dtypes import BY_NAME
+from kiln._graph.node import TABLE, make
 from kiln._rules.dtypes import infer_dtype
 from kiln.tensor import wrap
 from op_table.expected import Expected, Trial, elementwise, one_by_one

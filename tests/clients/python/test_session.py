@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 import kiln
-from kiln import _connection, _waiter, nn
+from kiln import nn
 from kiln._proto.kiln.v1 import session_pb2
-from kiln._rpc import Stub
+from kiln._session import connection as _connection
+from kiln._session import waiter
+from kiln._session.rpc import Stub
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
@@ -105,7 +107,7 @@ def test_cuts_with_answers_outstanding_resume_soon(proxied):
     x = kiln.tensor(np.arange(1000, dtype=np.float32)).realize()
     waits = []
     for _ in range(CUTS):
-        answers = [_waiter.Waiter() for _ in range(20)]
+        answers = [waiter.Waiter() for _ in range(20)]
         for answer in answers:
             connection.stream.send(
                 answer.resolve, read=session_pb2.Read(handle=x._node.buffer.handle))

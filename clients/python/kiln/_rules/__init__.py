@@ -7,8 +7,8 @@ shapes that met and what would be right. A family of rules is a module with a ta
 
 from typing import Dict, Sequence
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 from kiln._rules import (
     arrays,
     basic,

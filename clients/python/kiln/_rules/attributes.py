@@ -4,8 +4,8 @@ from typing import Any, Callable, Dict, Tuple
 
 import numpy as np
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Attribute, Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Attribute, Op
 from kiln._rules.shapes import Attributes
 from kiln.variables import Dim
 

@@ -2,8 +2,8 @@
 
 from typing import Dict, Sequence
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 from kiln._rules.shapes import (
     Attributes,
     Shape,

@@ -6,8 +6,8 @@ only some values of a variable would break is left to the run, whose daemon know
 
 from typing import Any, Callable, Dict, Tuple
 
-from kiln._dtypes import bool_
-from kiln._errors import InvalidArgument
+from kiln._basics.dtypes import bool_
+from kiln._basics.errors import InvalidArgument
 from kiln._rules import neural_constraints
 from kiln._rules.arrays import check_square
 from kiln._rules.query import Constraint, Query, surely_more

@@ -3,8 +3,8 @@
 from math import prod
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 from kiln._rules.shapes import Attributes, Shape, ShapeRule, check_shape
 from kiln._rules.windows import window_positions
 

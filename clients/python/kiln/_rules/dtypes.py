@@ -2,10 +2,10 @@
 
 from typing import Any, Sequence
 
-from kiln import _dtypes
-from kiln._dtypes import DType
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics import dtypes as _dtypes
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 
 # Rules that always give the dtype of that name.
 FIXED_DTYPES = ("bool", "int64", "int32", "uint32", "float32")

@@ -3,8 +3,8 @@
 import string
 from typing import Any, Dict, List, Sequence, Tuple
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 from kiln._rules.shapes import Attributes, Shape, ShapeRule
 
 # A dimension's name: a letter, or the negative number of one of the ellipsis', counted from its

@@ -2,7 +2,7 @@
 
 from typing import Dict
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln._rules.query import Constraint, Query, described, surely_more
 from kiln._rules.shapes import Shape, broadcast
 

@@ -2,8 +2,8 @@
 
 from typing import Any, Callable, NamedTuple, Sequence
 
-from kiln._dtypes import DType
-from kiln._op_def import Op
+from kiln._basics.dtypes import DType
+from kiln._ops.definition import Op
 from kiln._rules.shapes import Attributes, Shape
 from kiln.variables import bounds
 

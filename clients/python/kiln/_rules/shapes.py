@@ -2,8 +2,8 @@
 
 from typing import Any, Callable, List, Mapping, Sequence, Tuple
 
-from kiln._errors import InvalidArgument
-from kiln._op_def import Op
+from kiln._basics.errors import InvalidArgument
+from kiln._ops.definition import Op
 from kiln.variables import Dim
 
 Shape = Tuple[int, ...]

@@ -2,7 +2,7 @@
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor, apply
 
 # One number for every spatial dimension, or one for each.

@@ -1,7 +1,7 @@
 """Activation functions, elementwise unless they say otherwise; integers become float32."""
 
-from kiln._errors import InvalidArgument
-from kiln.creation import ones_like
+from kiln._array_api.creation import ones_like
+from kiln._basics.errors import InvalidArgument
 from kiln.random import rand
 from kiln.tensor import Tensor
 

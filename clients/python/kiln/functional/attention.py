@@ -2,8 +2,8 @@
 
 from typing import Optional, Tuple
 
-from kiln._errors import InvalidArgument
-from kiln.creation import arange
+from kiln._array_api.creation import arange
+from kiln._basics.errors import InvalidArgument
 from kiln.functional.activation import softmax
 from kiln.functional.regularization import dropout
 from kiln.tensor import Tensor, apply

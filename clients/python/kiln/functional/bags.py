@@ -2,10 +2,10 @@
 
 from typing import Optional
 
-from kiln import _dtypes
-from kiln._errors import InvalidArgument
-from kiln.creation import arange, full, zeros
-from kiln.sorting import searchsorted
+from kiln._array_api.creation import arange, full, zeros
+from kiln._array_api.sorting import searchsorted
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor, apply
 
 MODES = ("sum", "mean", "max")
@@ -87,8 +87,8 @@ def _put_together(rows: Tensor, bag: Tensor, bags: int, mode: str) -> Tensor:
 
 def _counts(bag: Tensor, bags: int) -> Tensor:
     """How many rows are in each bag, as (bags, 1)."""
-    ones = full(bag.shape, 1, dtype=_dtypes.int64)
-    nothing = full((bags,), 0, dtype=_dtypes.int64)
+    ones = full(bag.shape, 1, dtype=dtypes.int64)
+    nothing = full((bags,), 0, dtype=dtypes.int64)
     return nothing._op("scatter_add", bag, ones, axis=0).unsqueeze(-1)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Optional, Tuple, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.functional._arguments import Sizes, batched, spread
 from kiln.tensor import Tensor, apply
 

@@ -1,6 +1,6 @@
 """Norms, angles and distances of vectors along one dimension."""
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor
 
 

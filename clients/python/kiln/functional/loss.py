@@ -2,7 +2,7 @@
 
 from typing import Optional, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.functional._arguments import reduction_of, with_optional
 from kiln.tensor import Tensor, apply
 

@@ -2,7 +2,7 @@
 
 from typing import Optional
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor, apply
 
 

@@ -2,7 +2,7 @@
 
 from typing import Tuple
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.random import default_generator
 from kiln.tensor import Tensor
 

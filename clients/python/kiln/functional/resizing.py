@@ -2,7 +2,7 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.functional._arguments import Sizes, spread
 from kiln.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from kiln.tensor import Tensor

@@ -2,8 +2,8 @@
 
 from typing import Tuple
 
-from kiln import _dtypes
-from kiln._errors import InvalidArgument
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
 from kiln.tensor import Tensor, apply
 
 
@@ -38,7 +38,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     if 0 in input.shape[2:]:
         raise InvalidArgument(f"grid_sample of input {input.shape}, an image without pixels")
     batch, rows, columns, _ = grid.shape
-    places = grid.cast(_dtypes.float32) if grid.dtype.itemsize < 4 else grid
+    places = grid.cast(dtypes.float32) if grid.dtype.itemsize < 4 else grid
     places = places.reshape(batch, 1, rows * columns, 2)
     y, x = (_pixel(places[..., i], input.shape[3 - i], padding_mode, align_corners)
             for i in (1, 0))
@@ -61,7 +61,7 @@ def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
     """Pixels at whole numbers (N, 1, places); zeros outside."""
     height, width = size
     inside = (y >= 0) & (y <= height - 1) & (x >= 0) & (x <= width - 1)
-    index = y.cast(_dtypes.int64) * width + x.cast(_dtypes.int64)
+    index = y.cast(dtypes.int64) * width + x.cast(dtypes.int64)
     index = apply("where", (inside, index, -1))
     return flat._op("gather_elements", index.detach(), axis=2)
 

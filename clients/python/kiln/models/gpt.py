@@ -8,9 +8,9 @@ import math
 from typing import Iterator, List, Mapping, Tuple
 
 from kiln import nn
-from kiln._errors import InvalidArgument
+from kiln._array_api.creation import zeros
+from kiln._basics.errors import InvalidArgument
 from kiln.autograd import no_grad
-from kiln.creation import zeros
 from kiln.tensor import Tensor
 from kiln.variables import Dim, Variable
 

@@ -2,9 +2,10 @@
 
 from typing import Any, TypeVar
 
-from kiln import _dtypes, _realize
-from kiln._errors import InvalidArgument
-from kiln._node import alias
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import realize
+from kiln._graph.node import alias
 from kiln.autograd import no_grad
 from kiln.nn._tree import Tree
 from kiln.tensor import Tensor
@@ -23,7 +24,7 @@ class Precision(Tree):
         >>> kiln.nn.Linear(2, 1).to("float16").weight.dtype
         kiln.float16
         """
-        wanted = _dtypes.as_dtype(dtype)
+        wanted = dtypes.as_dtype(dtype)
         if not wanted.is_float:
             raise InvalidArgument(f"a module in {wanted.name}; it needs a float dtype")
         for tensor in {id(tensor): tensor for _, tensor in self._named_tensors()}.values():
@@ -37,7 +38,7 @@ class Precision(Tree):
         >>> kiln.nn.Linear(2, 1).half().float().weight.dtype
         kiln.float32
         """
-        return self.to(_dtypes.float32)
+        return self.to(dtypes.float32)
 
     def double(self: Self) -> Self:
         """In float64.
@@ -45,7 +46,7 @@ class Precision(Tree):
         >>> kiln.nn.Linear(2, 1).double().weight.dtype
         kiln.float64
         """
-        return self.to(_dtypes.float64)
+        return self.to(dtypes.float64)
 
     def half(self: Self) -> Self:
         """In float16.
@@ -53,7 +54,7 @@ class Precision(Tree):
         >>> kiln.nn.Linear(2, 1).half().weight.dtype
         kiln.float16
         """
-        return self.to(_dtypes.float16)
+        return self.to(dtypes.float16)
 
     def bfloat16(self: Self) -> Self:
         """In bfloat16.
@@ -61,12 +62,12 @@ class Precision(Tree):
         >>> kiln.nn.Linear(2, 1).bfloat16().weight.dtype
         kiln.bfloat16
         """
-        return self.to(_dtypes.bfloat16)
+        return self.to(dtypes.bfloat16)
 
 
-def _recast(tensor: Tensor, dtype: _dtypes.DType) -> None:
+def _recast(tensor: Tensor, dtype: dtypes.DType) -> None:
     with no_grad():
         tensor._node = alias(tensor.cast(dtype)._node)
     tensor._grad = None
     tensor._mark_leaf()
-    _realize.assigned(tensor)
+    realize.assigned(tensor)

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from kiln._errors import InvalidArgument, NotFound
+from kiln._basics.errors import InvalidArgument, NotFound
 from kiln.nn._tree import Tree, joined
 from kiln.tensor import Tensor
 

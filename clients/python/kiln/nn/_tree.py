@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Tuple, cast
 
-from kiln._errors import NotFound
+from kiln._basics.errors import NotFound
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
 

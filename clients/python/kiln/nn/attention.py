@@ -3,10 +3,11 @@
 import math
 from typing import Any, List, Optional, Tuple
 
-from kiln import _dtypes, functional
-from kiln._errors import InvalidArgument
-from kiln.creation import ones, zeros
-from kiln.manipulation import cat
+from kiln import functional
+from kiln._array_api.creation import ones, zeros
+from kiln._array_api.manipulation import cat
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
 from kiln.nn import init
 from kiln.nn.linear import Linear
 from kiln.nn.module import Module
@@ -133,17 +134,17 @@ class MultiheadAttention(Module):
                     f"key_padding_mask of shape {padding.shape}; it must be {(batch, keys)}")
             masks.append(padding.reshape(batch, 1, 1, keys))
         if is_causal and attn_mask is None:
-            masks.append(~ones((length, keys), dtype=_dtypes.bool_).tril())
+            masks.append(~ones((length, keys), dtype=dtypes.bool_).tril())
         masks = [mask.pad((0, extra)) if extra else mask for mask in masks]
         if not masks:
             return None
-        if all(mask.dtype is _dtypes.bool_ for mask in masks):
+        if all(mask.dtype is dtypes.bool_ for mask in masks):
             hidden = masks[0]
             for mask in masks[1:]:
                 hidden = hidden | mask
             return ~hidden
         added = [zeros((), dtype=q.dtype).where(~mask, -math.inf)
-                 if mask.dtype is _dtypes.bool_ else mask for mask in masks]
+                 if mask.dtype is dtypes.bool_ else mask for mask in masks]
         total = added[0]
         for mask in added[1:]:
             total = total + mask
@@ -156,7 +157,7 @@ class MultiheadAttention(Module):
             return functional.scaled_dot_product_attention(q, k, v, mask, share), None
         scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]))
         if mask is not None:
-            scores = scores.where(mask, -math.inf) if mask.dtype is _dtypes.bool_ else (
+            scores = scores.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else (
                 scores + mask)
         weights = functional.dropout(scores.softmax(-1), share)
         return weights @ v, weights

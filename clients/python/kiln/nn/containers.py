@@ -13,7 +13,7 @@ from typing import (
     TypeVar,
 )
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor

@@ -4,7 +4,7 @@ import math
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from kiln import functional
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.nn.linear import uniform_parameter
 from kiln.nn.module import Module
 from kiln.tensor import Tensor

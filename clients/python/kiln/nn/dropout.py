@@ -1,7 +1,7 @@
 """Dropout (Srivastava et al., 2014) and its relatives. In eval() they do nothing."""
 
 from kiln import functional
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.nn.module import Module
 from kiln.tensor import Tensor
 

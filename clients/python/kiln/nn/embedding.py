@@ -3,8 +3,8 @@
 from typing import Optional
 
 from kiln import functional
-from kiln._errors import InvalidArgument
-from kiln.creation import arange
+from kiln._array_api.creation import arange
+from kiln._basics.errors import InvalidArgument
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.random import randn

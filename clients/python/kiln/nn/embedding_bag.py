@@ -3,7 +3,7 @@
 from typing import Optional
 
 from kiln import functional
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.functional.bags import MODES
 from kiln.nn.embedding import Embedding
 from kiln.nn.parameter import Parameter

@@ -14,9 +14,9 @@ drawn on the device, when the tensor is first used.
 import math
 from typing import Callable, Dict, Optional, Tuple
 
-from kiln._errors import InvalidArgument
+from kiln._array_api.creation import eye
+from kiln._basics.errors import InvalidArgument
 from kiln.autograd import no_grad
-from kiln.creation import eye
 from kiln.random import rand, randn
 from kiln.tensor import Tensor
 

@@ -2,10 +2,11 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
-from kiln import _dtypes, functional
-from kiln._errors import InvalidArgument
+from kiln import functional
+from kiln._array_api.creation import ones, zeros
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
 from kiln.autograd import no_grad
-from kiln.creation import ones, zeros
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
@@ -29,7 +30,7 @@ class _ChannelNorm(Module):
         self.running_mean: Any = zeros(num_features) if track_running_stats else None
         self.running_var: Any = ones(num_features) if track_running_stats else None
         self.num_batches_tracked: Any = (
-            zeros((), dtype=_dtypes.int64) if track_running_stats else None)
+            zeros((), dtype=dtypes.int64) if track_running_stats else None)
 
     def _check(self, x: Tensor) -> None:
         if x.ndim not in self._ranks or x.shape[1] != self.num_features:

@@ -7,9 +7,9 @@ import math
 from typing import Any, Dict, List, Optional, Tuple
 
 from kiln import functional
-from kiln._errors import InvalidArgument
-from kiln.creation import zeros
-from kiln.manipulation import cat, stack
+from kiln._array_api.creation import zeros
+from kiln._array_api.manipulation import cat, stack
+from kiln._basics.errors import InvalidArgument
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.random import uniform

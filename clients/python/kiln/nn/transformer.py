@@ -4,9 +4,10 @@ import copy
 import math
 from typing import Any, Callable, Optional, Union
 
-from kiln import _dtypes, functional
-from kiln._errors import InvalidArgument
-from kiln.creation import ones, zeros
+from kiln import functional
+from kiln._array_api.creation import ones, zeros
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
 from kiln.nn import init
 from kiln.nn.attention import MultiheadAttention
 from kiln.nn.containers import ModuleList
@@ -219,5 +220,5 @@ class Transformer(Module):
         >>> kiln.nn.Transformer.generate_square_subsequent_mask(2).tolist()
         [[0.0, -inf], [0.0, 0.0]]
         """
-        keep = ones((size, size), dtype=_dtypes.bool_).tril()
+        keep = ones((size, size), dtype=dtypes.bool_).tril()
         return zeros((size, size)).where(keep, -math.inf)

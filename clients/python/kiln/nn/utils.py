@@ -4,11 +4,11 @@ import functools
 import math
 from typing import Iterable, List, Tuple, Union
 
-from kiln._dtypes import float64
-from kiln._errors import InvalidArgument
+from kiln._array_api.creation import zeros
+from kiln._array_api.manipulation import cat
+from kiln._basics.dtypes import float64
+from kiln._basics.errors import InvalidArgument
 from kiln.autograd import no_grad
-from kiln.creation import zeros
-from kiln.manipulation import cat
 from kiln.nn.weight_norm import remove_weight_norm, weight_norm
 from kiln.tensor import Tensor
 

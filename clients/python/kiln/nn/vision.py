@@ -3,7 +3,7 @@
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from kiln import functional
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.functional import Pair
 from kiln.nn.module import Module
 from kiln.tensor import Tensor

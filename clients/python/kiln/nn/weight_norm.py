@@ -2,7 +2,7 @@
 
 from typing import Any, Optional
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.autograd import no_grad
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter

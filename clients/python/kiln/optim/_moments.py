@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Mapping, Tuple
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.optim.optimizer import Optimizer
 from kiln.tensor import Tensor
 

@@ -4,11 +4,11 @@ from typing import List, Optional, Tuple
 
 import numpy as np
 
-from kiln import _realize
-from kiln._errors import InvalidArgument
-from kiln._node import mode
+from kiln._array_api.creation import zeros_like
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import realize
+from kiln._graph.node import mode
 from kiln.autograd import no_grad
-from kiln.creation import zeros_like
 from kiln.optim.optimizer import Optimizer
 from kiln.tensor import Tensor
 
@@ -103,4 +103,4 @@ class GradientAccumulation:
             for total in self._sums:
                 total.assign(total.masked_fill(whole, 0.0))
         if mode.trace is None:
-            _realize.realize(self._sums)
+            realize.realize(self._sums)

@@ -2,8 +2,8 @@
 
 from typing import Any, Dict, Mapping, Tuple
 
-from kiln._errors import InvalidArgument
-from kiln.creation import full, zeros_like
+from kiln._array_api.creation import full, zeros_like
+from kiln._basics.errors import InvalidArgument
 from kiln.optim._moments import MomentOptimizer, correction, moments
 from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor

@@ -2,7 +2,7 @@
 
 from typing import Any, Dict, Mapping, Tuple
 
-from kiln.creation import full_like, zeros_like
+from kiln._array_api.creation import full_like, zeros_like
 from kiln.optim._moments import MomentOptimizer, correction, moments
 from kiln.optim.optimizer import Optimizer, Params, decayed
 from kiln.tensor import Tensor

@@ -5,9 +5,9 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
 import numpy as np
 
-from kiln import _realize
-from kiln._errors import InvalidArgument, NotFound
-from kiln._node import mode
+from kiln._basics.errors import InvalidArgument, NotFound
+from kiln._graph import realize
+from kiln._graph.node import mode
 from kiln.autograd import no_grad
 from kiln.tensor import Tensor
 
@@ -61,7 +61,7 @@ class EMA:
                 share = (1.0 - decay).cast(average.dtype)
                 average.assign(average + (parameter - average) * share)
         if mode.trace is None:
-            _realize.realize(self.averages)
+            realize.realize(self.averages)
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:

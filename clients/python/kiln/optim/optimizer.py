@@ -4,11 +4,11 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from kiln import _realize
-from kiln._errors import InvalidArgument, NotFound, TraceError
-from kiln._node import mode
+from kiln._array_api.creation import zeros_like
+from kiln._basics.errors import InvalidArgument, NotFound, TraceError
+from kiln._graph import realize
+from kiln._graph.node import mode
 from kiln.autograd import _recent_outputs, no_grad
-from kiln.creation import zeros_like
 from kiln.tensor import Tensor
 
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
@@ -243,7 +243,7 @@ class Optimizer:
             for tensor, old in zip(changing, before):
                 tensor.assign(tensor.where(only_if, old))
         if mode.trace is None:
-            _realize.realize([*self.params, *_recent_outputs.take()])
+            realize.realize([*self.params, *_recent_outputs.take()])
 
     def _changing(self) -> List[Tensor]:
         tensors = [self._count]

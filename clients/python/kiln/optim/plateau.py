@@ -3,8 +3,8 @@
 import math
 from typing import Any, Dict, List, Mapping
 
-from kiln._errors import InvalidArgument, TraceError
-from kiln._node import mode
+from kiln._basics.errors import InvalidArgument, TraceError
+from kiln._graph.node import mode
 from kiln.optim.optimizer import Optimizer
 
 

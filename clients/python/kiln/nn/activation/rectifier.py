@@ -1,7 +1,7 @@
 """Activations that are x, or nearly, above 0 and small below."""
 
 from kiln import functional
-from kiln.creation import full
+from kiln._array_api.creation import full
 from kiln.nn.activation._base import Activation
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter

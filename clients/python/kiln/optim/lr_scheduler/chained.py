@@ -2,7 +2,7 @@
 
 from typing import Sequence
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.optim.lr_scheduler.scheduler import LRScheduler
 
 

@@ -4,7 +4,7 @@ import bisect
 import math
 from typing import Any, List, Optional, Sequence, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.optim.lr_scheduler.scheduler import LRScheduler
 from kiln.optim.optimizer import Optimizer
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.optim.lr_scheduler.scheduler import LRScheduler
 from kiln.optim.optimizer import Optimizer
 

@@ -3,7 +3,7 @@
 import bisect
 from typing import Sequence
 
-from kiln._errors import InvalidArgument
+from kiln._basics.errors import InvalidArgument
 from kiln.optim.lr_scheduler.scheduler import LRScheduler
 from kiln.optim.optimizer import Optimizer
 

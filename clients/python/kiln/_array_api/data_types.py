@@ -1,0 +1,175 @@
+"""Questions about dtypes, as the Python array API standard asks them."""
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
+
+from kiln._basics import conversion, dtypes
+from kiln._basics.dtypes import DType, promote
+from kiln._basics.errors import InvalidArgument
+from kiln.tensor import Tensor
+
+TensorOrDType = Union[Tensor, DType, str]
+
+
+class FloatInfo(NamedTuple):
+    """What finfo() tells about a float dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+class IntegerInfo(NamedTuple):
+    """What iinfo() tells about an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+# Explicit mantissa bits, the smallest normal number's exponent, the largest number.
+_FORMATS = {
+    dtypes.float64: (52, -1022, 1.7976931348623157e308),
+    dtypes.float32: (23, -126, 3.4028234663852886e38),
+    dtypes.float16: (10, -14, 65504.0),
+    dtypes.bfloat16: (7, -126, 3.3895313892515355e38),
+    dtypes.float8_e4m3: (3, -6, 448.0),
+    dtypes.float8_e5m2: (2, -14, 57344.0),
+}
+
+
+def _dtype_of(value: Any) -> DType:
+    return value.dtype if isinstance(value, Tensor) else dtypes.as_dtype(value)
+
+
+def finfo(type: TensorOrDType, /) -> FloatInfo:
+    """The range and precision of a float dtype, or of a tensor's; others raise InvalidArgument.
+
+    >>> kiln.finfo(kiln.float16).max, kiln.finfo(kiln.float32).bits
+    (65504.0, 32)
+    """
+    dtype = _dtype_of(type)
+    if dtype not in _FORMATS:
+        raise InvalidArgument(f"finfo of {dtype.name}; it must be a float dtype")
+    mantissa, exponent, largest = _FORMATS[dtype]
+    return FloatInfo(
+        8 * dtype.itemsize, 2.0**-mantissa, largest, -largest, 2.0**exponent, dtype)
+
+
+def iinfo(type: TensorOrDType, /) -> IntegerInfo:
+    """The range of an integer dtype, or of a tensor's; others raise InvalidArgument.
+
+    >>> kiln.iinfo(kiln.int8).min, kiln.iinfo(kiln.uint64).max
+    (-128, 18446744073709551615)
+    """
+    dtype = _dtype_of(type)
+    if not dtype.is_integer:
+        raise InvalidArgument(f"iinfo of {dtype.name}; it must be an integer dtype")
+    bits = 8 * dtype.itemsize
+    if dtype.is_signed:
+        return IntegerInfo(bits, 2 ** (bits - 1) - 1, -(2 ** (bits - 1)), dtype)
+    return IntegerInfo(bits, 2**bits - 1, 0, dtype)
+
+
+_KINDS: Dict[str, Callable[[DType], bool]] = {
+    "bool": lambda dtype: dtype is dtypes.bool_,
+    "signed integer": lambda dtype: dtype.is_signed,
+    "unsigned integer": lambda dtype: dtype.is_integer and not dtype.is_signed,
+    "integral": lambda dtype: dtype.is_integer,
+    "real floating": lambda dtype: dtype.is_float,
+    "complex floating": lambda dtype: False,
+    "numeric": lambda dtype: dtype.is_integer or dtype.is_float,
+}
+
+
+def isdtype(dtype: DType, kind: Union[DType, str, Tuple[Union[DType, str], ...]]) -> bool:
+    """Whether a dtype is of a kind: a dtype, "bool", "signed integer", "unsigned integer",
+    "integral", "real floating", "complex floating" (there is none), "numeric", or any of a tuple.
+
+    >>> kiln.isdtype(kiln.int8, "integral"), kiln.isdtype(kiln.bool, ("numeric", kiln.float32))
+    (True, False)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, part) for part in kind)
+    if isinstance(kind, DType):
+        return dtype is kind
+    if kind not in _KINDS:
+        raise InvalidArgument(f"no kind of dtype {kind!r}; there are {', '.join(_KINDS)}")
+    return _KINDS[kind](dtype)
+
+
+def kinds() -> Tuple[str, ...]:
+    """The names of kinds that isdtype() knows."""
+    return tuple(_KINDS)
+
+
+def can_cast(from_: TensorOrDType, to: DType, /) -> bool:
+    """Whether promotion leads from one dtype to the other.
+
+    >>> kiln.can_cast(kiln.int8, kiln.int16), kiln.can_cast(kiln.float32, kiln.int64)
+    (True, False)
+    """
+    target = dtypes.as_dtype(to)
+    try:
+        return promote(_dtype_of(from_), target) is target
+    except InvalidArgument:
+        return False
+
+
+def result_type(*arrays_and_dtypes: Union[TensorOrDType, bool, int, float]) -> DType:
+    """The dtype in which tensors, dtypes and Python numbers meet.
+
+    Numbers are weak: they take the dtype of the others, unless a float meets integers or bools
+    (float32) or an int meets bools (int64). An integer that meets a float becomes that float;
+    float16 and bfloat16 meet in float32. Raises InvalidArgument for uint64 with a signed integer,
+    which no integer dtype holds.
+
+    >>> kiln.result_type(kiln.uint8, kiln.int8), kiln.result_type(kiln.float16, 2.5)
+    (kiln.int16, kiln.float16)
+    """
+    result: Optional[DType] = None
+    numbers = []
+    for value in arrays_and_dtypes:
+        if isinstance(value, (bool, int, float)):
+            numbers.append(value)
+        else:
+            dtype = _dtype_of(value)
+            result = dtype if result is None else promote(result, dtype)
+    if result is None:
+        if not numbers:
+            raise InvalidArgument("result_type of nothing; it needs a tensor or a dtype")
+        result = dtypes.bool_
+    for number in numbers:
+        result = conversion.weak_dtype(number, result)
+    return result
+
+
+def promote_types(a: DType, b: DType) -> DType:
+    """The dtype in which two dtypes meet; see result_type.
+
+    >>> kiln.promote_types(kiln.int32, kiln.float32)
+    kiln.float32
+    """
+    return promote(dtypes.as_dtype(a), dtypes.as_dtype(b))
+
+
+def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Tensor:
+    """The same values in another dtype; see Tensor.cast.
+
+    With copy=False a tensor that has the dtype already comes back itself.
+
+    >>> kiln.astype(kiln.tensor([1.5, 2.5]), kiln.int32).tolist()
+    [1, 2]
+    """
+    if device is not None:
+        x = x.to_device(device)
+    cast = x.cast(dtype)
+    return cast.__copy__() if copy and cast is x else cast
+
+
+__all__ = [
+    "astype", "can_cast", "finfo", "iinfo", "isdtype", "promote_types", "result_type",
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""What a number is made of: its sign, its neighbours, its remainder; what is not finite."""
+
+from typing import Optional, Tuple
+
+from kiln._array_api.operands import Operand, arithmetic, binary, tensor_of, unary
+from kiln.tensor import Tensor, apply
+
+
+def copysign(x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 with x2's sign, which -0 has too.
+
+    Shapes broadcast, dtypes promote; integers become float32.
+
+    >>> kiln.copysign(kiln.tensor([1.0, 2.0]), -0.0).tolist()
+    [-1.0, -2.0]
+    """
+    return binary("copysign", x1, x2)
+
+
+def signbit(x: Operand, /) -> Tensor:
+    """Whether the sign bit is set: below 0, or -0. Numeric; the result is bool.
+
+    >>> kiln.signbit(kiln.tensor([-1.0, -0.0, 0.0])).tolist()
+    [True, True, False]
+    """
+    return unary("signbit", x)
+
+
+def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
+    """The next float after x1 towards x2. Shapes broadcast, dtypes promote; floats.
+
+    >>> (kiln.nextafter(kiln.tensor([1.0]), 2.0) - 1.0).tolist()
+    [1.1920928955078125e-07]
+    """
+    return binary("nextafter", x1, x2)
+
+
+def hypot(x1: Operand, x2: Operand, /) -> Tensor:
+    """sqrt(x1² + x2²), without overflow. Its gradient at the origin is 0.
+
+    Shapes broadcast, dtypes promote; integers and bools become float32.
+
+    >>> kiln.hypot(kiln.tensor([3.0, 5.0]), kiln.tensor([4.0, 12.0])).tolist()
+    [5.0, 13.0]
+    """
+    return binary("hypot", x1, x2)
+
+
+def fmod(x1: Operand, x2: Operand, /) -> Tensor:
+    """The remainder of x1 / x2 with x1's sign, as C's fmod; remainder() has x2's.
+
+    Shapes broadcast, dtypes promote; of integers 0 where x2 is 0.
+
+    >>> kiln.fmod(kiln.tensor([-7, 7]), 3).tolist()
+    [-1, 1]
+    """
+    return arithmetic("fmod", x1, x2)
+
+
+def divmod(x1: Operand, x2: Operand, /) -> Tuple[Tensor, Tensor]:
+    """floor_divide and remainder.
+
+    >>> [part.tolist() for part in kiln.divmod(kiln.tensor([-7, 7]), 3)]
+    [[-3, 2], [2, 1]]
+    """
+    return arithmetic("floor_divide", x1, x2), arithmetic("remainder", x1, x2)
+
+
+def isclose(x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8,
+            equal_nan: bool = False) -> Tensor:
+    """Whether |x1 - x2| <= atol + rtol * |x2|, as NumPy's: infinities are close to themselves,
+    NaN to nothing, or with equal_nan to NaN. Shapes broadcast; bool.
+
+    >>> kiln.isclose(kiln.tensor([1.0, 2.0]), kiln.tensor([1.000001, 2.1])).tolist()
+    [True, False]
+    """
+    return apply(
+        "isclose", (x1, x2), rtol=float(rtol), atol=float(atol), equal_nan=bool(equal_nan))
+
+
+def nan_to_num(x: Operand, /, nan: float = 0.0, posinf: Optional[float] = None,
+               neginf: Optional[float] = None) -> Tensor:
+    """NaN and infinities replaced by numbers, by default 0 and the dtype's largest and lowest.
+
+    Numeric; integers stay as they are.
+
+    >>> kiln.nan_to_num(kiln.tensor([1.0, float("nan"), float("inf")]), posinf=9.0).tolist()
+    [1.0, 0.0, 9.0]
+    """
+    return tensor_of(x)._op(
+        "nan_to_num", nan=float(nan), posinf=float("inf" if posinf is None else posinf),
+        neginf=float("-inf" if neginf is None else neginf))
+
+
+__all__ = [
+    "copysign", "divmod", "fmod", "hypot", "isclose", "nan_to_num", "nextafter", "signbit",
+]  # fmt: skip

@@ -1,0 +1,66 @@
+"""Rounding to whole numbers."""
+
+from typing import Optional
+
+from kiln._array_api.operands import Operand, rounded, tensor_of
+from kiln.tensor import Tensor
+
+
+def ceil(x: Operand, /) -> Tensor:
+    """Rounded up.
+
+    Any shape. Any numeric dtype, which stays; integers are whole already.
+
+    >>> print(kiln.ceil(kiln.tensor([1.2, -1.7])))
+    tensor([ 2., -1.], dtype=float32)
+    """
+    return rounded("ceil", x)
+
+
+def floor(x: Operand, /) -> Tensor:
+    """Rounded down.
+
+    Any shape. Any numeric dtype, which stays; integers are whole already.
+
+    >>> print(kiln.floor(kiln.tensor([1.2, -1.7])))
+    tensor([ 1., -2.], dtype=float32)
+    """
+    return rounded("floor", x)
+
+
+def round(x: Operand, /) -> Tensor:
+    """Rounded to the nearest whole number, halves to the even one.
+
+    Any shape. Any numeric dtype, which stays; integers are whole already.
+
+    >>> print(kiln.round(kiln.tensor([1.2, 2.5])))
+    tensor([1., 2.], dtype=float32)
+    """
+    return rounded("round", x)
+
+
+def trunc(x: Operand, /) -> Tensor:
+    """Without the fraction.
+
+    Any shape. Any numeric dtype, which stays; integers are whole already.
+
+    >>> print(kiln.trunc(kiln.tensor([1.2, -1.7])))
+    tensor([ 1., -1.], dtype=float32)
+    """
+    return rounded("trunc", x)
+
+
+def clip(x: Tensor, /, min: Optional[Operand] = None, max: Optional[Operand] = None) -> Tensor:
+    """x held between two bounds, each a number, a tensor that broadcasts, or None for no bound.
+
+    Numeric; x and tensors promote. NaN where any is. The gradient is 1 within and on the bounds.
+
+    >>> print(kiln.clip(kiln.tensor([-1.0, 0.5, 2.0]), 0, 1))
+    tensor([0. , 0.5, 1. ], dtype=float32)
+    """
+    return tensor_of(x).clamp(min, max)
+
+
+__all__ = [
+    "ceil", "clip", "floor", "round", "trunc",
+]  # fmt: skip

@@ -1,0 +1,174 @@
+"""Norms, factorisations and what is solved with them, as the Python array API standard has them.
+
+Matrices are the last two dimensions; leading ones are a batch. The work goes in as many steps as a
+matrix has columns, of which there may be 512.
+"""
+
+from typing import NamedTuple, Optional, Union
+
+from kiln._array_api.linear_algebra import require_matrix
+from kiln._array_api.operands import binary, tensor_of
+from kiln._array_api.statistical import Axis, max, min, reduced
+from kiln._basics.errors import InvalidArgument
+from kiln.tensor import Tensor, apply
+
+
+class QRResult(NamedTuple):
+    """What qr() gives."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SlogdetResult(NamedTuple):
+    """What slogdet() gives."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def _require_square(name: str, x: Tensor) -> None:
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise InvalidArgument(f"{name} of shape {x.shape}; it must be (…, N, N), square matrices")
+
+
+def vector_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False,
+                ord: float = 2) -> Tensor:
+    """The norm of order ord over axes: sum(|x|**ord)**(1/ord); inf the largest |x|, -inf the
+    smallest, 0 how many are not 0. Integers become float32; the gradient at 0 is 0.
+
+    >>> kiln.linalg.vector_norm(kiln.tensor([3.0, 4.0])).item()
+    5.0
+    """
+    return reduced("vector_norm", tensor_of(x), axis, keepdims, ord=float(ord))
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False,
+                ord: Optional[Union[int, float, str]] = "fro") -> Tensor:
+    """The norm of matrices: "fro" (the root of the sum of squares), 1 and -1 (the largest and
+    smallest sum of a column's magnitudes), inf and -inf (of a row's).
+
+    Those of singular values (2, -2, "nuc") are InvalidArgument: Kiln has no decomposition into
+    them.
+
+    >>> kiln.linalg.matrix_norm(kiln.tensor([[3.0, 0.0], [0.0, 4.0]])).item()
+    5.0
+    """
+    require_matrix("matrix_norm", x)
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord not in (1, -1, float("inf"), float("-inf")):
+        raise InvalidArgument(
+            f'matrix_norm of order {ord!r}; it must be "fro", 1, -1, inf or -inf')
+    summed, chosen = (-2, -1) if ord in (1, -1) else (-1, -2)
+    sums = vector_norm(x, axis=summed, keepdims=True, ord=1)
+    extreme = max if ord in (1, float("inf")) else min
+    result = extreme(sums, axis=chosen, keepdims=True)
+    return result if keepdims else result.squeeze(-1).squeeze(-1)
+
+
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The lower triangular L of symmetric positive definite matrices L @ L.mT (or the upper U of
+    U.mT @ U). Only that half of x is read; what is not positive definite gives NaN.
+
+    >>> kiln.linalg.cholesky(kiln.tensor([[4.0, 2.0], [2.0, 5.0]])).tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
+    """
+    _require_square("cholesky", x)
+    return x._op("cholesky", upper=bool(upper))
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """Q with orthonormal columns and upper triangular R, x = Q @ R, with LAPACK's signs.
+
+    Of matrices (M, N) and K = min(M, N), "reduced" gives (M, K) and (K, N), "complete" (M, M) and
+    (M, N).
+
+    >>> [part.shape for part in kiln.linalg.qr(kiln.ones(3, 2))]
+    [(3, 2), (2, 2)]
+    """
+    if mode not in ("reduced", "complete"):
+        raise InvalidArgument(f'qr\'s mode "{mode}"; it must be "reduced" or "complete"')
+    complete = mode == "complete"
+    return QRResult(
+        x._op("qr", part="q", complete=complete), x._op("qr", part="r", complete=complete))
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """X of x1 @ X = x2, where x2 is a vector or (…, N, M); leading dimensions broadcast.
+
+    Elimination with partial pivoting; infinities or NaN where x1 is singular.
+
+    >>> kiln.linalg.solve(kiln.tensor([[2.0, 0.0], [0.0, 4.0]]), kiln.tensor([2.0, 2.0])).tolist()
+    [1.0, 0.5]
+    """
+    return binary("solve", x1, x2)
+
+
+def solve_triangular(x1: Tensor, x2: Tensor, /, *, upper: bool = False,
+                     unit_diagonal: bool = False) -> Tensor:
+    """X of x1 @ X = x2 for triangular x1, of which only the lower (or upper) half is read.
+
+    >>> a = kiln.tensor([[2.0, 9.0], [1.0, 4.0]])
+    >>> kiln.linalg.solve_triangular(a, kiln.tensor([2.0, 9.0])).tolist()
+    [1.0, 2.0]
+    """
+    return apply(
+        "triangular_solve", (x1, x2), upper=bool(upper), unit_diagonal=bool(unit_diagonal))
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverse of square matrices; infinities or NaN where one is singular.
+
+    >>> kiln.linalg.inv(kiln.tensor([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    _require_square("inv", x)
+    return x._op("inv")
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinant of square matrices.
+
+    >>> kiln.linalg.det(kiln.tensor([[1.0, 2.0], [0.0, 4.0]])).item()
+    4.0
+    """
+    return x._op("det")
+
+
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The determinant's sign and the logarithm of its magnitude: 0 and -inf where it is 0.
+
+    >>> [part.item() for part in kiln.linalg.slogdet(kiln.tensor([[0.0, 1.0], [1.0, 0.0]]))]
+    [-1.0, 0.0]
+    """
+    return SlogdetResult(x._op("slogdet_sign"), x._op("slogdet_logabs"))
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Square matrices to a whole power, by squaring; a negative one inverts first.
+
+    >>> kiln.linalg.matrix_power(kiln.tensor([[1, 1], [0, 1]]), 5).tolist()
+    [[1, 5], [0, 1]]
+    """
+    _require_square("matrix_power", x)
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    if n == 0:
+        from kiln._array_api.creation import eye
+
+        return eye(x.shape[-1], dtype=x.dtype).expand(x.shape)
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else result @ x
+        n >>= 1
+        if n == 0:
+            return result  # type: ignore[return-value]
+        x = x @ x
+
+
+__all__ = [
+    "cholesky", "det", "inv", "matrix_norm", "matrix_power", "qr", "slogdet", "solve",
+    "solve_triangular", "vector_norm",
+]  # fmt: skip

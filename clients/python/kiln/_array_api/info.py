@@ -1,0 +1,63 @@
+"""What kiln.__array_namespace_info__() tells: capabilities, devices, dtypes."""
+
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+from kiln._array_api.data_types import isdtype
+from kiln._basics import dtypes as _dtypes
+from kiln._basics.dtypes import DType
+from kiln._rules.shapes import MAX_RANK
+from kiln._session import connection
+
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+Kind = Union[None, str, Tuple[str, ...]]
+
+# The dtypes of the standard; float16, bfloat16 and float8 are more than it has.
+_STANDARD = (
+    _dtypes.bool_, _dtypes.int8, _dtypes.int16, _dtypes.int32, _dtypes.int64, _dtypes.uint8,
+    _dtypes.uint16, _dtypes.uint32, _dtypes.uint64, _dtypes.float32, _dtypes.float64,
+)  # fmt: skip
+
+
+class NamespaceInfo:
+    """Answers of the Python array API standard's inspection functions."""
+
+    def capabilities(self) -> Dict[str, Any]:
+        """Masks and data-dependent shapes work, by reading values back (so not in kiln.jit).
+
+        >>> kiln.__array_namespace_info__().capabilities()["max dimensions"]
+        32
+        """
+        return {"boolean indexing": True, "data-dependent shapes": True,
+                "max dimensions": MAX_RANK}
+
+    def default_device(self) -> str:
+        """The session's device, on which all tensors are made."""
+        return connection.default_connection().device
+
+    def devices(self) -> List[str]:
+        """The devices that this session has: one. kiln.connect(device=…) chooses it."""
+        return [self.default_device()]
+
+    def default_dtypes(self, *, device: Optional[str] = None) -> Dict[str, DType]:
+        """float32 and int64. There is no complex dtype.
+
+        >>> kiln.__array_namespace_info__().default_dtypes()["real floating"]
+        kiln.float32
+        """
+        return {"real floating": _dtypes.float32, "integral": _dtypes.int64,
+                "indexing": _dtypes.int64}
+
+    def dtypes(self, *, device: Optional[str] = None, kind: Kind = None) -> Dict[str, DType]:
+        """The standard's dtypes of a kind (see kiln.isdtype), by name.
+
+        >>> sorted(kiln.__array_namespace_info__().dtypes(kind="real floating"))
+        ['float32', 'float64']
+        """
+        return {dtype.name: dtype for dtype in _STANDARD
+                if kind is None or isdtype(dtype, kind)}
+
+
+def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
+    """What this implementation of the Python array API standard can do."""
+    return NamespaceInfo()

@@ -1,0 +1,244 @@
+"""Products of matrices and vectors, and their diagonals, as the Python array API standard has them.
+
+Matrices are the last two dimensions; leading ones are a batch.
+"""
+
+import builtins
+from typing import Any, Sequence, Tuple, Union
+
+from kiln._array_api.operands import Operand, binary, tensor_of
+from kiln._array_api.statistical import sum
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import also, torch_names
+from kiln._rules import normalize_axis
+from kiln.tensor import Tensor, apply
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def require_matrix(name: str, x: Tensor) -> None:
+    """Raises unless x is a matrix or a batch of them."""
+    if x.ndim < 2:
+        raise InvalidArgument(f"{name} of shape {x.shape}; it must be (…, rows, columns)")
+
+
+# Products.
+
+
+def matmul(x1: Operand, x2: Operand, /) -> Tensor:
+    """The matrix product, as NumPy's: leading dimensions broadcast, vectors lend a dimension.
+
+    Shapes (…, N, K) and (…, K, M) give (…, N, M). Numeric; the two promote.
+
+    >>> kiln.matmul(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    return binary("matmul", x1, x2)
+
+
+def einsum(equation: str, *operands: Operand) -> Tensor:
+    """The sum of products that an equation names, as NumPy's einsum.
+
+    Letters name dimensions: "bij,bjk->bik" is a batch of matrix products. A letter that is not in
+    the result is summed, one repeated in an operand takes its diagonal, "..." stands for the other
+    dimensions, which broadcast. Without "->" the result has the letters that occur once, in
+    alphabetical order. Operands promote; the cheapest order of contractions is taken.
+
+    >>> a, b = kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1, 0], [1, 1]])
+    >>> kiln.einsum("ij,jk->ik", a, b).tolist(), kiln.einsum("ii", a).item()
+    ([[3, 2], [7, 4]], 5)
+    """
+    return apply("einsum", operands, equation=equation)
+
+
+@also(dims="axes")
+def tensordot(x1: Tensor, x2: Tensor, /, *,
+              axes: Union[int, Tuple[Sequence[int], Sequence[int]]] = 2) -> Tensor:
+    """The sum of products over axes of both: the last `axes` of x1 with the first of x2, or those
+    listed for each.
+
+    >>> kiln.tensordot(kiln.ones(2, 3), kiln.ones(3, 4), axes=1).tolist()
+    [[3.0, 3.0, 3.0, 3.0], [3.0, 3.0, 3.0, 3.0]]
+    """
+    if isinstance(axes, int):
+        if not 0 <= axes <= (x1.ndim if x1.ndim < x2.ndim else x2.ndim):
+            raise InvalidArgument(
+                f"tensordot over {axes} axes of shapes {x1.shape} and {x2.shape}; both must have "
+                "as many")
+        first = list(range(x1.ndim - axes, x1.ndim))
+        second = list(range(axes))
+    else:
+        first = [normalize_axis(axis, x1.ndim) for axis in axes[0]]
+        second = [normalize_axis(axis, x2.ndim) for axis in axes[1]]
+        if len(first) != len(second):
+            raise InvalidArgument(
+                f"tensordot over {len(first)} axes of one and {len(second)} of the other; they "
+                "must be as many")
+    left = list(_LETTERS[: x1.ndim])
+    right = list(_LETTERS[x1.ndim : x1.ndim + x2.ndim])
+    for i, j in zip(first, second):
+        if x1.shape[i] != x2.shape[j]:
+            raise InvalidArgument(
+                f"tensordot of axis {i} of shape {x1.shape} with axis {j} of shape {x2.shape}; "
+                "both must have one size")
+        right[j] = left[i]
+    kept = [left[i] for i in range(x1.ndim) if i not in first]
+    kept += [right[j] for j in range(x2.ndim) if j not in second]
+    return einsum(f"{''.join(left)},{''.join(right)}->{''.join(kept)}", x1, x2)
+
+
+@torch_names
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of products along an axis, counted from the end; other dimensions broadcast.
+
+    >>> kiln.vecdot(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 1])).tolist()
+    [3, 7]
+    """
+    if axis >= 0 and x1.ndim != x2.ndim:
+        raise InvalidArgument(
+            f"vecdot along axis {axis} of shapes {x1.shape} and {x2.shape}; of different ranks, "
+            "count the axis from the end")
+    first = normalize_axis(axis, x1.ndim)
+    second = normalize_axis(axis, x2.ndim)
+    if x1.shape[first] != x2.shape[second]:
+        raise InvalidArgument(
+            f"vecdot along axis {axis} of shapes {x1.shape} and {x2.shape}; both must have one "
+            "size there")
+    return einsum("...i,...i->...", x1.moveaxis(first, -1), x2.moveaxis(second, -1))
+
+
+def inner(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The sums of products over the last axes of both, as NumPy's.
+
+    >>> kiln.inner(kiln.tensor([1, 2]), kiln.tensor([3, 4])).item()
+    11
+    """
+    if x1.ndim == 0 or x2.ndim == 0:
+        return x1 * x2
+    return tensordot(x1, x2, axes=([-1], [-1]))
+
+
+def vdot(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The sum of products of all elements of two tensors of one size.
+
+    >>> kiln.vdot(kiln.tensor([[1, 2]]), kiln.tensor([3, 4])).item()
+    11
+    """
+    return vecdot(x1.flatten(), x2.flatten())
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of each element of one vector with each of another.
+
+    >>> kiln.outer(kiln.tensor([1, 2]), kiln.tensor([3, 4])).tolist()
+    [[3, 4], [6, 8]]
+    """
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise InvalidArgument(f"outer of shapes {x1.shape} and {x2.shape}; both must be vectors")
+    return x1.unsqueeze(1) * x2
+
+
+def kron(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """Kronecker's product: x2 times each element of x1, as blocks.
+
+    >>> kiln.kron(kiln.tensor([1, 2]), kiln.tensor([1, 1])).tolist()
+    [1, 1, 2, 2]
+    """
+    rank = x1.ndim if x1.ndim > x2.ndim else x2.ndim
+    left = [1] * (rank - x1.ndim) + list(x1.shape)
+    right = [1] * (rank - x2.ndim) + list(x2.shape)
+    a = x1.reshape([size for pair in zip(left, [1] * rank) for size in pair])
+    b = x2.reshape([size for pair in zip([1] * rank, right) for size in pair])
+    return (a * b).reshape([i * j for i, j in zip(left, right)])
+
+
+@torch_names
+def cross(x1: Operand, x2: Operand, /, *, axis: int = -1) -> Tensor:
+    """The cross product of vectors of 3 along an axis. Shapes broadcast, dtypes promote.
+
+    >>> kiln.cross(kiln.tensor([1, 0, 0]), kiln.tensor([0, 1, 0])).tolist()
+    [0, 0, 1]
+    """
+    return apply("cross", (x1, x2), axis=int(axis))
+
+
+# Views.
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """The last two dimensions exchanged.
+
+    >>> kiln.matrix_transpose(kiln.ones(2, 3, 4)).shape
+    (2, 4, 3)
+    """
+    require_matrix("matrix_transpose", x)
+    return x.mT
+
+
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The diagonals of matrices as a last dimension, offset columns to the right of the main one.
+
+    >>> kiln.linalg.diagonal(kiln.tensor([[1, 2], [3, 4]])).tolist()
+    [1, 4]
+    """
+    require_matrix("diagonal", x)
+    return x._op("diagonal", offset=int(offset), axis1=-2, axis2=-1)
+
+
+def diag_embed(x: Tensor, /, offset: int = 0) -> Tensor:
+    """Matrices with x's last dimension as their diagonals, zero elsewhere.
+
+    >>> kiln.diag_embed(kiln.tensor([1, 2])).tolist()
+    [[1, 0], [0, 2]]
+    """
+    return x._op("diag_embed", offset=int(offset))
+
+
+def diag(x: Tensor, /, offset: int = 0) -> Tensor:
+    """A vector as a matrix's diagonal, or a matrix's diagonal as a vector.
+
+    >>> kiln.diag(kiln.tensor([1, 2])).tolist(), kiln.diag(kiln.tensor([[1, 2], [3, 4]])).tolist()
+    ([[1, 0], [0, 2]], [1, 4])
+    """
+    if x.ndim not in (1, 2):
+        raise InvalidArgument(f"diag of shape {x.shape}; it must be a vector or a matrix")
+    return diag_embed(x, offset) if x.ndim == 1 else diagonal(x, offset=offset)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum over a diagonal of matrices, in the dtype that sum has.
+
+    >>> kiln.linalg.trace(kiln.tensor([[1, 2], [3, 4]])).item()
+    5
+    """
+    return sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def block_diag(*tensors: Operand) -> Tensor:
+    """Matrices along the diagonal of one that is zero elsewhere. Vectors are rows, numbers 1 by 1.
+
+    Dtypes promote. Raises InvalidArgument for what has more dimensions, and for no tensor.
+
+    >>> kiln.block_diag(kiln.tensor([[1, 2]]), kiln.tensor([[3], [4]])).tolist()
+    [[1, 2, 0], [0, 0, 3], [0, 0, 4]]
+    """
+    if not tensors:
+        raise InvalidArgument("block_diag of nothing; it takes one tensor or more")
+    blocks = [tensor_of(tensor) for tensor in tensors]
+    for block in blocks:
+        if block.ndim > 2:
+            raise InvalidArgument(f"block_diag of shape {block.shape}; it must be a matrix")
+    blocks = [block.reshape(*(1,) * (2 - block.ndim), *block.shape) for block in blocks]
+    width = builtins.sum(block.shape[1] for block in blocks)
+    rows, before = [], 0
+    for block in blocks:
+        after = width - before - block.shape[1]
+        rows.append(block._op("pad", padding=(0, 0, before, after)))
+        before += block.shape[1]
+    return apply("concat", rows, axis=0)
+
+
+__all__ = [
+    "block_diag", "cross", "diag", "diag_embed", "diagonal", "einsum", "inner", "kron", "matmul",
+    "matrix_transpose", "outer", "tensordot", "trace", "vdot", "vecdot",
+]  # fmt: skip

@@ -1,0 +1,121 @@
+"""Finding elements and choosing between them, as the Python array API standard has it."""
+
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from kiln._array_api.operands import Operand, tensor_of
+from kiln._array_api.statistical import Axis, reduced
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import torch_names
+from kiln._graph import realize
+from kiln._graph.node import make
+from kiln._rules import normalize_axis
+from kiln._tensor.base import constant, operand_node
+from kiln.tensor import Tensor, wrap
+
+
+@torch_names
+def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
+    """The place of the largest element as int64, the first of equals; without axis, when flat.
+
+    >>> kiln.argmax(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
+    [1, 0]
+    """
+    return _extreme("argmax", x, axis, keepdims)
+
+
+@torch_names
+def argmin(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
+    """The place of the smallest element as int64, the first of equals; without axis, when flat.
+
+    >>> kiln.argmin(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
+    [0, 1]
+    """
+    return _extreme("argmin", x, axis, keepdims)
+
+
+def _extreme(name: str, x: Tensor, axis: Optional[int], keepdims: bool) -> Tensor:
+    found: Tensor = getattr(x, name)(axis, keepdims)
+    return found.reshape([1] * x.ndim) if axis is None and keepdims else found
+
+
+@torch_names
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """How many elements are not 0, as int64.
+
+    >>> kiln.count_nonzero(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
+    [1, 2]
+    """
+    return reduced("count_nonzero", tensor_of(x), axis, keepdims)
+
+
+def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
+    """The places of elements that are not 0, row-major: one int64 vector for each dimension.
+
+    How many there are depends on the values, so they are read; a TraceError within kiln.jit.
+
+    >>> [part.tolist() for part in kiln.nonzero(kiln.tensor([[1, 0], [3, 2]]))]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    if x.ndim == 0:
+        raise InvalidArgument("nonzero of a tensor without dimensions; reshape it to (1,) first")
+    realize.refuse_in_trace("nonzero")
+    return tuple(constant(places) for places in np.nonzero(x.numpy()))
+
+
+def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
+    """x1 where the condition is true (or not 0), x2 elsewhere. Shapes broadcast, x1 and x2 promote.
+
+    No gradient flows to what was not chosen.
+
+    >>> kiln.where(kiln.tensor([True, False]), kiln.tensor([1, 2]), -1).tolist()
+    [1, -1]
+    """
+    chosen = tensor_of(condition)
+    like = x1 if isinstance(x1, Tensor) else tensor_of(x2 if isinstance(x2, Tensor) else x1)
+    nodes = (chosen.bool()._node, operand_node(x1, like._node), operand_node(x2, like._node))
+    return wrap(make("where", nodes))
+
+
+@torch_names
+def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
+    """Entries of x at integer places along an axis, which only a vector need not name.
+
+    The places' dimensions stand where the axis was. Negative ones count from the end; see
+    Tensor.__getitem__ for those out of range.
+
+    >>> kiln.take(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 0, 1]), axis=1).tolist()
+    [[2, 1, 2], [4, 3, 4]]
+    """
+    if axis is None and x.ndim != 1:
+        raise InvalidArgument(f"take of shape {x.shape} without an axis; name one")
+    place = normalize_axis(0 if axis is None else axis, x.ndim)
+    return x[(*[slice(None)] * place, indices)]
+
+
+@torch_names
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """Entries of x at places along an axis, of each of the other axes' places its own.
+
+    Axes other than that one broadcast. Negative places count from the end.
+
+    >>> kiln.take_along_axis(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1], [0]])).tolist()
+    [[2], [3]]
+    """
+    place = normalize_axis(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise InvalidArgument(
+            f"take_along_axis of shapes {x.shape} and {indices.shape}; they must have as many "
+            "dimensions")
+    wide = list(indices.shape)
+    for i, size in enumerate(x.shape):
+        if i != place and wide[i] == 1:
+            wide[i] = size
+    full = [size if i == place else wide[i] for i, size in enumerate(x.shape)]
+    return x.expand(full).gather(place, indices.expand(wide))
+
+
+__all__ = [
+    "argmax", "argmin", "count_nonzero", "nonzero", "take", "take_along_axis", "where",
+]  # fmt: skip

@@ -1,0 +1,94 @@
+"""Distinct values. How many there are depends on the values, so they are read: not in kiln.jit."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kiln._array_api.operands import Operand, tensor_of
+from kiln._basics import conversion
+from kiln._graph import realize
+from kiln.tensor import Tensor
+
+
+class UniqueAll(NamedTuple):
+    """What unique_all() gives."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What unique_counts() gives."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What unique_inverse() gives."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The distinct values, sorted; where each comes first; which of them each element is (in x's
+    shape); how often each occurs. Every NaN is distinct. All but the values are int64.
+
+    >>> [part.tolist() for part in kiln.unique_all(kiln.tensor([2, 1, 2]))]
+    [[1, 2], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    realize.refuse_in_trace("unique_…")
+    values, indices, inverse, counts = np.unique(
+        x.numpy(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
+    places = [Tensor(part.astype(np.int64)) for part in (indices, inverse, counts)]
+    return UniqueAll(
+        Tensor(values, x.dtype), places[0], places[1].reshape(x.shape), places[2])
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The distinct values, sorted, and how often each occurs; see unique_all.
+
+    >>> [part.tolist() for part in kiln.unique_counts(kiln.tensor([2, 1, 2]))]
+    [[1, 2], [1, 2]]
+    """
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The distinct values, sorted, and which of them each element is; see unique_all.
+
+    >>> [part.tolist() for part in kiln.unique_inverse(kiln.tensor([2, 1, 2]))]
+    [[1, 2], [1, 0, 1]]
+    """
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The distinct values, sorted; see unique_all.
+
+    >>> kiln.unique_values(kiln.tensor([2, 1, 2])).tolist()
+    [1, 2]
+    """
+    return unique_all(x).values
+
+
+def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of x1 is one of x2's (or, with invert, is none). Shape of x1, bool.
+
+    >>> kiln.isin(kiln.tensor([1, 2, 3]), kiln.tensor([2, 4])).tolist()
+    [False, True, False]
+    """
+    elements = tensor_of(x1) if isinstance(x1, Tensor) else Tensor(
+        x1, conversion.weak_dtype(x1, x2.dtype) if isinstance(x2, Tensor) else None)
+    found = elements.unsqueeze(-1).eq(tensor_of(x2).flatten()).any(-1)
+    return found.logical_not() if invert else found
+
+
+__all__ = [
+    "isin", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip

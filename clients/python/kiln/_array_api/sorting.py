@@ -1,0 +1,160 @@
+"""Sorting, the largest and smallest few, and places in sorted sequences.
+
+Ascending order has NaN last, as NumPy's; descending is its opposite, NaN first, as PyTorch's. Equal
+elements keep their order. The daemon sorts by a network of compare-exchange steps, log²(n) / 2 of
+them over the whole tensor, whatever the values are.
+"""
+
+from typing import Optional, Tuple, Union
+
+from kiln._array_api.operands import Operand, tensor_of
+from kiln._array_api.searching import take, where
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import torch_names
+from kiln._rules import normalize_axis
+from kiln._tensor.ordering import ValuesAndIndices
+from kiln.tensor import Tensor, apply
+
+
+@torch_names
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """x sorted along an axis. Any dtype; the gradient goes where the elements came from.
+
+    >>> kiln.sort(kiln.tensor([3, 1, 2])).tolist()
+    [1, 2, 3]
+    """
+    return x._op("sort", axis=int(axis), descending=bool(descending))
+
+
+@torch_names
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
+            stable: bool = True) -> Tensor:
+    """The places, int64, that sort's elements come from; equal ones keep their order.
+
+    >>> kiln.argsort(kiln.tensor([3, 1, 2])).tolist()
+    [1, 2, 0]
+    """
+    return x._op("argsort", axis=int(axis), descending=bool(descending))
+
+
+@torch_names
+def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> ValuesAndIndices:
+    """The k largest (or smallest) elements along an axis in order, and their places as int64.
+
+    NaN is larger than all. Of equal elements the first come first.
+
+    >>> [part.tolist() for part in kiln.topk(kiln.tensor([3, 1, 5, 2]), 2)]
+    [[5, 3], [2, 0]]
+    """
+    how = {"k": int(k), "axis": int(axis), "largest": bool(largest)}
+    return ValuesAndIndices(x._op("topk", **how), x._op("topk_indices", **how))
+
+
+@torch_names
+def kthvalue(x: Tensor, /, k: int, axis: int = -1, *,
+             keepdims: bool = False) -> ValuesAndIndices:
+    """The k-th smallest element along an axis, counted from 1, and its place as int64.
+
+    >>> [part.item() for part in kiln.kthvalue(kiln.tensor([3, 1, 5, 2]), 2)]
+    [2, 3]
+    """
+    place = normalize_axis(axis, x.ndim)
+    if not 1 <= k <= x.shape[place]:
+        raise InvalidArgument(
+            f"kthvalue {k} along a dimension of size {x.shape[place]}; k must be in "
+            f"[1, {x.shape[place]}]")
+    found = topk(x, k, place, largest=False)
+    parts = [part._op("shrink", bounds=_from(part, place, k - 1)) for part in found]
+    return ValuesAndIndices(*[part if keepdims else part.squeeze(place) for part in parts])
+
+
+def _from(x: Tensor, axis: int, begin: int) -> Tuple[int, ...]:
+    bounds = [(0, size) for size in x.shape]
+    bounds[axis] = (begin, x.shape[axis])
+    return tuple(bound for pair in bounds for bound in pair)
+
+
+def searchsorted(x1: Tensor, x2: Operand, /, *, side: str = "left",
+                 sorter: Optional[Tensor] = None, right: bool = False) -> Tensor:
+    """How many elements of the sorted vector x1 come before each of x2, as int64.
+
+    With side "right", or right, those equal to it are counted too. sorter: x1's argsort, where x1
+    is not sorted. The two promote.
+
+    >>> kiln.searchsorted(kiln.tensor([1, 3, 5]), kiln.tensor([3, 4, 9])).tolist()
+    [1, 2, 3]
+    """
+    if side not in ("left", "right"):
+        raise InvalidArgument(f'searchsorted\'s side "{side}"; it must be "left" or "right"')
+    if x1.ndim != 1:
+        raise InvalidArgument(
+            f"searchsorted in a sequence of shape {x1.shape}; it must have one dimension")
+    ordered = x1 if sorter is None else take(x1, sorter)
+    return apply("searchsorted", (x2, ordered), right=right or side == "right")
+
+
+def bucketize(x: Operand, boundaries: Tensor, /, *, right: bool = False) -> Tensor:
+    """The number of the bucket between sorted boundaries that each element is in, as int64.
+
+    Element e is in bucket i where boundaries[i-1] < e <= boundaries[i], or with right where
+    boundaries[i-1] <= e < boundaries[i].
+
+    >>> kiln.bucketize(kiln.tensor([0, 2, 9]), kiln.tensor([1, 2, 5])).tolist()
+    [0, 1, 3]
+    """
+    return searchsorted(boundaries, x, side="right" if right else "left")
+
+
+@torch_names
+def quantile(x: Tensor, q: Union[float, Tensor], /, *, axis: Optional[int] = None,
+             keepdims: bool = False) -> Tensor:
+    """The value below which the part q of x is, along an axis or, without one, when flat.
+
+    q is a number or a vector in [0, 1]; a vector adds a first dimension. Between two elements it
+    is interpolated linearly, as NumPy's default; NaN if any element is. Integers become float32.
+
+    >>> kiln.quantile(kiln.tensor([1.0, 2.0, 3.0, 4.0]), 0.5).item()
+    2.5
+    """
+    rank = x.ndim
+    source = x if x.dtype.is_float else x.cast(dtypes.float32)
+    source = source.flatten() if axis is None else source
+    place = 0 if axis is None else normalize_axis(axis, rank)
+    length = source.shape[place]
+    if length == 0:
+        raise InvalidArgument(f"quantile of no elements of a tensor of shape {x.shape}")
+    ordered = sort(source, axis=place)
+    ratio = tensor_of(q).cast(source.dtype)
+    position = ratio * float(length - 1)
+    below = position.floor()
+    low = take(ordered, below.cast(dtypes.int64).reshape(-1), axis=place)
+    high = take(
+        ordered, (below.cast(dtypes.int64) + 1).clip(0, length - 1).reshape(-1), axis=place)
+    weight = (position - below).reshape([-1] + [1] * (source.ndim - 1 - place))
+    result = low + (high - low) * weight
+    # NaN is last, so that one look tells.
+    last = ordered._op("shrink", bounds=_from(ordered, place, length - 1))
+    result = where(last.isnan(), last, result).moveaxis(place, 0)
+    if keepdims:
+        shape = [1] * rank if axis is None else [
+            1 if i == place else size for i, size in enumerate(x.shape)]
+        result = result.reshape([result.shape[0], *shape])
+    return result if ratio.ndim else result.squeeze(0)
+
+
+@torch_names
+def median(x: Tensor, /, *, axis: Optional[int] = None, keepdims: bool = False) -> Tensor:
+    """The middle of the sorted elements along an axis or, without one, when flat; of an even
+    number of them the mean of the middle two, as NumPy's. NaN if any element is. Tensor.median()
+    is PyTorch's.
+
+    >>> kiln.median(kiln.tensor([3.0, 1.0, 2.0, 10.0])).item()
+    2.5
+    """
+    return quantile(x, 0.5, axis=axis, keepdims=keepdims)
+
+
+__all__ = [
+    "argsort", "bucketize", "kthvalue", "median", "quantile", "searchsorted", "sort", "topk",
+]  # fmt: skip

@@ -1,0 +1,162 @@
+"""Sums, means and their like over axes, as the Python array API standard has them.
+
+`axis` is None for all axes, one axis or several; `keepdims` leaves them with size 1.
+"""
+
+from typing import Any, Optional, Sequence, Union
+
+from kiln._array_api.manipulation import axes_tuple, concat
+from kiln._array_api.operands import tensor_of
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import torch_names
+from kiln.tensor import Tensor
+
+Axis = Optional[Union[int, Sequence[int]]]
+
+
+def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Tensor:
+    """The op `name` over axes. An empty tuple of axes means none, unlike an empty list in an op."""
+    if axis is not None and axes_tuple(axis) == ():
+        shape = x.shape
+        single = x.unsqueeze(0)._op(name, axes=(0,), keepdims=False, **more)
+        return single.reshape(shape)
+    axes = () if axis is None else axes_tuple(axis)
+    return x._op(name, axes=axes, keepdims=bool(keepdims), **more)
+
+
+@torch_names
+def sum(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
+
+    float16 and bfloat16 add up in float32; integers wrap.
+
+    >>> kiln.sum(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
+    [4, 6]
+    """
+    return reduced("sum", tensor_of(x)._summable(dtype), axis, keepdims)
+
+
+@torch_names
+def prod(x: Tensor, /, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product, in the dtype that sum has.
+
+    >>> kiln.prod(kiln.tensor([[1, 2], [3, 4]]), axis=0).tolist()
+    [3, 8]
+    """
+    return reduced("prod", tensor_of(x)._summable(dtype), axis, keepdims)
+
+
+def _require_elements(name: str, x: Tensor, axis: Axis) -> None:
+    axes = range(x.ndim) if axis is None else axes_tuple(axis)
+    if any(x.shape[place] == 0 for place in axes if -x.ndim <= place < x.ndim):
+        raise InvalidArgument(
+            f"{name} over no elements of a tensor of shape {x.shape}; that is undefined")
+
+
+@torch_names
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The largest element; NaN if any is. Numeric; InvalidArgument where there is none.
+
+    >>> kiln.max(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
+    [4, 3]
+    """
+    _require_elements("max", x, axis)
+    return reduced("max", tensor_of(x), axis, keepdims)
+
+
+@torch_names
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest element; NaN if any is. Numeric; InvalidArgument where there is none.
+
+    >>> kiln.min(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
+    [1, 2]
+    """
+    _require_elements("min", x, axis)
+    return reduced("min", tensor_of(x), axis, keepdims)
+
+
+@torch_names
+def mean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The mean; NaN of nothing. Floats keep their dtype; integers and bools become float32.
+
+    >>> kiln.mean(kiln.tensor([1.0, 2.0, 6.0])).item()
+    3.0
+    """
+    return reduced("mean", tensor_of(x), axis, keepdims)
+
+
+@torch_names
+def var(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
+        keepdims: bool = False) -> Tensor:
+    """The variance: squared distances from the mean, summed and divided by their count less
+    `correction`, which is 0 here and 1 in Tensor.var, as it is in PyTorch.
+
+    >>> kiln.var(kiln.tensor([1.0, 3.0])).item()
+    1.0
+    """
+    return reduced("var", tensor_of(x), axis, keepdims, correction=float(correction))
+
+
+@torch_names
+def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
+        keepdims: bool = False) -> Tensor:
+    """The standard deviation, the square root of var.
+
+    >>> kiln.std(kiln.tensor([1.0, 3.0])).item()
+    1.0
+    """
+    return reduced("std", tensor_of(x), axis, keepdims, correction=float(correction))
+
+
+@torch_names
+def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = None,
+                   include_initial: bool = False) -> Tensor:
+    """Sums up to each place along an axis, which only a vector need not name.
+
+    With include_initial there is a 0 before them. Dtypes as sum's.
+
+    >>> kiln.cumulative_sum(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
+    [0, 1, 3, 6]
+    """
+    return _cumulative("cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+
+
+@torch_names
+def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
+                    include_initial: bool = False) -> Tensor:
+    """Products up to each place along an axis, which only a vector need not name.
+
+    With include_initial there is a 1 before them. Dtypes as prod's.
+
+    >>> kiln.cumulative_prod(kiln.tensor([1, 2, 3]), include_initial=True).tolist()
+    [1, 1, 2, 6]
+    """
+    return _cumulative("cumulative_prod", x, axis, dtype, 1 if include_initial else None)
+
+
+def _cumulative(op: str, x: Tensor, axis: Optional[int], dtype: Any,
+                initial: Optional[int]) -> Tensor:
+    source = tensor_of(x)._summable(dtype)
+    place = _only_axis(op, source, axis)
+    result = source._op(op, axis=place)
+    return result if initial is None else with_initial(result, initial, place)
+
+
+def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
+    if axis is None and x.ndim != 1:
+        raise InvalidArgument(f"{name} of shape {x.shape} without an axis; name one")
+    return 0 if axis is None else axis
+
+
+def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
+    """One more element in front along an axis."""
+    from kiln._array_api.creation import full
+
+    shape = list(x.shape)
+    shape[axis] = 1
+    return concat([full(tuple(shape), value, x.dtype), x], axis)
+
+
+__all__ = [
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "std", "sum", "var",
+]  # fmt: skip

@@ -1,0 +1,61 @@
+"""Truth over axes and differences, as the Python array API standard has them."""
+
+from typing import Optional
+
+from kiln._array_api.manipulation import concat
+from kiln._array_api.operands import tensor_of
+from kiln._array_api.statistical import Axis, reduced
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import torch_names
+from kiln._rules import normalize_axis
+from kiln.tensor import Tensor
+
+
+@torch_names
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Whether no element is 0; true of nothing. Any dtype; gives bool.
+
+    >>> kiln.all(kiln.tensor([[1, 0], [3, 2]]), axis=1).tolist()
+    [False, True]
+    """
+    return reduced("all", tensor_of(x), axis, keepdims)
+
+
+@torch_names
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """Whether any element is not 0; false of nothing. Any dtype; gives bool.
+
+    >>> kiln.any(kiln.tensor([[0, 0], [3, 2]]), axis=1).tolist()
+    [False, True]
+    """
+    return reduced("any", tensor_of(x), axis, keepdims)
+
+
+@torch_names
+def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Optional[Tensor] = None,
+         append: Optional[Tensor] = None) -> Tensor:
+    """Each element less the one before it along an axis, n times; of bools, whether they differ.
+
+    `prepend` and `append` are joined to x before.
+
+    >>> kiln.diff(kiln.tensor([1, 4, 9])).tolist()
+    [3, 5]
+    """
+    if x.ndim == 0:
+        raise InvalidArgument("diff of a tensor without dimensions")
+    if n < 0:
+        raise InvalidArgument(f"diff taken {n} times; n is at least 0")
+    place = normalize_axis(axis, x.ndim)
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = concat(parts, place)
+    for _ in range(n):
+        length = x.shape[place]
+        if length == 0:
+            break
+        later, earlier = x.narrow(place, 1, length - 1), x.narrow(place, 0, length - 1)
+        x = later - earlier if x.dtype.is_float or x.dtype.is_integer else later != earlier
+    return x
+
+
+__all__ = ["all", "any", "diff"]

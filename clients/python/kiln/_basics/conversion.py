@@ -1,0 +1,82 @@
+"""Between Python numbers, NumPy arrays and the bytes that travel."""
+
+import math
+from typing import Any, Tuple
+
+import numpy as np
+
+from kiln._basics import dtypes, short_floats
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument
+
+
+def weak_dtype(number: Any, like: DType) -> DType:
+    """The dtype of a Python number that meets a tensor: the tensor's, where it has the kind."""
+    if isinstance(number, bool):
+        return like
+    if isinstance(number, int):
+        return dtypes.int64 if like is dtypes.bool_ else like
+    return like if like.is_float else dtypes.float32
+
+
+def integer_range(dtype: DType) -> Tuple[int, int]:
+    """The lowest and the highest number of an integer dtype."""
+    bits = 8 * dtype.itemsize
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+
+
+def overflows(number: float, dtype: DType) -> bool:
+    """Whether a finite number is beyond a float dtype's largest."""
+    if not math.isfinite(number):
+        return False
+    with np.errstate(over="ignore"):
+        if dtype.numpy is None:
+            bits = short_floats.narrow(np.array([number]), dtype, saturate=False)
+            rounded = short_floats.widen(bits, dtype)
+        else:
+            rounded = np.array([number]).astype(dtype.numpy)
+    return not np.isfinite(rounded).all()
+
+
+def is_same_kind(source: DType, target: DType) -> bool:
+    """Whether a cast stays within bools, integers or floats, or goes to a kind that holds more."""
+    if source.is_float:
+        return target.is_float
+    return source is dtypes.bool_ or target is not dtypes.bool_
+
+
+def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
+    """An own, contiguous copy of `data` as it travels, and its dtype.
+
+    Without a dtype, Python floats are float32 and Python ints int64; NumPy arrays keep theirs.
+    Types that NumPy lacks travel as unsigned integers with the same bits.
+    """
+    try:
+        array = np.asarray(data)
+    except ValueError as error:  # lists of unequal length
+        raise InvalidArgument(f"no tensor of {data!r:.80}: {error}") from None
+    foreign = short_floats.BY_FOREIGN_NAME.get(array.dtype.name)
+    if foreign is not None:
+        if dtype is None or dtypes.as_dtype(dtype) is foreign:
+            return array.copy(order="C").view(short_floats.carrier(foreign)), foreign
+        array = array.astype(np.float32)
+    if dtype is None:
+        own = isinstance(data, (np.ndarray, np.generic))
+        wanted = dtypes.float32 if array.dtype == np.float64 and not own else (
+            dtypes.as_dtype(array.dtype) if array.dtype.kind in "biuf" else None)
+        if wanted is None:
+            raise InvalidArgument(f"no tensor of {array.dtype}: {data!r:.80}")
+    else:
+        wanted = dtypes.as_dtype(dtype)
+    if wanted.numpy is None:
+        return short_floats.narrow(array, wanted), wanted
+    return np.array(array, dtype=wanted.numpy, order="C", copy=True), wanted
+
+
+def from_bytes(data: bytes, dtype: DType, shape: Tuple[int, ...]) -> np.ndarray:
+    """The array in these bytes; writable."""
+    if dtype.numpy is not None:
+        return np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
+    bits = np.frombuffer(data, short_floats.carrier(dtype))
+    wide: np.ndarray = short_floats.widen(bits, dtype).reshape(shape)
+    return wide

@@ -1,0 +1,1 @@
+"""The lazy graph: nodes, its message, computing and reading values."""

@@ -1,0 +1,250 @@
+"""From nodes to the wire's graph."""
+
+from typing import Any, Dict, Iterable, List, Sequence, Set, Tuple
+
+from kiln import variables
+from kiln._basics.bindings import Bindings, merged
+from kiln._basics.dtypes import uint64
+from kiln._basics.errors import InvalidArgument, TraceError
+from kiln._basics.source import format_source
+from kiln._graph.boundaries import Boundaries
+from kiln._graph.node import TABLE, Node
+from kiln._ops.table import OP_SET_VERSION
+from kiln._proto.kiln.v1 import graph_pb2
+from kiln.variables import Dim
+
+
+class Built:
+    """A graph, the nodes behind its inputs in the order of their index, its variables' values."""
+
+    __slots__ = ("bindings", "graph", "inputs")
+
+    def __init__(self, graph: Any, inputs: List[Node], bindings: Bindings) -> None:
+        self.graph = graph
+        self.inputs = inputs
+        self.bindings = bindings  # those that are known
+
+
+def differentiated(roots: Iterable[Node]) -> Set[Node]:
+    """Realised nodes that must be computed again, since a gradient is asked for through them.
+
+    A gradient needs the expression between y and x. Values that were read in between are still
+    known by their expression as long as they are tracked.
+    """
+    again: Set[Node] = set()
+    seen: Set[Node] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op == "gradient" and node.buffer is None:
+            _mark_tracked(node.operands[0], again)
+        if node.buffer is None or node in again:
+            stack.extend(node.operands)
+    return again
+
+
+def _mark_tracked(y: Node, again: Set[Node]) -> None:
+    stack = [y]
+    while stack:
+        node = stack.pop()
+        if node in again or not node.tracked or node.leaf is not None:
+            continue
+        again.add(node)
+        stack.extend(node.operands)
+
+
+def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
+    """All nodes under the roots, operands first. Values have none, except those in `again`."""
+    order: List[Node] = []
+    done: Set[Node] = set()
+    stack = list(reversed(roots))
+    while stack:
+        node = stack[-1]
+        if node in done:
+            stack.pop()
+            continue
+        if node.buffer is not None and node not in again:
+            waiting = []
+        else:
+            waiting = [operand for operand in node.operands if operand not in done]
+        if waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        done.add(node)
+        order.append(node)
+    return order
+
+
+def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
+          fixed_inputs: Sequence[Node] = ()) -> Built:
+    """The graph whose outputs are `roots`; equal nodes stand in it once.
+
+    `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
+    in this order, whether they are used or not.
+    """
+    ends = [*roots, *(new for _, new in updates)]
+    again = differentiated(ends)
+    order = topological([*fixed_inputs, *ends], again)
+    boundaries = Boundaries(order)
+    graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
+    inputs: List[Node] = []
+    number: Dict[Node, int] = {}
+    input_of_buffer: Dict[Any, int] = {}
+    equal: Dict[Any, int] = {}
+    apart: Dict[int, int] = {}
+    sources: Dict[Any, str] = {}
+    for node in order:
+        if node.op == "input" or (node.buffer is not None and node not in again):
+            key = (id(node) if node.buffer is None else
+                   (id(node.buffer), node.shape, boundaries.input_identity(node)))
+            if key not in input_of_buffer:
+                input_of_buffer[key] = _add_input(graph, node, len(inputs))
+                inputs.append(node)
+            number[node] = input_of_buffer[key]
+            continue
+        operands = [number[operand] for operand in node.operands]
+        for place, operand in enumerate(node.operands):
+            if boundaries.between(node, operand, place):
+                operands[place] = _detached(graph, operands[place], operand, equal)
+        whole = (node.op, node.dtype, node.attributes, tuple(operands), _numbers(node),
+                 boundaries.identity(node))
+        index = equal.get(whole)
+        if index is None:
+            if boundaries.is_apart(node):
+                operands = [_own_copy(graph, node, operands[0], apart)]
+            index = equal[whole] = _add_node(graph, node, operands, sources)
+        number[node] = index
+    graph.outputs.extend(number[node] for node in roots)
+    for old, new in updates:
+        graph.updates.add(input=number[old], value=number[new])
+    bindings: Bindings = {}
+    if variables.in_use:
+        _declare(graph, order)
+        for node in ends:
+            bindings = merged(bindings, node.bindings)
+    return Built(graph, inputs, bindings)
+
+
+def _detached(graph: Any, number: int, node: Node, equal: Dict[Any, int]) -> int:
+    """The number of a node's value without gradient."""
+    index = equal.get(("detach", number))
+    if index is None:
+        graph.nodes.add(op="detach", dtype=node.dtype.code, operands=[number])
+        index = equal["detach", number] = len(graph.nodes) - 1
+    return index
+
+
+# The daemon keeps equal nodes once. So a node that stands apart copies a copy that was made in
+# another shape: one that begins with a number of ones of its own, more than anybody writes.
+_LEAST_ONES = 4
+
+
+def _own_copy(graph: Any, node: Node, operand: int, apart: Dict[int, int]) -> int:
+    ones = apart[operand] = apart.get(operand, _LEAST_ONES) + 1
+    last = operand
+    for op, shape in (("reshape", (1,) * ones + tuple(node.shape)), (node.op, None),
+                      ("reshape", node.shape)):
+        wire = graph.nodes.add(op=op, dtype=node.dtype.code, operands=[last])
+        if shape is not None:
+            _set_shape(wire.attributes["shape"], shape)
+        last = len(graph.nodes) - 1
+    return last
+
+
+def _declare(graph: Any, order: Sequence[Node]) -> None:
+    """Writes down the variables that stand in a graph."""
+    found: Dict[str, Any] = {}
+    for node in order:
+        numbers = [node.shape, *(value for _, value in node.attributes)]
+        for number in numbers:
+            for item in number if isinstance(number, (tuple, list)) else (number,):
+                if not isinstance(item, Dim):
+                    continue
+                for symbol in item.symbols:
+                    if found.setdefault(symbol.name, symbol) != symbol:
+                        raise InvalidArgument(
+                            f"two variables of one name meet: {found[symbol.name]!r} and "
+                            f"{symbol!r}; variables of one name must have the same bounds")
+    for name in sorted(found):
+        graph.variables.add(name=name, min=found[name].low, max=found[name].high)
+
+
+def _numbers(node: Node) -> Any:
+    # 1, 1.0 and True are equal in Python, and so are 0.0 and -0.0; constants must tell them apart.
+    return repr(node.attributes) if node.op == "const" else None
+
+
+def _add_input(graph: Any, node: Node, index: int) -> int:
+    wire = graph.nodes.add(op="input", dtype=node.dtype.code)
+    wire.attributes["index"].i = index
+    _set_shape(wire.attributes["shape"], node.shape)
+    return len(graph.nodes) - 1
+
+
+def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, str]) -> int:
+    wire = graph.nodes.add(op=node.op, dtype=node.dtype.code, operands=operands)
+    if node.source is not None:
+        source = sources.get(node.source)
+        if source is None:
+            source = sources[node.source] = format_source(node.source)
+        wire.source = source
+    if node.attributes:
+        types = {attribute.name: attribute.type for attribute in TABLE[node.op].attributes}
+        for name, value in node.attributes:
+            if name == "value" and node.dtype is uint64 and value >= 1 << 63:
+                value -= 1 << 64  # the int64 of the same bits
+            _set_attribute(wire.attributes[name], types[name], value)
+    return len(graph.nodes) - 1
+
+
+def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
+    attribute.shape.SetInParent()
+    for size in shape:
+        _set_dim(attribute.shape.dims.add(), size)
+
+
+def _set_dim(wire: Any, number: Any) -> None:
+    if not isinstance(number, Dim):
+        wire.size = number
+        return
+    terms = number.terms
+    if number.constant == 0 and list(terms.values()) == [1]:
+        (symbol,) = terms
+        wire.variable = symbol.name
+        return
+    wire.sum.constant = number.constant
+    for symbol in sorted(terms):
+        wire.sum.terms.add(variable=symbol.name, factor=terms[symbol])
+
+
+def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
+    if kind == "shape":
+        _set_shape(attribute, value)
+    elif isinstance(value, Dim):
+        _set_dim(attribute.dim, value)
+    elif kind == "ints" and variables.in_use and variables.has_dims(value):
+        _set_shape(attribute, value)
+    elif kind == "ints":
+        attribute.ints.SetInParent()
+        attribute.ints.values.extend(value)
+    elif isinstance(value, str):
+        attribute.s = value
+    elif isinstance(value, bool):
+        attribute.b = value
+    elif isinstance(value, int) and kind != "float":
+        attribute.i = value
+    else:
+        attribute.f = value
+
+
+def require_no_placeholders(inputs: Iterable[Node]) -> None:
+    """Raises when a graph hangs on a placeholder, that is, on a traced function's inside."""
+    for node in inputs:
+        if node.buffer is None and node.host is None:
+            raise TraceError(
+                "this tensor was made inside a function that kiln.jit traced and exists only "
+                "there; return it from the function to use it outside")

@@ -1,0 +1,246 @@
+"""Nodes of the lazy graph: made in client memory, shapes and dtypes known at once, nothing sent."""
+
+import itertools
+import threading
+import weakref
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
+
+from kiln import _rules, variables
+from kiln._basics import conversion
+from kiln._basics import dtypes as _dtypes
+from kiln._basics.bindings import Bindings, merged
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument, KilnError
+from kiln._basics.source import Source, user_source
+from kiln._ops.definition import Op
+from kiln._ops.table import OPS
+from kiln._session.handles import Buffer
+
+Shape = Tuple[int, ...]
+Attributes = Tuple[Tuple[str, Any], ...]
+
+TABLE: Dict[str, Op] = {op.name: op for op in OPS}
+
+
+class _Mode(threading.local):
+    """What the current thread is doing."""
+
+    gradients = True  # False within kiln.no_grad()
+    trace: Any = None  # the kiln.jit trace in progress
+    autocast: Any = None  # which operands are cast within kiln.autocast()
+
+
+mode = _Mode()
+
+
+_NO_BINDINGS: Bindings = {}
+
+
+calls = itertools.count()  # numbers the calls of traced functions
+
+
+class Cut(NamedTuple):
+    """A call of a traced function, whose results have values but no expression."""
+
+    number: int  # of all such calls: a later one is larger
+    name: str  # the function's
+
+
+class Node:
+    """One operation, or a value.
+
+    A node with a `buffer` or with `host` data is a value ("input" in a graph); so is a
+    placeholder, which stands for an argument or a captured tensor while kiln.jit traces.
+    """
+
+    __slots__ = ("__weakref__", "attributes", "bindings", "buffer", "cut", "dtype", "host", "leaf",
+                 "op", "operands", "retained", "shape", "source", "tracked",
+                 "variable")  # fmt: skip
+
+    def __init__(self, op: str, dtype: DType, shape: Shape, operands: Tuple["Node", ...],
+                 attributes: Attributes, source: Optional[Source]) -> None:
+        self.op = op
+        self.dtype = dtype
+        self.shape = shape
+        self.operands = operands
+        self.attributes = attributes
+        self.source = source  # in the user's program
+        self.buffer: Optional[Buffer] = None
+        self.host: Optional[np.ndarray] = None  # not uploaded yet
+        # The tensor that wants a gradient here, if any; and whether one is wanted at or below.
+        self.leaf: Optional[weakref.ref[Any]] = None
+        self.tracked = False
+        # The tensor that retain_grad() was called on, if any: a result that wants its gradient.
+        self.retained: Optional[weakref.ref[Any]] = None
+        # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
+        self.variable = False
+        # The call of a traced function that a gradient would have to flow out of, if any.
+        self.cut: Optional[Cut] = None
+        # What this and what is below know of the values of variables.
+        self.bindings: Bindings = _NO_BINDINGS
+
+    @property
+    def is_value(self) -> bool:
+        """Whether this is a value rather than an operation still to be run."""
+        return self.op == "input" or self.buffer is not None
+
+
+# By what is given: the shape, the dtype, and the attributes as the wire takes them, if that is the
+# same for all keys that are equal: 1, 1.0 and True are, and so are variables whatever their values.
+_inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes]]] = {}
+_INFERRED_KEPT = 1 << 16
+_OF_ANY_NUMBER = frozenset(
+    op.name for op in OPS if any(attribute.type == "number" for attribute in op.attributes))
+
+
+def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
+         dtype: Optional[DType] = None) -> Node:
+    """A node of an op in the table; what the rules object to raises with the user's line."""
+    if mode.autocast is not None:
+        operands = mode.autocast.operands(name, operands)
+    key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
+    try:
+        found = _inferred.get(key)
+    except TypeError:  # no attribute is of a type that has no hash
+        found = None
+    source = user_source()
+    if found is None:
+        found = _infer(name, operands, attributes, dtype)
+        if len(_inferred) >= _INFERRED_KEPT:
+            _inferred.clear()
+        _inferred[key] = found
+    if found[2] is not None:
+        attributes = found[2]
+    node = Node(name, found[1], found[0], operands, attributes, source)
+    if variables.in_use:
+        _note_bindings(node)
+    if mode.gradients and name != "detach":
+        for operand in operands:
+            if operand.tracked:
+                node.tracked = True
+            if operand.cut is not None and (node.cut is None or operand.cut > node.cut):
+                node.cut = operand.cut
+    return node
+
+
+def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
+           dtype: Optional[DType]) -> Tuple[Shape, DType, Optional[Attributes]]:
+    op = TABLE.get(name)
+    if op is None:
+        raise InvalidArgument(f'no op "{name}"')
+    try:
+        _rules.check_operand_count(op, len(operands))
+        complete = _rules.complete_attributes(op, dict(attributes))
+        shapes = [node.shape for node in operands]
+        shape = _rules.infer_shape(op, shapes, complete)
+        dtypes = [node.dtype for node in operands]
+        result = _rules.infer_dtype(op, dtypes, dtype)
+        _rules.check_constraints(_rules.Query(op, shapes, dtypes, complete, shape, result))
+        if variables.in_use:
+            shape = variables.without_values(shape)
+            if any(_has_dims(value) for _, value in attributes):
+                return shape, result, None
+        if name in _OF_ANY_NUMBER:
+            return shape, result, None
+        return shape, result, tuple((key, complete[key]) for key, _ in attributes)
+    except KilnError as error:
+        raise type(error)(f"{name}: {error.message}") from None
+
+
+def _has_dims(value: Any) -> bool:
+    several = isinstance(value, (tuple, list))
+    return variables.has_dims(value) if several else isinstance(value, variables.Dim)
+
+
+def _note_bindings(node: Node) -> None:
+    known = _NO_BINDINGS
+    for operand in node.operands:
+        if operand.bindings:
+            known = merged(known, operand.bindings)
+    for _, attribute in node.attributes:
+        values = variables.values_in(attribute)
+        if values:
+            known = merged(known, values)
+    node.bindings = known
+
+
+class Reshaped(NamedTuple):
+    """A shape with variables, and what is known of their values."""
+
+    shape: Any
+    bindings: Bindings
+
+
+def value(buffer: Buffer, like: Union[Node, Reshaped, None] = None) -> Node:
+    """The node of a value on the device; with the variables in the shape of `like`, if given."""
+    node = Node("input", buffer.dtype, buffer.shape, (), (), None)
+    node.buffer = buffer
+    if like is not None:
+        node.shape, node.bindings = like.shape, like.bindings
+    return node
+
+
+def host_value(array: np.ndarray, dtype: DType) -> Node:
+    """The node of a value in host memory; uploaded when it is first needed."""
+    node = Node("input", dtype, array.shape, (), (), user_source())
+    node.host = array
+    return node
+
+
+def placeholder(dtype: DType, shape: Shape) -> Node:
+    """Stands for a value that a traced function is given at each call."""
+    return Node("input", dtype, shape, (), (), None)
+
+
+_scalars: Dict[Any, Node] = {}
+_SURELY_FITS = 448  # every float dtype's numbers go as far
+
+
+def scalar(number: Any, dtype: DType) -> Node:
+    """The node of a number."""
+    if isinstance(number, variables.Dim):
+        return make("const", (), (("value", number),), dtype)
+    key = (number, type(number), dtype, str(number) if number == 0 else "")
+    node = _scalars.get(key)
+    if node is None:
+        typed = _typed(number, dtype)
+        node = Node("const", dtype, (), (), (("value", typed),), None)
+        if len(_scalars) < _INFERRED_KEPT:
+            _scalars[key] = node
+    return node
+
+
+def _typed(number: Any, dtype: DType) -> Any:
+    if not isinstance(number, (int, float)):
+        raise InvalidArgument(f"{number!r:.80} is no number, where a {dtype.name} is wanted")
+    if dtype is _dtypes.bool_:
+        return bool(number)
+    if dtype.is_float:
+        if abs(number) > _SURELY_FITS and conversion.overflows(float(number), dtype):
+            raise InvalidArgument(
+                f"{number!r} does not fit {dtype.name}; cast to a wider dtype first, or use "
+                "kiln.inf")
+        return float(number)
+    low, high = conversion.integer_range(dtype)
+    if isinstance(number, float) or not low <= number <= high:
+        raise InvalidArgument(f"{number!r} is no {dtype.name}")
+    return int(number)
+
+
+def stand_apart(node: Node) -> None:
+    """Makes a node a copy of what it was, by which, as a variable, a gradient may be asked for."""
+    was = Node(node.op, node.dtype, node.shape, node.operands, node.attributes, node.source)
+    was.tracked, was.variable, was.cut = node.tracked, node.variable, node.cut
+    was.bindings, was.buffer = node.bindings, node.buffer
+    node.op, node.operands, node.attributes, node.variable = "contiguous", (was,), (), True
+
+
+def alias(node: Node) -> Node:
+    """Another node with the same value, without gradient."""
+    if node.buffer is not None:
+        return value(node.buffer, node)
+    if node.host is not None:
+        return host_value(node.host, node.dtype)
+    return make("detach", (node,))

@@ -1,0 +1,268 @@
+"""A session with a daemon: buffers, programs, uploads and downloads."""
+
+import itertools
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from typing import Any, List, Optional, Sequence, Tuple
+
+from kiln._basics import errors as _errors
+from kiln._basics.bindings import Bindings
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import KilnError
+from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
+from kiln._session.address import candidates
+from kiln._session.handles import Buffer, Program, ProgramInfo, info_of
+from kiln._session.rpc import call
+from kiln._session.session import Session
+from kiln._session.stream import Stream
+from kiln._session.waiter import Waiter
+
+_PROGRAMS_KEPT = 512
+
+
+class Connection:
+    """A session with a daemon. Thread-safe. `kiln.connect` makes one.
+
+    >>> connection = kiln.default_connection()
+    >>> _ = kiln.ones(2).realize()
+    >>> connection.synchronize()
+    """
+
+    _kiln_watched = ()
+
+    def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
+                 timeout: float = 5.0) -> None:
+        self.target = target
+        self._session = session = Session(target, device, lease_seconds, timeout)
+        session.end_with(self)
+        self.name: str = session.opened.name
+        self.device: str = session.opened.device
+        self.daemon_version: str = session.opened.daemon_version
+        self.stream: Stream = session.stream
+        self._handles = itertools.count(1)
+        self._lock = threading.Lock()
+        self._programs: weakref.WeakValueDictionary[bytes, Program] = (
+            weakref.WeakValueDictionary())
+        self._recent: OrderedDict[bytes, Program] = OrderedDict()
+        self._unreported: List[KilnError] = []
+
+    def __repr__(self) -> str:
+        return f"<kiln.Connection {self.target}, session {self.name}, device {self.device}>"
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session. Its tensors are gone."""
+        self._session.end()
+
+    def devices(self) -> List[Any]:
+        """The daemon's devices, as kiln.v1.Device messages.
+
+        >>> [device.name for device in kiln.default_connection().devices()]
+        ['cpu:0']
+        """
+        rpc = self._session.devices.ListDevices
+        return list(call(self.stream, rpc, device_pb2.ListDevicesRequest()).devices)
+
+    def synchronize(self) -> None:
+        """Waits until everything sent before has finished; raises what failed unseen.
+
+        >>> kiln.default_connection().synchronize()
+        """
+        waiter = Waiter()
+        self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
+        waiter.wait()
+        self.raise_unreported()
+
+    # Values.
+
+    def upload(self, data: memoryview, dtype: DType, shape: Tuple[int, ...]) -> Buffer:
+        """A buffer with these bytes (row-major, little-endian).
+
+        Up to one chunk travels inside the ordered stream and is not waited for; more is a blob.
+        """
+        buffer = Buffer(self, next(self._handles), dtype, shape)
+        write = session_pb2.Write(handle=buffer.handle, dtype=dtype.code, shape=shape)
+        if data.nbytes <= self._session.chunk_bytes:
+            write.data = bytes(data)
+            self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
+            return buffer
+        blob = self._session.blobs.upload(data)
+        write.blob = blob.name
+        self.stream.send(self._fails([buffer]), write=write)
+        # The daemon forgets it in order: after the write.
+        del blob
+        self.stream.wake()
+        return buffer
+
+    def download(self, buffer: Buffer) -> bytes:
+        """The buffer's bytes, once its value is there."""
+        if buffer.error is not None:
+            raise buffer.error
+        waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
+        if waiter is not None:
+            self.stream.send(waiter.resolve, read=session_pb2.Read(handle=buffer.handle))
+        try:
+            data = waiter.wait().data if waiter is not None else self._session.blobs.download(
+                buffer.handle, self.stream.last_sequence())
+        except KilnError as error:
+            self._seen(buffer.error or error)
+            raise (buffer.error or error) from None
+        if len(data) != buffer.nbytes:
+            raise _errors.Internal(
+                f"the daemon returned {len(data)} bytes for a tensor of {buffer.nbytes}")
+        return data
+
+    # Programs.
+
+    def define(self, graph: Any, name: str = "") -> Program:
+        """The program of a graph, defined once for equal graphs and names.
+
+        It lives as long as somebody holds it, and a while longer for those who ask again.
+        """
+        text = graph.SerializeToString(deterministic=True)
+        key = name.encode() + b"\0" + text
+        with self._lock:
+            program = self._programs.get(key)
+            if program is None or program.error is not None:
+                program = Program(self, next(self._handles))
+                self.stream.send(
+                    program.defined, size=len(text),
+                    define_program=session_pb2.DefineProgram(
+                        program=program.number, graph=graph, name=name))
+                self._programs[key] = program
+            self._recent[key] = program
+            self._recent.move_to_end(key)
+            retired = self._recent.popitem(last=False) if (
+                len(self._recent) > _PROGRAMS_KEPT) else None
+        del retired  # may end it, which must not happen under the lock
+        return program
+
+    def run(self, program: Program, inputs: Sequence[Buffer],
+            outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
+            changes_state: bool = False,
+            bindings: Optional[Bindings] = None) -> List[Buffer]:
+        """Runs a program; its outputs exist from here on."""
+        self.raise_unreported()
+        results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
+        run = session_pb2.Run(
+            program=program.number,
+            inputs=[buffer.handle for buffer in inputs],
+            outputs=[buffer.handle for buffer in results])
+        if bindings:
+            for symbol, number in bindings.items():
+                run.bindings[symbol.name] = number
+        self.stream.send(self._fails(results, program, changes_state), run=run)
+        return results
+
+    def raise_unreported(self) -> None:
+        """Raises the error of an operation that changed state, if nobody has seen it yet."""
+        if self._unreported:
+            with self._lock:
+                errors, self._unreported = self._unreported, []
+            if errors:
+                raise errors[0]
+
+    def programs(self) -> List[ProgramInfo]:
+        """All programs that the daemon holds, other sessions' too.
+
+        >>> _ = (kiln.ones(2) + 1).tolist()
+        >>> len(kiln.default_connection().programs()) > 0
+        True
+        """
+        rpc = self._session.programs.ListPrograms
+        listed = call(self.stream, rpc, program_pb2.ListProgramsRequest())
+        return [info_of(program) for program in listed.programs]
+
+    def program(self, digest: str) -> ProgramInfo:
+        """One program, by its digest or by that of the graph it was made of.
+
+        >>> connection = kiln.default_connection()
+        >>> _ = (kiln.ones(2) + 1).tolist()
+        >>> digest = connection.programs()[0].digest
+        >>> connection.program(digest).digest == digest
+        True
+        """
+        return info_of(call(
+            self.stream, self._session.programs.ExplainProgram,
+            program_pb2.ExplainProgramRequest(digest=digest)).program)
+
+    # Inside.
+
+    def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
+               changes_state: bool = False) -> Any:
+        # Weak, so that dropping a result releases it while the operation is still in flight.
+        references = [weakref.ref(buffer) for buffer in buffers]
+
+        def finished(result: Any, error: Optional[KilnError]) -> None:
+            if error is None:
+                return
+            cause = program.error if program is not None and program.error else error
+            for reference in references:
+                buffer = reference()
+                if buffer is not None:
+                    buffer.error = cause
+            if changes_state:
+                with self._lock:
+                    self._unreported.append(cause)
+
+        return finished
+
+    def _seen(self, error: KilnError) -> None:
+        with self._lock:
+            self._unreported = [other for other in self._unreported if other is not error]
+
+
+_default: Optional[Connection] = None
+_default_pid = 0
+_default_lock = threading.RLock()
+
+
+def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0) -> Connection:
+    """Connects to a daemon and makes it the one that tensors use from here on.
+
+    `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
+    local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
+    127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
+    daemon keeps the session's tensors when it hears nothing of this process (0: its default).
+
+    >>> connection = kiln.connect()
+    >>> connection is kiln.default_connection()
+    True
+    """
+    global _default, _default_pid
+    tried: List[str] = []
+    for target in candidates(address, os.environ, os.getuid()):
+        try:
+            connection = Connection(target, device, lease_seconds)
+        except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
+            tried.append(f"{target}: {error}")
+            continue
+        with _default_lock:
+            _default, _default_pid = connection, os.getpid()
+        return connection
+    raise _errors.Unavailable(
+        "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
+        "kiln.connect(\"host:port\") or KILN_ADDRESS. Tried:\n  " + "\n  ".join(tried))
+
+
+def default_connection() -> Connection:
+    """The connection that tensors use; made on first use.
+
+    >>> [device.name for device in kiln.default_connection().devices()]
+    ['cpu:0']
+    """
+    with _default_lock:
+        if _default is None:
+            return connect()
+        if _default_pid != os.getpid():
+            raise _errors.FailedPrecondition(
+                "this process was forked from one that is connected to a daemon; call "
+                "kiln.connect() in the child process")
+        return _default

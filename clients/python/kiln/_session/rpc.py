@@ -1,0 +1,74 @@
+"""Callables for the RPCs of a service, made from its protobuf descriptor."""
+
+import time
+from typing import TYPE_CHECKING, Any, Callable, TypeVar
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool
+
+from kiln._basics.errors import Cancelled, Unavailable
+from kiln._session.stream import Stream, from_rpc, in_session
+from kiln._session.waiter import Work, apart
+
+try:
+    from google.protobuf.message_factory import GetMessageClass
+except ImportError:  # protobuf before 4.22
+    from google.protobuf.symbol_database import Default
+
+    def GetMessageClass(descriptor: Any) -> Any:  # noqa: N802
+        return Default().GetPrototype(descriptor)
+
+
+_T = TypeVar("_T")
+_PAUSE_SECONDS = 0.05
+
+
+class Stub:
+    """Attributes are the RPCs of `service`, for example Stub(channel, "kiln.v1.SessionService")."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+    def __init__(self, channel: Any, service: str) -> None:
+        descriptor = descriptor_pool.Default().FindServiceByName(service)
+        for method in descriptor.methods:
+            streaming = descriptor_pb2.MethodDescriptorProto()
+            method.CopyToProto(streaming)
+            kind = "{}_{}".format(
+                "stream" if streaming.client_streaming else "unary",
+                "stream" if streaming.server_streaming else "unary",
+            )
+            call = getattr(channel, kind)(
+                f"/{service}/{method.name}",
+                request_serializer=GetMessageClass(method.input_type).SerializeToString,
+                response_deserializer=GetMessageClass(method.output_type).FromString,
+            )
+            setattr(self, method.name, call)
+
+
+def call(stream: Stream, rpc: Any, request: Any) -> Any:
+    """The answer of an RPC that may be repeated; raises the KilnError that it failed with."""
+    stream.check()
+    return apart(lambda work: through_cuts(stream, work, lambda: rpc(request)))
+
+
+def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
+    """Repeats what a lost connection has ended, for as long as the session lives.
+
+    Raises the KilnError that it failed with, or that the session is lost by.
+    """
+    deadline = time.monotonic() + stream.lease_seconds
+    while True:
+        try:
+            return transfer()
+        except grpc.RpcError as error:
+            failure = in_session(from_rpc(error))
+        except ValueError as error:  # the channel is closed
+            failure = Unavailable(str(error))
+        stream.check()
+        # A daemon that ends in a hurry cancels what is left.
+        lost = isinstance(failure, (Unavailable, Cancelled)) and not failure.reason
+        if not lost or work.abandoned or time.monotonic() > deadline:
+            raise failure
+        time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,154 @@
+"""A session with a daemon: how it is opened, and that it ends with the process at the latest."""
+
+import _thread
+import atexit
+import contextlib
+import getpass
+import os
+import queue
+import socket
+import sys
+import threading
+import time
+import weakref
+from typing import Any, Dict
+
+import grpc
+
+from kiln._basics.version import __version__
+from kiln._ops.table import OP_SET_VERSION
+from kiln._proto.kiln.v1 import session_pb2
+from kiln._session.address import is_local
+from kiln._session.blobs import Blobs
+from kiln._session.rpc import Stub
+from kiln._session.stream import Stream, from_rpc
+from kiln._session.waiter import Waiter
+
+_CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 20000),
+    ("grpc.keepalive_timeout_ms", 10000),
+    ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+)
+_DEFAULT_LEASE_SECONDS = 60
+_DEFAULT_CHUNK_BYTES = 1 << 20
+_END_SECONDS = 2.0  # for a daemon to answer; then the lease ends the session
+
+_open: Dict[int, "Session"] = {}
+
+
+class Session:
+    """An open session. A thread of its own opens and ends it, another one reads its stream."""
+
+    # Set by the session's thread before it is open.
+    channel: Any
+    id: str
+    opened: Any  # the OpenSessionResponse
+    devices: Stub
+    programs: Stub
+    stream: Stream
+    blobs: Blobs
+
+    def __init__(self, target: str, device: str, lease_seconds: int, timeout: float) -> None:
+        self.target = target
+        self._pid = os.getpid()
+        self._request = session_pb2.OpenSessionRequest(lease_seconds=lease_seconds, device=device)
+        self._timeout = timeout
+        self._is_open, self._has_ended = Waiter(), Waiter()
+        self._to_end: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        _open[id(self)] = self
+        try:
+            _thread.start_new_thread(self._run, ())
+            self._is_open.wait()
+        except BaseException:
+            self.begin_to_end()
+            raise
+
+    def end_with(self, owner: Any) -> None:
+        """Ends the session when `owner` dies. No Python code runs then, as in Releases."""
+        self._owner = weakref.ref(owner, self._to_end.put)
+
+    def begin_to_end(self) -> None:
+        """Ends the session and does not wait."""
+        self._to_end.put(None)
+
+    def end(self) -> None:
+        """Ends the session. In a forked child it is the parent's and stays."""
+        if os.getpid() == self._pid:
+            self.begin_to_end()
+            self._wait_for_end(_END_SECONDS)
+
+    def _wait_for_end(self, seconds: float) -> None:
+        if self._has_ended.wait_for(seconds):
+            self._has_ended.resolve()  # for whoever else waits
+
+    # On its own thread.
+
+    def _run(self) -> None:
+        try:
+            self.channel = grpc.insecure_channel(self.target, options=_CHANNEL_OPTIONS)
+            service = Stub(self.channel, "kiln.v1.SessionService")
+            self.devices = Stub(self.channel, "kiln.v1.DeviceService")
+            self.programs = Stub(self.channel, "kiln.v1.ProgramService")
+            if self._opens(service):
+                self._to_end.get()
+                self.stream.close()
+                with contextlib.suppress(grpc.RpcError):
+                    service.CloseSession(
+                        session_pb2.CloseSessionRequest(session_id=self.id), timeout=_END_SECONDS)
+            self.channel.close()
+        finally:
+            _open.pop(id(self), None)
+            self._has_ended.resolve()
+
+    def _opens(self, service: Any) -> bool:
+        try:
+            self._request.client.CopyFrom(_client_info())
+            self.opened = service.OpenSession(self._request, timeout=self._timeout)
+            self.id = self.opened.session_id
+            self.stream = Stream(self.id, self.opened.lease_seconds or _DEFAULT_LEASE_SECONDS)
+            self.blobs = Blobs(self.channel, self.id, self.chunk_bytes, is_local(self.target),
+                               self.stream)
+            threading.Thread(
+                target=self._read, args=(service.Connect,), name="kiln-reader", daemon=True).start()
+        except grpc.RpcError as error:
+            self._is_open.resolve(error=from_rpc(error))
+            return False
+        except BaseException as error:
+            self._is_open.resolve(error=error)
+            raise
+        self._is_open.resolve()
+        return True
+
+    def _read(self, connect: Any) -> None:
+        self.stream.run(connect)
+        self.begin_to_end()  # if nobody has: it is lost
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The size of the chunks in which the daemon wants large values."""
+        return int(self.opened.chunk_bytes) or _DEFAULT_CHUNK_BYTES
+
+
+def _client_info() -> Any:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] else "python"
+    return session_pb2.ClientInfo(
+        name="kiln-python", version=__version__, op_set_version=OP_SET_VERSION,
+        description=f"{user}@{socket.gethostname()} {script}")
+
+
+@atexit.register
+def _end_all() -> None:
+    deadline = time.monotonic() + _END_SECONDS
+    own = [session for session in list(_open.values()) if session._pid == os.getpid()]
+    for session in own:
+        session.begin_to_end()
+    for session in own:
+        session._wait_for_end(deadline - time.monotonic())

@@ -1,0 +1,314 @@
+"""The ordered stream of operations to the daemon: sequence numbers, answers, and resumption.
+
+Operations are numbered and remembered until they are answered. After a lost connection a new
+stream attaches to the same session, hears how far the daemon has received, and sends the rest
+again, so that each operation takes effect exactly once.
+"""
+
+import os
+import queue
+import threading
+import time
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional
+
+import grpc
+
+from kiln._basics import errors
+from kiln._basics.errors import KilnError
+from kiln._proto.kiln.v1 import error_pb2, session_pb2
+from kiln._session.releases import Releases
+from kiln._session.waiter import Waiter
+
+# Operations in flight before sending waits for answers: bounds the memory of a client that runs
+# ahead of the daemon.
+MAX_IN_FLIGHT = 4096
+MAX_BYTES_IN_FLIGHT = 256 << 20
+# What has died is released in one operation per this many, or when the stream has been idle for
+# this long.
+RELEASE_BATCH = 128
+IDLE_SECONDS = 0.1
+
+_WHAT_TO_DO = ("call kiln.connect() again, make what holds tensors anew and load the last "
+               "checkpoint")
+
+Callback = Callable[[Any, Optional[KilnError]], None]
+
+
+def from_status(status: Any) -> KilnError:
+    """The exception for a kiln.v1.Status."""
+    reason, metadata = "", {}
+    for detail in status.details:
+        if detail.type_url.endswith("ErrorInfo"):
+            info = error_pb2.ErrorInfo.FromString(detail.value)
+            reason, metadata = info.reason, dict(info.metadata)
+    return errors.make(status.code, status.message, reason, metadata)
+
+
+def from_rpc(error: grpc.RpcError) -> KilnError:
+    """The exception for a failed call."""
+    for key, value in error.trailing_metadata() or ():
+        if key == "grpc-status-details-bin":
+            status = error_pb2.Status.FromString(value)
+            if status.code:
+                return from_status(status)
+    return errors.make(error.code().value[0], error.details() or "")
+
+
+def in_session(error: KilnError) -> KilnError:
+    """The exception for what failed within a session: a daemon that stops takes it along."""
+    if error.reason != "SHUTTING_DOWN":
+        return error
+    return errors.Unavailable(
+        "the daemon has stopped, so this session and its tensors are lost; once one runs, "
+        + _WHAT_TO_DO, error.reason, error.metadata)
+
+
+class _Pending:
+    __slots__ = ("callback", "request", "size", "through")
+
+    def __init__(self, request: Any, callback: Optional[Callback], size: int,
+                 through: int) -> None:
+        self.request = request
+        self.callback = callback
+        self.size = size
+        self.through = through  # bytes of all operations up to this one
+
+
+class _Attachment:
+    """One call of Connect."""
+
+    def __init__(self) -> None:
+        self.last_received: Optional[int] = None  # by the daemon; None until it has attached
+        self.over = False
+        self.wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+
+class Stream:
+    """One session's Connect stream. Thread-safe.
+
+    An operation is sent by one step, its place in `_pending`: numbers, sizes and what is still to
+    be written follow from that, so that a KeyboardInterrupt never leaves a half-sent one.
+    """
+
+    def __init__(self, session_id: str, lease_seconds: float) -> None:
+        self.lease_seconds = lease_seconds
+        self.releases = Releases()  # handles and programs: many at once
+        self.blobs = Releases()  # large, so each at once
+        self._session_id = session_id
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._pending: Dict[int, _Pending] = {}  # in order of sequence
+        self._waiting_for_room: Deque[Waiter] = deque()
+        # Of the highest operation that is answered (answers come in any order): its number, and the
+        # bytes of all up to it.
+        self._last_answered = 0
+        self._through_answered = 0
+        self._acknowledged = 0  # all up to this one are answered
+        self._bytes_answered = 0
+        self._attachment = _Attachment()
+        self._failure: Optional[KilnError] = None
+        self._closing: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    # For users of the stream.
+
+    def send(self, callback: Optional[Callback] = None, size: int = 256, **operation: Any) -> None:
+        """Sends an operation, for example send(run=Run(…)).
+
+        `callback` is called with (Result, error) on the reader's thread.
+        """
+        while True:
+            with self._lock:
+                self.check()
+                if not self._is_full():
+                    self._enqueue(callback, size, operation)
+                    break
+                room = Waiter()
+                self._waiting_for_room.append(room)
+            room.wait()
+        # An interrupt before this only lets the operation wait for the next idle moment.
+        self.wake()
+
+    def wake(self) -> None:
+        """Has what can be sent sent."""
+        self._attachment.wakeups.put(None)
+
+    def last_sequence(self) -> int:
+        """The number of the last operation sent."""
+        with self._lock:
+            return self._last_sequence()
+
+    def check(self) -> None:
+        """Raises why the session is lost, if it is."""
+        if os.getpid() != self._pid:
+            raise errors.FailedPrecondition(
+                "this connection was made before a fork; call kiln.connect() in the child process")
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Ends what is in flight with an error. The end of the channel ends the stream itself."""
+        self._fail(errors.Cancelled("the connection was closed"))
+        self._closing.put(None)
+
+    # With the lock held.
+
+    def _last_sequence(self) -> int:
+        if not self._pending:
+            return self._last_answered
+        return max(next(reversed(self._pending)), self._last_answered)
+
+    def _bytes_sent(self) -> int:
+        if not self._pending:
+            return self._through_answered
+        return max(next(reversed(self._pending.values())).through, self._through_answered)
+
+    def _is_full(self) -> bool:
+        return (len(self._pending) >= MAX_IN_FLIGHT
+                or self._bytes_sent() - self._bytes_answered >= MAX_BYTES_IN_FLIGHT)
+
+    def _enqueue(self, callback: Optional[Callback], size: int, operation: Dict[str, Any]) -> None:
+        sequence = self._last_sequence() + 1
+        request = session_pb2.ConnectRequest(
+            sequence=sequence, acknowledged=self._acknowledged, **operation)
+        self._pending[sequence] = _Pending(request, callback, size, self._bytes_sent() + size)
+
+    # On gRPC's sending thread.
+
+    def _requests(self, attachment: _Attachment) -> Iterator[Any]:
+        yield session_pb2.ConnectRequest(
+            attach=session_pb2.Attach(session_id=self._session_id),
+            acknowledged=self._acknowledged)
+        sent: Optional[int] = None
+        while not attachment.over:
+            try:
+                attachment.wakeups.get(timeout=IDLE_SECONDS)
+                idle = False
+            except queue.Empty:
+                idle = True
+            if self.blobs or len(self.releases) >= (1 if idle else RELEASE_BATCH):
+                self._release_dead()
+            if sent is None:
+                sent = attachment.last_received
+            while sent is not None and not attachment.over:
+                pending = self._pending.get(sent + 1)
+                if pending is None:
+                    break
+                yield pending.request
+                sent += 1
+
+    def _release_dead(self) -> None:
+        with self._lock:
+            if self._failure is not None:
+                return
+            names = {**self.releases.take(), **self.blobs.take()}
+            for number in names.pop("program", ()):
+                self._enqueue(
+                    None, 64, {"release_program": session_pb2.ReleaseProgram(program=number)})
+            if names:
+                self._enqueue(None, 64, {"release": session_pb2.Release(**names)})
+
+    # On the reader's thread.
+
+    def run(self, connect: Any) -> None:
+        """Attaches by the RPC `connect` and takes answers until the stream is closed or lost."""
+        delay = 0.02
+        deadline = time.monotonic() + self.lease_seconds
+        while self._failure is None:
+            attachment = self._attachment = _Attachment()
+            error = self._read_until_lost(connect, attachment)
+            if attachment.last_received is not None:
+                delay, deadline = 0.02, time.monotonic() + self.lease_seconds
+            failure = self._lasting(error, time.monotonic() > deadline)
+            if failure is not None:
+                self._fail(failure)
+                return
+            try:
+                self._closing.get(timeout=delay)
+            except queue.Empty:
+                delay = min(2 * delay, 1.0)
+
+    def _lasting(self, error: grpc.RpcError, out_of_time: bool) -> Optional[KilnError]:
+        """What the session is lost by; None if another attempt may help."""
+        why = in_session(from_rpc(error))
+        if error.code() == grpc.StatusCode.NOT_FOUND:
+            return errors.NotFound(
+                "the daemon does not know this session any more (its lease ran out, or the "
+                "daemon was restarted), so its tensors are lost; " + _WHAT_TO_DO)
+        if why.reason == "SHUTTING_DOWN" or error.code() in (
+                grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,
+                grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED):
+            return why
+        if out_of_time:
+            return errors.Unavailable(
+                f"the daemon has not answered for {self.lease_seconds:.0f} s, so this "
+                f"session and its tensors are lost; once one runs, {_WHAT_TO_DO}. The last "
+                f"attempt: {error.details()}")
+        return None
+
+    def _read_until_lost(self, connect: Any, attachment: _Attachment) -> grpc.RpcError:
+        error: grpc.RpcError = _Ended()
+        try:
+            for response in connect(self._requests(attachment)):
+                if response.HasField("attached"):
+                    attachment.last_received = response.attached.last_sequence
+                    attachment.wakeups.put(None)
+                else:
+                    self._answer(response.result)
+        except grpc.RpcError as lost:
+            error = lost
+        except ValueError:  # the channel is closed
+            error = _Ended()
+        attachment.over = True
+        attachment.wakeups.put(None)
+        return error
+
+    def _answer(self, result: Any) -> None:
+        sequence = result.sequence
+        with self._lock:
+            pending = self._pending.pop(sequence, None)
+            if pending is None:  # repeated after a reconnection
+                return
+            if sequence > self._last_answered:
+                self._last_answered, self._through_answered = sequence, pending.through
+            self._bytes_answered += pending.size
+            while (self._acknowledged < self._last_answered
+                   and self._acknowledged + 1 not in self._pending):
+                self._acknowledged += 1
+            waiting = [] if self._is_full() else self._take_waiting()
+        for room in waiting:
+            room.resolve()
+        if pending.callback is not None:
+            error = (in_session(from_status(result.error)) if result.HasField("error") else None)
+            pending.callback(result, error)
+
+    def _take_waiting(self) -> List[Waiter]:
+        waiting: List[Waiter] = []
+        while self._waiting_for_room:
+            waiting.append(self._waiting_for_room.popleft())
+        return waiting
+
+    def _fail(self, error: KilnError) -> None:
+        with self._lock:
+            if self._failure is None:
+                self._failure = error
+            pending, self._pending = self._pending, {}
+            waiting = self._take_waiting()
+        for room in waiting:
+            room.resolve()
+        for operation in pending.values():
+            if operation.callback is not None:
+                operation.callback(None, error)
+
+
+class _Ended(grpc.RpcError):  # type: ignore[misc]
+    """The daemon ended the stream without an error, as when the session was closed."""
+
+    def code(self) -> Any:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return "the daemon ended the connection"
+
+    def trailing_metadata(self) -> Any:
+        return ()

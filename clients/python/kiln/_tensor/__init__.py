@@ -1,0 +1,1 @@
+"""The parts of the class Tensor, which kiln.tensor puts together."""

@@ -1,0 +1,172 @@
+"""Elementwise arithmetic and its operators."""
+
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._tensor.unary import Unary
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class Arithmetic(Unary):
+    """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
+
+    __slots__ = ()
+
+    # Arithmetic. Bools count as integers.
+
+    def _numeric(self, name: str, other: Any, reflected: bool = False) -> "Tensor":
+        mine = self._tensor
+        if self.dtype is dtypes.bool_:
+            kind = getattr(other, "dtype", None)
+            if not isinstance(kind, dtypes.DType):
+                kind = dtypes.float32 if isinstance(other, float) else dtypes.int64
+            mine = self.cast(dtypes.int64 if kind is dtypes.bool_ else kind)
+            if kind is dtypes.bool_:
+                other = other.cast(dtypes.int64)
+        elif getattr(other, "dtype", None) is dtypes.bool_:
+            other = other.cast(self.dtype)
+        return mine._reflected(name, other) if reflected else mine._op(name, other)
+
+    def add(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """self + alpha * other.
+
+        >>> kiln.tensor([1.0, 4.0]).add(2, alpha=10).tolist()
+        [21.0, 24.0]
+        """
+        if alpha != 1:
+            other = other * alpha
+        return self._numeric("add", other)
+
+    def sub(self, other: Any, alpha: Any = 1) -> "Tensor":
+        """self - alpha * other.
+
+        >>> kiln.tensor([1.0, 4.0]).sub(kiln.tensor([1.0, 1.0])).tolist()
+        [0.0, 3.0]
+        """
+        if alpha != 1:
+            other = other * alpha
+        return self._numeric("sub", other)
+
+    def mul(self, other: Any) -> "Tensor":
+        """Self * other.
+
+        >>> kiln.tensor([1.0, 4.0]).mul(2).tolist()
+        [2.0, 8.0]
+        """
+        return self._numeric("mul", other)
+
+    def div(self, other: Any, *, rounding_mode: Optional[str] = None) -> "Tensor":
+        """Self / other; integers become float32, but for a rounding_mode: "floor" or "trunc".
+
+        >>> kiln.tensor([1, 3]).div(2).tolist()
+        [0.5, 1.5]
+        >>> kiln.tensor([-7, 7]).div(2, rounding_mode="trunc").tolist()
+        [-3, 3]
+        """
+        if rounding_mode is None:
+            return self._op("div", other)
+        if rounding_mode == "floor":
+            return self.floor_divide(other)
+        if rounding_mode != "trunc":
+            raise InvalidArgument(
+                f'rounding_mode {rounding_mode!r}; it must be "floor", "trunc" or None')
+        floor = self.floor_divide(other)
+        if floor.dtype.is_float:
+            return self._op("div", other).trunc()
+        # Exact for all integers: one more where the quotient is below 0 and was rounded.
+        return floor.add(((floor < 0) & (floor * other != self)).cast(floor.dtype))
+
+    def floor_divide(self, other: Any) -> "Tensor":
+        """The quotient rounded down, as Python's //.
+
+        >>> kiln.tensor([7, -7]).floor_divide(2).tolist()
+        [3, -4]
+        """
+        return self._numeric("floor_divide", other)
+
+    def remainder(self, other: Any) -> "Tensor":
+        """The remainder with the divisor's sign, as Python's %.
+
+        >>> kiln.tensor([7, -7]).remainder(3).tolist()
+        [1, 2]
+        """
+        return self._numeric("remainder", other)
+
+    def pow(self, exponent: Any) -> "Tensor":
+        """Self to a power; integers stay integers and wrap.
+
+        >>> kiln.tensor([1.0, 4.0]).pow(2).tolist()
+        [1.0, 16.0]
+        """
+        if isinstance(exponent, int) and not isinstance(exponent, bool):
+            if exponent == 2:
+                return self.square()
+            if exponent == 1:
+                return self._alias()
+            if exponent == 3:
+                return self * self.square()
+            if exponent < 0 and not self.dtype.is_float:
+                raise InvalidArgument(f"{self.dtype.name} to the power {exponent} is no integer; "
+                                      "cast the tensor to float32 first")
+        if isinstance(exponent, float) and exponent == 0.5:
+            return self.sqrt()
+        return self._numeric("pow", exponent)
+
+    def maximum(self, other: Any) -> "Tensor":
+        """The larger of two, elementwise.
+
+        >>> kiln.tensor([1.0, 4.0]).maximum(2).tolist()
+        [2.0, 4.0]
+        """
+        return self._op("maximum", other)
+
+    def minimum(self, other: Any) -> "Tensor":
+        """The smaller of two, elementwise.
+
+        >>> kiln.tensor([1.0, 4.0]).minimum(2).tolist()
+        [1.0, 2.0]
+        """
+        return self._op("minimum", other)
+
+    __add__ = add
+    __sub__ = sub
+    __mul__ = mul
+    __truediv__ = div
+    __floordiv__ = floor_divide
+    __mod__ = remainder
+    __pow__ = pow
+    __radd__ = add
+    __rmul__ = mul
+    multiply = mul
+    divide = div
+    subtract = sub
+
+    def __rsub__(self, other: Any) -> "Tensor":
+        return self._numeric("sub", other, reflected=True)
+
+    def __rtruediv__(self, other: Any) -> "Tensor":
+        return self._reflected("div", other)
+
+    def __rfloordiv__(self, other: Any) -> "Tensor":
+        return self._numeric("floor_divide", other, reflected=True)
+
+    def __rmod__(self, other: Any) -> "Tensor":
+        return self._numeric("remainder", other, reflected=True)
+
+    def __rpow__(self, other: Any) -> "Tensor":
+        return self._numeric("pow", other, reflected=True)
+
+    def __matmul__(self, other: Any) -> "Tensor":
+        return self._tensor.matmul(other)
+
+    def __rmatmul__(self, other: Any) -> "Tensor":
+        return self._reflected("matmul", other)
+
+    def __divmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Tuple["Tensor", "Tensor"]:
+        return other // self, other % self

@@ -1,0 +1,113 @@
+"""tensor[key] = value: the whole tensor anew, with values where the key points."""
+
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from kiln._basics import conversion
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import node
+from kiln._tensor.keys import Part, dimensions, is_mask, is_range, parse, without_masks
+from kiln._tensor.selection import Selection
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
+    """What `tensor` is after tensor[key] = value."""
+    parts, apart = parse(tensor.shape, key)
+    values = _values(value, tensor.dtype)
+    if any(is_mask(part) for part in parts):
+        whole = _through_mask(tensor, parts, values)
+        if whole is not None:
+            return whole
+        parts, new = without_masks(parts)
+        return _assigned_at(tensor, Selection(tensor.shape, parts, new, apart), values)
+    return _assigned_at(tensor, Selection(tensor.shape, parts, (), apart), values)
+
+
+def _values(value: Any, dtype: DType) -> "Tensor":
+    """The value in the tensor's dtype; a kind that would lose is refused."""
+    from kiln.tensor import Tensor, wrap
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return wrap(node.scalar(value, dtype))
+    if not isinstance(value, Tensor):
+        value = Tensor(value)
+    if not conversion.is_same_kind(value.dtype, dtype):
+        raise InvalidArgument(
+            f"cannot assign {value.dtype.name} to elements of a tensor of {dtype.name}; cast it "
+            f"with .cast(kiln.{dtype.name}) first")
+    cast: Tensor = value.cast(dtype)
+    return cast
+
+
+def _fit(values: "Tensor", shape: Tuple[int, ...], what: str) -> "Tensor":
+    """The values broadcast to a shape; more dimensions of size 1 in front go, as NumPy's."""
+    surplus = values.ndim - len(shape)
+    if surplus > 0 and all(size == 1 for size in values.shape[:surplus]):
+        values = values.reshape(values.shape[surplus:])
+    try:
+        return values.expand(shape)
+    except InvalidArgument:
+        raise InvalidArgument(
+            f"cannot assign values of shape {values.shape} to {what} of shape {shape}") from None
+
+
+def _assigned_at(tensor: "Tensor", selection: Selection, values: "Tensor") -> "Tensor":
+    fitting = _fit(values, selection.shape, "a selection")
+    if not selection.indices:
+        return selection.restore(tensor, fitting)
+    source = selection.source(tensor)
+    written = _written(source, selection.place(), fitting, selection.axis)
+    return selection.restore(tensor, written)
+
+
+def _through_mask(tensor: "Tensor", parts: Sequence[Part],
+                  values: "Tensor") -> Optional["Tensor"]:
+    """By `where`, without reading the mask, if the values do not depend on the mask's count."""
+    masks = [part for part in parts if is_mask(part)]
+    others = [part for part in parts if not is_mask(part)]
+    if len(masks) != 1 or not all(is_range(part) for part in others):
+        return None
+    mask: Any = masks[0]
+    if mask.ndim == 0:
+        return None
+    at = next(i for i, part in enumerate(parts) if is_mask(part))
+    after = len(parts) - at - 1
+    if values.ndim > after and values.shape[values.ndim - after - 1] != 1:
+        return None
+    return _where(tensor, parts, at, values)
+
+
+def _where(tensor: "Tensor", parts: Sequence[Part], at: int, values: "Tensor") -> "Tensor":
+    mask: Any = parts[at]
+    # Ranges beside the mask are a selection of their own, in which the mask decides.
+    ranges: List[Part] = []
+    for part in parts:
+        ranges += [range(size) for size in mask.shape] if is_mask(part) else [part]
+    selection = Selection(tensor.shape, ranges)
+    source = selection.source(tensor)
+    before = dimensions_of(parts[:at])
+    after = source.ndim - before - mask.ndim
+    if values.ndim > after:  # the dimension that the mask's count would have
+        leading = values.shape[: values.ndim - after - 1]
+        values = values.reshape((*leading, *[1] * mask.ndim, *values.shape[values.ndim - after :]))
+    fitting = _fit(values, source.shape, "a masked selection")
+    aligned = mask.reshape((*mask.shape, *[1] * after))
+    return selection.restore(tensor, fitting.where(aligned, source))
+
+
+def dimensions_of(parts: Sequence[Part]) -> int:
+    """How many dimensions the parts take up together."""
+    return sum(dimensions(part) for part in parts)
+
+
+def _written(source: "Tensor", place: "Tensor", values: "Tensor", axis: int) -> "Tensor":
+    """`source` with the values at places along an axis; the last one of equal places stays."""
+    fitting = values.reshape((*source.shape[:axis], *place.shape, *source.shape[axis + 1 :]))
+    return source._op("scatter", place, fitting, axis=axis)

@@ -1,0 +1,340 @@
+"""What each part of Tensor builds on: its node, shape and dtype, and how results are made."""
+
+import builtins
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from kiln._basics import conversion, dtypes
+from kiln._basics.dtypes import DType
+from kiln._graph import node as _node
+from kiln._graph.node import Node, make
+from kiln.variables import Dim
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Shape = Tuple[int, ...]
+
+
+class Size(builtins.int):
+    """A number of elements that, called, gives the shape that has them."""
+
+    _shape: Shape
+
+    def __new__(cls, count: builtins.int, shape: Shape) -> "Size":
+        made = super().__new__(cls, count)
+        made._shape = shape
+        return made
+
+    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[dim]
+
+
+class SymbolicSize(Dim):
+    """As Size, of a shape with variables."""
+
+    __slots__ = ("_shape",)
+
+    def __init__(self, count: Dim, shape: Shape) -> None:
+        super().__init__(count._terms)
+        self._shape = shape
+
+    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+        """The shape, or the size of one dimension."""
+        return self._shape if dim is None else self._shape[dim]
+
+
+class TensorBase:
+    """A name for a node. `Tensor` derives from this by way of its parts, each a file."""
+
+    __slots__ = ("__weakref__", "_grad", "_node", "_requires_grad", "_selected")
+
+    _node: Node
+    _grad: Optional["Tensor"]
+    _requires_grad: builtins.bool
+    # Whether it is what an index gave, in whose place a change would not be seen.
+    _selected: builtins.bool
+
+    # What it is.
+
+    @property
+    def shape(self) -> Shape:
+        """Sizes, outermost dimension first.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).shape
+        (2, 2)
+        """
+        return self._node.shape
+
+    @property
+    def dtype(self) -> DType:
+        """Element type.
+
+        >>> kiln.tensor([1.0, 4.0]).dtype
+        kiln.float32
+        """
+        return self._node.dtype
+
+    @property
+    def ndim(self) -> builtins.int:
+        """Number of dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).ndim
+        2
+        """
+        return len(self._node.shape)
+
+    def dim(self) -> builtins.int:
+        """Number of dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).dim()
+        2
+        """
+        return len(self._node.shape)
+
+    def numel(self) -> builtins.int:
+        """Number of elements.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).numel()
+        4
+        """
+        count = 1
+        for size in self._node.shape:
+            count *= size
+        return count
+
+    @property
+    def size(self) -> Any:
+        """Number of elements, as the array API has it; called, the shape or one size of it, as
+        PyTorch has it.
+
+        >>> x = kiln.zeros(2, 3)
+        >>> x.size, x.size(), x.size(1)
+        (6, (2, 3), 3)
+        """
+        count = self.numel()
+        if isinstance(count, Dim):
+            return SymbolicSize(count, self._node.shape)
+        return Size(count, self._node.shape)
+
+    def element_size(self) -> builtins.int:
+        """Bytes of one element.
+
+        >>> kiln.tensor([1.0, 4.0]).element_size()
+        4
+        """
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> builtins.int:
+        """Bytes of the value.
+
+        >>> kiln.tensor([1.0, 4.0]).nbytes
+        8
+        """
+        return self.numel() * self.dtype.itemsize
+
+    def is_floating_point(self) -> builtins.bool:
+        """Whether the dtype is a float.
+
+        >>> kiln.tensor([1.0, 4.0]).is_floating_point()
+        True
+        """
+        return self.dtype.is_float
+
+    # Making further tensors.
+
+    @property
+    def _tensor(self) -> "Tensor":
+        """This, as what it is."""
+        return self  # type: ignore[return-value]
+
+    def _alias(self) -> "Tensor":
+        """Another tensor of the same value; a change of one does not change the other."""
+        return wrap(self._node)
+
+    def _op(self, name: str, *operands: Any, **attributes: Any) -> "Tensor":
+        mine = self._node
+        if operands:
+            nodes: Tuple[Node, ...] = (
+                mine, *[operand_node(operand, mine) for operand in operands])
+        else:
+            nodes = (mine,)
+        return wrap(make(name, nodes, tuple(attributes.items())))
+
+    def _reflected(self, name: str, other: Any) -> "Tensor":
+        return wrap(make(name, (operand_node(other, self._node), self._node)))
+
+    # Dtypes.
+
+    def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
+        """The same values in another dtype.
+
+        Integers wrap; a float becomes an integer without its fraction, the nearest end of the
+        range where it is outside, 0 where it is NaN; to bool: whether it is not 0. To a float8,
+        what is beyond its largest number, infinities too, becomes that number; without saturate
+        NaN of float8_e4m3 and an infinity of float8_e5m2.
+
+        >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
+        [1, -2]
+        >>> kiln.tensor([500.0, 1.1]).cast(kiln.float8_e4m3).tolist()
+        [448.0, 1.125]
+        """
+        wanted = dtypes.as_dtype(dtype)
+        if wanted is self.dtype:
+            return self._tensor
+        how = () if saturate else (("saturate", False),)
+        return wrap(make("cast", (self._node,), how, wanted))
+
+    def bitcast(self, dtype: Any) -> "Tensor":
+        """The same bits as another dtype of the same size.
+
+        >>> hex(kiln.tensor(1.0).bitcast(kiln.int32).item())
+        '0x3f800000'
+        """
+        return wrap(make("bitcast", (self._node,), (), dtypes.as_dtype(dtype)))
+
+    def type(self, dtype: Any) -> "Tensor":
+        """The same values in another dtype, as cast.
+
+        >>> kiln.tensor([1.0, 4.0]).type("int8").tolist()
+        [1, 4]
+        """
+        return self.cast(dtype)
+
+    def type_as(self, other: "Tensor") -> "Tensor":
+        """The same values in another tensor's dtype.
+
+        >>> kiln.tensor([1.0, 4.0]).type_as(kiln.tensor([[1, 2], [3, 4]])).dtype
+        kiln.int64
+        """
+        return self.cast(other.dtype)
+
+    def float(self) -> "Tensor":
+        """As float32.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).float().dtype
+        kiln.float32
+        """
+        return self.cast(dtypes.float32)
+
+    def double(self) -> "Tensor":
+        """As float64.
+
+        >>> kiln.tensor([1.0, 4.0]).double().dtype
+        kiln.float64
+        """
+        return self.cast(dtypes.float64)
+
+    def half(self) -> "Tensor":
+        """As float16.
+
+        >>> kiln.tensor([1.0, 4.0]).half().dtype
+        kiln.float16
+        """
+        return self.cast(dtypes.float16)
+
+    def bfloat16(self) -> "Tensor":
+        """As bfloat16.
+
+        >>> kiln.tensor([1.0, 4.0]).bfloat16().dtype
+        kiln.bfloat16
+        """
+        return self.cast(dtypes.bfloat16)
+
+    def int(self) -> "Tensor":
+        """As int32.
+
+        >>> kiln.tensor([1.0, 4.0]).int().tolist()
+        [1, 4]
+        """
+        return self.cast(dtypes.int32)
+
+    def long(self) -> "Tensor":
+        """As int64.
+
+        >>> kiln.tensor([1.0, 4.0]).long().dtype
+        kiln.int64
+        """
+        return self.cast(dtypes.int64)
+
+    def bool(self) -> "Tensor":
+        """As bool: whether each element is not 0.
+
+        >>> kiln.tensor([0, 2]).bool().tolist()
+        [False, True]
+        """
+        return self.cast(dtypes.bool_)
+
+    def contiguous(self) -> "Tensor":
+        """The same value, computed and stored before what uses it.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
+        [[1, 3], [2, 4]]
+        """
+        return self._op("contiguous")
+
+    def clone(self) -> "Tensor":
+        """A copy, through which gradients flow.
+
+        >>> kiln.tensor([1.0, 4.0]).clone().tolist()
+        [1.0, 4.0]
+        """
+        return self._op("contiguous")
+
+
+# The class that results have; tensor.py fills it in, since that class derives from this file's.
+_classes: Any = {}
+
+
+def results_are(tensor_class: Any) -> None:
+    """Names the class of results."""
+    _classes["tensor"] = tensor_class
+
+
+def wrap(node: Node) -> "Tensor":
+    """A tensor for a node."""
+    tensor_class = _classes["tensor"]
+    tensor: Tensor = tensor_class.__new__(tensor_class)
+    tensor._node = node
+    tensor._grad = None
+    tensor._requires_grad = False
+    tensor._selected = False
+    return tensor
+
+
+def constant(array: np.ndarray) -> "Tensor":
+    """A tensor of an array that nobody else holds; in a traced function, a constant."""
+    array = np.asarray(array, order="C")
+    node = _node.host_value(array, dtypes.as_dtype(array.dtype))
+    if _node.mode.trace is not None:
+        _node.mode.trace.created(node)
+    return wrap(node)
+
+
+def operand_node(value: Any, like: Node) -> Node:
+    """`value` as a node; a Python number takes the dtype of `like` where that can hold it."""
+    if isinstance(value, TensorBase):
+        return value._node
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (bool, int, float)):
+        return _node.scalar(value, conversion.weak_dtype(value, like.dtype))
+    if isinstance(value, Dim):
+        return _node.scalar(value, conversion.weak_dtype(value.high, like.dtype))
+    other: TensorBase = _classes["tensor"](value)
+    return other._node
+
+
+def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
+          **attributes: Any) -> "Tensor":
+    """The op `name` of operands of which at least one is a tensor."""
+    first = next((operand for operand in operands if isinstance(operand, TensorBase)), None)
+    if first is None:
+        made: TensorBase = _classes["tensor"](operands[0])
+        first, operands = made, [made, *operands[1:]]
+    like = first._node
+    nodes = tuple([operand_node(operand, like) for operand in operands])
+    return wrap(make(name, nodes, tuple(attributes.items()), dtype))

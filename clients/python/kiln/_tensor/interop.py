@@ -1,0 +1,101 @@
+"""Tensors among other libraries: NumPy, DLPack, the Python array API standard, devices."""
+
+import builtins
+from typing import TYPE_CHECKING, Any, Optional, Tuple
+
+import numpy as np
+
+from kiln._basics.errors import InvalidArgument
+from kiln._session import connection as _connection
+from kiln._tensor.base import TensorBase
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+_DLPACK_CPU = (1, 0)  # kDLCPU and the device's number
+
+
+class Interop(TensorBase):
+    """What other libraries ask of an array."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def numpy(self) -> "np.ndarray[Any, Any]": ...
+
+    def __array_namespace__(self, *, api_version: Optional[str] = None) -> Any:
+        """The namespace that follows the Python array API standard: `kiln` itself."""
+        import kiln
+        from kiln._array_api.info import VERSIONS
+
+        if api_version is not None and api_version not in VERSIONS:
+            raise InvalidArgument(
+                f"array API version {api_version!r}; there are {', '.join(VERSIONS)}")
+        return kiln
+
+    @property
+    def device(self) -> str:
+        """The name of the device that it lives on, or will, such as "cpu:0".
+
+        >>> kiln.tensor([1.0, 4.0]).device
+        'cpu:0'
+        """
+        buffer = self._node.buffer
+        connection = buffer.connection if buffer is not None else _connection.default_connection()
+        return connection.device
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Tensor":
+        """The tensor, if it is on that device.
+
+        A session has one device, so any other raises InvalidArgument: choose it with
+        kiln.connect(device=…).
+
+        >>> kiln.tensor([1.0, 4.0]).to_device(kiln.tensor([1.0, 4.0]).device).tolist()
+        [1.0, 4.0]
+        """
+        if stream is not None:
+            raise InvalidArgument("to_device with a stream; devices of Kiln have none to choose")
+        if device != self.device:
+            raise InvalidArgument(
+                f"this session's tensors live on {self.device}, not on {device!r}; choose a "
+                "device with kiln.connect(device=…)")
+        return self._tensor
+
+    def __array__(self, dtype: Any = None,
+                  copy: Optional[builtins.bool] = None) -> "np.ndarray[Any, Any]":
+        if copy is False:
+            raise ValueError("a tensor's values come from the daemon, always as a copy")
+        array = self.numpy()
+        if dtype is not None:
+            array = array.astype(dtype, copy=False)
+        return array
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
+                   dl_device: Optional[Tuple[int, int]] = None,
+                   copy: Optional[builtins.bool] = None) -> Any:
+        """A DLPack capsule of a copy in this process's memory, whatever device the tensor is on.
+
+        Raises BufferError for copy=False, for other devices than the CPU, and for dtypes that
+        NumPy lacks.
+        """
+        if copy is False:
+            raise BufferError("a tensor's values come from the daemon, always as a copy")
+        if stream is not None:
+            raise BufferError("a CPU copy knows no streams; leave stream at None")
+        if dl_device is not None and tuple(dl_device) != _DLPACK_CPU:
+            raise BufferError(f"DLPack device {dl_device}; a tensor's copy is on the CPU, (1, 0)")
+        if self.dtype.numpy is None:
+            raise BufferError(f"no DLPack form of {self.dtype.name} here; cast it to float32 first")
+        array = self.numpy()
+        if max_version is None or not _takes_versions():
+            return array.__dlpack__()
+        return array.__dlpack__(max_version=max_version)
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        """Where __dlpack__ copies to: the CPU, (1, 0)."""
+        return _DLPACK_CPU
+
+
+def _takes_versions() -> bool:
+    return tuple(int(part) for part in np.__version__.split(".")[:2]) >= (2, 1)

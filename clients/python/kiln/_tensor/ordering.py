@@ -1,0 +1,212 @@
+"""Methods of Tensor that find elements by their order, and where they are."""
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
+
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import numpy_names
+from kiln._rules import normalize_axis
+from kiln._tensor.movement import whole
+from kiln._tensor.reductions import Axes, Reductions
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class ValuesAndIndices(NamedTuple):
+    """Elements along a dimension, and their places in it as int64."""
+
+    values: "Tensor"
+    indices: "Tensor"
+
+
+class Ordering(Reductions):
+    """With a `dim`, an int, most of these give PyTorch's pairs; the functions of `kiln` and amax
+    and amin, which take several dimensions, give the values alone.
+    """
+
+    __slots__ = ()
+
+    @numpy_names
+    def amax(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The largest element; NaN if any is. Equal ones share the gradient equally.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).amax((0, 1)).item()
+        4
+        """
+        return self._reduce("max", dim, keepdim)
+
+    @numpy_names
+    def amin(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The smallest element; NaN if any is. Equal ones share the gradient equally.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).amin(1, keepdim=True).tolist()
+        [[1], [3]]
+        """
+        return self._reduce("min", dim, keepdim)
+
+    @overload
+    def max(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
+    @overload
+    def max(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @numpy_names
+    def max(self, dim: Optional[int] = None,
+            keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
+        """The largest element; along a dim its place, too, the first of equals. NaN if any is.
+
+        Equal ones share the gradient equally.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).max().item()
+        4
+        >>> values, indices = kiln.tensor([[1, 5], [3, 4]]).max(dim=1)
+        >>> values.tolist(), indices.tolist()
+        ([5, 4], [1, 1])
+        """
+        if dim is None:
+            return self.amax(keepdim=keepdim)
+        along = self._one_dim("max", dim, "amax")
+        return ValuesAndIndices(self.amax(along, keepdim), self.argmax(along, keepdim))
+
+    @overload
+    def min(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
+    @overload
+    def min(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @numpy_names
+    def min(self, dim: Optional[int] = None,
+            keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
+        """The smallest element; along a dim its place, too, the first of equals. NaN if any is.
+
+        Equal ones share the gradient equally.
+
+        >>> [part.tolist() for part in kiln.tensor([[1, 5], [3, 4]]).min(dim=0)]
+        [[1, 4], [0, 1]]
+        """
+        if dim is None:
+            return self.amin(keepdim=keepdim)
+        along = self._one_dim("min", dim, "amin")
+        return ValuesAndIndices(self.amin(along, keepdim), self.argmin(along, keepdim))
+
+    def _one_dim(self, name: str, dim: Any, of_several: str = "") -> int:
+        if isinstance(dim, (tuple, list)):
+            advice = f", or use {of_several}, which gives values alone" if of_several else ""
+            raise InvalidArgument(
+                f"{name} along {tuple(dim)}; it gives places, so name one dimension{advice}")
+        return normalize_axis(whole(dim, "dimension"), self.ndim)
+
+    @numpy_names
+    def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
+        """The place of the largest element, the first of equals; without `dim`, when flat.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).argmax(1).tolist()
+        [1, 1]
+        """
+        return self._place("argmax", dim, keepdim)
+
+    @numpy_names
+    def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
+        """The place of the smallest element, the first of equals.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).argmin().item()
+        0
+        """
+        return self._place("argmin", dim, keepdim)
+
+    def _place(self, name: str, dim: Optional[int], keepdim: bool) -> "Tensor":
+        size = self._tensor.numel() if dim is None else (
+            self.shape[normalize_axis(int(dim), self.ndim)])
+        if size == 0:
+            raise InvalidArgument(f"{name} of no elements of a tensor of shape {self.shape}")
+        x = self.cast(dtypes.uint8) if self.dtype is dtypes.bool_ else self._tensor
+        if dim is None:
+            return x.flatten()._op(name, axes=(0,), keepdims=False)
+        return x._op(name, axes=(int(dim),), keepdims=bool(keepdim))
+
+    @overload
+    def median(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
+    @overload
+    def median(self, dim: int, keepdim: bool = False) -> ValuesAndIndices: ...
+    @numpy_names
+    def median(self, dim: Optional[int] = None,
+               keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
+        """The middle of the sorted elements, of an even number of them the lower one; along a dim
+        its place, too. NaN if any is. kiln.median() gives the mean of the middle two.
+
+        >>> kiln.tensor([3, 1, 2, 10]).median().item()
+        2
+        >>> [part.tolist() for part in kiln.tensor([[3, 1, 2], [9, 7, 8]]).median(dim=1)]
+        [[2, 8], [2, 2]]
+        """
+        if dim is None:
+            return self._tensor.flatten().median(0).values
+        along = self._one_dim("median", dim)
+        length = self.shape[along]
+        if length == 0:
+            raise InvalidArgument(f"median of no elements of a tensor of shape {self.shape}")
+        place = self.argsort(along)._tensor.narrow(along, (length - 1) // 2, 1)
+        if self.dtype.is_float:
+            nan = self._tensor.isnan()
+            place = nan.argmax(along, keepdim=True).where(nan.any(along, keepdim=True), place)
+        found = ValuesAndIndices(self._tensor.gather(along, place), place)
+        return found if keepdim else ValuesAndIndices(*[part.squeeze(along) for part in found])
+
+    @numpy_names
+    def cummax(self, dim: int) -> ValuesAndIndices:
+        """The largest up to each place along `dim` and its place, the last of equals; NaN from the
+        first one on.
+
+        >>> [part.tolist() for part in kiln.tensor([1, 3, 2]).cummax(0)]
+        [[1, 3, 3], [0, 1, 1]]
+        """
+        return self._extremes_so_far("cumulative_max", dim)
+
+    @numpy_names
+    def cummin(self, dim: int) -> ValuesAndIndices:
+        """The smallest up to each place along `dim` and its place, the last of equals; NaN from the
+        first one on.
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).cummin(0)]
+        [[3, 1, 1], [0, 1, 1]]
+        """
+        return self._extremes_so_far("cumulative_min", dim)
+
+    def _extremes_so_far(self, op: str, dim: int) -> ValuesAndIndices:
+        from kiln._array_api.creation import iota
+
+        along = self._one_dim(op, dim)
+        values = self._op(op, axis=along)
+        # The places of elements that are such an extreme themselves, and of others the last such.
+        own = self._tensor.eq(values).logical_or(self._tensor.isnan())
+        place = iota(self.shape, along).where(own, 0)
+        return ValuesAndIndices(values, place._op("cumulative_max", axis=along))
+
+    @numpy_names
+    def sort(self, dim: int = -1, descending: bool = False,
+             stable: bool = True) -> ValuesAndIndices:
+        """Sorted along `dim`, and the places that the elements come from; equal ones keep their
+        order.
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).sort()]
+        [[1, 2, 3], [1, 2, 0]]
+        """
+        how = {"axis": int(dim), "descending": bool(descending)}
+        return ValuesAndIndices(self._op("sort", **how), self._op("argsort", **how))
+
+    @numpy_names
+    def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
+        """The places that the sorted elements come from; equal ones keep their order.
+
+        >>> kiln.tensor([3, 1, 2]).argsort().tolist()
+        [1, 2, 0]
+        """
+        return self._op("argsort", axis=int(dim), descending=bool(descending))
+
+    @numpy_names
+    def topk(self, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
+        """The k largest (or smallest) along `dim` in order, and their places.
+
+        >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
+        [[3, 2], [0, 2]]
+        """
+        from kiln._array_api.sorting import topk
+
+        return topk(self._tensor, k, dim, largest=largest)

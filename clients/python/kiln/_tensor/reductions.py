@@ -1,0 +1,195 @@
+"""Reductions and contractions of Tensor."""
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
+
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import numpy_names
+from kiln._tensor.base import TensorBase
+from kiln._tensor.movement import whole
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Axes = Optional[Union[int, Sequence[int]]]
+
+
+def axes_of(dim: Axes) -> Tuple[int, ...]:
+    """The table's form of a `dim` argument: an empty tuple stands for all."""
+    if dim is None:
+        return ()
+    axes = dim if isinstance(dim, (tuple, list)) else (dim,)
+    return tuple(whole(axis, "dimension") for axis in axes)
+
+
+class Reductions(TensorBase):
+    """Reductions take `dim` (None: all, an int or several) and `keepdim`, or axis and keepdims."""
+
+    __slots__ = ()
+
+    def _reduce(self, name: str, dim: Axes, keepdim: bool) -> "Tensor":
+        return self._op(name, axes=axes_of(dim), keepdims=bool(keepdim))
+
+    def _summable(self, dtype: Any = None) -> "Tensor":
+        """In the dtype its sum has: `dtype`, else of bools and integers 64 bits."""
+        if dtype is not None:
+            return self.cast(dtype)
+        if self.dtype.is_float:
+            return self._tensor
+        return self.cast(dtypes.int64 if self.dtype.is_signed or self.dtype is dtypes.bool_
+                         else dtypes.uint64)
+
+    @numpy_names
+    def sum(self, dim: Axes = None, keepdim: bool = False, dtype: Any = None) -> "Tensor":
+        """The sum. Without a dtype, floats keep theirs; integers and bools become 64 bits wide.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).sum(0).tolist()
+        [4, 6]
+        """
+        return self._summable(dtype)._reduce("sum", dim, keepdim)
+
+    @numpy_names
+    def prod(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The product.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).prod(1).tolist()
+        [2, 12]
+        """
+        return self._summable()._reduce("prod", dim, keepdim)
+
+    @numpy_names
+    def mean(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The mean; of integers, as float32.
+
+        >>> kiln.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(0).tolist()
+        [2.0, 3.0]
+        """
+        return self._reduce("mean", dim, keepdim)
+
+    @numpy_names
+    def var(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
+            unbiased: Optional[bool] = None) -> "Tensor":
+        """The variance, divided by N - correction; unbiased stands for a correction of 1, or 0.
+
+        >>> kiln.tensor([1.0, 3.0]).var().item()
+        2.0
+        """
+        return self._spread("var", dim, keepdim, correction, unbiased)
+
+    @numpy_names
+    def std(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
+            unbiased: Optional[bool] = None) -> "Tensor":
+        """The standard deviation, the root of var().
+
+        >>> kiln.tensor([1.0, 4.0, 7.0]).std().item()
+        3.0
+        """
+        return self._spread("std", dim, keepdim, correction, unbiased)
+
+    def _spread(self, name: str, dim: Axes, keepdim: bool, correction: float,
+                unbiased: Optional[bool]) -> "Tensor":
+        return self._op(
+            name, axes=axes_of(dim), keepdims=bool(keepdim),
+            correction=float(correction if unbiased is None else unbiased))
+
+    @numpy_names
+    def norm(self, p: float = 2, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """The norm of order p over axes; 2 is the Euclidean one.
+
+        >>> kiln.tensor([3.0, 4.0]).norm().item()
+        5.0
+        """
+        return self._op("vector_norm", axes=axes_of(dim), keepdims=bool(keepdim), ord=float(p))
+
+    @numpy_names
+    def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """Whether any is true.
+
+        >>> (kiln.tensor([[1, 2], [3, 4]]) > 3).any(1).tolist()
+        [False, True]
+        """
+        return self._reduce("any", dim, keepdim)
+
+    @numpy_names
+    def all(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """Whether all are true.
+
+        >>> (kiln.tensor([[1, 2], [3, 4]]) > 1).all(1).tolist()
+        [False, True]
+        """
+        return self._reduce("all", dim, keepdim)
+
+    @numpy_names
+    def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
+        """log(sum(exp(self))), without overflow.
+
+        >>> print(kiln.tensor([1.0, 4.0]).logsumexp())
+        tensor(4.0486, dtype=float32)
+        """
+        return self._reduce("logsumexp", dim, keepdim)
+
+    @numpy_names
+    def softmax(self, dim: int = -1) -> "Tensor":
+        """exp(self), scaled so that it sums to 1 along `dim`.
+
+        >>> print(kiln.tensor([1.0, 4.0]).softmax())
+        tensor([0.0474, 0.9526], dtype=float32)
+        """
+        return self._op("softmax", axis=dim)
+
+    @numpy_names
+    def log_softmax(self, dim: int = -1) -> "Tensor":
+        """The logarithm of softmax.
+
+        >>> print(kiln.tensor([1.0, 4.0]).log_softmax())
+        tensor([-3.0486, -0.0486], dtype=float32)
+        """
+        return self._op("log_softmax", axis=dim)
+
+    @numpy_names
+    def cumsum(self, dim: int) -> "Tensor":
+        """Sums up to each place along `dim`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).cumsum(1).tolist()
+        [[1, 3], [3, 7]]
+        """
+        return self._summable()._op("cumulative_sum", axis=int(dim))
+
+    @numpy_names
+    def cumprod(self, dim: int) -> "Tensor":
+        """Products up to each place along `dim`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).cumprod(1).tolist()
+        [[1, 2], [3, 12]]
+        """
+        return self._summable()._op("cumulative_prod", axis=int(dim))
+
+    @numpy_names
+    def logcumsumexp(self, dim: int) -> "Tensor":
+        """log(sum(exp(self))) up to each place along `dim`, without overflow.
+
+        >>> print(kiln.tensor([1.0, 4.0]).logcumsumexp(0))
+        tensor([1.    , 4.0486], dtype=float32)
+        """
+        return self._op("cumulative_logsumexp", axis=int(dim))
+
+    def matmul(self, other: Any) -> "Tensor":
+        """The matrix product, as NumPy's.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).matmul(kiln.tensor([[1, 2], [3, 4]])).tolist()
+        [[7, 10], [15, 22]]
+        """
+        return self._op("matmul", other)
+
+    mm = bmm = matmul
+
+    def dot(self, other: "Tensor") -> "Tensor":
+        """The inner product of two vectors.
+
+        >>> kiln.tensor([1.0, 4.0]).dot(kiln.tensor([1.0, 4.0])).item()
+        17.0
+        """
+        if self.ndim != 1 or other.ndim != 1:
+            raise InvalidArgument(
+                f"dot of shapes {self.shape} and {other.shape}; both must be vectors")
+        return self.matmul(other)

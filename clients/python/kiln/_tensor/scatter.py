@@ -1,0 +1,133 @@
+"""Methods that write at places given by tensors of integers, as PyTorch's: the result is new."""
+
+import builtins
+import math
+from typing import TYPE_CHECKING, Any, Sequence, Union
+
+from kiln._basics.conversion import integer_range
+from kiln._basics.dtypes import DType
+from kiln._basics.errors import InvalidArgument
+from kiln._tensor.base import TensorBase
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+# PyTorch's names of reductions, as modes of the op.
+_MODES = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max",
+          "amin": "min"}  # fmt: skip
+
+
+def _mode_of(reduce: str) -> str:
+    if reduce not in _MODES:
+        raise InvalidArgument(f'reduce "{reduce}"; it must be one of {", ".join(_MODES)}')
+    return _MODES[reduce]
+
+
+def _neutral(mode: str, dtype: DType) -> builtins.float:
+    """What changes nothing it is combined with."""
+    if mode in ("add", "mul"):
+        return int(mode == "mul")
+    if dtype.is_float:
+        return -math.inf if mode == "max" else math.inf
+    return integer_range(dtype)[mode == "min"]
+
+
+class Scatter(TensorBase):
+    """Negative places count from the end. A place outside raises IndexError where the index's
+    values are known to this process, else nothing is written for it."""
+
+    __slots__ = ()
+
+    def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", builtins.float], *,
+                reduce: str = "") -> "Tensor":
+        """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one stays.
+
+        A number for src stands for a tensor that is full of it.
+
+        index has as many dimensions as self; where it (but for dim) or src is longer than the
+        other, the rest is left out. Errors: InvalidArgument for shapes that do not fit.
+
+        >>> kiln.zeros(3).scatter(0, kiln.tensor([2, 0]), kiln.tensor([1.0, 5.0])).tolist()
+        [5.0, 0.0, 1.0]
+        """
+        from kiln._tensor.indexing import scatter_along
+
+        mode = _mode_of(reduce) if reduce else "set"
+        if isinstance(src, (bool, int, float)):
+            src = self._tensor.new_full(index.shape, src)
+        return scatter_along(self._tensor, dim, index, src, mode)
+
+    def scatter_add(self, dim: int, index: "Tensor", src: "Tensor") -> "Tensor":
+        """self with self[index[i][j]][j] += src[i][j] for dim 0, and so on.
+
+        >>> kiln.zeros(2).scatter_add(0, kiln.tensor([1, 1]), kiln.tensor([1.0, 5.0])).tolist()
+        [0.0, 6.0]
+        """
+        return self.scatter(dim, index, src, reduce="sum")
+
+    def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str, *,
+                       include_self: bool = True) -> "Tensor":
+        """As scatter, each element combined with what comes to it: sum, prod, amax or amin.
+
+        Without include_self an element that something comes to does not count itself.
+
+        >>> x, i = kiln.zeros(2), kiln.tensor([1, 1])
+        >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
+        [0.0, 5.0]
+        """
+        if include_self:
+            return self.scatter(dim, index, src, reduce=reduce)
+        cleared = self.scatter(dim, index, _neutral(_mode_of(reduce), self.dtype))
+        return cleared.scatter(dim, index, src, reduce=reduce)
+
+    def index_put(self, indices: Sequence["Tensor"], values: Any,
+                  accumulate: bool = False) -> "Tensor":
+        """self after self[indices] = values, or with accumulate += values, also where they repeat.
+
+        >>> i = kiln.tensor([1, 1])
+        >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()
+        [0.0, 8.0]
+        """
+        from kiln._tensor.assignment import assigned
+        from kiln._tensor.selection import combined
+
+        x = self._tensor
+        if not accumulate:
+            return assigned(x, tuple(indices), values)
+        counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
+        places = combined(indices, counted)
+        rows = values.cast(self.dtype) if isinstance(values, TensorBase) else x.new_tensor(values)
+        rows = rows.expand((*places.shape, *rest))
+        written = x.reshape((math.prod(counted), *rest))._op(
+            "scatter", places.flatten(), rows.reshape((places.numel(), *rest)), axis=0, mode="add")
+        return written.reshape(x.shape)
+
+    def index_add(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
+        """self with source's i-th entry along dim added to the entry index[i].
+
+        >>> kiln.zeros(2, 2).index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 2)).tolist()
+        [[0.0, 0.0], [2.0, 2.0]]
+        """
+        from kiln._tensor.indexing import put_along
+
+        return put_along(self._tensor, dim, index, source, "add")
+
+    def index_copy(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
+        """self with source's i-th entry along dim in place of the entry index[i].
+
+        >>> kiln.zeros(3).index_copy(0, kiln.tensor([-1]), kiln.ones(1)).tolist()
+        [0.0, 0.0, 1.0]
+        """
+        from kiln._tensor.indexing import put_along
+
+        return put_along(self._tensor, dim, index, source, "set")
+
+    def index_reduce(self, dim: int, index: "Tensor", source: "Tensor", reduce: str) -> "Tensor":
+        """As index_add, combined by prod, amax, amin or sum.
+
+        >>> kiln.ones(2).index_reduce(0, kiln.tensor([1]), kiln.tensor([3.0]), "prod").tolist()
+        [1.0, 3.0]
+        """
+        from kiln._tensor.indexing import put_along
+
+        return put_along(self._tensor, dim, index, source, _mode_of(reduce))

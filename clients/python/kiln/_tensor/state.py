@@ -1,0 +1,261 @@
+"""A tensor's state: what it is assigned, and its gradient."""
+
+import builtins
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, Optional
+
+import numpy as np
+
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import node as _node
+from kiln._graph import realize
+from kiln._graph.node import make, mode
+from kiln._tensor import temporaries
+from kiln._tensor.assignment import assigned
+from kiln._tensor.base import TensorBase, wrap
+from kiln._tensor.indexing import index
+from kiln._tensor.temporaries import seen
+
+if TYPE_CHECKING:
+    from kiln.tensor import Number, Tensor
+
+
+class State(TensorBase):
+    """Tensors are values: what was built from a tensor before it changed keeps the old value."""
+
+    __slots__ = ()
+
+    # Items.
+
+    def __getitem__(self, key: Any) -> "Tensor":
+        """tensor[key], as NumPy's: a new tensor, never a view.
+
+        A key has integers, slices (of any step), `...`, None for a new dimension, and tensors,
+        arrays or lists of integers or bools. Index tensors broadcast together, and as in NumPy
+        their dimensions come first where something stands between them. Negative integers count
+        from the end.
+
+        An integer out of range raises IndexError, in an index array as well if its values came
+        from this process; where only the device has ever known them, it reads 0. A mask (a
+        tensor of bools) gives a shape that depends on its values, so they are read first, and
+        within kiln.jit that is a TraceError: use kiln.where there.
+
+        >>> x = kiln.arange(6).reshape(2, 3)
+        >>> x[1, ::-1].tolist(), x[:, [0, 2]].tolist(), x[x > 3].tolist()
+        ([5, 4, 3], [[0, 2], [3, 5]], [4, 5])
+        """
+        result = index(self._tensor, key)
+        result._selected = True
+        return result
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """tensor[key] = value for every key that reads, with NumPy's broadcasting.
+
+        The value's dtype may widen or narrow within its kind (ints wrap); a float into integers
+        is refused. With several values for one element the last one stays. A mask whose values are
+        one number, or fit beside it, needs no reading and works within kiln.jit. Gradients flow
+        to the value and to what stays of the tensor.
+
+        Indexing never gives a view, so `x[0][1] = 5` could not change x; it raises
+        InvalidArgument. Write `x[0, 1] = 5`.
+
+        >>> x = kiln.zeros(2, 3)
+        >>> x[:, 1] = 5
+        >>> x[x == 0] = -1
+        >>> x.tolist()
+        [[-1.0, 5.0, -1.0], [-1.0, 5.0, -1.0]]
+        """
+        if sys.getrefcount(self) <= temporaries.IN_STATEMENT and temporaries.is_statement(
+            sys._getframe(1)
+        ):
+            raise InvalidArgument(
+                "an assignment to an element of a temporary tensor, which nobody would see: "
+                "indexing gives new tensors, not views. Use one key, such as x[0, 1] = 5 instead "
+                "of x[0][1] = 5")
+        self._in_place(assigned(self._tensor, key, value))
+
+    # Assignment.
+
+    def assign(self, value: Any) -> "Tensor":
+        """This tensor is `value` from here on; what was built from it before keeps the old value.
+
+        In a kiln.jit function the device's buffer is replaced, by the same message that runs the
+        function. Shape and dtype stay; a Python number fills. No gradient flows through.
+
+        >>> x = kiln.zeros(2)
+        >>> x.assign([1.0, 2.0]).tolist()
+        [1.0, 2.0]
+        """
+        from kiln.tensor import Tensor
+
+        if isinstance(value, TensorBase):
+            node = value._node
+        elif np.isscalar(value):
+            node = make("expand", (_node.scalar(value, self.dtype),), (("shape", self.shape),))
+        else:
+            node = Tensor(value, self.dtype)._node
+        if node.shape != self.shape or node.dtype is not self.dtype:
+            raise InvalidArgument(
+                f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
+                f"shape {self.shape}; reshape or cast it first")
+        if node.tracked or node.cut is not None or self._requires_grad:
+            node = _node.alias(node)
+        self._node = node
+        self._mark_leaf()
+        realize.assigned(self)
+        return self._tensor
+
+    @seen
+    def copy_(self, value: Any) -> "Tensor":
+        """As assign.
+
+        >>> kiln.zeros(2).copy_(kiln.tensor([1.0, 4.0])).tolist()
+        [1.0, 4.0]
+        """
+        return self.assign(value)
+
+    @seen
+    def zero_(self) -> "Tensor":
+        """Fills with zeros.
+
+        >>> kiln.ones(2).zero_().tolist()
+        [0.0, 0.0]
+        """
+        return self.assign(0)
+
+    @seen
+    def fill_(self, value: "Number") -> "Tensor":
+        """Fills with a number.
+
+        >>> kiln.ones(2).fill_(3).tolist()
+        [3.0, 3.0]
+        """
+        return self.assign(value)
+
+    def _in_place(self, result: "Tensor") -> "Tensor":
+        if result.shape != self.shape or result.dtype is not self.dtype:
+            raise InvalidArgument(
+                f"in place: {result.dtype.name} of shape {result.shape} does not fit into "
+                f"{self.dtype.name} of shape {self.shape}")
+        if self._requires_grad and mode.gradients:
+            raise InvalidArgument(
+                "a tensor that requires a gradient cannot change in place; use kiln.no_grad()")
+        if not self._requires_grad and result._node.tracked:
+            self._node = result._node
+            realize.assigned(self)
+            return self._tensor
+        return self.assign(result)
+
+    # Gradients.
+
+    @property
+    def requires_grad(self) -> builtins.bool:
+        """Whether gradients flow to or through this tensor.
+
+        >>> (kiln.ones(2, requires_grad=True) * 2).requires_grad
+        True
+        """
+        return self._requires_grad or self._node.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: builtins.bool) -> None:
+        self.requires_grad_(wanted)
+
+    @property
+    def is_leaf(self) -> builtins.bool:
+        """Whether backward() sets its grad (or it needs none).
+
+        >>> kiln.ones(2, requires_grad=True).is_leaf
+        True
+        """
+        return self._requires_grad or not self._node.tracked
+
+    @property
+    def grad(self) -> Optional["Tensor"]:
+        """The gradient that backward() added up here; None before.
+
+        >>> x = kiln.ones(2, requires_grad=True)
+        >>> (x * 3).sum().backward()
+        >>> x.grad.tolist()
+        [3.0, 3.0]
+        """
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Optional["Tensor"]) -> None:
+        if mode.trace is not None:
+            mode.trace.grad_set(self)
+        self._grad = gradient
+
+    def requires_grad_(self, wanted: builtins.bool = True) -> "Tensor":
+        """Makes this a tensor that backward() finds a gradient for. Floats only.
+
+        >>> kiln.zeros(2).requires_grad_().requires_grad
+        True
+        """
+        if wanted and not self.dtype.is_float:
+            raise InvalidArgument(
+                f"only floats have gradients; this tensor is {self.dtype.name}")
+        if wanted == self._requires_grad:
+            return self._tensor
+        if not self.is_leaf:
+            raise InvalidArgument("this tensor is a result; detach() it first")
+        self._node = _node.alias(self._node)
+        self._requires_grad = wanted
+        self._mark_leaf()
+        return self._tensor
+
+    def _mark_leaf(self) -> None:
+        if self._requires_grad:
+            self._node.leaf = weakref.ref(self._tensor)
+            self._node.tracked = True
+
+    def detach(self) -> "Tensor":
+        """The same value; no gradient flows through it.
+
+        >>> kiln.zeros(2, requires_grad=True).detach().requires_grad
+        False
+        """
+        node = self._node
+        if node.op == "input" and not node.tracked and node.cut is None:
+            return wrap(node)
+        return wrap(_node.alias(node))
+
+    def retain_grad(self) -> None:
+        """Lets backward() set the grad of this result, too. Of a leaf it does nothing.
+
+        To be called before backward(). Raises InvalidArgument where no gradient flows.
+
+        >>> x = kiln.ones(2, requires_grad=True)
+        >>> y = x * 3
+        >>> y.retain_grad()
+        >>> (y * y).sum().backward()
+        >>> y.grad.tolist()
+        [6.0, 6.0]
+        """
+        if not self.requires_grad:
+            raise InvalidArgument(
+                "retain_grad() of a tensor that no gradient flows through: nothing under it has "
+                "requires_grad")
+        node = self._node
+        if self._requires_grad or (node.retained and node.retained() is self):
+            return
+        if node.retained is None:
+            _node.stand_apart(node)
+        else:  # two tensors of one node
+            node = self._node = _node.make("contiguous", (node,))
+            node.variable = True
+        node.retained = weakref.ref(self._tensor)
+
+    def backward(self, gradient: Optional["Tensor"] = None) -> None:
+        """Adds to the grad of every leaf under this scalar (or weighted by `gradient`). Lazy.
+
+        >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad.tolist()
+        [2.0, 4.0]
+        """
+        from kiln.autograd import backward
+
+        backward(self._tensor, gradient)

@@ -1,0 +1,84 @@
+"""Changes of tensors that nobody holds.
+
+Indexing gives new tensors, not views, so that `x[0][1] = 5` or `x[0].zero_()` would change nothing
+that anybody sees. Such a tensor is told by its count of references, which is measured below once,
+as it differs between versions of Python; where a named object has no more references than a
+temporary one, nothing is refused.
+"""
+
+import functools
+import opcode
+import sys
+import types
+from typing import Any, Callable, TypeVar
+
+from kiln._basics.errors import InvalidArgument
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def is_statement(frame: types.FrameType) -> bool:
+    """Whether the frame stands at `a[b] = c`, not at a call of __setitem__."""
+    return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["STORE_SUBSCR"]
+
+
+def seen(method: Method) -> Method:
+    """A method that changes its tensor, which must not be what an index has just given."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._selected and sys.getrefcount(self) <= IN_METHOD:
+            raise InvalidArgument(
+                f"{name} changes a temporary tensor, which nobody would see: indexing gives new "
+                f"tensors, not views. Assign to the key instead, such as x[0] = 5 or x[0] += 1, or "
+                f"use {name[:-1]} for a new tensor")
+        return method(self, *args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+class _Probe:
+    """Counts the references that its methods see."""
+
+    seen = 0
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        _Probe.seen = sys.getrefcount(self)
+
+
+def _method(self: Any, *args: Any, **kwargs: Any) -> None:
+    _Probe.seen = sys.getrefcount(self)
+
+
+_Probe.method = _method  # type: ignore[attr-defined]
+
+
+def _of_a_temporary(act_on_temporary: Callable[[], None],
+                    act_on_named: Callable[[Any], None]) -> int:
+    act_on_temporary()
+    temporary = _Probe.seen
+    named = [_Probe()]
+    act_on_named(named)
+    return temporary if temporary < _Probe.seen else 0
+
+
+def _assign_to_temporary() -> None:
+    _Probe()[0] = 0
+
+
+def _assign_to_named(holder: Any) -> None:
+    holder[0][0] = 0
+
+
+def _call_on_temporary() -> None:
+    _Probe().method()  # type: ignore[attr-defined]
+
+
+def _call_on_named(holder: Any) -> None:
+    holder[0].method()
+
+
+# How many references a temporary has in __setitem__, and in a method; 0 where that tells nothing.
+IN_STATEMENT = _of_a_temporary(_assign_to_temporary, _assign_to_named)
+IN_METHOD = _of_a_temporary(_call_on_temporary, _call_on_named)

@@ -1,0 +1,54 @@
+"""How a tensor prints: its values, of large ones the corners alone, or that it is lazy."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kiln._basics.errors import KilnError
+from kiln._tensor.base import constant
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+# Tensors with more elements print their corners: so many at each end of a dimension.
+_THRESHOLD = 1000
+_EDGE = 3
+
+
+def representation(tensor: Any, reads: bool) -> str:
+    """The text of a tensor; `reads` says whether its values may be looked at."""
+    grad = ", requires_grad=True" if tensor._requires_grad else ""
+    ending = f"dtype={tensor.dtype.name}{grad})"
+    if not reads:
+        return f"tensor(lazy, shape={tensor.shape}, {ending}"
+    return f"tensor({_values(tensor)}, {ending}"
+
+
+def safe_representation(tensor: Any, reads: bool) -> str:
+    """The same for debuggers, which must see something: a tensor that has no value says why."""
+    try:
+        return representation(tensor, reads)
+    except KilnError as error:
+        return f"tensor(no value: {error}, shape={tensor.shape}, dtype={tensor.dtype.name})"
+
+
+def _values(tensor: "Tensor") -> str:
+    prefix = "tensor("
+    if tensor.numel() <= _THRESHOLD:
+        return np.array2string(tensor.numpy(), separator=", ", prefix=prefix, precision=4,
+                               threshold=_THRESHOLD)
+    text = np.array2string(_corners(tensor).numpy(), separator=", ", prefix=prefix, precision=4,
+                           threshold=0, edgeitems=_EDGE)
+    return f"{text}, shape={tensor.shape}"
+
+
+def _corners(tensor: "Tensor") -> "Tensor":
+    """Both ends of each long dimension, and one element that the text leaves out."""
+    from kiln.autograd import no_grad
+
+    with no_grad():
+        for axis, size in enumerate(tensor.shape):
+            if size > 2 * _EDGE + 1:
+                ends = [*range(_EDGE + 1), *range(size - _EDGE, size)]
+                tensor = tensor._op("gather", constant(np.array(ends)), axis=axis)
+        return tensor.detach()

@@ -1,0 +1,170 @@
+"""Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
+
+import builtins
+from typing import TYPE_CHECKING, Any, Iterator, Union
+
+import numpy as np
+
+from kiln._basics.bindings import checked, merged
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import node as _node
+from kiln._graph import realize as _realize
+from kiln._graph.node import mode
+from kiln._rules import normalize_axis
+from kiln._tensor import pairs, text
+from kiln._tensor.base import TensorBase, wrap
+from kiln.variables import Variable
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+Number = Union[bool, int, float]
+
+class Values(TensorBase):
+    """Reading. All of it computes what is lazy, waits, and copies into this process's memory."""
+
+    __slots__ = ()
+
+    @property
+    def is_realized(self) -> builtins.bool:
+        """Whether its value has been computed, or is being computed without further calls.
+
+        >>> (kiln.tensor([1.0, 4.0]) + 1).is_realized
+        False
+        """
+        return self._node.is_value
+
+    def realize(self) -> "Tensor":
+        """Computes the value and leaves it on the device. Does not wait for it.
+
+        >>> (kiln.tensor([1.0, 4.0]) + 1).realize().tolist()
+        [2.0, 5.0]
+        """
+        _realize.realize([self])
+        return self._tensor
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """The value as a NumPy array of its own (bfloat16 and float8 as float32). Waits for it.
+
+        Raises TraceError within kiln.jit, where there are no values.
+
+        >>> (kiln.tensor([1, 2]) + 1).numpy()
+        array([2, 3])
+        """
+        return _realize.read(self._node, self)
+
+    def with_variable(self, dim: builtins.int, variable: Variable) -> "Tensor":
+        """The same value, whose size in one dimension is a variable, bound to what it is.
+
+        What is made of it holds for all sizes within the variable's bounds: under kiln.jit another
+        size neither traces nor compiles again. Without gradient. Raises InvalidArgument if the
+        size is outside of the bounds.
+
+        >>> n = kiln.Variable("n", 1, 8)
+        >>> x = kiln.tensor([1, 2, 3]).with_variable(0, n)
+        >>> x.shape, (x + x).tolist()
+        ((n,), [2, 4, 6])
+        """
+        axis = normalize_axis(dim, self.ndim)
+        size = checked(variable.symbol, self.shape[axis])
+        self.realize()
+        shape = (*self.shape[:axis], variable, *self.shape[axis + 1 :])
+        node = self._node
+        return wrap(_node.value(_realize.buffer_of(node), _node.Reshaped(
+            shape, merged(node.bindings, {variable.symbol: size}))))
+
+    def item(self) -> Any:
+        """The only element, as a Python number. Raises InvalidArgument if there are more or none.
+
+        >>> kiln.tensor([[2.5]]).item()
+        2.5
+        """
+        return self._number("item()")
+
+    def _number(self, what: str) -> Any:
+        if self.numel() != 1:
+            raise InvalidArgument(
+                f"{what} of a tensor of shape {self.shape}; it must have one element")
+        _realize.refuse_in_trace(what)
+        return self.numpy().reshape(()).item()
+
+    def tolist(self) -> Any:
+        """The value as nested lists of Python numbers.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).tolist()
+        [[1, 2], [3, 4]]
+        """
+        return self.numpy().tolist()
+
+    def __bool__(self) -> builtins.bool:
+        return bool(self._number("bool() (which if, while, and, or and not call)"))
+
+    def __int__(self) -> builtins.int:
+        return int(self._number("int()"))
+
+    def __float__(self) -> builtins.float:
+        return float(self._number("float()"))
+
+    def __complex__(self) -> complex:
+        return complex(self._number("complex()"))
+
+    def __index__(self) -> builtins.int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"a tensor of {self.dtype.name} is no index; cast it to an integer")
+        return int(self._number("the use as an index"))
+
+    def __len__(self) -> builtins.int:
+        if not self.shape:
+            raise TypeError("len() of a tensor without dimensions")
+        return self.shape[0]
+
+    def __iter__(self) -> "Iterator[Tensor]":
+        if not self.shape:
+            raise TypeError("a tensor without dimensions cannot be iterated")
+        return (self._tensor[i] for i in range(self.shape[0]))
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            advice = pairs.remedy(self._node) if name in ("values", "indices") else ""
+            raise AttributeError(
+                f"a tensor has no attribute {name!r}{f': {advice}' * bool(advice)}")
+
+    # Text.
+
+    def __repr__(self) -> str:
+        return text.safe_representation(self, mode.trace is None and self.is_realized)
+
+    def __str__(self) -> str:
+        return text.representation(self, mode.trace is None)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec else str(self)
+
+    # Copies.
+
+    def __copy__(self) -> "Tensor":
+        copied = wrap(self._node)
+        copied._grad = self._grad
+        if self._requires_grad:
+            copied = wrap(self._node).detach().requires_grad_()
+        return copied
+
+    def __deepcopy__(self, memo: Any) -> "Tensor":
+        copied = wrap(self._node).detach().clone()
+        if self._requires_grad:
+            copied.requires_grad_()
+        memo[id(self)] = copied
+        return copied
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self.numpy(), self.dtype.name, self._requires_grad)
+
+
+def _rebuild(kind: Any, array: "np.ndarray[Any, Any]", dtype: str, requires_grad: bool) -> Any:
+    from kiln.tensor import Tensor
+
+    tensor = Tensor(array, dtype)
+    if kind is not Tensor:
+        return kind(tensor, requires_grad)
+    return tensor.requires_grad_() if requires_grad else tensor

@@ -1,0 +1,1 @@
+"""kiln.jit: tracing functions, and watching what they reach."""

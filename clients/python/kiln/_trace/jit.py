@@ -1,0 +1,168 @@
+"""kiln.jit: a function traced once per kind of call, and run by one message afterwards.
+
+Before each call `watch.survey` walks what the function can reach. Its facts are the key of the
+trace; its tensors are the inputs, read anew at each call. While a trace is made, every tensor in
+reach stands for a placeholder, so that the graph cannot take in a value by mistake; whatever else
+has a value in the finished graph is an error, not a constant. After the trace the facts must be
+what they were: a function that changes Python state would not change it in later calls.
+"""
+
+import functools
+import threading
+import types
+import warnings
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from kiln._basics.errors import TraceError
+from kiln._graph.node import mode
+from kiln._session.handles import ProgramInfo
+from kiln._trace import watch
+from kiln._trace.nested import with_tensors
+from kiln._trace.trace import Trace
+
+# One trace or call at a time: a trace puts placeholders into tensors that all threads see.
+_lock = threading.RLock()
+
+_WARN_AT = (8, 32, 128, 512)
+
+
+class Jit:
+    """A function that is traced once per kind of call. Made by `kiln.jit`.
+
+    >>> double = kiln.jit(lambda x: x * 2)
+    >>> type(double).__name__, double(kiln.ones(2)).tolist()
+    ('Jit', [2.0, 2.0])
+    """
+
+    _kiln_watched = ("_function",)
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._traces: Dict[Any, Trace] = {}
+        self._last_facts: Optional[watch.Survey] = None
+        self.traces = 0  # how often the function was traced
+        self._name = getattr(function, "__qualname__", type(function).__name__)
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if mode.trace is not None:
+            return self._function(*args, **kwargs)
+        with _lock:
+            args = tuple([with_tensors(argument) for argument in args])
+            if kwargs:
+                kwargs = with_tensors(kwargs)
+            survey = watch.survey(self._roots(args, kwargs))
+            key = (mode.gradients, mode.autocast, *survey.guard)
+            trace = self._traces.get(key)
+            if trace is None:
+                trace = self._trace(key, args, kwargs)
+                result = trace.run(survey)
+                self._remember_leftovers(trace, survey, args, kwargs)
+                return result
+            return trace.run(survey)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def programs(self) -> List[ProgramInfo]:
+        """What the daemon made of the traces that have run: kernels, seconds of compiling, …
+
+        >>> double = kiln.jit(lambda x: x * 2)
+        >>> _ = double(kiln.ones(2)).tolist()
+        >>> len(double.programs())
+        1
+        """
+        known = {program: connection for trace in self._traces.values()
+                 for connection, program in trace.programs.items()}
+        return [connection.program(program.digest) for program, connection in known.items()]
+
+    def clear(self) -> None:
+        """Forgets all traces.
+
+        >>> double = kiln.jit(lambda x: x * 2)
+        >>> _ = double(kiln.ones(2))
+        >>> double.clear()
+        """
+        self._traces.clear()
+
+    def _roots(self, args: Any, kwargs: Any) -> List[Tuple[str, Any]]:
+        return [("argument", args), ("argument", kwargs), ("", self._function)]
+
+    def _trace(self, key: Any, args: Any, kwargs: Any) -> Trace:
+        trace = Trace(self._name)
+        facts = watch.survey(self._roots(args, kwargs), with_paths=True)
+        self.traces += 1
+        trace.record(self._function, args, kwargs, facts)
+        self._check_unchanged(facts, watch.survey(self._roots(args, kwargs), with_paths=True))
+        self._traces[key] = trace
+        if len(self._traces) in _WARN_AT:
+            self._warn(facts)
+        self._last_facts = facts
+        return trace
+
+    def _check_unchanged(self, before: watch.Survey, after: watch.Survey) -> None:
+        place = _first_difference(before, after)
+        if place is not None:
+            raise TraceError(
+                f"{self._name} changes {place.strip()} while kiln.jit traces it; later calls would "
+                "not. Hold what changes in a tensor and use its assign(), or return the new value")
+
+    def _remember_leftovers(self, trace: Trace, before: watch.Survey, args: Any,
+                            kwargs: Any) -> None:
+        # A gradient left behind is another fact, but one that a function which clears it first
+        # does not see; so the same trace serves, unless the gradients were tensors in reach before
+        # and the trace numbers its tensors with them.
+        if any(gradient is not None for _, gradient in trace.grad_effects):
+            survey = watch.survey(self._roots(args, kwargs))
+            if [*map(id, survey.tensors)] == [*map(id, before.tensors)]:
+                self._traces[(mode.gradients, mode.autocast, *survey.guard)] = trace
+
+    def _warn(self, facts: watch.Survey) -> None:
+        place = _first_difference(self._last_facts, facts) if self._last_facts else None
+        warnings.warn(
+            f"kiln.jit has traced {self._name} for {len(self._traces)} kinds of call; the last one "
+            f"differs in {(place or 'an argument').strip()}. Pass what changes often as a tensor",
+            RuntimeWarning, stacklevel=4)
+
+
+def _first_difference(before: watch.Survey, after: watch.Survey) -> Optional[str]:
+    assert before.paths is not None and after.paths is not None
+    for i, (old, new) in enumerate(zip(before.guard, after.guard)):
+        if old != new:
+            return after.paths[i]
+    if len(before.guard) != len(after.guard):
+        longer = before if len(before.guard) > len(after.guard) else after
+        paths = longer.paths or []
+        return paths[min(len(before.guard), len(after.guard))]
+    for old, new, path in zip(before.tensors, after.tensors, after.tensor_paths):
+        if old is not new:
+            return path
+    return None
+
+
+def jit(function: Callable[..., Any]) -> Jit:
+    """Makes a function run as one program on the device. Also a decorator.
+
+    The first call traces it: runs it once on tensors without values and sends the graph. A later
+    call of the same kind is one message. The kind of a call is: shapes and dtypes of the tensors
+    in (nested) arguments; the values of all other arguments; and the Python values that the
+    function reaches through its closure, globals and attributes, which are looked at again before
+    each call. Tensors reached that way are inputs, read anew at each call; so a weight may be
+    replaced, and a learning rate may change. `assign` (and so an optimizer) inside changes the
+    tensor on the device in the same message. Results are always new tensors. No gradient flows out
+    of a call: backward() belongs inside, and asking for a gradient through a result is an error.
+
+    Errors, rather than old results: reading a value inside; changing Python state inside (a
+    counter, a list); NumPy arrays used inside; Python's or NumPy's random numbers inside; a tensor
+    that is out of watch (behind an object without attributes). What cannot be noticed: files,
+    clocks and other things outside of Python's objects, read while tracing; attributes found by
+    name at run time in modules (getattr on a module, globals()); changes inside of a large NumPy
+    array.
+
+    >>> @kiln.jit
+    ... def scaled(x, factor):
+    ...     return x * factor
+    >>> scaled(kiln.ones(2), 3).tolist(), scaled(kiln.ones(2) + 1, 3).tolist(), scaled.traces
+    ([3.0, 3.0], [6.0, 6.0], 1)
+    """
+    return Jit(function)

@@ -1,0 +1,283 @@
+"""A trace: a function run once on placeholders, and what is needed to run its graph again."""
+
+import sys
+import types
+import weakref
+from random import getstate
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple
+
+import numpy as np
+
+from kiln import variables
+from kiln._basics.bindings import Bindings, merged, require
+from kiln._basics.dtypes import uint32
+from kiln._basics.errors import TraceError
+from kiln._basics.source import format_source
+from kiln._graph import build, realize
+from kiln._graph import node as _node
+from kiln._graph.node import Node, make, mode
+from kiln._trace import watch
+from kiln._trace.nested import pack, unpack
+from kiln.random import Generator
+from kiln.tensor import Tensor, wrap
+
+
+class _Draws:
+    """A generator's draws within a trace."""
+
+    __slots__ = ("count", "key")
+
+    def __init__(self) -> None:
+        self.key = _node.placeholder(uint32, (2,))
+        self.count = 0
+
+    def moved(self, count: int) -> Node:
+        """The key `count` draws further on."""
+        step = make("iota", (), (("shape", (2,)), ("axis", 0)), uint32)  # (0, 1)
+        return make("add", (self.key, make("mul", (step, _node.scalar(count, uint32)))))
+
+
+class Trace:
+    """One trace: in progress while it is `mode.trace`, afterwards what is needed to run it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kept: List[Any] = []  # what the guard names by identity
+        self.draws: Dict[Generator, _Draws] = {}
+        self.graph: Any = None
+        self.inputs: List[Tuple[str, Any]] = []  # how to find each input's value
+        self.outputs: List[Tuple[Any, Any]] = []  # dtype and shape
+        self.tracked: List[bool] = []  # whether a gradient could flow to each output
+        self.updated: List[int] = []  # tensors by their number in the survey
+        self.grad_effects: List[Tuple[int, Optional[Tensor]]] = []
+        self.structure: Any = None
+        self.bindings: Bindings = {}  # values of variables that the function itself bound
+        self.programs: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        self._created: Set[Node] = set()
+        self._cleared: Set[int] = set()
+
+    # Called while tracing.
+
+    def created(self, node: Node) -> None:
+        """A tensor was made of Python numbers: a constant."""
+        self._created.add(node)
+
+    def random_key(self, generator: Generator) -> Tensor:
+        """The key of the next draw."""
+        draws = self.draws.get(generator)
+        if draws is None:
+            draws = self.draws[generator] = _Draws()
+        draws.count += 1
+        return wrap(draws.moved(draws.count - 1) if draws.count > 1 else draws.key)
+
+    def grad_set(self, tensor: Tensor) -> None:
+        """The function gave a tensor's grad a new value, whatever it was."""
+        self._cleared.add(id(tensor))
+
+    # Making it.
+
+    def record(self, function: Callable[..., Any], args: Any, kwargs: Any,
+               survey: watch.Survey) -> None:
+        """Runs the function on placeholders and builds its graph."""
+        tensors = survey.tensors
+        self.kept = survey.kept
+        before = [(tensor._node, tensor._grad) for tensor in tensors]
+        places = [_place(tensor) for tensor in tensors]
+        randomness = _python_randomness()
+        mode.trace = self
+        try:
+            for tensor, node in zip(tensors, places):
+                tensor._node = node
+            result = function(*args, **kwargs)
+            roots: List[Node] = []
+            self.structure = pack(result, roots)
+        finally:
+            after = [(tensor._node, tensor._grad) for tensor in tensors]
+            for tensor, (node, gradient) in zip(tensors, before):
+                tensor._node, tensor._grad = node, gradient
+            mode.trace = None
+        if randomness != _python_randomness():
+            raise TraceError(
+                f"{self.name} draws from Python's or NumPy's random numbers; later calls would "
+                "repeat them. Use kiln.rand and its siblings, or pass the number as an argument")
+        self._note_gradients(survey, before, after)
+        self._build(survey, places, [node for node, _ in after], roots)
+
+    def _note_gradients(self, survey: watch.Survey, before: Any, after: Any) -> None:
+        for i, ((_, old), (_, new)) in enumerate(zip(before, after)):
+            if new is old:
+                continue
+            if new is not None:
+                if id(survey.tensors[i]) not in self._cleared:
+                    raise TraceError(
+                        f"{self.name} leaves a gradient in {survey.tensor_paths[i]}.grad that "
+                        "would add up over calls; call zero_grad() in the function, before "
+                        "backward() or after the gradients are used")
+                watch.leftovers.add(new._node)
+            self.grad_effects.append((i, new))
+
+    def _build(self, survey: watch.Survey, places: List[Node], after: List[Node],
+               roots: List[Node]) -> None:
+        changed = [i for i, (old, new) in enumerate(zip(places, after)) if new is not old]
+        updates = [(places[i], after[i]) for i in changed]
+        updates += [(draws.key, draws.moved(draws.count)) for draws in self.draws.values()]
+        self.updated = changed
+        self.outputs = [(node.dtype, node.shape) for node in roots]
+        self.tracked = [node.tracked for node in roots]
+        if not roots and not updates:
+            return
+        built = build.build(roots, updates, [old for old, _ in updates])
+        self.graph = built.graph
+        self.bindings = built.bindings
+        number = {node: i for i, node in enumerate(places)}
+        keys = {draws.key: generator for generator, draws in self.draws.items()}
+        for node in built.inputs:
+            if node in number:
+                self.inputs.append(("tensor", number[node]))
+            elif node in keys:
+                self.inputs.append(("key", keys[node]))
+            elif node in self._created:
+                self.inputs.append(("constant", node))
+            else:
+                self._refuse(node)
+
+    def _refuse(self, node: Node) -> None:
+        if node.buffer is None and node.host is None:
+            raise TraceError(
+                f"{self.name} uses a tensor that was made inside another traced function (a "
+                "gradient that one left behind?) and exists only there; return it from there, or "
+                "call zero_grad() first")
+        made = f", made at {format_source(node.source)}" if node.source else ""
+        raise TraceError(
+            f"{self.name} uses a tensor of shape {node.shape}{made}, that kiln.jit cannot watch: "
+            "it is not reached through an argument, the closure, a global or an attribute. Pass "
+            "it as an argument")
+
+    # Running it.
+
+    def run(self, survey: watch.Survey) -> Any:
+        """One call."""
+        tensors = survey.tensors
+        if self.graph is None:
+            results: List[Any] = []
+        else:
+            self._realize([tensors[i] for kind, i in self.inputs if kind == "tensor"])
+            for i in self.updated:
+                if not _is_exclusive(tensors[i]):
+                    _give_own_buffer(tensors[i])
+            try:
+                results = self._send(survey)
+            except BaseException:  # also an interrupt: nobody knows what the device has drawn
+                for generator in self.draws:
+                    generator.device_draws = -1
+                raise
+        for i, gradient in self.grad_effects:
+            tensors[i]._grad = gradient
+        nodes = [_node.value(buffer) for buffer in results]
+        if mode.gradients:
+            self._mark_cut(nodes, tensors)
+        return unpack(self.structure, [wrap(node) for node in nodes])
+
+    def _mark_cut(self, results: Sequence[Node], tensors: Sequence[Tensor]) -> None:
+        """Notes which results a gradient cannot flow out of, so that asking for it is an error."""
+        floats = [(node, tracked) for node, tracked in zip(results, self.tracked)
+                  if node.dtype.is_float]
+        given = not all(tracked for _, tracked in floats) and any(
+            tensor._node.cut is not None or (tensor._node.tracked and not tensor._requires_grad)
+            for tensor in tensors)
+        cut = _node.Cut(next(_node.calls), self.name)
+        for node, tracked in floats:
+            if tracked or given:
+                node.cut = cut
+
+    def _realize(self, tensors: Sequence[Tensor]) -> None:
+        lazy = [tensor for tensor in tensors if tensor._node.op != "input"
+                and tensor._node.buffer is None]
+        if lazy:
+            realize.realize(lazy)
+
+    def _send(self, survey: watch.Survey) -> List[Any]:
+        nodes = [self._input(kind, what, survey.tensors) for kind, what in self.inputs]
+        bindings, outputs = self._bound(survey, nodes)
+        connection, buffers = realize.bind(nodes)
+        program = self.programs.get(connection)
+        if program is None:
+            program = self.programs[connection] = connection.define(self.graph, self.name)
+        results: List[Any] = connection.run(
+            program, buffers, outputs, bool(self.updated or self.draws), bindings)
+        for generator, draws in self.draws.items():
+            generator.draws += draws.count
+            generator.device_draws = generator.draws
+        return results
+
+    def _bound(self, survey: watch.Survey, nodes: Sequence[Node]) -> Tuple[Bindings, List[Any]]:
+        """The values of this call's variables, and the outputs' shapes with them."""
+        if not self.graph.variables:
+            return {}, self.outputs
+        bindings = survey.bindings
+        for node in nodes:
+            if node.bindings:
+                bindings = merged(bindings, node.bindings)
+        bindings = {**self.bindings, **bindings}
+        require(self.graph.variables, bindings)
+        names = {variable.name for variable in self.graph.variables}
+        used = {symbol: number for symbol, number in bindings.items() if symbol.name in names}
+        return used, [(dtype, variables.shape_at(shape, used)) for dtype, shape in self.outputs]
+
+    def _input(self, kind: str, what: Any, tensors: Sequence[Tensor]) -> Any:
+        if kind == "tensor":
+            return tensors[what]._node
+        if kind == "constant":
+            return what
+        if what.device_key is None or what.device_draws != what.draws:
+            what.device_key = Tensor(
+                np.array([what.word(), what.draws % (1 << 32)], np.uint32))
+        return what.device_key._node
+
+
+def _place(tensor: Tensor) -> Node:
+    node = _node.placeholder(tensor.dtype, tensor.shape)
+    node.bindings = tensor._node.bindings
+    if tensor._requires_grad:
+        node.leaf = weakref.ref(tensor)
+        node.tracked = True
+    return node
+
+
+def _python_randomness() -> Any:
+    state: Any = np.random.get_state()
+    return getstate(), state[1].tobytes(), state[2:]
+
+
+# A buffer may be updated in place only if nobody else reads it: a tensor that was assigned from it
+# or detached, or a lazy expression that was built from it before.
+
+
+def _references(tensor: Tensor) -> Tuple[int, int]:
+    node = tensor._node
+    return sys.getrefcount(node), sys.getrefcount(node.buffer)
+
+
+def _exclusive_references() -> Tuple[int, int]:
+    tensor = wrap(Node("input", uint32, (), (), (), None))
+    tensor._node.buffer = types.SimpleNamespace()  # type: ignore[assignment]
+    return _references(tensor)
+
+
+_EXCLUSIVE = _exclusive_references()
+
+
+def _is_exclusive(tensor: Tensor) -> bool:
+    if tensor._node.buffer is None:
+        return tensor._node.host is None or _references(tensor)[0] <= _EXCLUSIVE[0]
+    references = _references(tensor)
+    return references[0] <= _EXCLUSIVE[0] and references[1] <= _EXCLUSIVE[1]
+
+
+def _give_own_buffer(tensor: Tensor) -> None:
+    """Leaves the buffer to whoever else reads it and gives the tensor a copy."""
+    copy = wrap(make("contiguous", (tensor._node,)))
+    realize.realize([copy])
+    assert copy._node.buffer is not None
+    tensor._node = _node.value(copy._node.buffer, tensor._node)
+    tensor._mark_leaf()

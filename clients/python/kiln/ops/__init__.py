@@ -1,0 +1,140 @@
+"""Every op of the daemon's table as a function: `kiln.ops.gelu(x, approximate="tanh")`.
+
+Made from the table when it is first asked for, docstring included, so that a new op is there with
+the table's next version. Operands are positional, attributes go by name. The functions of `kiln`
+and the methods of tensors are the ones for everyday use; here is what they are made of.
+
+>>> help(kiln.ops.softmax)  # doctest: +ELLIPSIS
+Help on function softmax in module kiln.ops:
+...
+"""
+
+import inspect
+import textwrap
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+import numpy as np
+
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._graph.node import TABLE, make
+from kiln._ops.definition import Attribute, Op
+from kiln.ops._samples import sample_of
+from kiln.tensor import Tensor, apply, wrap
+
+# Nodes that only this package itself makes.
+_INTERNAL = ("const", "input", "gradient")
+
+_SHAPES = {
+    "same": "the first operand's",
+    "broadcast": "that to which the operands broadcast",
+    "reduce": "the operand's without the axes, or with size 1 there if keepdims",
+    "attribute": "the attribute shape",
+    "scalar": "()",
+}
+_DTYPES = {
+    "same": "the first operand's",
+    "promote": "that to which the operands promote",
+    "promote_float": "that to which the operands promote, float32 for integers and bools",
+    "attribute": "the argument dtype",
+    "second": "the second operand's",
+}
+_PYTHON_TYPES = {"int": int, "float": float, "bool": bool, "string": str, "ints": Tuple[int, ...],
+                 "shape": Tuple[int, ...], "number": float}  # fmt: skip
+
+
+def _signature(op: Op) -> inspect.Signature:
+    parameters: List[inspect.Parameter] = []
+    for name in op.operands:
+        one, many = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL
+        optional = name.endswith("?")
+        parameters.append(inspect.Parameter(
+            _plain(name), many if name.endswith("*") else one,
+            default=None if optional else inspect.Parameter.empty,
+            annotation=Optional[Tensor] if optional else Tensor))
+    only = inspect.Parameter.KEYWORD_ONLY
+    for attribute in op.attributes:
+        parameters.append(inspect.Parameter(
+            attribute.name, only, annotation=_PYTHON_TYPES[attribute.type],
+            default=inspect.Parameter.empty if attribute.default is None else attribute.default))
+    if op.dtype_rule == "attribute":
+        parameters.append(inspect.Parameter("dtype", only, annotation=dtypes.DType))
+    return inspect.Signature(parameters, return_annotation=Tensor)
+
+
+def _plain(name: str) -> str:
+    return name.rstrip("?*")
+
+
+def documentation(op: Op) -> str:
+    """The docstring of an op's function."""
+    shape = _SHAPES.get(op.shape_rule, f"by the rule of {op.shape_rule}, see the example")
+    dtype = _DTYPES.get(op.dtype_rule, op.dtype_rule)
+    facts = f"Shape: {shape}. Dtype: {dtype}."
+    if op.operands:
+        special = op.special_operand
+        facts += f" Operands: {op.operand_class.replace('_', ' ')}"
+        if special >= 0:
+            facts += f"; {_plain(op.operands[special])}: {op.special_class.replace('_', ' ')}"
+        facts += "."
+    if op.attributes:
+        listed = ", ".join(_attribute(attribute) for attribute in op.attributes)
+        facts += f" Attributes: {listed}."
+    facts += " Raises InvalidArgument for other shapes, dtypes and attributes."
+    lines = [op.doc.rstrip(".") + ".", "", *textwrap.wrap(facts, 96)]
+    example = sample_of(op)
+    if example is not None:
+        lines += ["", f">>> kiln.ops.{_python_name(op)}({example.text}).shape", repr(example.shape)]
+    return "\n".join(lines)
+
+
+def _attribute(attribute: Attribute) -> str:
+    default = "" if attribute.default is None else f" = {attribute.default!r}"
+    return f"{attribute.name}: {attribute.type}{default}"
+
+
+def _python_name(op: Op) -> str:
+    """`and` and its like are words of Python; they get an underscore."""
+    return f"{op.name}_" if op.name in ("and", "or", "not") else op.name
+
+
+def _make(op: Op) -> Callable[..., Tensor]:
+    variadic = any(name.endswith("*") for name in op.operands)
+
+    def function(*operands: Any, dtype: Any = None, **attributes: Any) -> Tensor:
+        given = list(operands)
+        while given and given[-1] is None and not variadic:
+            given.pop()
+        if not given and op.operands:
+            raise InvalidArgument(f'"{op.name}" of no operands; it takes {", ".join(op.operands)}')
+        wanted = None if dtype is None else dtypes.as_dtype(dtype)
+        frozen = {name: tuple(value) if isinstance(value, (list, range, np.ndarray)) else value
+                  for name, value in attributes.items()}  # fmt: skip
+        if not op.operands:
+            return wrap(make(op.name, (), tuple(frozen.items()), wanted))
+        return apply(op.name, given, wanted, **frozen)
+
+    function.__name__ = function.__qualname__ = _python_name(op)
+    function.__doc__ = documentation(op)
+    function.__signature__ = _signature(op)  # type: ignore[attr-defined]
+    return function
+
+
+_by_name: Dict[str, Op] = {
+    _python_name(op): op for op in TABLE.values() if op.name not in _INTERNAL}
+_made: Dict[str, Callable[..., Tensor]] = {}
+
+
+def __getattr__(name: str) -> Callable[..., Tensor]:
+    op = _by_name.get(name)
+    if op is None:
+        raise AttributeError(f"no op {name!r}; there are {', '.join(sorted(_by_name))}")
+    # Not among the module's globals, where an op such as `any` would hide Python's own.
+    function = _made.get(name)
+    if function is None:
+        function = _made[name] = _make(op)
+    return function
+
+
+def __dir__() -> List[str]:
+    return sorted(_by_name)

@@ -1,0 +1,138 @@
+"""The safetensors format (https://github.com/huggingface/safetensors#format).
+
+A file is the header's length (8 bytes, little-endian), a JSON header that gives dtype, shape and
+place of each tensor, and the tensors' bytes, without holes. Writing streams one tensor at a time;
+reading maps the file, so that a tensor's bytes go from the page cache to the daemon when it is
+first used, and one that is not used is not read.
+"""
+
+import json
+import math
+import mmap
+import struct
+from typing import Any, BinaryIO, Dict, List, Mapping, NamedTuple, Tuple
+
+import numpy as np
+
+from kiln._basics import dtypes
+from kiln._basics.conversion import to_array
+from kiln._basics.errors import DataLoss, InvalidArgument
+from kiln._graph import node
+from kiln._graph import realize as _realize
+from kiln.tensor import Tensor, realize, wrap
+
+NAMES = {
+    "BOOL": dtypes.bool_, "I8": dtypes.int8, "I16": dtypes.int16, "I32": dtypes.int32,
+    "I64": dtypes.int64, "U8": dtypes.uint8, "U16": dtypes.uint16, "U32": dtypes.uint32,
+    "U64": dtypes.uint64, "F16": dtypes.float16, "BF16": dtypes.bfloat16,
+    "F32": dtypes.float32, "F64": dtypes.float64, "F8_E4M3": dtypes.float8_e4m3,
+    "F8_E5M2": dtypes.float8_e5m2,
+}  # fmt: skip
+_NAME_OF = {dtype: name for name, dtype in NAMES.items()}
+_BITS = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16)}  # of the dtypes that NumPy lacks
+_LARGEST_HEADER = 100 << 20
+_METADATA = "__metadata__"
+
+
+def write(file: BinaryIO, tensors: Mapping[str, Any], metadata: Mapping[str, str]) -> None:
+    """Writes tensors (or what makes tensors) by name; holds one tensor's bytes at a time."""
+    values = {name: value if isinstance(value, Tensor) else _as_tensor(name, value)
+              for name, value in tensors.items()}
+    header: Dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
+    offset = 0
+    for name, tensor in values.items():
+        if not isinstance(name, str) or name == _METADATA:
+            raise InvalidArgument(f"a tensor cannot be named {name!r}")
+        header[name] = {"dtype": _NAME_OF[tensor.dtype], "shape": list(tensor.shape),
+                        "data_offsets": [offset, offset + tensor.nbytes]}
+        offset += tensor.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(struct.pack("<Q", len(text)) + text)
+    # What is still to be computed, in one program; values in host memory stay there.
+    realize(*[tensor for tensor in values.values() if not tensor.is_realized])
+    for tensor in values.values():
+        file.write(_realize.read_bytes(tensor))
+
+
+def _as_tensor(name: str, value: Any) -> Tensor:
+    array, dtype = to_array(value)
+    if not isinstance(value, (np.ndarray, np.generic, bool, int, float, list, tuple)):
+        raise InvalidArgument(f"{name} is {type(value).__name__}; it must be a tensor or an array")
+    return wrap(node.host_value(array, dtype))
+
+
+class Entry(NamedTuple):
+    """Where a tensor stands, in bytes after the header."""
+
+    dtype: dtypes.DType
+    shape: Tuple[int, ...]
+    begin: int
+    end: int
+
+
+def read(path: str) -> Tuple[Dict[str, Tensor], Dict[str, str]]:
+    """The tensors by name, in the header's order, and the metadata.
+
+    Raises DataLoss for a damaged file and InvalidArgument for a dtype that Kiln lacks.
+    """
+    with open(path, "rb") as file:
+        entries, metadata, start = _read_header(path, file)
+        size = file.seek(0, 2)
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    _check_places(path, entries, size - start)
+    return {name: _mapped(data, start, entry) for name, entry in entries.items()}, metadata
+
+
+def _mapped(data: mmap.mmap, start: int, entry: Entry) -> Tensor:
+    kind: Any = entry.dtype.numpy or _BITS[entry.dtype.itemsize]
+    array = np.frombuffer(data, kind, math.prod(entry.shape), start + entry.begin)
+    return wrap(node.host_value(array.reshape(entry.shape), entry.dtype))
+
+
+def _read_header(path: str, file: BinaryIO) -> Tuple[Dict[str, Entry], Dict[str, str], int]:
+    first = file.read(8)
+    size = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
+    if not 0 < size <= _LARGEST_HEADER:
+        raise DataLoss(f"{path} is no safetensors file: its header would have {size} bytes")
+    text = file.read(size)
+    try:
+        header = json.loads(text, object_pairs_hook=_without_repeats)
+        metadata = header.pop(_METADATA, {})
+        entries = {name: _entry(path, name, entry) for name, entry in header.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise DataLoss(f"{path} is no safetensors file: its header is damaged: {error}") from None
+    return entries, metadata, 8 + size
+
+
+def _without_repeats(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a name stands there twice")
+    return result
+
+
+def _entry(path: str, name: str, entry: Mapping[str, Any]) -> Entry:
+    dtype = NAMES.get(entry["dtype"])
+    if dtype is None:
+        raise InvalidArgument(f"{path}: {name} is {entry['dtype']}; there is no such dtype here")
+    begin, end = entry["data_offsets"]
+    shape = tuple(entry["shape"])
+    if not all(type(number) is int and number >= 0 for number in (*shape, begin, end)):
+        raise ValueError(f"{name} has shape {shape} and place {begin} to {end}")
+    if end - begin != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{name} of shape {shape} of {dtype.name} has {end - begin} bytes")
+    return Entry(dtype, shape, begin, end)
+
+
+def _check_places(path: str, entries: Mapping[str, Entry], size: int) -> None:
+    """Tensors follow one another without holes and fill the file, as the format wants."""
+    place = 0
+    for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        if entry.begin != place:
+            raise DataLoss(f"{path}: {name} begins at byte {entry.begin} instead of {place}")
+        place = entry.end
+    if place != size:
+        raise DataLoss(f"{path}: the tensors have {place} bytes, the file has {size}; is it cut?")
