@@ -14,7 +14,16 @@ the standard has none.
 
 from math import e, inf, nan, pi
 
-from kiln import autograd, functional, linalg, nn, ops, optim, random
+from kiln import (
+    _attached_methods,  # noqa: F401, which gives Tensor its last methods
+    autograd,
+    functional,
+    linalg,
+    nn,
+    ops,
+    optim,
+    random,
+)
 from kiln._array_api.info import __array_namespace_info__
 from kiln._basics.dtypes import (
     DType,

@@ -26,8 +26,8 @@ import numpy as np
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound
+from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import Node, make, mode
-from kiln.autograd import no_grad
 from kiln.optim import GradientAccumulation, Optimizer
 from kiln.tensor import Tensor
 

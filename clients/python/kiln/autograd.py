@@ -1,162 +1,13 @@
 """Gradients: requests in the graph. The daemon differentiates."""
 
 import functools
-from types import TracebackType
-from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Type, Union, overload
+from typing import Any, Callable, List, Optional, Sequence, Set, Tuple, Union, overload
 
 from kiln._basics.errors import InvalidArgument
+from kiln._graph.gradient_mode import GradientMode, enable_grad, is_grad_enabled, no_grad
 from kiln._graph.node import Node, calls, make, mode
+from kiln._tensor.gradients import backward, check_flow, check_output, request
 from kiln.tensor import Tensor, wrap
-
-
-class _GradientMode:
-    """A context manager and a decorator."""
-
-    def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted
-        self._before: List[bool] = []
-
-    def __enter__(self) -> "_GradientMode":
-        self._before.append(mode.gradients)
-        mode.gradients = self._wanted
-        return self
-
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 traceback: Optional[TracebackType]) -> None:
-        mode.gradients = self._before.pop()
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            with _GradientMode(self._wanted):
-                return function(*args, **kwargs)
-
-        return wrapped
-
-
-def no_grad() -> _GradientMode:
-    """Inside, results do not remember how they came about: no gradient flows through them.
-
-    A context manager and a decorator.
-
-    >>> x = kiln.ones(2, requires_grad=True)
-    >>> with kiln.no_grad():
-    ...     y = x * 2
-    >>> y.requires_grad
-    False
-    """
-    return _GradientMode(False)
-
-
-def enable_grad() -> _GradientMode:
-    """Inside, gradients flow, whatever no_grad() says outside.
-
-    >>> with kiln.no_grad(), kiln.enable_grad():
-    ...     kiln.is_grad_enabled()
-    True
-    """
-    return _GradientMode(True)
-
-
-def is_grad_enabled() -> bool:
-    """Whether gradients flow here.
-
-    >>> kiln.is_grad_enabled()
-    True
-    """
-    return mode.gradients
-
-
-def _check_flow(output: Tensor, since: int = -1) -> None:
-    """Refuses an output that hangs on a result of a traced function, called after `since`.
-
-    Such a result is a value: what is under it would silently get no gradient.
-    """
-    cut = output._node.cut
-    if cut is not None and cut.number > since:
-        raise InvalidArgument(
-            f"a gradient through a result of {cut.name}, which kiln.jit traced: none flows out of "
-            "a traced function. Call backward() or kiln.grad inside of it, or detach() its result "
-            "if no gradient is wanted there")
-
-
-def _check_output(output: Tensor, upstream: Optional[Tensor]) -> None:
-    _check_flow(output)
-    if not output.requires_grad:
-        raise InvalidArgument(
-            "backward() of a tensor that no gradient flows through: nothing under it has "
-            "requires_grad, or it was made in no_grad() or detached")
-    if upstream is None and output.shape:
-        raise InvalidArgument(
-            f"backward() of a tensor of shape {output.shape}; reduce it to a scalar (sum, mean) or "
-            "give backward() a gradient of this shape")
-
-
-def leaves(root: Node) -> List[Tuple[Node, Any]]:
-    """The leaves under a node that want a gradient, with their tensors."""
-    found = []
-    seen = {root}
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if node.leaf is not None:
-            tensor = node.leaf()
-            if tensor is not None and tensor._requires_grad:
-                found.append((node, tensor))
-            continue
-        if node.retained is not None:
-            tensor = node.retained()
-            if tensor is not None and tensor._node is node:
-                found.append((node, tensor))
-        for operand in node.operands:
-            if operand.tracked and operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    found.reverse()
-    return found
-
-
-def _request(y: Node, x: Node, upstream: Optional[Tensor]) -> Node:
-    operands = (y, x) if upstream is None else (y, x, upstream._node)
-    return make("gradient", operands)
-
-
-def backward(output: Tensor, upstream: Optional[Tensor] = None) -> None:
-    """Adds d output / d leaf to the grad of every leaf. Lazy.
-
-    >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
-    >>> kiln.autograd.backward((x * x).sum())
-    >>> x.grad.tolist()
-    [2.0, 4.0]
-    """
-    _check_output(output, upstream)
-    with no_grad():
-        for node, tensor in leaves(output._node):
-            gradient = wrap(_request(output._node, node, upstream))
-            before = tensor._grad
-            tensor._grad = gradient if before is None else before + gradient
-    _recent_outputs.append(output)
-
-
-class _Recent:
-    """The last output that backward() was called on, so that an eager step computes it too."""
-
-    def __init__(self) -> None:
-        self._reference: Any = None
-
-    def append(self, output: Tensor) -> None:
-        import weakref
-
-        self._reference = weakref.ref(output)
-
-    def take(self) -> List[Tensor]:
-        """The output, if it is still alive."""
-        output = self._reference() if self._reference is not None else None
-        self._reference = None
-        return [] if output is None else [output]
-
-
-_recent_outputs = _Recent()
 
 
 def gradients(output: Tensor, inputs: Sequence[Tensor],
@@ -167,8 +18,8 @@ def gradients(output: Tensor, inputs: Sequence[Tensor],
     >>> [slope.tolist() for slope in kiln.autograd.gradients((x * x).sum(), [x])]
     [[2.0, 4.0]]
     """
-    _check_output(output, upstream)
-    return [wrap(_request(output._node, tensor._node, upstream)) for tensor in inputs]
+    check_output(output, upstream)
+    return [wrap(request(output._node, tensor._node, upstream)) for tensor in inputs]
 
 
 Argnums = Union[int, Sequence[int]]
@@ -206,8 +57,8 @@ def _value_and_gradients(function: Callable[..., Tensor], numbers: Sequence[int]
         value = function(*given, **kwargs)
         if not isinstance(value, Tensor) or value.shape:
             raise InvalidArgument("kiln.grad needs a function that returns a scalar tensor")
-        _check_flow(value, before)
-        found = [wrap(_request(value._node, given[number]._node, None)) for number in numbers]
+        check_flow(value, before)
+        found = [wrap(request(value._node, given[number]._node, None)) for number in numbers]
     if mode.gradients:
         return value, found
     return value.detach(), [gradient.detach() for gradient in found]
@@ -262,9 +113,9 @@ def grad(outputs: Any, inputs: Any = None, grad_outputs: Any = None,
     if len(seeds) != len(ends):
         raise InvalidArgument(f"{len(seeds)} grad_outputs for {len(ends)} outputs")
     for output, seed in zip(ends, seeds):
-        _check_output(output, seed)
+        check_output(output, seed)
     under = [_under(output._node) for output in ends]
-    with _GradientMode(create_graph):
+    with GradientMode(create_graph):
         return tuple([
             _sum_of_gradients(position, tensor, [
                 (output, seed) for output, seed, nodes in zip(ends, seeds, under)
@@ -307,7 +158,7 @@ def _sum_of_gradients(position: int, tensor: Tensor, ends: Sequence[Tuple[Tensor
         raise InvalidArgument(
             f"no output depends on input {position}, of shape {tensor.shape}; give an input that "
             "the outputs were computed from, or allow_unused=True for None in its place")
-    found = [wrap(_request(output._node, tensor._node, seed)) for output, seed in ends]
+    found = [wrap(request(output._node, tensor._node, seed)) for output, seed in ends]
     return functools.reduce(lambda one, other: one + other, found)
 
 

@@ -4,6 +4,7 @@ Where the array API has a name for the same, that is the one to read about: `cli
 `cumulative_sum` for cumsum, `astype` for float and its kin.
 """
 
+from kiln._array_api.sets import unique
 from kiln.tensor import Tensor
 
 absolute = Tensor.absolute
@@ -72,7 +73,6 @@ transpose = Tensor.transpose
 true_divide = Tensor.true_divide
 unbind = Tensor.unbind
 unflatten = Tensor.unflatten
-unique = Tensor.unique
 unsqueeze = Tensor.unsqueeze
 
 __all__ = [

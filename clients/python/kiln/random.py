@@ -12,10 +12,11 @@ from typing import Any, Optional
 
 import numpy as np
 
+from kiln._array_api.sorting import topk
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.node import make, mode
-from kiln._tensor.movement import sizes
+from kiln._tensor.shapes import sizes
 from kiln.tensor import Tensor, wrap
 
 _WORD = 1 << 32
@@ -256,8 +257,6 @@ def multinomial(probabilities: Tensor, count: int, replacement: bool = False,
     >>> sorted(kiln.random.multinomial(kiln.tensor([0.2, 0.3, 0.5]), 3).tolist())
     [0, 1, 2]
     """
-    from kiln._array_api.sorting import topk
-
     logits = probabilities.log()
     if replacement:
         drawn = categorical(logits, (count,), generator)

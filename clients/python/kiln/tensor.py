@@ -4,21 +4,39 @@ from typing import Any, List
 
 from kiln._basics import conversion, dtypes
 from kiln._basics.errors import TraceError
-from kiln._function_methods import FunctionMethods
 from kiln._graph import node
 from kiln._graph import realize as _realize
-from kiln._tensor import base
-from kiln._tensor.base import apply, operand_node, wrap
-from kiln._tensor.functions import Functions
+from kiln._tensor.arithmetic import Arithmetic
+from kiln._tensor.attached import AttachedMethods
+from kiln._tensor.base import apply, operand_node, results_are, wrap
+from kiln._tensor.elementary import Elementary
 from kiln._tensor.in_place import InPlace
 from kiln._tensor.interop import Interop
-from kiln._tensor.names import Names
-from kiln._tensor.scatter import Scatter
+from kiln._tensor.making import Making, stack
+from kiln._tensor.ordering import Ordering
+from kiln._tensor.parts import Parts
+from kiln._tensor.rearranging import Rearranging
+from kiln._tensor.scatter import GatherScatter
 from kiln._tensor.state import State
+from kiln._tensor.unary import Unary
 from kiln._tensor.values import Number, Values
 
 
-class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values, Interop):
+class Tensor(
+    InPlace,
+    Arithmetic,  # with comparisons and casts
+    Unary,
+    Elementary,
+    Rearranging,  # with shapes
+    Parts,
+    Ordering,  # with reductions
+    GatherScatter,
+    Making,
+    State,
+    Values,
+    Interop,
+    AttachedMethods,
+):
     """An n-dimensional array that lives on the daemon's device.
 
     `data` is a number, nested lists (of tensors, too) or a NumPy array, which is copied. Python
@@ -58,7 +76,7 @@ class Tensor(InPlace, Functions, FunctionMethods, Names, Scatter, State, Values,
         return id(self)
 
 
-base.results_are(Tensor)
+results_are(Tensor)
 
 
 def _holds_tensors(data: Any) -> bool:
@@ -72,8 +90,6 @@ def _holds_tensors(data: Any) -> bool:
 
 def _stacked(data: Any) -> Tensor:
     """Nested lists of tensors and numbers as one tensor, which no value is read for."""
-    from kiln._array_api.manipulation import stack
-
     if isinstance(data, (list, tuple)):
         return stack([_stacked(part) for part in data])
     return data if isinstance(data, Tensor) else Tensor(data)

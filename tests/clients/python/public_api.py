@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 
-# What the documentation names. `kiln.ops` is made from the table of ops, which has tests of its own.
+# What the documentation names. `kiln.ops` is made from the table of ops, which has its own tests.
 MODULES = (
     "kiln", "kiln.amp", "kiln.autograd", "kiln.functional", "kiln.linalg", "kiln.method_functions",
     "kiln.models", "kiln.nn", "kiln.nn.functional", "kiln.nn.init", "kiln.nn.utils", "kiln.optim",

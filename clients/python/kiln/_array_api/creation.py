@@ -7,11 +7,10 @@ import numpy as np
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._graph import node as _node
-from kiln._graph.node import make
 from kiln._session import connection
-from kiln._tensor.movement import sizes
-from kiln.tensor import Tensor, wrap
+from kiln._tensor.making import filled, iota
+from kiln._tensor.shapes import sizes
+from kiln.tensor import Tensor
 from kiln.variables import Dim, has_dims
 
 ShapeLike = Union[int, Sequence[int]]
@@ -94,14 +93,10 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bo
     [[7, 7], [7, 7]]
     """
     check_device(device)
-    number = fill_value.item() if isinstance(fill_value, np.generic) else fill_value
-    if isinstance(number, Tensor):
-        result = number.cast(dtype or number.dtype).expand(sizes((shape,)))
-        return result.detach().requires_grad_() if requires_grad else result
-    kind = dtypes.as_dtype(type(fill_value) if dtype is None else dtype)
-    node = make("expand", (_node.scalar(number, kind),), (("shape", sizes((shape,))),))
-    result = wrap(node)
-    return result.requires_grad_() if requires_grad else result
+    result = filled(sizes((shape,)), fill_value, dtype)
+    if not requires_grad:
+        return result
+    return (result if result.is_leaf else result.detach()).requires_grad_()
 
 
 def zeros(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
@@ -168,16 +163,6 @@ def full_like(x: Tensor, /, fill_value: Any, dtype: Any = None, *, device: Any =
     [5, 5]
     """
     return full(x.shape, fill_value, dtype or x.dtype, device=device)
-
-
-def iota(shape: Sequence[int], axis: int = 0, dtype: Any = None) -> Tensor:
-    """Each element's index along an axis; int64 unless said otherwise.
-
-    >>> kiln.iota((2, 3), 1).tolist()
-    [[0, 1, 2], [0, 1, 2]]
-    """
-    kind = dtypes.as_dtype(dtype or dtypes.int64)
-    return wrap(make("iota", (), (("shape", tuple(shape)), ("axis", axis)), kind))
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None,

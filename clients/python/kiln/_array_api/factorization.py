@@ -6,10 +6,12 @@ matrix has columns, of which there may be 512.
 
 from typing import NamedTuple, Optional, Union
 
+from kiln._array_api.creation import eye
 from kiln._array_api.linear_algebra import require_matrix
-from kiln._array_api.operands import binary, tensor_of
+from kiln._array_api.operands import binary
 from kiln._array_api.statistical import Axis, max, min, reduced
 from kiln._basics.errors import InvalidArgument
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor, apply
 
 
@@ -155,8 +157,6 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     if n < 0:
         return matrix_power(inv(x), -n)
     if n == 0:
-        from kiln._array_api.creation import eye
-
         return eye(x.shape[-1], dtype=x.dtype).expand(x.shape)
     result = None
     while True:

@@ -8,8 +8,6 @@ from kiln._basics.dtypes import DType
 from kiln._rules.shapes import MAX_RANK
 from kiln._session import connection
 
-VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-
 Kind = Union[None, str, Tuple[str, ...]]
 
 # The dtypes of the standard; float16, bfloat16 and float8 are more than it has.

@@ -6,11 +6,12 @@ Matrices are the last two dimensions; leading ones are a batch.
 import builtins
 from typing import Any, Sequence, Tuple, Union
 
-from kiln._array_api.operands import Operand, binary, tensor_of
+from kiln._array_api.operands import Operand, binary
 from kiln._array_api.statistical import sum
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
 from kiln._rules import normalize_axis
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor, apply
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -2,23 +2,12 @@
 
 from typing import List, Optional, Sequence, Tuple, Union
 
-import numpy as np
-
 from kiln import _rules
-from kiln._array_api.operands import tensor_of
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import also, torch_names
-from kiln._rules import normalize_axis
-from kiln._tensor.movement import whole
-from kiln.tensor import Tensor, apply
-
-Axes = Union[int, Sequence[int]]
-
-
-def axes_tuple(axis: Axes) -> Tuple[int, ...]:
-    """One axis or several, as a tuple."""
-    axes = axis if isinstance(axis, (tuple, list, range)) else (axis,)
-    return tuple(whole(place, "axis") for place in axes)
+from kiln._tensor.making import concat, stack
+from kiln._tensor.shapes import Axes, axes_tuple
+from kiln.tensor import Tensor
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Tuple[int, ...]:
@@ -49,21 +38,6 @@ def broadcast_arrays(*arrays: Tensor) -> Tuple[Tensor, ...]:
     return tuple(array.expand(shape) for array in arrays)
 
 
-@torch_names
-def concat(arrays: Sequence[Tensor], /, axis: Optional[int] = 0) -> Tensor:
-    """Tensors one after another along an axis, or, axis None, flattened. Their dtypes promote.
-
-    >>> kiln.concat([kiln.ones(2), kiln.zeros(1)]).tolist()
-    [1.0, 1.0, 0.0]
-    """
-    parts = list(arrays)
-    if not parts:
-        raise InvalidArgument("concat of no tensors")
-    if axis is None:
-        return apply("concat", [tensor_of(part).flatten() for part in parts], axis=0)
-    return apply("concat", parts, axis=axis)
-
-
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors one after another along a dimension, as concat.
 
@@ -71,24 +45,6 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     (2, 2)
     """
     return concat(tensors, dim)
-
-
-@torch_names
-def stack(arrays: Sequence[Tensor], /, axis: int = 0) -> Tensor:
-    """Tensors of one shape along a new axis.
-
-    >>> kiln.stack([kiln.tensor([1, 2]), kiln.tensor([3, 4])], axis=1).tolist()
-    [[1, 3], [2, 4]]
-    """
-    parts = [tensor_of(part) for part in arrays]
-    if not parts:
-        raise InvalidArgument("stack of no tensors")
-    place = normalize_axis(axis, parts[0].ndim + 1)
-    for part in parts[1:]:
-        if part.shape != parts[0].shape:
-            raise InvalidArgument(
-                f"stack of shapes {parts[0].shape} and {part.shape}; they must agree")
-    return concat([part.unsqueeze(place) for part in parts], place)
 
 
 @torch_names
@@ -171,17 +127,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     >>> kiln.moveaxis(kiln.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    sources = [normalize_axis(axis, x.ndim) for axis in axes_tuple(source)]
-    places = [normalize_axis(axis, x.ndim) for axis in axes_tuple(destination)]
-    if len(sources) != len(places) or len({*sources}) < len(sources) or (
-        len({*places}) < len(places)
-    ):
-        raise InvalidArgument(
-            f"moveaxis from {source} to {destination}; those must be as many, all different")
-    order = [axis for axis in range(x.ndim) if axis not in sources]
-    for place, axis in sorted(zip(places, sources)):
-        order.insert(place, axis)
-    return x.permute(order)
+    return x.moveaxis(source, destination)
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -212,22 +158,7 @@ def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
     >>> kiln.roll(kiln.arange(5), 2).tolist()
     [3, 4, 0, 1, 2]
     """
-    shifts = axes_tuple(shift)
-    if axis is None:
-        if len(shifts) != 1:
-            raise InvalidArgument(f"roll by {shift} without an axis; give one axis for each shift")
-        return roll(x.flatten(), shifts, axis=0).reshape(x.shape)
-    axes = axes_tuple(axis)
-    if len(shifts) == 1:
-        shifts *= len(axes)
-    if len(shifts) != len(axes):
-        raise InvalidArgument(f"roll by {shift} along {axis}; give one shift for each axis")
-    for amount, place in zip(shifts, axes):
-        size = x.shape[normalize_axis(place, x.ndim)]
-        left = -amount % size if size else 0
-        if left:
-            x = concat([x.narrow(place, left, size - left), x.narrow(place, 0, left)], place)
-    return x
+    return x.roll(shift, axis)
 
 
 @torch_names
@@ -242,22 +173,7 @@ def repeat(x: Tensor, repeats: Union[int, Tensor], /, *, axis: Optional[int] = N
     >>> kiln.repeat(kiln.tensor([1, 2]), kiln.tensor([1, 3])).tolist()
     [1, 2, 2, 2]
     """
-    if axis is None:
-        x, axis = x.flatten(), 0
-    place = normalize_axis(axis, x.ndim)
-    if isinstance(repeats, (int, np.integer)):
-        before, after = x.shape[: place + 1], x.shape[place + 1 :]
-        wide = x.unsqueeze(place + 1).expand((*before, int(repeats), *after))
-        return wide.reshape((*before[:-1], before[-1] * int(repeats), *after))
-    counts = np.asarray(repeats)
-    if counts.size and counts.min() < 0:
-        raise InvalidArgument(f"repeat {counts.min()} times; counts are at least 0")
-    if counts.shape not in ((), (1,), (x.shape[place],)):
-        raise InvalidArgument(
-            f"repeat of axis {place} of shape {x.shape} with counts of shape {counts.shape}; "
-            f"there must be {x.shape[place]}")
-    index = np.repeat(np.arange(x.shape[place]), counts)
-    return x._op("gather", Tensor(index.tolist(), "int64"), axis=place)
+    return x.repeat_interleave(repeats, axis)
 
 
 def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
@@ -266,8 +182,7 @@ def tile(x: Tensor, repetitions: Sequence[int], /) -> Tensor:
     >>> kiln.tile(kiln.tensor([1, 2]), (2,)).tolist()
     [1, 2, 1, 2]
     """
-    counts = axes_tuple(repetitions)
-    return x.repeat((1,) * (x.ndim - len(counts)) + counts)
+    return x.tile(*axes_tuple(repetitions))
 
 
 __all__ = [

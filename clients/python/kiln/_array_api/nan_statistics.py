@@ -1,9 +1,9 @@
 """Reductions that leave NaN out, by NumPy's names."""
 
-from kiln._array_api.operands import tensor_of
 from kiln._array_api.searching import where
 from kiln._array_api.statistical import Axis, max, mean, min, sum
 from kiln._basics.keywords import torch_names
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor
 
 

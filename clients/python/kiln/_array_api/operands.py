@@ -4,16 +4,11 @@ from typing import Any, Union
 
 import numpy as np
 
-from kiln._tensor.base import TensorBase, apply
+from kiln._tensor.base import TensorBase, apply, tensor_of
 from kiln.tensor import Tensor
 
 # A Python number is weak: beside a tensor it takes that tensor's dtype.
 Operand = Union[Tensor, "np.ndarray[Any, Any]", bool, int, float]
-
-
-def tensor_of(value: Any) -> Tensor:
-    """`value`, as a tensor."""
-    return value if isinstance(value, Tensor) else Tensor(value)
 
 
 def unary(name: str, x: Operand) -> Tensor:

@@ -4,8 +4,7 @@ from typing import Optional, Tuple, Union
 
 from kiln._array_api.creation import full, linspace
 from kiln._array_api.linear_algebra import diagonal
-from kiln._array_api.manipulation import concat
-from kiln._array_api.operands import Operand, tensor_of
+from kiln._array_api.operands import Operand
 from kiln._array_api.searching import take, where
 from kiln._array_api.sorting import searchsorted
 from kiln._array_api.statistical import sum
@@ -14,6 +13,8 @@ from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._graph import realize
 from kiln._rules import normalize_axis
+from kiln._tensor.base import tensor_of
+from kiln._tensor.making import concat
 from kiln.tensor import Tensor
 
 

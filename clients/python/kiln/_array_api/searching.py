@@ -4,15 +4,14 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
-from kiln._array_api.operands import Operand, tensor_of
 from kiln._array_api.statistical import Axis, reduced
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._graph import realize
-from kiln._graph.node import make
 from kiln._rules import normalize_axis
-from kiln._tensor.base import constant, operand_node
-from kiln.tensor import Tensor, wrap
+from kiln._tensor.base import constant, tensor_of
+from kiln._tensor.making import where
+from kiln.tensor import Tensor
 
 
 @torch_names
@@ -64,20 +63,6 @@ def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
     return tuple(constant(places) for places in np.nonzero(x.numpy()))
 
 
-def where(condition: Operand, x1: Operand, x2: Operand, /) -> Tensor:
-    """x1 where the condition is true (or not 0), x2 elsewhere. Shapes broadcast, x1 and x2 promote.
-
-    No gradient flows to what was not chosen.
-
-    >>> kiln.where(kiln.tensor([True, False]), kiln.tensor([1, 2]), -1).tolist()
-    [1, -1]
-    """
-    chosen = tensor_of(condition)
-    like = x1 if isinstance(x1, Tensor) else tensor_of(x2 if isinstance(x2, Tensor) else x1)
-    nodes = (chosen.bool()._node, operand_node(x1, like._node), operand_node(x2, like._node))
-    return wrap(make("where", nodes))
-
-
 @torch_names
 def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
     """Entries of x at integer places along an axis, which only a vector need not name.
@@ -103,17 +88,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> kiln.take_along_axis(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1], [0]])).tolist()
     [[2], [3]]
     """
-    place = normalize_axis(axis, x.ndim)
-    if indices.ndim != x.ndim:
-        raise InvalidArgument(
-            f"take_along_axis of shapes {x.shape} and {indices.shape}; they must have as many "
-            "dimensions")
-    wide = list(indices.shape)
-    for i, size in enumerate(x.shape):
-        if i != place and wide[i] == 1:
-            wide[i] = size
-    full = [size if i == place else wide[i] for i, size in enumerate(x.shape)]
-    return x.expand(full).gather(place, indices.expand(wide))
+    return x.take_along_dim(indices, axis)
 
 
 __all__ = [

@@ -1,12 +1,13 @@
 """Distinct values. How many there are depends on the values, so they are read: not in kiln.jit."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kiln._array_api.operands import Operand, tensor_of
+from kiln._array_api.operands import Operand
 from kiln._basics import conversion
 from kiln._graph import realize
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor
 
 
@@ -87,6 +88,20 @@ def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:
         x1, conversion.weak_dtype(x1, x2.dtype) if isinstance(x2, Tensor) else None)
     found = elements.unsqueeze(-1).eq(tensor_of(x2).flatten()).any(-1)
     return found.logical_not() if invert else found
+
+
+def unique(x: Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The distinct values, sorted, and if asked for which of them each element is and how often
+    each occurs; reads the values.
+
+    >>> kiln.tensor([2, 1, 2]).unique().tolist()
+    [1, 2]
+    """
+    found = unique_all(x)
+    result = [found.values]
+    result += [found.inverse_indices] if return_inverse else []
+    result += [found.counts] if return_counts else []
+    return tuple(result) if len(result) > 1 else result[0]
 
 
 __all__ = [

@@ -7,12 +7,13 @@ them over the whole tensor, whatever the values are.
 
 from typing import Optional, Tuple, Union
 
-from kiln._array_api.operands import Operand, tensor_of
+from kiln._array_api.operands import Operand
 from kiln._array_api.searching import take, where
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import normalize_axis
+from kiln._tensor.base import tensor_of
 from kiln._tensor.ordering import ValuesAndIndices
 from kiln.tensor import Tensor, apply
 
@@ -47,8 +48,7 @@ def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Value
     >>> [part.tolist() for part in kiln.topk(kiln.tensor([3, 1, 5, 2]), 2)]
     [[5, 3], [2, 0]]
     """
-    how = {"k": int(k), "axis": int(axis), "largest": bool(largest)}
-    return ValuesAndIndices(x._op("topk", **how), x._op("topk_indices", **how))
+    return x.topk(k, axis, largest=largest)
 
 
 @torch_names

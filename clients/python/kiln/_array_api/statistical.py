@@ -5,10 +5,12 @@
 
 from typing import Any, Optional, Sequence, Union
 
-from kiln._array_api.manipulation import axes_tuple, concat
-from kiln._array_api.operands import tensor_of
+from kiln._array_api.creation import full
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
+from kiln._tensor.base import tensor_of
+from kiln._tensor.making import concat
+from kiln._tensor.shapes import axes_tuple
 from kiln.tensor import Tensor
 
 Axis = Optional[Union[int, Sequence[int]]]
@@ -150,8 +152,6 @@ def _only_axis(name: str, x: Tensor, axis: Optional[int]) -> int:
 
 def with_initial(x: Tensor, value: int, axis: int) -> Tensor:
     """One more element in front along an axis."""
-    from kiln._array_api.creation import full
-
     shape = list(x.shape)
     shape[axis] = 1
     return concat([full(tuple(shape), value, x.dtype), x], axis)

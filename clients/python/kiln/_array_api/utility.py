@@ -2,12 +2,12 @@
 
 from typing import Optional
 
-from kiln._array_api.manipulation import concat
-from kiln._array_api.operands import tensor_of
 from kiln._array_api.statistical import Axis, reduced
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import torch_names
 from kiln._rules import normalize_axis
+from kiln._tensor.base import tensor_of
+from kiln._tensor.making import concat
 from kiln.tensor import Tensor
 
 

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln._tensor.unary import Unary
+from kiln._tensor.comparison import Comparison
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Arithmetic(Unary):
+class Arithmetic(Comparison):
     """Elementwise; operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
@@ -103,16 +103,16 @@ class Arithmetic(Unary):
         """
         if isinstance(exponent, int) and not isinstance(exponent, bool):
             if exponent == 2:
-                return self.square()
+                return self._tensor.square()
             if exponent == 1:
                 return self._alias()
             if exponent == 3:
-                return self * self.square()
+                return self * self._tensor.square()
             if exponent < 0 and not self.dtype.is_float:
                 raise InvalidArgument(f"{self.dtype.name} to the power {exponent} is no integer; "
                                       "cast the tensor to float32 first")
         if isinstance(exponent, float) and exponent == 0.5:
-            return self.sqrt()
+            return self._tensor.sqrt()
         return self._numeric("pow", exponent)
 
     def maximum(self, other: Any) -> "Tensor":
@@ -131,6 +131,88 @@ class Arithmetic(Unary):
         """
         return self._op("minimum", other)
 
+    def fmod(self, other: Any) -> "Tensor":
+        """The remainder of self / other with self's sign; remainder() has other's.
+
+        >>> kiln.tensor([7.0, -7.0]).fmod(kiln.tensor(3.0)).tolist()
+        [1.0, -1.0]
+        """
+        return self._tensor._numeric("fmod", other)
+
+    def atan2(self, other: Any) -> "Tensor":
+        """The angle of the point (other, self).
+
+        >>> print(kiln.tensor([3.0, 0.0]).atan2(kiln.tensor([4.0, 1.0])))
+        tensor([0.6435, 0.    ], dtype=float32)
+        """
+        return self._op("atan2", other)
+
+    def hypot(self, other: Any) -> "Tensor":
+        """sqrt(self² + other²), without overflow.
+
+        >>> print(kiln.tensor([3.0, 0.0]).hypot(kiln.tensor([4.0, 1.0])))
+        tensor([5., 1.], dtype=float32)
+        """
+        return self._op("hypot", other)
+
+    def logaddexp(self, other: Any) -> "Tensor":
+        """log(exp(self) + exp(other)), without overflow.
+
+        >>> print(kiln.tensor([3.0, 0.0]).logaddexp(kiln.tensor([4.0, 1.0])))
+        tensor([4.3133, 1.3133], dtype=float32)
+        """
+        return self._op("logaddexp", other)
+
+    def copysign(self, other: Any) -> "Tensor":
+        """Self with other's sign.
+
+        >>> kiln.tensor([3.0, 2.0]).copysign(kiln.tensor([-1.0, 1.0])).tolist()
+        [-3.0, 2.0]
+        """
+        return self._op("copysign", other)
+
+    def nextafter(self, other: Any) -> "Tensor":
+        """The next float after self towards other.
+
+        >>> kiln.tensor([1.0]).nextafter(kiln.tensor([2.0])).tolist()
+        [1.0000001192092896]
+        """
+        return self._op("nextafter", other)
+
+    def lerp(self, end: Any, weight: Any) -> "Tensor":
+        """Self + weight * (end - self).
+
+        >>> kiln.tensor([1.0, 4.0]).lerp(kiln.tensor([3.0, 8.0]), 0.5).tolist()
+        [2.0, 6.0]
+        """
+        return self._tensor.add((end - self._tensor) * weight)
+
+    def addcmul(self, a: "Tensor", b: "Tensor", value: Any = 1) -> "Tensor":
+        """Self + value * a * b.
+
+        >>> kiln.ones(2).addcmul(kiln.ones(2), kiln.ones(2) * 3, value=2).tolist()
+        [7.0, 7.0]
+        """
+        return self.add(a.mul(b), value)
+
+    def addcdiv(self, a: "Tensor", b: "Tensor", value: Any = 1) -> "Tensor":
+        """Self + value * a / b.
+
+        >>> kiln.ones(2).addcdiv(kiln.full((2,), 6.0), kiln.ones(2) * 3).tolist()
+        [3.0, 3.0]
+        """
+        return self.add(a.div(b), value)
+
+    def addmm(self, a: "Tensor", b: "Tensor", beta: Any = 1, alpha: Any = 1) -> "Tensor":
+        """Beta * self + alpha * (a @ b).
+
+        >>> kiln.zeros(2, 2).addmm(kiln.eye(2), kiln.ones(2, 2), alpha=3).tolist()
+        [[3.0, 3.0], [3.0, 3.0]]
+        """
+        return (self._tensor if beta == 1 else self.mul(beta)).add(a.matmul(b), alpha)
+
+    baddbmm = addmm
+
     __add__ = add
     __sub__ = sub
     __mul__ = mul
@@ -142,6 +224,7 @@ class Arithmetic(Unary):
     __rmul__ = mul
     multiply = mul
     divide = div
+    true_divide = div
     subtract = sub
 
     def __rsub__(self, other: Any) -> "Tensor":

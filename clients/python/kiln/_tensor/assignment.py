@@ -8,6 +8,7 @@ from kiln._basics import conversion
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import node
+from kiln._tensor.base import tensor_of, wrap
 from kiln._tensor.keys import Part, dimensions, is_mask, is_range, parse, without_masks
 from kiln._tensor.selection import Selection
 
@@ -30,14 +31,11 @@ def assigned(tensor: "Tensor", key: Any, value: Any) -> "Tensor":
 
 def _values(value: Any, dtype: DType) -> "Tensor":
     """The value in the tensor's dtype; a kind that would lose is refused."""
-    from kiln.tensor import Tensor, wrap
-
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (bool, int, float)):
         return wrap(node.scalar(value, dtype))
-    if not isinstance(value, Tensor):
-        value = Tensor(value)
+    value = tensor_of(value)
     if not conversion.is_same_kind(value.dtype, dtype):
         raise InvalidArgument(
             f"cannot assign {value.dtype.name} to elements of a tensor of {dtype.name}; cast it "

@@ -1,6 +1,5 @@
 """What each part of Tensor builds on: its node, shape and dtype, and how results are made."""
 
-import builtins
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
 
 import numpy as np
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
 Shape = Tuple[int, ...]
 
 
-class Size(builtins.int):
+class Size(int):
     """A number of elements that, called, gives the shape that has them."""
 
     _shape: Shape
 
-    def __new__(cls, count: builtins.int, shape: Shape) -> "Size":
+    def __new__(cls, count: int, shape: Shape) -> "Size":
         made = super().__new__(cls, count)
         made._shape = shape
         return made
 
-    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+    def __call__(self, dim: Optional[int] = None) -> Any:
         """The shape, or the size of one dimension."""
         return self._shape if dim is None else self._shape[dim]
 
@@ -41,7 +40,7 @@ class SymbolicSize(Dim):
         super().__init__(count._terms)
         self._shape = shape
 
-    def __call__(self, dim: Optional[builtins.int] = None) -> Any:
+    def __call__(self, dim: Optional[int] = None) -> Any:
         """The shape, or the size of one dimension."""
         return self._shape if dim is None else self._shape[dim]
 
@@ -53,9 +52,9 @@ class TensorBase:
 
     _node: Node
     _grad: Optional["Tensor"]
-    _requires_grad: builtins.bool
+    _requires_grad: bool
     # Whether it is what an index gave, in whose place a change would not be seen.
-    _selected: builtins.bool
+    _selected: bool
 
     # What it is.
 
@@ -78,7 +77,7 @@ class TensorBase:
         return self._node.dtype
 
     @property
-    def ndim(self) -> builtins.int:
+    def ndim(self) -> int:
         """Number of dimensions.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).ndim
@@ -86,7 +85,7 @@ class TensorBase:
         """
         return len(self._node.shape)
 
-    def dim(self) -> builtins.int:
+    def dim(self) -> int:
         """Number of dimensions.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).dim()
@@ -94,7 +93,7 @@ class TensorBase:
         """
         return len(self._node.shape)
 
-    def numel(self) -> builtins.int:
+    def numel(self) -> int:
         """Number of elements.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).numel()
@@ -119,7 +118,7 @@ class TensorBase:
             return SymbolicSize(count, self._node.shape)
         return Size(count, self._node.shape)
 
-    def element_size(self) -> builtins.int:
+    def element_size(self) -> int:
         """Bytes of one element.
 
         >>> kiln.tensor([1.0, 4.0]).element_size()
@@ -128,7 +127,7 @@ class TensorBase:
         return self.dtype.itemsize
 
     @property
-    def nbytes(self) -> builtins.int:
+    def nbytes(self) -> int:
         """Bytes of the value.
 
         >>> kiln.tensor([1.0, 4.0]).nbytes
@@ -136,13 +135,32 @@ class TensorBase:
         """
         return self.numel() * self.dtype.itemsize
 
-    def is_floating_point(self) -> builtins.bool:
+    def is_floating_point(self) -> bool:
         """Whether the dtype is a float.
 
         >>> kiln.tensor([1.0, 4.0]).is_floating_point()
         True
         """
         return self.dtype.is_float
+
+    def is_complex(self) -> bool:
+        """False: there are no complex dtypes.
+
+        >>> kiln.tensor([1.0, 4.0]).is_complex()
+        False
+        """
+        return False
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).is_signed()
+        True
+        """
+        return self.dtype.is_signed or self.dtype.is_float
+
+    nelement = numel
+    ndimension = dim
 
     # Making further tensors.
 
@@ -166,107 +184,6 @@ class TensorBase:
 
     def _reflected(self, name: str, other: Any) -> "Tensor":
         return wrap(make(name, (operand_node(other, self._node), self._node)))
-
-    # Dtypes.
-
-    def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
-        """The same values in another dtype.
-
-        Integers wrap; a float becomes an integer without its fraction, the nearest end of the
-        range where it is outside, 0 where it is NaN; to bool: whether it is not 0. To a float8,
-        what is beyond its largest number, infinities too, becomes that number; without saturate
-        NaN of float8_e4m3 and an infinity of float8_e5m2.
-
-        >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
-        [1, -2]
-        >>> kiln.tensor([500.0, 1.1]).cast(kiln.float8_e4m3).tolist()
-        [448.0, 1.125]
-        """
-        wanted = dtypes.as_dtype(dtype)
-        if wanted is self.dtype:
-            return self._tensor
-        how = () if saturate else (("saturate", False),)
-        return wrap(make("cast", (self._node,), how, wanted))
-
-    def bitcast(self, dtype: Any) -> "Tensor":
-        """The same bits as another dtype of the same size.
-
-        >>> hex(kiln.tensor(1.0).bitcast(kiln.int32).item())
-        '0x3f800000'
-        """
-        return wrap(make("bitcast", (self._node,), (), dtypes.as_dtype(dtype)))
-
-    def type(self, dtype: Any) -> "Tensor":
-        """The same values in another dtype, as cast.
-
-        >>> kiln.tensor([1.0, 4.0]).type("int8").tolist()
-        [1, 4]
-        """
-        return self.cast(dtype)
-
-    def type_as(self, other: "Tensor") -> "Tensor":
-        """The same values in another tensor's dtype.
-
-        >>> kiln.tensor([1.0, 4.0]).type_as(kiln.tensor([[1, 2], [3, 4]])).dtype
-        kiln.int64
-        """
-        return self.cast(other.dtype)
-
-    def float(self) -> "Tensor":
-        """As float32.
-
-        >>> kiln.tensor([[1, 2], [3, 4]]).float().dtype
-        kiln.float32
-        """
-        return self.cast(dtypes.float32)
-
-    def double(self) -> "Tensor":
-        """As float64.
-
-        >>> kiln.tensor([1.0, 4.0]).double().dtype
-        kiln.float64
-        """
-        return self.cast(dtypes.float64)
-
-    def half(self) -> "Tensor":
-        """As float16.
-
-        >>> kiln.tensor([1.0, 4.0]).half().dtype
-        kiln.float16
-        """
-        return self.cast(dtypes.float16)
-
-    def bfloat16(self) -> "Tensor":
-        """As bfloat16.
-
-        >>> kiln.tensor([1.0, 4.0]).bfloat16().dtype
-        kiln.bfloat16
-        """
-        return self.cast(dtypes.bfloat16)
-
-    def int(self) -> "Tensor":
-        """As int32.
-
-        >>> kiln.tensor([1.0, 4.0]).int().tolist()
-        [1, 4]
-        """
-        return self.cast(dtypes.int32)
-
-    def long(self) -> "Tensor":
-        """As int64.
-
-        >>> kiln.tensor([1.0, 4.0]).long().dtype
-        kiln.int64
-        """
-        return self.cast(dtypes.int64)
-
-    def bool(self) -> "Tensor":
-        """As bool: whether each element is not 0.
-
-        >>> kiln.tensor([0, 2]).bool().tolist()
-        [False, True]
-        """
-        return self.cast(dtypes.bool_)
 
     def contiguous(self) -> "Tensor":
         """The same value, computed and stored before what uses it.
@@ -305,6 +222,17 @@ def wrap(node: Node) -> "Tensor":
     return tensor
 
 
+def construct(data: Any, dtype: Any = None) -> "Tensor":
+    """Tensor(data, dtype), for what the class itself is made of."""
+    tensor: Tensor = _classes["tensor"](data, dtype)
+    return tensor
+
+
+def tensor_of(value: Any) -> "Tensor":
+    """`value` itself, or as a tensor."""
+    return value._tensor if isinstance(value, TensorBase) else construct(value)
+
+
 def constant(array: np.ndarray) -> "Tensor":
     """A tensor of an array that nobody else holds; in a traced function, a constant."""
     array = np.asarray(array, order="C")
@@ -324,8 +252,7 @@ def operand_node(value: Any, like: Node) -> Node:
         return _node.scalar(value, conversion.weak_dtype(value, like.dtype))
     if isinstance(value, Dim):
         return _node.scalar(value, conversion.weak_dtype(value.high, like.dtype))
-    other: TensorBase = _classes["tensor"](value)
-    return other._node
+    return construct(value)._node
 
 
 def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
@@ -333,7 +260,7 @@ def apply(name: str, operands: Sequence[Any], dtype: Optional[DType] = None,
     """The op `name` of operands of which at least one is a tensor."""
     first = next((operand for operand in operands if isinstance(operand, TensorBase)), None)
     if first is None:
-        made: TensorBase = _classes["tensor"](operands[0])
+        made = construct(operands[0])
         first, operands = made, [made, *operands[1:]]
     like = first._node
     nodes = tuple([operand_node(operand, like) for operand in operands])

@@ -3,13 +3,15 @@
 from typing import TYPE_CHECKING, Any
 
 from kiln._basics import conversion
-from kiln._tensor.base import TensorBase
+from kiln._tensor.base import tensor_of
+from kiln._tensor.casting import Casting
+from kiln._tensor.making import filled
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Comparison(TensorBase):
+class Comparison(Casting):
     """Operands broadcast, and Python numbers take the tensor's dtype."""
 
     __slots__ = ()
@@ -20,9 +22,7 @@ class Comparison(TensorBase):
         if isinstance(other, int) and self.dtype.is_integer and not isinstance(other, bool):
             low, high = conversion.integer_range(self.dtype)
             if not low <= other <= high:  # the answer is the same for all elements
-                from kiln._array_api.creation import full
-
-                return full(self.shape, _ANSWERS[name][other > high])
+                return filled(self.shape, _ANSWERS[name][other > high])
         return self._op(name, other)
 
     def __contains__(self, value: Any) -> bool:
@@ -80,12 +80,57 @@ class Comparison(TensorBase):
     __gt__ = gt
     __le__ = le
     __ge__ = ge
+    less = lt
+    less_equal = le
+    greater = gt
+    greater_equal = ge
+    not_equal = ne
 
     def __eq__(self, other: Any) -> Any:
         return NotImplemented if _is_no_operand(other) else self.eq(other)
 
     def __ne__(self, other: Any) -> Any:
         return NotImplemented if _is_no_operand(other) else self.ne(other)
+
+    # Whole tensors.
+
+    def isclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
+                equal_nan: bool = False) -> "Tensor":
+        """Where elements are near: |self - other| <= atol + rtol * |other|, or they are equal.
+
+        >>> kiln.tensor([1.0, 4.0]).isclose(kiln.tensor([1.0, 5.0])).tolist()
+        [True, False]
+        """
+        near = self._tensor.sub(other).abs().le(other.abs().mul(rtol).add(atol))
+        near = near.logical_and(other.isfinite()).logical_or(self.eq(other))
+        if equal_nan:
+            near = near.logical_or(self._tensor.isnan().logical_and(other.isnan()))
+        return near
+
+    def allclose(self, other: "Tensor", rtol: float = 1e-5, atol: float = 1e-8,
+                 equal_nan: bool = False) -> bool:
+        """Whether all elements are near, as isclose has it. Reads one value.
+
+        >>> kiln.tensor([1.0, 4.0]).allclose(kiln.tensor([1.0, 4.0]) + 1e-9)
+        True
+        """
+        return bool(self.isclose(other, rtol, atol, equal_nan).all())
+
+    def equal(self, other: "Tensor") -> bool:
+        """Whether shapes and all elements are equal. Reads one value.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).equal(kiln.tensor([[1, 2], [3, 4]]) + 0)
+        True
+        """
+        return self.shape == other.shape and bool(self.eq(other).all())
+
+    def is_same_size(self, other: "Tensor") -> bool:
+        """Whether both have one shape.
+
+        >>> kiln.tensor([1.0, 4.0]).is_same_size(kiln.tensor([1.0, 4.0]))
+        True
+        """
+        return self.shape == other.shape
 
     # Bits and truth.
 
@@ -112,6 +157,62 @@ class Comparison(TensorBase):
         [False, True]
         """
         return self._op("logical_not")
+
+    def logical_xor(self, other: Any) -> "Tensor":
+        """Whether one of the two is 0 and the other is not.
+
+        >>> kiln.tensor([True, False]).logical_xor(True).tolist()
+        [False, True]
+        """
+        return self.bool()._op("cmpne", tensor_of(other).bool())
+
+    def bitwise_and(self, other: Any) -> "Tensor":
+        """Bits that are set in both.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_and(2).tolist()
+        [[0, 2], [2, 0]]
+        """
+        return self._op("and", other)
+
+    def bitwise_or(self, other: Any) -> "Tensor":
+        """Bits that are set in either.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_or(4).tolist()
+        [[5, 6], [7, 4]]
+        """
+        return self._op("or", other)
+
+    def bitwise_xor(self, other: Any) -> "Tensor":
+        """Bits that are set in one of the two.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_xor(1).tolist()
+        [[0, 3], [2, 5]]
+        """
+        return self._op("xor", other)
+
+    def bitwise_not(self) -> "Tensor":
+        """Every bit inverted.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_not().tolist()
+        [[-2, -3], [-4, -5]]
+        """
+        return self._op("not")
+
+    def bitwise_left_shift(self, other: Any) -> "Tensor":
+        """Bits moved up.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_left_shift(1).tolist()
+        [[2, 4], [6, 8]]
+        """
+        return self._op("shl", other)
+
+    def bitwise_right_shift(self, other: Any) -> "Tensor":
+        """Bits moved down, the sign kept.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).bitwise_right_shift(1).tolist()
+        [[0, 1], [1, 2]]
+        """
+        return self._op("shr", other)
 
     def __and__(self, other: Any) -> "Tensor":
         return self._op("and", other)

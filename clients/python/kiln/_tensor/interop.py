@@ -1,11 +1,12 @@
 """Tensors among other libraries: NumPy, DLPack, the Python array API standard, devices."""
 
-import builtins
+import sys
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
 import numpy as np
 
 from kiln._basics.errors import InvalidArgument
+from kiln._basics.version import ARRAY_API_VERSIONS
 from kiln._session import connection as _connection
 from kiln._tensor.base import TensorBase
 
@@ -26,13 +27,10 @@ class Interop(TensorBase):
 
     def __array_namespace__(self, *, api_version: Optional[str] = None) -> Any:
         """The namespace that follows the Python array API standard: `kiln` itself."""
-        import kiln
-        from kiln._array_api.info import VERSIONS
-
-        if api_version is not None and api_version not in VERSIONS:
+        if api_version is not None and api_version not in ARRAY_API_VERSIONS:
             raise InvalidArgument(
-                f"array API version {api_version!r}; there are {', '.join(VERSIONS)}")
-        return kiln
+                f"array API version {api_version!r}; there are {', '.join(ARRAY_API_VERSIONS)}")
+        return sys.modules["kiln"]
 
     @property
     def device(self) -> str:
@@ -63,7 +61,7 @@ class Interop(TensorBase):
         return self._tensor
 
     def __array__(self, dtype: Any = None,
-                  copy: Optional[builtins.bool] = None) -> "np.ndarray[Any, Any]":
+                  copy: Optional[bool] = None) -> "np.ndarray[Any, Any]":
         if copy is False:
             raise ValueError("a tensor's values come from the daemon, always as a copy")
         array = self.numpy()
@@ -73,7 +71,7 @@ class Interop(TensorBase):
 
     def __dlpack__(self, *, stream: Any = None, max_version: Optional[Tuple[int, int]] = None,
                    dl_device: Optional[Tuple[int, int]] = None,
-                   copy: Optional[builtins.bool] = None) -> Any:
+                   copy: Optional[bool] = None) -> Any:
         """A DLPack capsule of a copy in this process's memory, whatever device the tensor is on.
 
         Raises BufferError for copy=False, for other devices than the CPU, and for dtypes that

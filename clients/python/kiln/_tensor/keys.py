@@ -11,7 +11,7 @@ import numpy as np
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidIndex, OutOfRange
 from kiln._graph import realize
-from kiln._tensor.base import constant
+from kiln._tensor.base import TensorBase, constant, construct
 from kiln.variables import Dim, bounds, has_dims
 
 if TYPE_CHECKING:
@@ -86,8 +86,6 @@ def dimensions(part: Any) -> int:
 
 def _part(part: Any) -> Any:
     """An int, a slice, None, an ellipsis or a tensor."""
-    from kiln.tensor import Tensor
-
     if part is None or part is Ellipsis or isinstance(part, (slice, Dim)):
         return part
     if isinstance(part, (list, tuple)):
@@ -96,8 +94,8 @@ def _part(part: Any) -> Any:
             # NumPy takes [] for floats.
             part = constant(array if array.size else array.astype(np.int64))
     if isinstance(part, (bool, np.bool_, np.ndarray)):
-        part = Tensor(part)
-    if not isinstance(part, Tensor):
+        part = construct(part)
+    if not isinstance(part, TensorBase):
         try:
             return part.__index__()
         except AttributeError:

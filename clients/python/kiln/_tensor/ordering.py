@@ -1,13 +1,14 @@
 """Methods of Tensor that find elements by their order, and where they are."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Tuple, Union, overload
 
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
 from kiln._rules import normalize_axis
-from kiln._tensor.movement import whole
+from kiln._tensor.making import iota
 from kiln._tensor.reductions import Axes, Reductions
+from kiln._tensor.shapes import whole
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -44,6 +45,14 @@ class Ordering(Reductions):
         [[1], [3]]
         """
         return self._reduce("min", dim, keepdim)
+
+    def aminmax(self, dim: Axes = None, keepdim: bool = False) -> Tuple["Tensor", "Tensor"]:
+        """The smallest and the largest element.
+
+        >>> [part.item() for part in kiln.tensor([[1, 2], [3, 4]]).aminmax()]
+        [1, 4]
+        """
+        return self.amin(dim, keepdim), self.amax(dim, keepdim)
 
     @overload
     def max(self, dim: None = None, keepdim: bool = False) -> "Tensor": ...
@@ -170,8 +179,6 @@ class Ordering(Reductions):
         return self._extremes_so_far("cumulative_min", dim)
 
     def _extremes_so_far(self, op: str, dim: int) -> ValuesAndIndices:
-        from kiln._array_api.creation import iota
-
         along = self._one_dim(op, dim)
         values = self._op(op, axis=along)
         # The places of elements that are such an extreme themselves, and of others the last such.
@@ -207,6 +214,5 @@ class Ordering(Reductions):
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]
         """
-        from kiln._array_api.sorting import topk
-
-        return topk(self._tensor, k, dim, largest=largest)
+        how = {"k": int(k), "axis": int(dim), "largest": bool(largest)}
+        return ValuesAndIndices(self._op("topk", **how), self._op("topk_indices", **how))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._basics.keywords import numpy_names
-from kiln._tensor.base import TensorBase
-from kiln._tensor.movement import whole
+from kiln._tensor.casting import Casting
+from kiln._tensor.shapes import whole
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -22,7 +22,7 @@ def axes_of(dim: Axes) -> Tuple[int, ...]:
     return tuple(whole(axis, "dimension") for axis in axes)
 
 
-class Reductions(TensorBase):
+class Reductions(Casting):
     """Reductions take `dim` (None: all, an int or several) and `keepdim`, or axis and keepdims."""
 
     __slots__ = ()
@@ -101,6 +101,14 @@ class Reductions(TensorBase):
         """
         return self._op("vector_norm", axes=axes_of(dim), keepdims=bool(keepdim), ord=float(p))
 
+    def dist(self, other: "Tensor") -> "Tensor":
+        """The Euclidean distance.
+
+        >>> kiln.tensor([0.0, 0.0]).dist(kiln.tensor([3.0, 4.0])).item()
+        5.0
+        """
+        return self._tensor.sub(other).norm()
+
     @numpy_names
     def any(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":
         """Whether any is true.
@@ -118,6 +126,14 @@ class Reductions(TensorBase):
         [False, True]
         """
         return self._reduce("all", dim, keepdim)
+
+    def count_nonzero(self, dim: Axes = None) -> "Tensor":
+        """How many elements are not 0, as int64.
+
+        >>> kiln.tensor([1, 0, 2]).count_nonzero().item()
+        2
+        """
+        return self.bool().sum(dim)
 
     @numpy_names
     def logsumexp(self, dim: Axes = None, keepdim: bool = False) -> "Tensor":

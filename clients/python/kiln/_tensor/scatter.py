@@ -1,13 +1,16 @@
-"""Methods that write at places given by tensors of integers, as PyTorch's: the result is new."""
+"""Methods of Tensor that read and write at places given by tensors of integers, as PyTorch's."""
 
-import builtins
 import math
 from typing import TYPE_CHECKING, Any, Sequence, Union
 
 from kiln._basics.conversion import integer_range
 from kiln._basics.dtypes import DType
 from kiln._basics.errors import InvalidArgument
+from kiln._rules import normalize_axis
+from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase
+from kiln._tensor.casting import Casting
+from kiln._tensor.selection import combined
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -23,7 +26,7 @@ def _mode_of(reduce: str) -> str:
     return _MODES[reduce]
 
 
-def _neutral(mode: str, dtype: DType) -> builtins.float:
+def _neutral(mode: str, dtype: DType) -> float:
     """What changes nothing it is combined with."""
     if mode in ("add", "mul"):
         return int(mode == "mul")
@@ -32,13 +35,69 @@ def _neutral(mode: str, dtype: DType) -> builtins.float:
     return integer_range(dtype)[mode == "min"]
 
 
-class Scatter(TensorBase):
+def gather_along(tensor: "Tensor", dim: int, places: "Tensor") -> "Tensor":
+    """PyTorch's gather."""
+    axis = normalize_axis(dim, tensor.ndim)
+    source = _beside(tensor, axis, places.shape, "gather of")
+    return source._op("gather_elements", combined([places], [source.shape[axis]]), axis=axis)
+
+
+def scatter_along(tensor: "Tensor", dim: int, places: "Tensor", values: "Tensor",
+                  mode: str) -> "Tensor":
+    """PyTorch's scatter, scatter_add and scatter_reduce."""
+    axis = normalize_axis(dim, tensor.ndim)
+    part = _beside(tensor, axis, places.shape, "scatter into")
+    if values.ndim != places.ndim or any(
+        size < wanted for size, wanted in zip(values.shape, places.shape)
+    ):
+        raise InvalidArgument(
+            f"scatter of values of shape {values.shape} with an index of shape {places.shape}; "
+            "no dimension of the values may be smaller")
+    fitting = values[tuple(slice(size) for size in places.shape)]
+    place = combined([places], [part.shape[axis]])
+    written = part._op("scatter_elements", place, fitting, axis=axis, mode=mode)
+    if part.shape == tensor.shape:
+        return written
+    return assigned(tensor, tuple(slice(size) for size in part.shape), written)
+
+
+def _beside(tensor: "Tensor", axis: int, places: Sequence[int], what: str) -> "Tensor":
+    """The part of a tensor that has the index's sizes but for the axis."""
+    fits = len(places) == tensor.ndim and all(
+        i == axis or size <= tensor.shape[i] for i, size in enumerate(places))
+    if not fits:
+        raise InvalidArgument(
+            f"{what} shape {tensor.shape} with an index of shape {tuple(places)}; both must have "
+            f"the same number of dimensions, and none of the index's but {axis} may be larger")
+    return tensor[tuple(
+        slice(None) if i == axis else slice(size) for i, size in enumerate(places))]
+
+
+def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor",
+              mode: str) -> "Tensor":
+    """PyTorch's index_add, index_copy and index_reduce."""
+    axis = normalize_axis(dim, tensor.ndim)
+    if index.ndim > 1:
+        raise InvalidArgument(f"an index of shape {index.shape}; it must have one dimension")
+    place = combined([index.reshape((index.numel(),))], [tensor.shape[axis]])
+    return tensor._op("scatter", place, values, axis=axis, mode=mode)
+
+
+class GatherScatter(Casting):
     """Negative places count from the end. A place outside raises IndexError where the index's
     values are known to this process, else nothing is written for it."""
 
     __slots__ = ()
 
-    def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", builtins.float], *,
+    def gather(self, dim: int, index: "Tensor") -> "Tensor":
+        """As PyTorch's: result[i][j] = self[index[i][j]][j] for dim 0, and so on.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).gather(1, kiln.tensor([[1], [0]])).tolist()
+        [[2], [3]]
+        """
+        return gather_along(self._tensor, dim, index)
+
+    def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", float], *,
                 reduce: str = "") -> "Tensor":
         """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one stays.
 
@@ -50,8 +109,6 @@ class Scatter(TensorBase):
         >>> kiln.zeros(3).scatter(0, kiln.tensor([2, 0]), kiln.tensor([1.0, 5.0])).tolist()
         [5.0, 0.0, 1.0]
         """
-        from kiln._tensor.indexing import scatter_along
-
         mode = _mode_of(reduce) if reduce else "set"
         if isinstance(src, (bool, int, float)):
             src = self._tensor.new_full(index.shape, src)
@@ -88,15 +145,13 @@ class Scatter(TensorBase):
         >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()
         [0.0, 8.0]
         """
-        from kiln._tensor.assignment import assigned
-        from kiln._tensor.selection import combined
-
         x = self._tensor
         if not accumulate:
             return assigned(x, tuple(indices), values)
         counted, rest = x.shape[: len(indices)], x.shape[len(indices) :]
         places = combined(indices, counted)
-        rows = values.cast(self.dtype) if isinstance(values, TensorBase) else x.new_tensor(values)
+        given = isinstance(values, TensorBase)
+        rows = values.cast(self.dtype) if given else x.new_tensor(values)
         rows = rows.expand((*places.shape, *rest))
         written = x.reshape((math.prod(counted), *rest))._op(
             "scatter", places.flatten(), rows.reshape((places.numel(), *rest)), axis=0, mode="add")
@@ -108,8 +163,6 @@ class Scatter(TensorBase):
         >>> kiln.zeros(2, 2).index_add(0, kiln.tensor([1, 1]), kiln.ones(2, 2)).tolist()
         [[0.0, 0.0], [2.0, 2.0]]
         """
-        from kiln._tensor.indexing import put_along
-
         return put_along(self._tensor, dim, index, source, "add")
 
     def index_copy(self, dim: int, index: "Tensor", source: "Tensor") -> "Tensor":
@@ -118,8 +171,6 @@ class Scatter(TensorBase):
         >>> kiln.zeros(3).index_copy(0, kiln.tensor([-1]), kiln.ones(1)).tolist()
         [0.0, 0.0, 1.0]
         """
-        from kiln._tensor.indexing import put_along
-
         return put_along(self._tensor, dim, index, source, "set")
 
     def index_reduce(self, dim: int, index: "Tensor", source: "Tensor", reduce: str) -> "Tensor":
@@ -128,6 +179,4 @@ class Scatter(TensorBase):
         >>> kiln.ones(2).index_reduce(0, kiln.tensor([1]), kiln.tensor([3.0]), "prod").tolist()
         [1.0, 3.0]
         """
-        from kiln._tensor.indexing import put_along
-
         return put_along(self._tensor, dim, index, source, _mode_of(reduce))

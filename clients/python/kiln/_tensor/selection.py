@@ -10,6 +10,7 @@ from kiln._basics.errors import InvalidIndex, OutOfRange
 from kiln._rules import broadcast
 from kiln._tensor.base import constant
 from kiln._tensor.keys import Part, Span, is_range
+from kiln._tensor.making import filled
 from kiln.variables import Dim, has_dims
 
 if TYPE_CHECKING:
@@ -180,9 +181,7 @@ class Selection:
         values = source.reshape(self.cut_shape)
         if self.cut.is_whole:
             return self.cut.spread(values)
-        from kiln._array_api.creation import ones
-
-        inside = self.cut.spread(ones(self.cut_shape, dtype=dtypes.bool_))
+        inside = self.cut.spread(filled(self.cut_shape, True))
         return self.cut.spread(values).where(inside, tensor)
 
 

@@ -1,6 +1,5 @@
 """A tensor's state: what it is assigned, and its gradient."""
 
-import builtins
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Optional
@@ -13,7 +12,8 @@ from kiln._graph import realize
 from kiln._graph.node import make, mode
 from kiln._tensor import temporaries
 from kiln._tensor.assignment import assigned
-from kiln._tensor.base import TensorBase, wrap
+from kiln._tensor.base import TensorBase, construct, wrap
+from kiln._tensor.gradients import backward
 from kiln._tensor.indexing import index
 from kiln._tensor.temporaries import seen
 
@@ -87,14 +87,12 @@ class State(TensorBase):
         >>> x.assign([1.0, 2.0]).tolist()
         [1.0, 2.0]
         """
-        from kiln.tensor import Tensor
-
         if isinstance(value, TensorBase):
             node = value._node
         elif np.isscalar(value):
             node = make("expand", (_node.scalar(value, self.dtype),), (("shape", self.shape),))
         else:
-            node = Tensor(value, self.dtype)._node
+            node = construct(value, self.dtype)._node
         if node.shape != self.shape or node.dtype is not self.dtype:
             raise InvalidArgument(
                 f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
@@ -150,7 +148,7 @@ class State(TensorBase):
     # Gradients.
 
     @property
-    def requires_grad(self) -> builtins.bool:
+    def requires_grad(self) -> bool:
         """Whether gradients flow to or through this tensor.
 
         >>> (kiln.ones(2, requires_grad=True) * 2).requires_grad
@@ -159,11 +157,11 @@ class State(TensorBase):
         return self._requires_grad or self._node.tracked
 
     @requires_grad.setter
-    def requires_grad(self, wanted: builtins.bool) -> None:
+    def requires_grad(self, wanted: bool) -> None:
         self.requires_grad_(wanted)
 
     @property
-    def is_leaf(self) -> builtins.bool:
+    def is_leaf(self) -> bool:
         """Whether backward() sets its grad (or it needs none).
 
         >>> kiln.ones(2, requires_grad=True).is_leaf
@@ -188,7 +186,7 @@ class State(TensorBase):
             mode.trace.grad_set(self)
         self._grad = gradient
 
-    def requires_grad_(self, wanted: builtins.bool = True) -> "Tensor":
+    def requires_grad_(self, wanted: bool = True) -> "Tensor":
         """Makes this a tensor that backward() finds a gradient for. Floats only.
 
         >>> kiln.zeros(2).requires_grad_().requires_grad
@@ -221,6 +219,15 @@ class State(TensorBase):
         if node.op == "input" and not node.tracked and node.cut is None:
             return wrap(node)
         return wrap(_node.alias(node))
+
+    @property
+    def data(self) -> "Tensor":
+        """The same value; no gradient flows through it.
+
+        >>> kiln.tensor([1.0, 4.0]).data.requires_grad
+        False
+        """
+        return self._tensor.detach()
 
     def retain_grad(self) -> None:
         """Lets backward() set the grad of this result, too. Of a leaf it does nothing.
@@ -256,6 +263,4 @@ class State(TensorBase):
         >>> x.grad.tolist()
         [2.0, 4.0]
         """
-        from kiln.autograd import backward
-
         backward(self._tensor, gradient)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kiln._basics.errors import KilnError
+from kiln._graph.gradient_mode import no_grad
 from kiln._tensor.base import constant
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ def _values(tensor: "Tensor") -> str:
 
 def _corners(tensor: "Tensor") -> "Tensor":
     """Both ends of each long dimension, and one element that the text leaves out."""
-    from kiln.autograd import no_grad
-
     with no_grad():
         for axis, size in enumerate(tensor.shape):
             if size > 2 * _EDGE + 1:

@@ -1,14 +1,15 @@
-"""Elementwise functions of one tensor."""
+"""Methods of Tensor for each element by itself: its sign, rounding, bounds, and choices."""
 
 from typing import TYPE_CHECKING, Any
 
-from kiln._tensor.comparison import Comparison
+from kiln._tensor.base import TensorBase
+from kiln._tensor.making import where
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
 
-class Unary(Comparison):
+class Unary(TensorBase):
     """Of one operand, but for bounds and choices."""
 
     __slots__ = ()
@@ -26,128 +27,13 @@ class Unary(Comparison):
     def __pos__(self) -> "Tensor":
         return self._tensor
 
-    def __abs__(self) -> "Tensor":
-        return self.abs()
+    def positive(self) -> "Tensor":
+        """The tensor itself.
 
-    def reciprocal(self) -> "Tensor":
-        """1 / self.
-
-        >>> kiln.tensor([1.0, 4.0]).reciprocal().tolist()
-        [1.0, 0.25]
+        >>> kiln.tensor([[1, 2], [3, 4]]).positive().tolist()
+        [[1, 2], [3, 4]]
         """
-        return self._op("reciprocal")
-
-    def sqrt(self) -> "Tensor":
-        """The square root.
-
-        >>> kiln.tensor([1.0, 4.0]).sqrt().tolist()
-        [1.0, 2.0]
-        """
-        return self._op("sqrt")
-
-    def rsqrt(self) -> "Tensor":
-        """1 / sqrt(self).
-
-        >>> print(kiln.tensor([1.0, 4.0]).rsqrt())
-        tensor([1. , 0.5], dtype=float32)
-        """
-        return self._op("rsqrt")
-
-    def square(self) -> "Tensor":
-        """Self * self.
-
-        >>> kiln.tensor([1.0, 4.0]).square().tolist()
-        [1.0, 16.0]
-        """
-        return self._op("square")
-
-    def exp(self) -> "Tensor":
-        """E to the power of self.
-
-        >>> print(kiln.tensor([1.0, 4.0]).exp())
-        tensor([ 2.7183, 54.5982], dtype=float32)
-        """
-        return self._op("exp")
-
-    def exp2(self) -> "Tensor":
-        """2 to the power of self.
-
-        >>> kiln.tensor([1.0, 4.0]).exp2().tolist()
-        [2.0, 16.0]
-        """
-        return self._op("exp2")
-
-    def log(self) -> "Tensor":
-        """The natural logarithm.
-
-        >>> print(kiln.tensor([1.0, 4.0]).log())
-        tensor([0.    , 1.3863], dtype=float32)
-        """
-        return self._op("log")
-
-    def log2(self) -> "Tensor":
-        """The binary logarithm.
-
-        >>> kiln.tensor([1.0, 4.0]).log2().tolist()
-        [0.0, 2.0]
-        """
-        return self._op("log2")
-
-    def sin(self) -> "Tensor":
-        """The sine of radians.
-
-        >>> print(kiln.tensor([1.0, 4.0]).sin())
-        tensor([ 0.8415, -0.7568], dtype=float32)
-        """
-        return self._op("sin")
-
-    def cos(self) -> "Tensor":
-        """The cosine of radians.
-
-        >>> print(kiln.tensor([1.0, 4.0]).cos())
-        tensor([ 0.5403, -0.6536], dtype=float32)
-        """
-        return self._op("cos")
-
-    def tan(self) -> "Tensor":
-        """The tangent of radians.
-
-        >>> print(kiln.tensor([1.0, 4.0]).tan())
-        tensor([1.5574, 1.1578], dtype=float32)
-        """
-        return self._op("tan")
-
-    def tanh(self) -> "Tensor":
-        """The hyperbolic tangent.
-
-        >>> print(kiln.tensor([1.0, 4.0]).tanh())
-        tensor([0.7616, 0.9993], dtype=float32)
-        """
-        return self._op("tanh")
-
-    def sigmoid(self) -> "Tensor":
-        """1 / (1 + exp(-self)).
-
-        >>> print(kiln.tensor([1.0, 4.0]).sigmoid())
-        tensor([0.7311, 0.982 ], dtype=float32)
-        """
-        return self._op("sigmoid")
-
-    def erf(self) -> "Tensor":
-        """The error function.
-
-        >>> print(kiln.tensor([1.0, 4.0]).erf())
-        tensor([0.8427, 1.    ], dtype=float32)
-        """
-        return self._op("erf")
-
-    def relu(self) -> "Tensor":
-        """max(self, 0).
-
-        >>> kiln.tensor([-1.0, 2.0]).relu().tolist()
-        [0.0, 2.0]
-        """
-        return self._op("relu")
+        return self._tensor
 
     def abs(self) -> "Tensor":
         """The absolute value.
@@ -157,6 +43,9 @@ class Unary(Comparison):
         """
         return self._op("abs")
 
+    def __abs__(self) -> "Tensor":
+        return self.abs()
+
     def sign(self) -> "Tensor":
         """-1, 0 or 1.
 
@@ -164,6 +53,38 @@ class Unary(Comparison):
         [1, -1]
         """
         return self._op("sign")
+
+    def signbit(self) -> "Tensor":
+        """Whether the sign bit is set: below 0, or -0.
+
+        >>> kiln.tensor([-0.0, 1.0]).signbit().tolist()
+        [True, False]
+        """
+        return self._op("signbit")
+
+    def reciprocal(self) -> "Tensor":
+        """1 / self.
+
+        >>> kiln.tensor([1.0, 4.0]).reciprocal().tolist()
+        [1.0, 0.25]
+        """
+        return self._op("reciprocal")
+
+    def square(self) -> "Tensor":
+        """Self * self.
+
+        >>> kiln.tensor([1.0, 4.0]).square().tolist()
+        [1.0, 16.0]
+        """
+        return self._op("square")
+
+    def relu(self) -> "Tensor":
+        """max(self, 0).
+
+        >>> kiln.tensor([-1.0, 2.0]).relu().tolist()
+        [0.0, 2.0]
+        """
+        return self._op("relu")
 
     def trunc(self) -> "Tensor":
         """Without the fraction.
@@ -200,6 +121,14 @@ class Unary(Comparison):
     def __round__(self, digits: int = 0) -> "Tensor":
         scale = 10.0**digits
         return self.round() if digits == 0 else (self._tensor * scale).round() / scale
+
+    def frac(self) -> "Tensor":
+        """The fraction, with the number's sign.
+
+        >>> kiln.tensor([1.5, -2.25]).frac().tolist()
+        [0.5, -0.25]
+        """
+        return self._tensor.sub(self.trunc())
 
     def isnan(self) -> "Tensor":
         """Whether it is not a number.
@@ -242,14 +171,28 @@ class Unary(Comparison):
 
     clip = clamp
 
+    def clamp_min(self, min: Any) -> "Tensor":
+        """Held at or above `min`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).clamp_min(2).tolist()
+        [[2, 2], [3, 4]]
+        """
+        return self._op("clamp_min", min)
+
+    def clamp_max(self, max: Any) -> "Tensor":
+        """Held at or below `max`.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).clamp_max(2).tolist()
+        [[1, 2], [2, 2]]
+        """
+        return self._op("clamp_max", max)
+
     def where(self, condition: Any, other: Any) -> "Tensor":
         """Self where `condition` is true, else `other`.
 
         >>> kiln.tensor([1.0, 4.0]).where(kiln.tensor([True, False]), 0).tolist()
         [1.0, 0.0]
         """
-        from kiln._array_api.searching import where
-
         return where(condition, self._tensor, other)
 
     def masked_fill(self, mask: "Tensor", value: Any) -> "Tensor":
@@ -258,14 +201,8 @@ class Unary(Comparison):
         >>> kiln.tensor([1.0, 4.0]).masked_fill(kiln.tensor([True, False]), -1).tolist()
         [-1.0, 4.0]
         """
-        from kiln._array_api.searching import where
-
         return where(mask, value, self._tensor)
 
-    def lerp(self, end: Any, weight: Any) -> "Tensor":
-        """Self + weight * (end - self).
-
-        >>> kiln.tensor([1.0, 4.0]).lerp(kiln.tensor([3.0, 8.0]), 0.5).tolist()
-        [2.0, 6.0]
-        """
-        return self._tensor.add((end - self._tensor) * weight)
+    absolute = abs
+    negative = neg
+    fix = trunc

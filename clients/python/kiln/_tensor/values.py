@@ -1,6 +1,5 @@
 """Values of tensors in this process: NumPy arrays, Python numbers, text, copies."""
 
-import builtins
 from typing import TYPE_CHECKING, Any, Iterator, Union
 
 import numpy as np
@@ -9,10 +8,10 @@ from kiln._basics.bindings import checked, merged
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import node as _node
 from kiln._graph import realize as _realize
-from kiln._graph.node import mode
+from kiln._graph.node import Node, mode
 from kiln._rules import normalize_axis
-from kiln._tensor import pairs, text
-from kiln._tensor.base import TensorBase, wrap
+from kiln._tensor import text
+from kiln._tensor.base import TensorBase, construct, wrap
 from kiln.variables import Variable
 
 if TYPE_CHECKING:
@@ -20,13 +19,18 @@ if TYPE_CHECKING:
 
 Number = Union[bool, int, float]
 
+# Of PyTorch's pairs of values and places, by the op of the values: the method that gives both, and
+# the one that gives places.
+_PAIRS = {"max": ("max", "argmax"), "min": ("min", "argmin"), "sort": ("sort", "argsort")}
+
+
 class Values(TensorBase):
     """Reading. All of it computes what is lazy, waits, and copies into this process's memory."""
 
     __slots__ = ()
 
     @property
-    def is_realized(self) -> builtins.bool:
+    def is_realized(self) -> bool:
         """Whether its value has been computed, or is being computed without further calls.
 
         >>> (kiln.tensor([1.0, 4.0]) + 1).is_realized
@@ -53,7 +57,7 @@ class Values(TensorBase):
         """
         return _realize.read(self._node, self)
 
-    def with_variable(self, dim: builtins.int, variable: Variable) -> "Tensor":
+    def with_variable(self, dim: int, variable: Variable) -> "Tensor":
         """The same value, whose size in one dimension is a variable, bound to what it is.
 
         What is made of it holds for all sizes within the variable's bounds: under kiln.jit another
@@ -96,24 +100,24 @@ class Values(TensorBase):
         """
         return self.numpy().tolist()
 
-    def __bool__(self) -> builtins.bool:
+    def __bool__(self) -> bool:
         return bool(self._number("bool() (which if, while, and, or and not call)"))
 
-    def __int__(self) -> builtins.int:
+    def __int__(self) -> int:
         return int(self._number("int()"))
 
-    def __float__(self) -> builtins.float:
+    def __float__(self) -> float:
         return float(self._number("float()"))
 
     def __complex__(self) -> complex:
         return complex(self._number("complex()"))
 
-    def __index__(self) -> builtins.int:
+    def __index__(self) -> int:
         if not self.dtype.is_integer:
             raise TypeError(f"a tensor of {self.dtype.name} is no index; cast it to an integer")
         return int(self._number("the use as an index"))
 
-    def __len__(self) -> builtins.int:
+    def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a tensor without dimensions")
         return self.shape[0]
@@ -126,7 +130,7 @@ class Values(TensorBase):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            advice = pairs.remedy(self._node) if name in ("values", "indices") else ""
+            advice = _remedy(self._node) if name in ("values", "indices") else ""
             raise AttributeError(
                 f"a tensor has no attribute {name!r}{f': {advice}' * bool(advice)}")
 
@@ -162,9 +166,15 @@ class Values(TensorBase):
 
 
 def _rebuild(kind: Any, array: "np.ndarray[Any, Any]", dtype: str, requires_grad: bool) -> Any:
-    from kiln.tensor import Tensor
-
-    tensor = Tensor(array, dtype)
-    if kind is not Tensor:
+    tensor = construct(array, dtype)
+    if kind is not type(tensor):
         return kind(tensor, requires_grad)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _remedy(node: Node) -> str:
+    """What to write instead of `.values` and `.indices`; empty where nobody expects a pair."""
+    if node.op not in _PAIRS or not node.shape:
+        return ""
+    both, places = _PAIRS[node.op]
+    return f"these are the values alone; x.{both}(dim) gives both, x.{places}(dim) the places"

@@ -2,6 +2,8 @@
 
 from typing import Optional, Tuple
 
+import numpy as np
+
 from kiln._array_api.creation import arange
 from kiln._basics.errors import InvalidArgument
 from kiln.functional.activation import softmax
@@ -69,8 +71,6 @@ def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
 
 
 def _frequencies(features: int, base: float) -> Tensor:
-    import numpy as np
-
     exponents = np.arange(0, features, 2, dtype=np.float64) / features
     return Tensor((base**-exponents).astype(np.float32))
 

@@ -3,7 +3,7 @@
 from typing import Any, Optional, Sequence, Tuple, Union
 
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
+from kiln._graph.gradient_mode import no_grad
 from kiln.functional._arguments import with_optional
 from kiln.tensor import Tensor, apply
 

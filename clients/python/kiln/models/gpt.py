@@ -10,7 +10,7 @@ from typing import Iterator, List, Mapping, Tuple
 from kiln import nn
 from kiln._array_api.creation import zeros
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
+from kiln._graph.gradient_mode import no_grad
 from kiln.tensor import Tensor
 from kiln.variables import Dim, Variable
 

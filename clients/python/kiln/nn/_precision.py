@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import realize
+from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import alias
-from kiln.autograd import no_grad
 from kiln.nn._tree import Tree
 from kiln.tensor import Tensor
 

@@ -14,10 +14,12 @@ drawn on the device, when the tensor is first used.
 import math
 from typing import Callable, Dict, Optional, Tuple
 
+import numpy as np
+
 from kiln._array_api.creation import eye
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
-from kiln.random import rand, randn
+from kiln._graph.gradient_mode import no_grad
+from kiln.random import default_generator, rand, randn
 from kiln.tensor import Tensor
 
 
@@ -233,10 +235,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     >>> (q @ q.T).allclose(kiln.eye(3), atol=1e-5)
     True
     """
-    import numpy as np
-
-    from kiln.random import default_generator
-
     if tensor.ndim < 2:
         raise InvalidArgument(
             f"orthogonal_ of a tensor of shape {tensor.shape}; it needs two dimensions")
@@ -257,10 +255,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     >>> int((kiln.nn.init.sparse_(kiln.zeros(10, 4), 0.5) == 0).sum())
     20
     """
-    import numpy as np
-
-    from kiln.random import default_generator
-
     if tensor.ndim != 2:
         raise InvalidArgument(f"sparse_ of a tensor of shape {tensor.shape}; it fills matrices")
     rows, columns = tensor.shape

@@ -6,7 +6,7 @@ from kiln import functional
 from kiln._array_api.creation import ones, zeros
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
+from kiln._graph.gradient_mode import no_grad
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor

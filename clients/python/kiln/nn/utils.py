@@ -8,7 +8,7 @@ from kiln._array_api.creation import zeros
 from kiln._array_api.manipulation import cat
 from kiln._basics.dtypes import float64
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
+from kiln._graph.gradient_mode import no_grad
 from kiln.nn.weight_norm import remove_weight_norm, weight_norm
 from kiln.tensor import Tensor
 

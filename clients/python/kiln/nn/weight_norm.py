@@ -3,7 +3,7 @@
 from typing import Any, Optional
 
 from kiln._basics.errors import InvalidArgument
-from kiln.autograd import no_grad
+from kiln._graph.gradient_mode import no_grad
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor

@@ -7,8 +7,8 @@ import numpy as np
 from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import realize
+from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln.autograd import no_grad
 from kiln.optim.optimizer import Optimizer
 from kiln.tensor import Tensor
 

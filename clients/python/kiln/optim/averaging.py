@@ -7,8 +7,8 @@ import numpy as np
 
 from kiln._basics.errors import InvalidArgument, NotFound
 from kiln._graph import realize
+from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln.autograd import no_grad
 from kiln.tensor import Tensor
 
 

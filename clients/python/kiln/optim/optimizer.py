@@ -7,8 +7,9 @@ import numpy as np
 from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument, NotFound, TraceError
 from kiln._graph import realize
+from kiln._graph.gradient_mode import no_grad
 from kiln._graph.node import mode
-from kiln.autograd import _recent_outputs, no_grad
+from kiln._tensor.gradients import recent_output
 from kiln.tensor import Tensor
 
 Params = Iterable[Union[Tensor, Mapping[str, Any]]]
@@ -243,7 +244,7 @@ class Optimizer:
             for tensor, old in zip(changing, before):
                 tensor.assign(tensor.where(only_if, old))
         if mode.trace is None:
-            realize.realize([*self.params, *_recent_outputs.take()])
+            realize.realize([*self.params, *recent_output.take()])
 
     def _changing(self) -> List[Tensor]:
         tensors = [self._count]

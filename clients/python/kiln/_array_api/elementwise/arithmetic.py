@@ -1,6 +1,7 @@
 """Elementwise arithmetic."""
 
-from kiln._array_api.operands import Operand, arithmetic, binary, power, tensor_of, unary
+from kiln._array_api.operands import Operand, arithmetic, binary, power, unary
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor
 
 

@@ -1,7 +1,7 @@
 """Comparisons and tests; all give bools."""
 
-from kiln._array_api.operands import Operand, binary, tensor_of, unary
-from kiln._tensor.base import apply
+from kiln._array_api.operands import Operand, binary, unary
+from kiln._tensor.base import apply, tensor_of
 from kiln.tensor import Tensor
 
 

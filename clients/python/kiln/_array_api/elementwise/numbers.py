@@ -2,7 +2,8 @@
 
 from typing import Optional, Tuple
 
-from kiln._array_api.operands import Operand, arithmetic, binary, tensor_of, unary
+from kiln._array_api.operands import Operand, arithmetic, binary, unary
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor, apply
 
 

@@ -2,7 +2,8 @@
 
 from typing import Optional
 
-from kiln._array_api.operands import Operand, rounded, tensor_of
+from kiln._array_api.operands import Operand, rounded
+from kiln._tensor.base import tensor_of
 from kiln.tensor import Tensor
 
 

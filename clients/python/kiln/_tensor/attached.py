@@ -1,0 +1,41 @@
+"""Methods of Tensor that are made of functions of `kiln`, which need the class themselves."""
+
+from typing import Any, Callable
+
+from kiln._tensor.base import TensorBase
+
+Method = Callable[..., Any]
+
+
+class AttachedMethods(TensorBase):
+    """`kiln/_attached_methods.py` says which functions they are."""
+
+    __slots__ = ()
+
+    bincount: Method
+    cholesky: Method
+    corrcoef: Method
+    cov: Method
+    cross: Method
+    det: Method
+    diag: Method
+    diag_embed: Method
+    diff: Method
+    inner: Method
+    inverse: Method
+    kron: Method
+    kthvalue: Method
+    logaddexp2: Method
+    matrix_power: Method
+    multinomial: Method
+    mv: Method
+    nan_to_num: Method
+    nanmean: Method
+    nansum: Method
+    outer: Method
+    qr: Method
+    quantile: Method
+    slogdet: Method
+    trace: Method
+    unique: Method
+    vdot: Method

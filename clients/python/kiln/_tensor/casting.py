@@ -1,0 +1,168 @@
+"""Methods of Tensor that change its dtype, or name its device."""
+
+import builtins
+from typing import TYPE_CHECKING, Any
+
+from kiln._basics import dtypes
+from kiln._graph.node import make
+from kiln._tensor.base import TensorBase, wrap
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class Casting(TensorBase):
+    """Casts make new tensors, but for the dtype that a tensor has already."""
+
+    __slots__ = ()
+
+    def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
+        """The same values in another dtype.
+
+        Integers wrap; a float becomes an integer without its fraction, the nearest end of the
+        range where it is outside, 0 where it is NaN; to bool: whether it is not 0. To a float8,
+        what is beyond its largest number, infinities too, becomes that number; without saturate
+        NaN of float8_e4m3 and an infinity of float8_e5m2.
+
+        >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
+        [1, -2]
+        >>> kiln.tensor([500.0, 1.1]).cast(kiln.float8_e4m3).tolist()
+        [448.0, 1.125]
+        """
+        wanted = dtypes.as_dtype(dtype)
+        if wanted is self.dtype:
+            return self._tensor
+        how = () if saturate else (("saturate", False),)
+        return wrap(make("cast", (self._node,), how, wanted))
+
+    def bitcast(self, dtype: Any) -> "Tensor":
+        """The same bits as another dtype of the same size.
+
+        >>> hex(kiln.tensor(1.0).bitcast(kiln.int32).item())
+        '0x3f800000'
+        """
+        return wrap(make("bitcast", (self._node,), (), dtypes.as_dtype(dtype)))
+
+    def type(self, dtype: Any) -> "Tensor":
+        """The same values in another dtype, as cast.
+
+        >>> kiln.tensor([1.0, 4.0]).type("int8").tolist()
+        [1, 4]
+        """
+        return self.cast(dtype)
+
+    def type_as(self, other: "Tensor") -> "Tensor":
+        """The same values in another tensor's dtype.
+
+        >>> kiln.tensor([1.0, 4.0]).type_as(kiln.tensor([[1, 2], [3, 4]])).dtype
+        kiln.int64
+        """
+        return self.cast(other.dtype)
+
+    def astype(self, dtype: Any) -> "Tensor":
+        """The same values in another dtype, as cast.
+
+        >>> kiln.tensor([1.0, 4.0]).astype(kiln.int8).tolist()
+        [1, 4]
+        """
+        return self.cast(dtype)
+
+    def to(self, target: Any, *, copy: bool = False) -> "Tensor":
+        """In another dtype, a dtype, a tensor's dtype, or on the device that has this name.
+
+        >>> kiln.tensor([1.0, 4.0]).to("float64").dtype
+        kiln.float64
+        """
+        if isinstance(target, str) and target not in dtypes.BY_NAME:
+            return self._tensor.to_device(target)
+        wanted = getattr(target, "dtype", target)
+        result = self.cast(wanted)
+        return result.__copy__() if copy and result is self else result
+
+    def cpu(self) -> "Tensor":
+        """The tensor itself: its values come to this process's memory by numpy() alone.
+
+        >>> kiln.tensor([1.0, 4.0]).cpu().tolist()
+        [1.0, 4.0]
+        """
+        return self._tensor
+
+    def float(self) -> "Tensor":
+        """As float32.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).float().dtype
+        kiln.float32
+        """
+        return self.cast(dtypes.float32)
+
+    def double(self) -> "Tensor":
+        """As float64.
+
+        >>> kiln.tensor([1.0, 4.0]).double().dtype
+        kiln.float64
+        """
+        return self.cast(dtypes.float64)
+
+    def half(self) -> "Tensor":
+        """As float16.
+
+        >>> kiln.tensor([1.0, 4.0]).half().dtype
+        kiln.float16
+        """
+        return self.cast(dtypes.float16)
+
+    def bfloat16(self) -> "Tensor":
+        """As bfloat16.
+
+        >>> kiln.tensor([1.0, 4.0]).bfloat16().dtype
+        kiln.bfloat16
+        """
+        return self.cast(dtypes.bfloat16)
+
+    def int(self) -> "Tensor":
+        """As int32.
+
+        >>> kiln.tensor([1.0, 4.0]).int().tolist()
+        [1, 4]
+        """
+        return self.cast(dtypes.int32)
+
+    def long(self) -> "Tensor":
+        """As int64.
+
+        >>> kiln.tensor([1.0, 4.0]).long().dtype
+        kiln.int64
+        """
+        return self.cast(dtypes.int64)
+
+    def bool(self) -> "Tensor":
+        """As bool: whether each element is not 0.
+
+        >>> kiln.tensor([0, 2]).bool().tolist()
+        [False, True]
+        """
+        return self.cast(dtypes.bool_)
+
+    def byte(self) -> "Tensor":
+        """As uint8.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).byte().dtype
+        kiln.uint8
+        """
+        return self.cast(dtypes.uint8)
+
+    def char(self) -> "Tensor":
+        """As int8.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).char().dtype
+        kiln.int8
+        """
+        return self.cast(dtypes.int8)
+
+    def short(self) -> "Tensor":
+        """As int16.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).short().dtype
+        kiln.int16
+        """
+        return self.cast(dtypes.int16)

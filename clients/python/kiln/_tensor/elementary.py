@@ -1,0 +1,230 @@
+"""Methods of Tensor for elementary and special functions; `kiln` has the same as functions."""
+
+from typing import TYPE_CHECKING
+
+from kiln._tensor.base import TensorBase
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class Elementary(TensorBase):
+    """Elementwise functions. Floats keep their dtype; integers and bools become float32."""
+
+    __slots__ = ()
+
+    def sqrt(self) -> "Tensor":
+        """The square root.
+
+        >>> kiln.tensor([1.0, 4.0]).sqrt().tolist()
+        [1.0, 2.0]
+        """
+        return self._op("sqrt")
+
+    def rsqrt(self) -> "Tensor":
+        """1 / sqrt(self).
+
+        >>> print(kiln.tensor([1.0, 4.0]).rsqrt())
+        tensor([1. , 0.5], dtype=float32)
+        """
+        return self._op("rsqrt")
+
+    def exp(self) -> "Tensor":
+        """E to the power of self.
+
+        >>> print(kiln.tensor([1.0, 4.0]).exp())
+        tensor([ 2.7183, 54.5982], dtype=float32)
+        """
+        return self._op("exp")
+
+    def exp2(self) -> "Tensor":
+        """2 to the power of self.
+
+        >>> kiln.tensor([1.0, 4.0]).exp2().tolist()
+        [2.0, 16.0]
+        """
+        return self._op("exp2")
+
+    def expm1(self) -> "Tensor":
+        """E to the power of self, less 1, with all digits near 0.
+
+        >>> print(kiln.tensor([0.5, 1.0]).expm1())
+        tensor([0.6487, 1.7183], dtype=float32)
+        """
+        return self._op("expm1")
+
+    def log(self) -> "Tensor":
+        """The natural logarithm.
+
+        >>> print(kiln.tensor([1.0, 4.0]).log())
+        tensor([0.    , 1.3863], dtype=float32)
+        """
+        return self._op("log")
+
+    def log2(self) -> "Tensor":
+        """The binary logarithm.
+
+        >>> kiln.tensor([1.0, 4.0]).log2().tolist()
+        [0.0, 2.0]
+        """
+        return self._op("log2")
+
+    def log10(self) -> "Tensor":
+        """The decimal logarithm.
+
+        >>> print(kiln.tensor([0.5, 1.0]).log10())
+        tensor([-0.301,  0.   ], dtype=float32)
+        """
+        return self._op("log10")
+
+    def log1p(self) -> "Tensor":
+        """The natural logarithm of 1 + self, with all digits near 0.
+
+        >>> print(kiln.tensor([0.5, 1.0]).log1p())
+        tensor([0.4055, 0.6931], dtype=float32)
+        """
+        return self._op("log1p")
+
+    def sin(self) -> "Tensor":
+        """The sine of radians.
+
+        >>> print(kiln.tensor([1.0, 4.0]).sin())
+        tensor([ 0.8415, -0.7568], dtype=float32)
+        """
+        return self._op("sin")
+
+    def cos(self) -> "Tensor":
+        """The cosine of radians.
+
+        >>> print(kiln.tensor([1.0, 4.0]).cos())
+        tensor([ 0.5403, -0.6536], dtype=float32)
+        """
+        return self._op("cos")
+
+    def tan(self) -> "Tensor":
+        """The tangent of radians.
+
+        >>> print(kiln.tensor([1.0, 4.0]).tan())
+        tensor([1.5574, 1.1578], dtype=float32)
+        """
+        return self._op("tan")
+
+    def asin(self) -> "Tensor":
+        """The arc sine in radians; NaN outside of [-1, 1].
+
+        >>> print(kiln.tensor([0.5, 1.0]).asin())
+        tensor([0.5236, 1.5708], dtype=float32)
+        """
+        return self._op("asin")
+
+    def acos(self) -> "Tensor":
+        """The arc cosine in radians; NaN outside of [-1, 1].
+
+        >>> print(kiln.tensor([0.5, 1.0]).acos())
+        tensor([1.0472, 0.    ], dtype=float32)
+        """
+        return self._op("acos")
+
+    def atan(self) -> "Tensor":
+        """The arc tangent in radians.
+
+        >>> print(kiln.tensor([0.5, 1.0]).atan())
+        tensor([0.4636, 0.7854], dtype=float32)
+        """
+        return self._op("atan")
+
+    def sinh(self) -> "Tensor":
+        """The hyperbolic sine.
+
+        >>> print(kiln.tensor([0.5, 1.0]).sinh())
+        tensor([0.5211, 1.1752], dtype=float32)
+        """
+        return self._op("sinh")
+
+    def cosh(self) -> "Tensor":
+        """The hyperbolic cosine.
+
+        >>> print(kiln.tensor([0.5, 1.0]).cosh())
+        tensor([1.1276, 1.5431], dtype=float32)
+        """
+        return self._op("cosh")
+
+    def tanh(self) -> "Tensor":
+        """The hyperbolic tangent.
+
+        >>> print(kiln.tensor([1.0, 4.0]).tanh())
+        tensor([0.7616, 0.9993], dtype=float32)
+        """
+        return self._op("tanh")
+
+    def asinh(self) -> "Tensor":
+        """The inverse hyperbolic sine.
+
+        >>> print(kiln.tensor([0.5, 1.0]).asinh())
+        tensor([0.4812, 0.8814], dtype=float32)
+        """
+        return self._op("asinh")
+
+    def acosh(self) -> "Tensor":
+        """The inverse hyperbolic cosine; NaN below 1.
+
+        >>> print(kiln.tensor([1.0, 2.0]).acosh())
+        tensor([0.   , 1.317], dtype=float32)
+        """
+        return self._op("acosh")
+
+    def atanh(self) -> "Tensor":
+        """The inverse hyperbolic tangent; NaN outside of [-1, 1].
+
+        >>> print(kiln.tensor([0.0, 0.5]).atanh())
+        tensor([0.    , 0.5493], dtype=float32)
+        """
+        return self._op("atanh")
+
+    def sigmoid(self) -> "Tensor":
+        """1 / (1 + exp(-self)).
+
+        >>> print(kiln.tensor([1.0, 4.0]).sigmoid())
+        tensor([0.7311, 0.982 ], dtype=float32)
+        """
+        return self._op("sigmoid")
+
+    def erf(self) -> "Tensor":
+        """The error function.
+
+        >>> print(kiln.tensor([1.0, 4.0]).erf())
+        tensor([0.8427, 1.    ], dtype=float32)
+        """
+        return self._op("erf")
+
+    def erfc(self) -> "Tensor":
+        """1 - erf(self), with all digits where that is small.
+
+        >>> print(kiln.tensor([0.5, 1.0]).erfc())
+        tensor([0.4795, 0.1573], dtype=float32)
+        """
+        return self._op("erfc")
+
+    def erfinv(self) -> "Tensor":
+        """The inverse of erf; NaN outside of [-1, 1].
+
+        >>> print(kiln.tensor([0.0, 0.5]).erfinv())
+        tensor([0.    , 0.4769], dtype=float32)
+        """
+        return self._op("erfinv")
+
+    def lgamma(self) -> "Tensor":
+        """The logarithm of the gamma function's magnitude.
+
+        >>> print(kiln.tensor([3.0, 5.0]).lgamma())
+        tensor([0.6931, 3.1781], dtype=float32)
+        """
+        return self._op("lgamma")
+
+    def digamma(self) -> "Tensor":
+        """The derivative of lgamma.
+
+        >>> print(kiln.tensor([1.0, 5.0]).digamma())
+        tensor([-0.5772,  1.5061], dtype=float32)
+        """
+        return self._op("digamma")

@@ -1,0 +1,104 @@
+"""backward(): requests for the gradients of a tensor's leaves, which the daemon fulfils."""
+
+import weakref
+from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+
+from kiln._basics.errors import InvalidArgument
+from kiln._graph.gradient_mode import no_grad
+from kiln._graph.node import Node, make
+from kiln._tensor.base import wrap
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+def check_flow(output: "Tensor", since: int = -1) -> None:
+    """Refuses an output that hangs on a result of a traced function, called after `since`.
+
+    Such a result is a value: what is under it would silently get no gradient.
+    """
+    cut = output._node.cut
+    if cut is not None and cut.number > since:
+        raise InvalidArgument(
+            f"a gradient through a result of {cut.name}, which kiln.jit traced: none flows out of "
+            "a traced function. Call backward() or kiln.grad inside of it, or detach() its result "
+            "if no gradient is wanted there")
+
+
+def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:
+    check_flow(output)
+    if not output.requires_grad:
+        raise InvalidArgument(
+            "backward() of a tensor that no gradient flows through: nothing under it has "
+            "requires_grad, or it was made in no_grad() or detached")
+    if upstream is None and output.shape:
+        raise InvalidArgument(
+            f"backward() of a tensor of shape {output.shape}; reduce it to a scalar (sum, mean) or "
+            "give backward() a gradient of this shape")
+
+
+def leaves(root: Node) -> List[Tuple[Node, Any]]:
+    """The leaves under a node that want a gradient, with their tensors."""
+    found = []
+    seen = {root}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.leaf is not None:
+            tensor = node.leaf()
+            if tensor is not None and tensor._requires_grad:
+                found.append((node, tensor))
+            continue
+        if node.retained is not None:
+            tensor = node.retained()
+            if tensor is not None and tensor._node is node:
+                found.append((node, tensor))
+        for operand in node.operands:
+            if operand.tracked and operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    found.reverse()
+    return found
+
+
+def request(y: Node, x: Node, upstream: Optional["Tensor"]) -> Node:
+    """The node of d y / d x, weighted by `upstream`."""
+    operands = (y, x) if upstream is None else (y, x, upstream._node)
+    return make("gradient", operands)
+
+
+def backward(output: "Tensor", upstream: Optional["Tensor"] = None) -> None:
+    """Adds d output / d leaf to the grad of every leaf. Lazy.
+
+    >>> x = kiln.tensor([1.0, 2.0], requires_grad=True)
+    >>> kiln.autograd.backward((x * x).sum())
+    >>> x.grad.tolist()
+    [2.0, 4.0]
+    """
+    check_output(output, upstream)
+    with no_grad():
+        for node, tensor in leaves(output._node):
+            gradient = wrap(request(output._node, node, upstream))
+            before = tensor._grad
+            tensor._grad = gradient if before is None else before + gradient
+    recent_output.note(output)
+
+
+class RecentOutput:
+    """The last output that backward() was called on, so that an eager step computes it too."""
+
+    def __init__(self) -> None:
+        self._reference: Any = None
+
+    def note(self, output: "Tensor") -> None:
+        """Takes note of an output, for as long as somebody else holds it."""
+        self._reference = weakref.ref(output)
+
+    def take(self) -> List["Tensor"]:
+        """The output, if it is still alive."""
+        output = self._reference() if self._reference is not None else None
+        self._reference = None
+        return [] if output is None else [output]
+
+
+recent_output = RecentOutput()

@@ -1,0 +1,121 @@
+"""Tensors of numbers and of other tensors: what methods need and `kiln` has as functions, too."""
+
+from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple
+
+import numpy as np
+
+from kiln._basics import dtypes
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import torch_names
+from kiln._graph.node import make, scalar
+from kiln._rules import normalize_axis
+from kiln._tensor.base import TensorBase, apply, construct, operand_node, tensor_of, wrap
+from kiln._tensor.shapes import sizes
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+def filled(shape: Tuple[int, ...], value: Any, dtype: Any = None) -> "Tensor":
+    """One number everywhere, a Python number or a tensor's; see kiln.full."""
+    if isinstance(value, np.generic):
+        dtype, value = dtype or value.dtype, value.item()
+    if isinstance(value, TensorBase):
+        return value._tensor.cast(dtype or value.dtype).expand(shape)
+    kind = dtypes.as_dtype(type(value) if dtype is None else dtype)
+    return wrap(make("expand", (scalar(value, kind),), (("shape", shape),)))
+
+
+def iota(shape: Sequence[int], axis: int = 0, dtype: Any = None) -> "Tensor":
+    """Each element's index along an axis; int64 unless said otherwise.
+
+    >>> kiln.iota((2, 3), 1).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    kind = dtypes.as_dtype(dtype or dtypes.int64)
+    return wrap(make("iota", (), (("shape", tuple(shape)), ("axis", axis)), kind))
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> "Tensor":
+    """x1 where the condition is true (or not 0), x2 elsewhere. Shapes broadcast, x1 and x2 promote.
+
+    No gradient flows to what was not chosen.
+
+    >>> kiln.where(kiln.tensor([True, False]), kiln.tensor([1, 2]), -1).tolist()
+    [1, -1]
+    """
+    chosen = tensor_of(condition)
+    like = x1 if isinstance(x1, TensorBase) else tensor_of(x2 if isinstance(x2, TensorBase) else x1)
+    nodes = (chosen.bool()._node, operand_node(x1, like._node), operand_node(x2, like._node))
+    return wrap(make("where", nodes))
+
+
+@torch_names
+def concat(arrays: Sequence["Tensor"], /, axis: Optional[int] = 0) -> "Tensor":
+    """Tensors one after another along an axis, or, axis None, flattened. Their dtypes promote.
+
+    >>> kiln.concat([kiln.ones(2), kiln.zeros(1)]).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    parts = list(arrays)
+    if not parts:
+        raise InvalidArgument("concat of no tensors")
+    if axis is None:
+        return apply("concat", [tensor_of(part).flatten() for part in parts], axis=0)
+    return apply("concat", parts, axis=axis)
+
+
+@torch_names
+def stack(arrays: Sequence["Tensor"], /, axis: int = 0) -> "Tensor":
+    """Tensors of one shape along a new axis.
+
+    >>> kiln.stack([kiln.tensor([1, 2]), kiln.tensor([3, 4])], axis=1).tolist()
+    [[1, 3], [2, 4]]
+    """
+    parts = [tensor_of(part) for part in arrays]
+    if not parts:
+        raise InvalidArgument("stack of no tensors")
+    place = normalize_axis(axis, parts[0].ndim + 1)
+    for part in parts[1:]:
+        if part.shape != parts[0].shape:
+            raise InvalidArgument(
+                f"stack of shapes {parts[0].shape} and {part.shape}; they must agree")
+    return concat([part.unsqueeze(place) for part in parts], place)
+
+
+class Making(TensorBase):
+    """Further tensors of this one's dtype."""
+
+    __slots__ = ()
+
+    def new_zeros(self, *shape: Any) -> "Tensor":
+        """Zeros in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_zeros(2).tolist()
+        [0, 0]
+        """
+        return filled(sizes(shape), 0, self.dtype)
+
+    def new_ones(self, *shape: Any) -> "Tensor":
+        """Ones in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_ones(2).tolist()
+        [1, 1]
+        """
+        return filled(sizes(shape), 1, self.dtype)
+
+    def new_full(self, shape: Sequence[int], value: Any) -> "Tensor":
+        """One number everywhere, in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_full((2,), 5).tolist()
+        [5, 5]
+        """
+        return filled(sizes((tuple(shape),)), value, self.dtype)
+
+    def new_tensor(self, data: Any) -> "Tensor":
+        """A tensor of data in this tensor's dtype.
+
+        >>> kiln.tensor([7, -7]).new_tensor([1, 2]).dtype
+        kiln.int64
+        """
+        return construct(data, self.dtype)

@@ -1,0 +1,192 @@
+"""Methods of Tensor that cut out parts, or find the places of elements."""
+
+from typing import TYPE_CHECKING, Any, List, Sequence, Tuple, Union
+
+import numpy as np
+
+from kiln._basics.errors import InvalidArgument
+from kiln._basics.keywords import numpy_names
+from kiln._graph import realize
+from kiln._rules import broadcast, normalize_axis
+from kiln._tensor.base import constant
+from kiln._tensor.shapes import Shapes
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class Parts(Shapes):
+    """Keys such as x[0, 1:] are in `state.py`, PyTorch's gather is in `scatter.py`."""
+
+    __slots__ = ()
+
+    def narrow(self, dim: int, start: int, length: int) -> "Tensor":
+        """`length` elements from `start` on along one dimension.
+
+        >>> kiln.arange(5).narrow(0, 1, 3).tolist()
+        [1, 2, 3]
+        """
+        axis = normalize_axis(dim, self.ndim)
+        bounds: List[int] = []
+        for i, size in enumerate(self.shape):
+            bounds += [start, start + length] if i == axis else [0, size]
+        return self._op("shrink", bounds=tuple(bounds))
+
+    def select(self, dim: int, index: int) -> "Tensor":
+        """One place along a dimension, without it.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
+        [1, 3]
+        """
+        axis = normalize_axis(dim, self.ndim)
+        return self._tensor[(*[slice(None)] * axis, index)]
+
+    @numpy_names
+    def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
+        """Up to `chunks` parts along a dimension, the last one smaller.
+
+        >>> [part.tolist() for part in kiln.arange(5).chunk(2)]
+        [[0, 1, 2], [3, 4]]
+        """
+        size = self.shape[normalize_axis(dim, self.ndim)]
+        if chunks < 1:
+            raise InvalidArgument(f"{chunks} chunks; there must be at least one")
+        return self.split(max(1, -(-size // chunks)), dim)
+
+    @numpy_names
+    def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
+        """Parts of `size` (the last one smaller), or of the given sizes, along a dimension.
+
+        >>> [part.tolist() for part in kiln.arange(5).split(2)]
+        [[0, 1], [2, 3], [4]]
+        """
+        total = self.shape[normalize_axis(dim, self.ndim)]
+        if isinstance(size, int) and size < 1:
+            raise InvalidArgument(f"split into parts of {size}; it must be 1 or more")
+        parts = list(size) if not isinstance(size, int) else (
+            [min(size, total - start) for start in range(0, total, size)])
+        if sum(parts) != total:
+            raise InvalidArgument(
+                f"split of dimension {dim} of shape {self.shape} into {parts}: they add up to "
+                f"{sum(parts)}, not {total}")
+        result, start = [], 0
+        for part in parts:
+            result.append(self.narrow(dim, start, part))
+            start += part
+        return result
+
+    def split_with_sizes(self, parts: Sequence[int], dim: int = 0) -> List["Tensor"]:
+        """Parts of the given sizes along a dimension.
+
+        >>> [part.shape for part in kiln.zeros(5).split_with_sizes([2, 3])]
+        [(2,), (3,)]
+        """
+        return self.split(parts, dim)
+
+    def tensor_split(self, parts: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
+        """So many parts, sizes as equal as can be, or parts that end at these places.
+
+        >>> [part.shape for part in kiln.zeros(5).tensor_split(2)]
+        [(3,), (2,)]
+        """
+        size = self.shape[normalize_axis(dim, self.ndim)]
+        if isinstance(parts, int):
+            ends = [size * (i + 1) // parts for i in range(parts)]
+            extra = size % parts  # the first ones are the larger ones
+            ends = [(size // parts) * (i + 1) + min(i + 1, extra) for i in range(parts)]
+        else:
+            ends = [min(max(end + size if end < 0 else end, 0), size) for end in parts] + [size]
+        begins = [0, *ends[:-1]]
+        return self.split([max(0, end - begin) for begin, end in zip(begins, ends)], dim)
+
+    @numpy_names
+    def unbind(self, dim: int = 0) -> Tuple["Tensor", ...]:
+        """The parts along a dimension, without it.
+
+        >>> [part.tolist() for part in kiln.tensor([[1, 2], [3, 4]]).unbind(1)]
+        [[1, 3], [2, 4]]
+        """
+        axis = normalize_axis(dim, self.ndim)
+        before, after = self.shape[:axis], self.shape[axis + 1 :]
+        return tuple(self.narrow(axis, i, 1).reshape(before + after)
+                     for i in range(self.shape[axis]))
+
+    def unfold(self, dim: int, size: int, step: int) -> "Tensor":
+        """Windows of `size`, `step` apart, along a dimension; they lie in a new last one.
+
+        >>> kiln.arange(5).unfold(0, 3, 2).tolist()
+        [[0, 1, 2], [2, 3, 4]]
+        """
+        return self._op("window", axis=normalize_axis(dim, self.ndim), size=size, stride=step,
+                        dilation=1)
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> "Tensor":
+        """The diagonal of two dimensions as a last one.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).diagonal().tolist()
+        [1, 4]
+        """
+        return self._op("diagonal", offset=int(offset), axis1=int(dim1), axis2=int(dim2))
+
+    def index_select(self, dim: int, index: "Tensor") -> "Tensor":
+        """The places `index` along a dimension; negative ones count from the end.
+
+        A place outside raises IndexError where the index's values are known here, else it reads
+        zero.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
+        [[3, 4]]
+        """
+        return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
+
+    def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
+        """Entries at places along a dimension; the others broadcast.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).take_along_dim(kiln.tensor([[1], [0]]), 1).tolist()
+        [[2], [3]]
+        """
+        axis = normalize_axis(dim, self.ndim)
+        if index.ndim != self.ndim:
+            raise InvalidArgument(
+                f"take_along_axis of shapes {self.shape} and {index.shape}; they must have as "
+                "many dimensions")
+        wide = list(index.shape)
+        for i, size in enumerate(self.shape):
+            if i != axis and wide[i] == 1:
+                wide[i] = size
+        full = [size if i == axis else wide[i] for i, size in enumerate(self.shape)]
+        return self.expand(full).gather(axis, index.expand(wide))
+
+    def masked_select(self, mask: "Tensor") -> "Tensor":
+        """The elements where the mask is true, flat; reads the mask.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).masked_select(kiln.tensor([[1, 2], [3, 4]]) > 2).tolist()
+        [3, 4]
+        """
+        shape = broadcast([self.shape, mask.shape])
+        return self.expand(shape)[mask.expand(shape)]
+
+    # Those that give a shape that depends on values read them.
+
+    def nonzero(self, as_tuple: bool = False) -> Any:
+        """The places of elements that are not 0: a row for each, or a vector for each dimension.
+
+        How many there are depends on the values, so they are read; a TraceError within kiln.jit.
+
+        >>> kiln.tensor([[0, 1], [1, 1]]).nonzero().tolist()
+        [[0, 1], [1, 0], [1, 1]]
+        """
+        realize.refuse_in_trace("nonzero()")
+        places = np.nonzero(self._tensor.numpy())
+        if as_tuple:
+            return tuple(constant(part) for part in places)
+        return constant(np.stack(places, 1) if self.ndim else np.zeros((1, 0), np.int64))
+
+    def argwhere(self) -> "Tensor":
+        """The places of elements that are not 0, a row for each; see nonzero.
+
+        >>> kiln.tensor([0, 1, 1]).argwhere().tolist()
+        [[1], [2]]
+        """
+        found: Tensor = self.nonzero()
+        return found

@@ -1,0 +1,152 @@
+"""Methods of Tensor that repeat, turn, move and surround elements."""
+
+from typing import TYPE_CHECKING, Any, List, Optional, Sequence
+
+import numpy as np
+
+from kiln._basics.errors import InvalidArgument
+from kiln._rules import normalize_axis
+from kiln._tensor.base import construct
+from kiln._tensor.making import concat, filled
+from kiln._tensor.shapes import Shapes, axes_tuple, sizes, whole
+
+if TYPE_CHECKING:
+    from kiln.tensor import Tensor
+
+
+class Rearranging(Shapes):
+    """Elements in other places, more than once, or beside others."""
+
+    __slots__ = ()
+
+    def repeat(self, *repeats: Any) -> "Tensor":
+        """Copies side by side: repeats[i] along dimension i.
+
+        >>> kiln.tensor([1, 2]).repeat(2, 2).tolist()
+        [[1, 2, 1, 2], [1, 2, 1, 2]]
+        """
+        counts = sizes(repeats)
+        if len(counts) < self.ndim:
+            raise InvalidArgument(
+                f"repeat of shape {self.shape} with {counts}; it needs at least {self.ndim} counts")
+        shape = (1,) * (len(counts) - self.ndim) + self.shape
+        split: List[int] = []
+        wide: List[int] = []
+        for count, size in zip(counts, shape):
+            split += [1, size]
+            wide += [count, size]
+        whole = tuple(count * size for count, size in zip(counts, shape))
+        return self.reshape(split).expand(wide).reshape(whole)
+
+    def tile(self, *repeats: Any) -> "Tensor":
+        """Copies side by side, as NumPy's tile.
+
+        >>> kiln.tensor([1, 2]).tile(2).tolist()
+        [1, 2, 1, 2]
+        """
+        counts = sizes(repeats)
+        return self.repeat((1,) * (self.ndim - len(counts)) + counts)
+
+    def repeat_interleave(self, repeats: Any, dim: Optional[int] = None) -> "Tensor":
+        """Each element so many times, along a dimension or flat.
+
+        >>> kiln.tensor([1, 2]).repeat_interleave(2).tolist()
+        [1, 1, 2, 2]
+        """
+        if dim is None:
+            return self._tensor.flatten().repeat_interleave(repeats, 0)
+        place = normalize_axis(dim, self.ndim)
+        size, before, after = self.shape[place], self.shape[:place], self.shape[place + 1 :]
+        if isinstance(repeats, (int, np.integer)):
+            count = int(repeats)
+            wide = self.unsqueeze(place + 1).expand((*before, size, count, *after))
+            return wide.reshape((*before, size * count, *after))
+        counts = np.asarray(repeats)
+        if counts.size and counts.min() < 0:
+            raise InvalidArgument(f"repeat {counts.min()} times; counts are at least 0")
+        if counts.shape not in ((), (1,), (size,)):
+            raise InvalidArgument(
+                f"repeat of axis {place} of shape {self.shape} with counts of shape "
+                f"{counts.shape}; there must be {size}")
+        index = np.repeat(np.arange(size), counts)
+        return self._op("gather", construct(index.tolist(), "int64"), axis=place)
+
+    def flip(self, *dims: Any) -> "Tensor":
+        """Reversed along dimensions.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).flip(1).tolist()
+        [[2, 1], [4, 3]]
+        """
+        axes = tuple(sorted(normalize_axis(axis, self.ndim) for axis in sizes(dims)))
+        return self._op("flip", axes=axes) if axes else self._alias()
+
+    def roll(self, shifts: Any, dims: Any = None) -> "Tensor":
+        """Elements moved along dimensions, round the end; without any, of the flat tensor.
+
+        >>> kiln.tensor([1, 2, 3]).roll(1).tolist()
+        [3, 1, 2]
+        """
+        amounts = axes_tuple(shifts)
+        if dims is None:
+            if len(amounts) != 1:
+                raise InvalidArgument(
+                    f"roll by {shifts} without an axis; give one axis for each shift")
+            return self._tensor.flatten().roll(amounts, 0).reshape(self.shape)
+        axes = axes_tuple(dims)
+        if len(amounts) == 1:
+            amounts *= len(axes)
+        if len(amounts) != len(axes):
+            raise InvalidArgument(f"roll by {shifts} along {dims}; give one shift for each axis")
+        x = self._tensor
+        for amount, place in zip(amounts, axes):
+            size = x.shape[normalize_axis(place, x.ndim)]
+            left = -amount % size if size else 0
+            if left:
+                x = concat([x.narrow(place, left, size - left), x.narrow(place, 0, left)], place)
+        return x
+
+    def pad(self, padding: Sequence[int], value: Any = 0) -> "Tensor":
+        """Padded as PyTorch's: (left, right) of the last dimension, then of the one before, …
+
+        >>> kiln.tensor([1, 2]).pad((1, 2), value=9).tolist()
+        [9, 1, 2, 9, 9]
+        """
+        if len(padding) % 2 or len(padding) > 2 * self.ndim:
+            raise InvalidArgument(
+                f"padding {tuple(padding)} for shape {self.shape}; it needs a pair for each of "
+                f"the last dimensions, at most {self.ndim}")
+        pairs = [(whole(padding[i], "padding"), whole(padding[i + 1], "padding"))
+                 for i in range(0, len(padding), 2)]
+        pairs = [(0, 0)] * (self.ndim - len(pairs)) + pairs[::-1]
+        amounts = tuple(amount for pair in pairs for amount in pair)
+        if not any(amounts):
+            return self._alias()
+        padded = self._op("pad", padding=amounts)
+        if value == 0:
+            return padded
+        inside = filled(self.shape, True)._op("pad", padding=amounts)
+        return padded.where(inside, value)
+
+    def one_hot(self, classes: int) -> "Tensor":
+        """1 at the place that each integer names, 0 elsewhere, along a new last dimension.
+
+        >>> kiln.tensor([1, 0]).one_hot(3).tolist()
+        [[0, 1, 0], [1, 0, 0]]
+        """
+        return self._op("one_hot", classes=int(classes))
+
+    def tril(self, diagonal: int = 0) -> "Tensor":
+        """The lower triangle of the last two dimensions, zero above.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).tril().tolist()
+        [[1, 0], [3, 4]]
+        """
+        return self._op("tril", diagonal=int(diagonal))
+
+    def triu(self, diagonal: int = 0) -> "Tensor":
+        """The upper triangle of the last two dimensions, zero below.
+
+        >>> kiln.tensor([[1, 2], [3, 4]]).triu().tolist()
+        [[1, 2], [0, 4]]
+        """
+        return self._op("triu", diagonal=int(diagonal))
