@@ -162,6 +162,10 @@ BY_CODE: Dict[int, Type[KilnError]] = {
     )
 }  # fmt: skip
 
+# Tracebacks show the name that users import.
+for _error in (KilnError, InvalidIndex, TraceError, *BY_CODE.values()):
+    _error.__module__ = "kiln"
+
 
 def make(code: int, message: str, reason: str = "",
          metadata: Optional[Dict[str, str]] = None) -> KilnError:

@@ -7,7 +7,7 @@ from kiln._basics.bindings import Bindings, merged
 from kiln._basics.dtypes import uint64
 from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._basics.source import format_source
-from kiln._graph.boundaries import Boundaries
+from kiln._graph.gradient_boundaries import GradientBoundaries
 from kiln._graph.node import TABLE, Node
 from kiln._ops.table import OP_SET_VERSION
 from kiln._proto.kiln.v1 import graph_pb2
@@ -89,7 +89,7 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
     order = topological([*fixed_inputs, *ends], again)
-    boundaries = Boundaries(order)
+    boundaries = GradientBoundaries(order)
     graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
     inputs: List[Node] = []
     number: Dict[Node, int] = {}

@@ -41,7 +41,7 @@ _NO_BINDINGS: Bindings = {}
 calls = itertools.count()  # numbers the calls of traced functions
 
 
-class Cut(NamedTuple):
+class TracedCall(NamedTuple):
     """A call of a traced function, whose results have values but no expression."""
 
     number: int  # of all such calls: a later one is larger
@@ -77,7 +77,7 @@ class Node:
         # Whether kiln.grad differentiates by this very node, so that no equal one may replace it.
         self.variable = False
         # The call of a traced function that a gradient would have to flow out of, if any.
-        self.cut: Optional[Cut] = None
+        self.cut: Optional[TracedCall] = None
         # What this and what is below know of the values of variables.
         self.bindings: Bindings = _NO_BINDINGS
 

@@ -9,7 +9,7 @@ import grpc
 from kiln._proto.kiln.v1 import blob_pb2
 from kiln._session.rpc import Stub, through_cuts
 from kiln._session.stream import Stream
-from kiln._session.waiter import Work, apart
+from kiln._session.waiter import Work, in_thread
 
 
 class Blob:
@@ -41,7 +41,7 @@ class Blobs:
     def upload(self, data: memoryview) -> Blob:
         """A blob with these bytes, which the daemon has from here on."""
         self._stream.check()
-        return apart(lambda work: self._upload(data, work))
+        return in_thread(lambda work: self._upload(data, work))
 
     def download(self, handle: int, after_sequence: int) -> bytes:
         """The bytes of a value, as it is after an operation of the stream.
@@ -51,7 +51,7 @@ class Blobs:
         request = blob_pb2.DownloadRequest(
             session_id=self._session_id, handle=handle, after_sequence=after_sequence)
         self._stream.check()
-        return apart(lambda work: through_cuts(
+        return in_thread(lambda work: through_cuts(
             self._stream, work, lambda: self._receive(request, work)))
 
     # On threads of their own.

@@ -8,7 +8,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 
 from kiln._basics.errors import Cancelled, Unavailable
 from kiln._session.stream import Stream, from_rpc, in_session
-from kiln._session.waiter import Work, apart
+from kiln._session.waiter import Work, in_thread
 
 try:
     from google.protobuf.message_factory import GetMessageClass
@@ -50,7 +50,7 @@ class Stub:
 def call(stream: Stream, rpc: Any, request: Any) -> Any:
     """The answer of an RPC that may be repeated; raises the KilnError that it failed with."""
     stream.check()
-    return apart(lambda work: through_cuts(stream, work, lambda: rpc(request)))
+    return in_thread(lambda work: through_cuts(stream, work, lambda: rpc(request)))
 
 
 def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:

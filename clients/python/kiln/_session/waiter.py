@@ -50,7 +50,7 @@ class Work:
         self.abandoned = False  # nobody waits any more
 
 
-def apart(function: Callable[[Work], _T]) -> _T:
+def in_thread(function: Callable[[Work], _T]) -> _T:
     """function(Work()), done by a thread of its own.
 
     A KeyboardInterrupt ends the waiting at once; the function sees it by `Work.abandoned`.

@@ -7,7 +7,7 @@ not fit raises InvalidArgument, as does a leaf that requires a gradient outside 
 from typing import TYPE_CHECKING, Any, Callable
 
 from kiln._tensor.base import TensorBase
-from kiln._tensor.temporaries import seen
+from kiln._tensor.temporaries import refuses_temporaries
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -22,7 +22,7 @@ def _changing(name: str) -> Callable[..., Any]:
     method.__name__ = name + "_"
     method.__qualname__ = f"Tensor.{name}_"
     method.__doc__ = f"As {name}(), but changes the tensor itself."
-    return seen(method)
+    return refuses_temporaries(method)
 
 
 class InPlace(TensorBase):

@@ -37,7 +37,7 @@ def _count(part: Part, size: Any) -> Any:
     return len(part) if isinstance(part, range) else size
 
 
-class Cut:
+class Slices:
     """Ranges and ints along each dimension; an int leaves a dimension of size 1."""
 
     def __init__(self, shape: Shape, parts: Sequence[Part]) -> None:
@@ -125,12 +125,12 @@ class Selection:
         `apart`: whether something that is no part stands between them.
         """
         dims = [part for i, part in enumerate(parts) if part is not None and i not in new]
-        self.cut = Cut(shape, dims)
-        self.cut_shape: Shape = tuple(
+        self.slices = Slices(shape, dims)
+        self.sliced_shape: Shape = tuple(
             _count(part, size) for part, size in zip(dims, shape))
         kept: List[int] = []
         indexed: List[Tuple[int, Tensor]] = []
-        sizes = iter(self.cut_shape)
+        sizes = iter(self.sliced_shape)
         for i, part in enumerate(parts):
             size = 1 if part is None or i in new else next(sizes)
             if isinstance(part, (int, Dim)):
@@ -170,7 +170,7 @@ class Selection:
 
     def source(self, tensor: "Tensor") -> "Tensor":
         """What the places are looked up in; without index tensors, the result."""
-        kept = self.cut.read(tensor).reshape(self.kept_shape)
+        kept = self.slices.read(tensor).reshape(self.kept_shape)
         return kept.permute(self.order).reshape(self._joined_shape()) if self.indices else kept
 
     def restore(self, tensor: "Tensor", source: "Tensor") -> "Tensor":
@@ -178,11 +178,11 @@ class Selection:
         if self.indices:
             back = [self.order.index(axis) for axis in range(len(self.order))]
             source = source.reshape(self.ordered_shape).permute(back)
-        values = source.reshape(self.cut_shape)
-        if self.cut.is_whole:
-            return self.cut.spread(values)
-        inside = self.cut.spread(filled(self.cut_shape, True))
-        return self.cut.spread(values).where(inside, tensor)
+        values = source.reshape(self.sliced_shape)
+        if self.slices.is_whole:
+            return self.slices.spread(values)
+        inside = self.slices.spread(filled(self.sliced_shape, True))
+        return self.slices.spread(values).where(inside, tensor)
 
 
 def _is_together(parts: Sequence[Part]) -> bool:

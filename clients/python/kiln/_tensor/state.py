@@ -15,7 +15,7 @@ from kiln._tensor.assignment import assigned
 from kiln._tensor.base import TensorBase, construct, wrap
 from kiln._tensor.gradients import backward
 from kiln._tensor.indexing import index
-from kiln._tensor.temporaries import seen
+from kiln._tensor.temporaries import refuses_temporaries
 
 if TYPE_CHECKING:
     from kiln.tensor import Number, Tensor
@@ -104,7 +104,7 @@ class State(TensorBase):
         realize.assigned(self)
         return self._tensor
 
-    @seen
+    @refuses_temporaries
     def copy_(self, value: Any) -> "Tensor":
         """As assign.
 
@@ -113,7 +113,7 @@ class State(TensorBase):
         """
         return self.assign(value)
 
-    @seen
+    @refuses_temporaries
     def zero_(self) -> "Tensor":
         """Fills with zeros.
 
@@ -122,7 +122,7 @@ class State(TensorBase):
         """
         return self.assign(0)
 
-    @seen
+    @refuses_temporaries
     def fill_(self, value: "Number") -> "Tensor":
         """Fills with a number.
 

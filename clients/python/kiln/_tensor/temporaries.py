@@ -22,7 +22,7 @@ def is_statement(frame: types.FrameType) -> bool:
     return frame.f_code.co_code[frame.f_lasti] == opcode.opmap["STORE_SUBSCR"]
 
 
-def seen(method: Method) -> Method:
+def refuses_temporaries(method: Method) -> Method:
     """A method that changes its tensor, which must not be what an index has just given."""
     name = method.__name__
 

@@ -185,7 +185,7 @@ class Trace:
         given = not all(tracked for _, tracked in floats) and any(
             tensor._node.cut is not None or (tensor._node.tracked and not tensor._requires_grad)
             for tensor in tensors)
-        cut = _node.Cut(next(_node.calls), self.name)
+        cut = _node.TracedCall(next(_node.calls), self.name)
         for node, tracked in floats:
             if tracked or given:
                 node.cut = cut

@@ -19,7 +19,7 @@ from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.node import TABLE, make
 from kiln._ops.definition import Attribute, Op
-from kiln.ops._samples import sample_of
+from kiln.ops._examples import example_of
 from kiln.tensor import Tensor, apply, wrap
 
 # Nodes that only this package itself makes.
@@ -82,7 +82,7 @@ def documentation(op: Op) -> str:
         facts += f" Attributes: {listed}."
     facts += " Raises InvalidArgument for other shapes, dtypes and attributes."
     lines = [op.doc.rstrip(".") + ".", "", *textwrap.wrap(facts, 96)]
-    example = sample_of(op)
+    example = example_of(op)
     if example is not None:
         lines += ["", f">>> kiln.ops.{_python_name(op)}({example.text}).shape", repr(example.shape)]
     return "\n".join(lines)

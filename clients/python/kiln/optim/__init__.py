@@ -6,7 +6,7 @@ message of its own, and a learning rate that changes does not trace anything aga
 
 from kiln.optim import lr_scheduler
 from kiln.optim.accumulation import GradientAccumulation
-from kiln.optim.adam_kin import Adadelta, Adamax, NAdam, RAdam
+from kiln.optim.adam_variants import Adadelta, Adamax, NAdam, RAdam
 from kiln.optim.adaptive import LAMB, Adagrad, Adam, AdamW, RMSprop
 from kiln.optim.averaging import EMA
 from kiln.optim.muon import Muon

@@ -1,4 +1,4 @@
-"""Adam's kin: Nesterov's momentum, a rectified step, the largest gradient in place of the mean."""
+"""Variants of Adam: with Nesterov's momentum, with a rectified step, by the largest gradient."""
 
 from typing import Any, Dict, Mapping, Tuple
 

@@ -65,7 +65,7 @@ _BY_RULE: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "solve": ([(3, 3), (3, 2)], {}),
     "determinant": ([(3, 3)], {}),
     "qr": ([(3, 2)], {"part": "q"}),
-    **{f"{kind}_{rank}": sample for rank in (1, 2, 3) for kind, sample in _windowed(rank).items()},
+    **{f"{kind}_{rank}": call for rank in (1, 2, 3) for kind, call in _windowed(rank).items()},
 }
 _BY_OP: Dict[str, Tuple[List[Shape], Dict[str, Any]]] = {
     "batch_norm": ([_MATRIX, (3,)], {}),
@@ -95,7 +95,7 @@ _DTYPE_OF_CLASS = {"integer": "int64", "integer_or_bool": "int64", "bool": "bool
                    "uint32": "uint32"}  # fmt: skip
 
 
-class Sample(NamedTuple):
+class Example(NamedTuple):
     """A call's arguments as text, and the shape of what it gives."""
 
     text: str
@@ -108,8 +108,8 @@ def _rule_of(op: Op) -> str:
     return f"{op.shape_rule}_{rank}" if rank else op.shape_rule
 
 
-def sample_of(op: Op) -> Optional[Sample]:
-    """Arguments for an op; None if there is no sample for its rule."""
+def example_of(op: Op) -> Optional[Example]:
+    """Arguments for an op; None if there is no example for its rule."""
     shapes, known = _BY_OP.get(op.name) or _BY_RULE.get(_rule_of(op), ([], {}))
     if not shapes:
         return None
@@ -127,7 +127,7 @@ def sample_of(op: Op) -> Optional[Sample]:
     parts += [f"{name}={value!r}" for name, value in attributes.items()]
     if op.dtype_rule == "attribute":
         parts.append("dtype=kiln.int32")
-    return Sample(", ".join(parts), result)
+    return Example(", ".join(parts), result)
 
 
 def _operand(op: Op, number: int, shape: Shape) -> str:

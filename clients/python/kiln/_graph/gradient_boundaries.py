@@ -10,7 +10,7 @@ from typing import Hashable, Sequence, Set
 from kiln._graph.node import Node
 
 
-class Boundaries:
+class GradientBoundaries:
     """Of the nodes of one graph, operands first."""
 
     __slots__ = ("_differentiated", "_requests")
