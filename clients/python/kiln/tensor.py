@@ -8,7 +8,7 @@ from kiln._graph import node
 from kiln._graph import realize as _realize
 from kiln._tensor.arithmetic import Arithmetic
 from kiln._tensor.attached import AttachedMethods
-from kiln._tensor.base import apply, operand_node, results_are, wrap
+from kiln._tensor.base import apply, operand_node, register_tensor_class, wrap
 from kiln._tensor.elementary import Elementary
 from kiln._tensor.in_place import InPlace
 from kiln._tensor.interop import Interop
@@ -76,7 +76,7 @@ class Tensor(
         return id(self)
 
 
-results_are(Tensor)
+register_tensor_class(Tensor)
 
 
 def _holds_tensors(data: Any) -> bool:

@@ -202,12 +202,12 @@ class TensorBase:
         return self._op("contiguous")
 
 
-# The class that results have; tensor.py fills it in, since that class derives from this file's.
+# The class that results have, by register_tensor_class: it derives from what is in this file.
 _classes: Any = {}
 
 
-def results_are(tensor_class: Any) -> None:
-    """Names the class of results."""
+def register_tensor_class(tensor_class: Any) -> None:
+    """Says once which class results have."""
     _classes["tensor"] = tensor_class
 
 
