@@ -42,7 +42,7 @@ def described(value):
         return " property"
     if inspect.isclass(value):
         return f" class{parameters(value)}"
-    if callable(value):
+    if inspect.isroutine(value):
         return parameters(value)
     return " module" if inspect.ismodule(value) else ""
 

@@ -26,6 +26,7 @@ def check_flow(output: "Tensor", since: int = -1) -> None:
 
 
 def check_output(output: "Tensor", upstream: Optional["Tensor"]) -> None:
+    """Refuses an output that no gradient flows from, or of which it must first be said how much."""
     check_flow(output)
     if not output.requires_grad:
         raise InvalidArgument(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def filled(shape: Tuple[int, ...], value: Any, dtype: Any = None) -> "Tensor":
     """One number everywhere, a Python number or a tensor's; see kiln.full."""
     if isinstance(value, np.generic):
-        dtype, value = dtype or value.dtype, value.item()
+        dtype, value = value.dtype if dtype is None else dtype, value.item()
     if isinstance(value, TensorBase):
-        return value._tensor.cast(dtype or value.dtype).expand(shape)
+        return value._tensor.cast(value.dtype if dtype is None else dtype).expand(shape)
     kind = dtypes.as_dtype(type(value) if dtype is None else dtype)
     return wrap(make("expand", (scalar(value, kind),), (("shape", shape),)))
 
