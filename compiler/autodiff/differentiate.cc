@@ -10,7 +10,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::autodiff {
 namespace {

@@ -12,8 +12,8 @@
 #include "compiler/ir/text.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/build.h"
-#include "compiler/ops/infer.h"
 #include "compiler/ops/round.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::graph {
 namespace {

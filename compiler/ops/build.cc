@@ -7,9 +7,9 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/constraints.h"
-#include "compiler/ops/infer.h"
 #include "compiler/ops/round.h"
+#include "compiler/ops/rules/constraints.h"
+#include "compiler/ops/rules/infer.h"
 #include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {

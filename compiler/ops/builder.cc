@@ -6,10 +6,10 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/ops/infer.h"
-#include "compiler/ops/infer_rules.h"
 #include "compiler/ops/promote.h"
 #include "compiler/ops/round.h"
+#include "compiler/ops/rules/infer.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {

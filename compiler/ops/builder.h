@@ -1,8 +1,8 @@
 // The vocabulary in which expansions and gradients are written: makes legal tensor-level nodes.
 //
 // Operands are trusted: shapes that do not fit end the process, so check what a user gave before
-// (infer.h). Binary ops broadcast and promote by inserting reshape, expand and cast; movement that
-// changes nothing returns the operand itself.
+// (rules/infer.h). Binary ops broadcast and promote by inserting reshape, expand and cast; movement
+// that changes nothing returns the operand itself.
 #ifndef KILN_COMPILER_OPS_BUILDER_H_
 #define KILN_COMPILER_OPS_BUILDER_H_
 

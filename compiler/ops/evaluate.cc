@@ -5,8 +5,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
-#include "compiler/ops/infer.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::ops {
 namespace {

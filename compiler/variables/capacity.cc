@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 #include "compiler/variables/extents.h"
 
 namespace kiln::variables {

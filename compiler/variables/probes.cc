@@ -5,8 +5,8 @@
 #include <functional>
 #include <utility>
 
-#include "compiler/ops/infer.h"
 #include "compiler/ops/round.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::variables {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 #include "server/buffers/pool.h"
 
 namespace kiln::buffers {

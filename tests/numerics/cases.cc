@@ -8,7 +8,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 #include "tests/numerics/case_builders.h"
 
 namespace kiln::numerics {

@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::numerics {
 namespace {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "compiler/ops/build.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 #include "tests/numerics/random_generator.h"
 
 namespace kiln::numerics {

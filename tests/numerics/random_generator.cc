@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/ops/infer.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::numerics {
 

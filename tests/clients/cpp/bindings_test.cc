@@ -5,8 +5,8 @@
 
 #include "compiler/graph/wire.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/opgen_cpp.h"
-#include "compiler/ops/shape_cases.h"
+#include "compiler/ops/bindings/opgen_cpp.h"
+#include "compiler/ops/rules/shape_cases.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/graph.h"

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/opgen_cpp.h"
+#include "compiler/ops/bindings/opgen_cpp.h"
 #include "tests/clients/cpp/binding_cases.h"
 
 namespace kiln::bindings {

@@ -1,6 +1,6 @@
 """What must hold of operands and attributes beyond the rules of shapes and dtypes.
 
-One function for each name in the table of ops; compiler/ops/constraints.h has the daemon's. What
+One function for each name in the table of ops; compiler/ops/rules/constraints.h has the daemon's. What
 only some values of a variable would break is left to the run, whose daemon knows the values.
 """
 

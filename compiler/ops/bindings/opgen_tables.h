@@ -1,0 +1,32 @@
+// The table of ops as text for others.
+#ifndef KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
+#define KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_
+
+#include <string>
+#include <string_view>
+
+namespace kiln::ops {
+
+// A string literal of Python and of JSON. The table's texts hold no control characters, so quotes
+// and backslashes are all there is to escape.
+std::string Quoted(std::string_view text);
+
+// The module clients/python/kiln/_ops/table.py.
+std::string PythonTable();
+
+// The document clients/python/OPS.md.
+std::string MarkdownTable();
+
+// The C++ client's bindings: clients/cpp/kiln/ops.h, and clients/cpp/ops.cc, which defines them and
+// holds the rules by which the client knows dtypes.
+std::string CppHeader();
+std::string CppSource();
+
+// tests/golden/shape_cases.json: {"shapes": […], "dtypes": […]}, one case a line. A case has "op",
+// "operands" (shapes, or names of dtypes), "attributes" or "declared" (null if absent), and
+// "result", which is null for an error.
+std::string CasesJson();
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_BINDINGS_OPGEN_TABLES_H_

@@ -1,0 +1,91 @@
+// Putting tensors together and taking parts by position.
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+
+// Every operand padded with zeros to the whole, and added up.
+Expansion ExpandConcat(Builder& b, Operands operands, const Attributes& attributes) {
+  const size_t rank = operands[0]->shape().size();
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), rank).value();
+  int64_t total = 0;
+  for (const Node* operand : operands) total += operand->shape()[axis];
+  const Node* result = nullptr;
+  int64_t begin = 0;
+  for (const Node* operand : operands) {
+    const int64_t length = operand->shape()[axis];
+    std::vector<int64_t> padding(2 * rank, 0);
+    padding[2 * axis] = begin;
+    padding[2 * axis + 1] = total - begin - length;
+    begin += length;
+    const Node* placed = b.Pad(operand, padding);
+    const Op join = operand->dtype() == DType::kBool ? Op::kOr : Op::kAdd;
+    result = result == nullptr ? placed : b.Binary(join, result, placed);
+  }
+  return result;
+}
+
+Expansion ExpandOneHot(Builder& b, Operands x, const Attributes& attributes) {
+  const DType dtype = x[0]->dtype();
+  Shape shape(x[0]->shape().size() + 1, 1);
+  shape.back() = IntOf(attributes, "classes");
+  const Node* classes = b.Iota(dtype, shape, -1);
+  return b.Cast(b.Equal(b.Unsqueeze(x[0], -1), classes), DType::kInt64);
+}
+
+// Column index less row index, broadcast over the last two dimensions.
+const Node* DiagonalNumber(Builder& b, const Node* x) {
+  const Shape& shape = x->shape();
+  const Node* row = b.Iota(DType::kInt64, {shape[shape.size() - 2], 1}, 0);
+  const Node* column = b.Iota(DType::kInt64, {1, shape.back()}, 1);
+  return b.Sub(column, row);
+}
+
+Expansion ExpandTril(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* number = DiagonalNumber(b, x[0]);
+  const Node* above = b.Less(b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")), number);
+  return b.Where(above, b.Const(x[0]->dtype(), 0), x[0]);
+}
+
+Expansion ExpandTriu(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* number = DiagonalNumber(b, x[0]);
+  const Node* below = b.Less(number, b.ConstInt(DType::kInt64, IntOf(attributes, "diagonal")));
+  return b.Where(below, b.Const(x[0]->dtype(), 0), x[0]);
+}
+
+OpDef Triangle(std::string_view name, ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
+  row.attributes = {OptionalInt("diagonal", 0)};
+  row.constraints = {Constraint::kMatrices};
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> ArrangeComposites() {
+  OpDef concat = Composite("concat", {"tensors*"}, DTypeRule::kPromote, DTypeClass::kAny,
+                           ExpandConcat, "The tensors one after another along axis");
+  concat.attributes = {OptionalInt("axis", 0)};
+  concat.shape_rule = ShapeRule::kConcat;
+  OpDef one_hot = Composite("one_hot", {"x"}, DTypeRule::kInt64, DTypeClass::kInteger, ExpandOneHot,
+                            "1 at each x along a new last dimension of classes, 0 elsewhere");
+  one_hot.attributes = {RequiredInt("classes")};
+  one_hot.shape_rule = ShapeRule::kOneHot;
+  return {
+      std::move(concat),
+      std::move(one_hot),
+      Triangle("tril", ExpandTril,
+               "x on and below a diagonal of the last two dimensions, zero above it"),
+      Triangle("triu", ExpandTriu,
+               "x on and above a diagonal of the last two dimensions, zero below it"),
+  };
+}
+
+}  // namespace kiln::ops

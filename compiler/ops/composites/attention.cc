@@ -1,0 +1,156 @@
+// Attention, and rotary positions for it.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/promote.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Shape;
+
+const Node* Lowest(Builder& b, const Node* scores) {
+  return b.Const(scores->dtype(), -std::numeric_limits<double>::infinity());
+}
+
+// Whether column s is at most row l.
+const Node* CausalMask(Builder& b, int64_t rows, int64_t columns) {
+  const Node* row = b.Iota(DType::kInt32, {rows, 1}, 0);
+  const Node* column = b.Iota(DType::kInt32, {1, columns}, 1);
+  return b.Not(b.Less(row, column));
+}
+
+// A softmax that is 0 in rows of nothing but -inf, and so is its gradient.
+const Node* MaskedSoftmax(Builder& b, const Node* scores) {
+  const Node* largest = b.Detach(b.Max(scores, {-1}, true));
+  const Node* zero = b.Const(scores->dtype(), 0);
+  const Node* shift = b.Where(b.Equal(largest, Lowest(b, scores)), zero, largest);
+  const Node* exponentials = b.Exp(b.Sub(scores, shift));
+  const Node* sum = b.Sum(exponentials, {-1}, true);
+  const Node* divisor = b.Where(b.Equal(sum, zero), b.Const(scores->dtype(), 1), sum);
+  return b.Mul(exponentials, b.Reciprocal(divisor));
+}
+
+// (…, heads, rows, columns) as (…, outer, inner, rows, columns).
+const Node* SplitHeads(Builder& b, const Node* x, int64_t outer, int64_t inner) {
+  Shape shape = x->shape();
+  shape[shape.size() - 3] = outer;
+  shape.insert(shape.end() - 2, inner);
+  return b.Reshape(x, shape);
+}
+
+struct Parts {
+  const Node* query;
+  const Node* key;
+  const Node* value;
+  const Node* mask;  // null if there is none
+};
+
+// Queries' heads that share a key's head become one more dimension, along which key and value are
+// broadcast.
+Parts Grouped(Builder& b, const Parts& parts) {
+  const Shape& query = parts.query->shape();
+  const Shape& key = parts.key->shape();
+  const int64_t heads = key[key.size() - 3];
+  const int64_t group = query[query.size() - 3] / std::max<int64_t>(heads, 1);
+  const Node* mask = parts.mask;
+  if (mask != nullptr && mask->shape().size() > 2) {
+    const bool one = mask->shape()[mask->shape().size() - 3] == 1;
+    mask = SplitHeads(b, mask, one ? 1 : heads, one ? 1 : group);
+  }
+  return {SplitHeads(b, parts.query, heads, group), SplitHeads(b, parts.key, heads, 1),
+          SplitHeads(b, parts.value, heads, 1), mask};
+}
+
+const Node* Masked(Builder& b, const Node* scores, const Node* mask) {
+  if (mask->dtype() == DType::kBool) return b.Where(mask, scores, Lowest(b, scores));
+  return b.Add(scores, b.Cast(mask, scores->dtype()));
+}
+
+Expansion ExpandAttention(Builder& b, Operands x, const Attributes& attributes) {
+  Parts parts = {x[0], x[1], x[2], x.size() == 4 ? x[3] : nullptr};
+  const bool grouped = BoolOf(attributes, "grouped");
+  if (grouped) parts = Grouped(b, parts);
+  const double given = FloatOf(attributes, "scale");
+  const double scale =
+      given != 0 ? given : 1 / std::sqrt(static_cast<double>(x[0]->shape().back()));
+  const Node* scores = b.Mul(MatmulTransposed(b, parts.query, parts.key), scale);
+  if (BoolOf(attributes, "causal")) {
+    const Shape& shape = scores->shape();
+    scores =
+        b.Where(CausalMask(b, shape[shape.size() - 2], shape.back()), scores, Lowest(b, scores));
+  }
+  if (parts.mask != nullptr) scores = Masked(b, scores, parts.mask);
+  // Without a mask every row keeps a key.
+  const auto last = static_cast<int64_t>(scores->shape().size()) - 1;
+  const Node* weights = parts.mask != nullptr ? MaskedSoftmax(b, scores) : Softmax(b, scores, last);
+  const Node* result = MatmulTransposed(b, weights, b.Transpose(parts.value, -1, -2));
+  if (!grouped) return result;
+  Shape shape = result->shape();
+  shape[shape.size() - 4] *= shape[shape.size() - 3];
+  shape.erase(shape.end() - 3);
+  return b.Reshape(result, shape);
+}
+
+// Each pair as a dimension of 2, at `pair_axis` from the end: out = x cos + (-x₁, x₀) sin.
+const Node* Rotate(Builder& b, const Node* x, const Node* cos, const Node* sin, bool interleaved) {
+  const int64_t half = x->shape().back() / 2;
+  Shape split = x->shape();
+  split.back() = interleaved ? half : 2;
+  split.push_back(interleaved ? 2 : half);
+  const int64_t pair_axis = interleaved ? -1 : -2;
+  const Node* pairs = b.Reshape(x, split);
+  const Node* swapped = b.Flip(pairs, {pair_axis});
+  const Node* places =
+      b.Iota(x->dtype(), interleaved ? Shape{1, 2} : Shape{2, 1}, interleaved ? 1 : 0);
+  const Node* sign = b.Add(b.Mul(places, 2.0), -1.0);
+  const Node* turned = b.Mul(b.Mul(swapped, sign), b.Unsqueeze(sin, pair_axis));
+  return b.Reshape(b.Add(b.Mul(pairs, b.Unsqueeze(cos, pair_axis)), turned), x->shape());
+}
+
+Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
+  const int64_t features = x[0]->shape().back();
+  const int64_t turned = 2 * x[1]->shape().back();
+  const bool interleaved = BoolOf(attributes, "interleaved");
+  const ir::DType wide =
+      Promote(x[0]->dtype(), Promote(x[1]->dtype(), x[2]->dtype()).value()).value();
+  const Node* part = b.Cast(b.Slice(x[0], -1, 0, turned), wide);
+  const Node* rotated = Rotate(b, part, b.Cast(x[1], wide), b.Cast(x[2], wide), interleaved);
+  const Node* result = b.Cast(rotated, x[0]->dtype());
+  if (turned == features) return result;
+  return FindOp("concat")->expand(b, {result, b.Slice(x[0], -1, turned, features)},
+                                  {{"axis", int64_t{-1}}});
+}
+
+}  // namespace
+
+std::vector<OpDef> AttentionComposites() {
+  OpDef attention = Composite(
+      "scaled_dot_product_attention", {"query", "key", "value", "mask?"}, DTypeRule::kPromoteFloat,
+      DTypeClass::kFloat, ExpandAttention,
+      "softmax(query key^T * scale + mask) value (Vaswani et al., 2017). Scale 0 stands for "
+      "1 / sqrt(E). A bool mask keeps keys where it is true, a float one is added; causal keeps "
+      "those up to the query's place. Rows that keep none are 0. grouped: each head of key and "
+      "value, the last leading dimension, serves several of query");
+  attention.attributes = {OptionalBool("causal", false), OptionalFloat("scale", 0),
+                          OptionalBool("grouped", false)};
+  attention.shape_rule = ShapeRule::kAttention;
+  attention.special_operand = 3;
+  attention.special_class = DTypeClass::kFloatOrBool;
+  OpDef rotary = Composite(
+      "rotary_embedding", {"x", "cos", "sin"}, DTypeRule::kSame, DTypeClass::kFloat, ExpandRotary,
+      "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, "
+      "R / 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021)");
+  rotary.attributes = {OptionalBool("interleaved", false)};
+  rotary.constraints = {Constraint::kRotary};
+  return {std::move(attention), std::move(rotary)};
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,133 @@
+// Padding with something else than zeros. What is put around x is a view of x, so that the gradient
+// needs no scatter.
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+
+Expansion ExpandConstant(Builder& b, Operands operands, const Attributes& attributes) {
+  const Node* x = operands[0];
+  const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
+  const AttributeValue& given = attributes.at("value");
+  const Node* value = nullptr;
+  if (const double* number = std::get_if<double>(&given)) {
+    value = b.Const(x->dtype(), *number);
+  } else if (const int64_t* integer = std::get_if<int64_t>(&given)) {
+    value = b.ConstInt(x->dtype(), *integer);
+  } else {
+    value = b.ConstInt(x->dtype(), std::get<bool>(given) ? 1 : 0);
+  }
+  const Node* padded = b.Pad(x, padding);
+  if (padded == x) return x;
+  return b.Where(b.Pad(b.Full(DType::kBool, x->shape(), 1), padding), padded, value);
+}
+
+// Both ends of one dimension.
+struct Ends {
+  const Node* before;  // null where there is nothing
+  const Node* after;
+};
+struct Amounts {
+  int64_t axis, before, after;
+};
+using EndsFn = Ends (*)(Builder&, const Node* x, Amounts amounts);
+
+Ends Reflected(Builder& b, const Node* x, Amounts a) {
+  const int64_t length = x->shape()[a.axis];
+  Ends ends = {nullptr, nullptr};
+  if (a.before > 0) ends.before = b.Flip(b.Slice(x, a.axis, 1, a.before + 1), {a.axis});
+  if (a.after > 0) {
+    ends.after = b.Flip(b.Slice(x, a.axis, length - 1 - a.after, length - 1), {a.axis});
+  }
+  return ends;
+}
+
+Ends Replicated(Builder& b, const Node* x, Amounts a) {
+  const int64_t length = x->shape()[a.axis];
+  const auto edge = [&](int64_t place, int64_t times) -> const Node* {
+    if (times == 0) return nullptr;
+    Shape shape = x->shape();
+    shape[a.axis] = times;
+    return b.Expand(b.Slice(x, a.axis, place, place + 1), shape);
+  };
+  return {edge(0, a.before), edge(length - 1, a.after)};
+}
+
+Ends Wrapped(Builder& b, const Node* x, Amounts a) {
+  const int64_t length = x->shape()[a.axis];
+  Ends ends = {nullptr, nullptr};
+  if (a.before > 0) ends.before = b.Slice(x, a.axis, length - a.before, length);
+  if (a.after > 0) ends.after = b.Slice(x, a.axis, 0, a.after);
+  return ends;
+}
+
+// before, x and after, one after the other.
+const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
+  const int64_t total = a.before + x->shape()[a.axis] + a.after;
+  const Op join = x->dtype() == DType::kBool ? Op::kOr : Op::kAdd;
+  const auto placed = [&](const Node* part, int64_t begin) {
+    std::vector<int64_t> padding(2 * part->shape().size(), 0);
+    padding[2 * a.axis] = begin;
+    padding[2 * a.axis + 1] = total - begin - part->shape()[a.axis];
+    return b.Pad(part, padding);
+  };
+  const Node* result = placed(x, a.before);
+  if (ends.before != nullptr) result = b.Binary(join, placed(ends.before, 0), result);
+  if (ends.after != nullptr) result = b.Binary(join, result, placed(ends.after, total - a.after));
+  return result;
+}
+
+Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of) {
+  const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
+  for (size_t i = 0; i < x->shape().size(); ++i) {
+    const Amounts amounts = {static_cast<int64_t>(i), padding[2 * i], padding[2 * i + 1]};
+    if (amounts.before == 0 && amounts.after == 0) continue;
+    x = Join(b, x, ends_of(b, x, amounts), amounts);
+  }
+  return x;
+}
+
+Expansion ExpandReflect(Builder& b, Operands x, const Attributes& attributes) {
+  return ExpandBorder(b, x[0], attributes, Reflected);
+}
+Expansion ExpandReplicate(Builder& b, Operands x, const Attributes& attributes) {
+  return ExpandBorder(b, x[0], attributes, Replicated);
+}
+Expansion ExpandCircular(Builder& b, Operands x, const Attributes& attributes) {
+  return ExpandBorder(b, x[0], attributes, Wrapped);
+}
+
+OpDef Border(std::string_view name, std::vector<Constraint> constraints, ExpandFn expand,
+             std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
+  row.attributes = {RequiredInts("padding")};
+  row.shape_rule = ShapeRule::kPad;
+  row.constraints = std::move(constraints);
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> BorderComposites() {
+  OpDef constant = Border("pad_constant", {}, ExpandConstant,
+                          "A value around x: padding is before and after for each dimension");
+  constant.attributes.push_back({"value", AttributeDef::Type::kNumber, 0.0});
+  return {
+      std::move(constant),
+      Border("pad_reflect", {Constraint::kReflectPadding}, ExpandReflect,
+             "x mirrored at its first and last elements, which are not repeated"),
+      Border("pad_replicate", {Constraint::kReplicatePadding}, ExpandReplicate,
+             "x's first and last elements repeated"),
+      Border("pad_circular", {Constraint::kCircularPadding}, ExpandCircular,
+             "x's other end before and after it"),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,166 @@
+// Linear algebra by factorisation: batches of small matrices. The work is the textbook's cubic, in
+// as many steps as the matrix has columns.
+#include <algorithm>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/composites/elimination.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Shape;
+
+// (…, rows, columns) as (batch, rows, columns).
+const Node* Batched(Builder& b, const Node* x) {
+  const Shape& shape = x->shape();
+  const int64_t rows = shape[shape.size() - 2];
+  int64_t batch = 1;
+  for (size_t i = 0; i + 2 < shape.size(); ++i) batch *= shape[i];
+  return b.Reshape(x, {batch, rows, shape.back()});
+}
+
+Expansion ExpandCholesky(Builder& b, Operands x, const Attributes& attributes) {
+  if (ir::NumElements(x[0]->shape()) == 0) return x[0];
+  const bool upper = BoolOf(attributes, "upper");
+  const Node* matrix = Batched(b, x[0]);
+  const Node* factor = CholeskyFactor(b, upper ? b.Transpose(matrix, 1, 2) : matrix);
+  return b.Reshape(upper ? b.Transpose(factor, 1, 2) : factor, x[0]->shape());
+}
+
+// Both operands with the same leading dimensions, and b as a matrix.
+struct System {
+  const Node* a;
+  const Node* b;
+  Shape shape;  // the result's
+};
+System SystemOf(Builder& b, Operands x) {
+  const Shape& a_shape = x[0]->shape();
+  const int64_t size = a_shape.back();
+  const bool vector = x[1]->shape().size() == 1;
+  const Node* rhs = vector ? b.Unsqueeze(x[1], -1) : x[1];
+  Shape leading_a(a_shape.begin(), a_shape.end() - 2);
+  Shape leading_b(rhs->shape().begin(), rhs->shape().end() - 2);
+  const Shape leading = BroadcastShapes({leading_a, leading_b}).value();
+  const auto with = [&](int64_t columns) {
+    Shape shape = leading;
+    shape.insert(shape.end(), {size, columns});
+    return shape;
+  };
+  Shape shape = with(rhs->shape().back());
+  System system = {Batched(b, b.BroadcastTo(x[0], with(size))),
+                   Batched(b, b.BroadcastTo(rhs, shape)), shape};
+  if (vector) system.shape.pop_back();
+  return system;
+}
+
+Expansion ExpandSolve(Builder& b, Operands x, const Attributes&) {
+  const System system = SystemOf(b, x);
+  if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
+  return b.Reshape(SolveByElimination(b, system.a, system.b, false), system.shape);
+}
+
+// An upper triangular system is a lower one from its end.
+Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attributes) {
+  const System system = SystemOf(b, x);
+  if (ir::NumElements(system.shape) == 0) return b.Full(x[0]->dtype(), system.shape, 0);
+  const bool upper = BoolOf(attributes, "upper");
+  const Node* a = upper ? b.Flip(system.a, {1, 2}) : system.a;
+  const int64_t size = a->shape()[1];
+  const Node* row = b.Iota(DType::kInt32, {1, size, 1}, 1);
+  const Node* column = b.Iota(DType::kInt32, {1, 1, size}, 2);
+  a = b.Where(b.Less(row, column), b.Const(a->dtype(), 0), a);
+  if (BoolOf(attributes, "unit_diagonal")) {
+    a = b.Where(b.Equal(row, column), b.Const(a->dtype(), 1), a);
+  }
+  const Node* rhs = upper ? b.Flip(system.b, {1}) : system.b;
+  const Node* solution = SolveByElimination(b, a, rhs, true);
+  return b.Reshape(upper ? b.Flip(solution, {1}) : solution, system.shape);
+}
+
+Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
+  if (ir::NumElements(x[0]->shape()) == 0) return x[0];
+  const Node* a = Batched(b, x[0]);
+  const int64_t size = a->shape()[1];
+  const Node* identity = b.Cast(
+      b.Equal(b.Iota(DType::kInt32, {1, size, 1}, 1), b.Iota(DType::kInt32, {1, 1, size}, 2)),
+      a->dtype());
+  const Node* inverse = SolveByElimination(b, a, b.Expand(identity, a->shape()), false);
+  return b.Reshape(inverse, x[0]->shape());
+}
+
+// One of the three; of a matrix without elements they are 1, 1 and 0.
+Expansion OfPivots(Builder& b, const Node* x, const Node* Pivots::*part, double of_nothing) {
+  const Shape shape(x->shape().begin(), x->shape().end() - 2);
+  if (ir::NumElements(x->shape()) == 0) return b.Full(x->dtype(), shape, of_nothing);
+  return b.Reshape(PivotsOf(b, Batched(b, x)).*part, shape);
+}
+Expansion ExpandDet(Builder& b, Operands x, const Attributes&) {
+  return OfPivots(b, x[0], &Pivots::product, 1);
+}
+Expansion ExpandSlogdetSign(Builder& b, Operands x, const Attributes&) {
+  return OfPivots(b, x[0], &Pivots::sign, 1);
+}
+Expansion ExpandSlogdetLogabs(Builder& b, Operands x, const Attributes&) {
+  return OfPivots(b, x[0], &Pivots::log_of_all, 0);
+}
+
+Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
+  Shape shape = x[0]->shape();
+  const int64_t rows = shape[shape.size() - 2];
+  const bool is_q = StringOf(attributes, "part") == "q";
+  const int64_t inner = BoolOf(attributes, "complete") ? rows : std::min(rows, shape.back());
+  (is_q ? shape.back() : shape[shape.size() - 2]) = inner;
+  if (ir::NumElements(shape) == 0) return b.Full(x[0]->dtype(), shape, 0);
+  const QrFactors factors = HouseholderQr(b, Batched(b, x[0]));
+  const Node* part = is_q ? ColumnsOfQ(b, factors, inner) : b.Slice(factors.r, 1, 0, inner);
+  return b.Reshape(part, shape);
+}
+
+OpDef Matrix(std::string_view name, std::vector<std::string_view> operands, ShapeRule rule,
+             ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kNumeric,
+                        expand, doc);
+  row.shape_rule = rule;
+  row.constraints = {Constraint::kFewColumns};
+  if (rule == ShapeRule::kSame) row.constraints = {Constraint::kSquare, Constraint::kFewColumns};
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> FactorizationComposites() {
+  OpDef cholesky = Matrix("cholesky", {"x"}, ShapeRule::kSame, ExpandCholesky,
+                          "The lower (or upper) triangular factor L of symmetric positive definite "
+                          "matrices L L^T, of which only that half is read; else NaN");
+  cholesky.attributes = {OptionalBool("upper", false)};
+  OpDef triangular =
+      Matrix("triangular_solve", {"a", "b"}, ShapeRule::kSolve, ExpandTriangularSolve,
+             "X of A X = B for lower (or upper) triangular A, of which only that half is read");
+  triangular.attributes = {OptionalBool("upper", false), OptionalBool("unit_diagonal", false)};
+  OpDef qr = Matrix("qr", {"x"}, ShapeRule::kQr, ExpandQr,
+                    "The part \"q\" or \"r\" of A = Q R: Q has orthonormal columns, R is upper "
+                    "triangular; Householder's reflections with LAPACK's signs");
+  qr.attributes = {OneOf(RequiredString("part"), {"q", "r"}), OptionalBool("complete", false)};
+  return {
+      std::move(cholesky),
+      std::move(triangular),
+      Matrix("solve", {"a", "b"}, ShapeRule::kSolve, ExpandSolve,
+             "X of A X = B, by elimination with partial pivoting; infinities or NaN where A is "
+             "singular"),
+      Matrix("inv", {"x"}, ShapeRule::kSame, ExpandInverse,
+             "The inverse of square matrices; infinities or NaN where one is singular"),
+      Matrix("det", {"x"}, ShapeRule::kDeterminant, ExpandDet, "The determinant"),
+      Matrix("slogdet_sign", {"x"}, ShapeRule::kDeterminant, ExpandSlogdetSign,
+             "The determinant's sign"),
+      Matrix("slogdet_logabs", {"x"}, ShapeRule::kDeterminant, ExpandSlogdetLogabs,
+             "The logarithm of the determinant's magnitude"),
+      std::move(qr),
+  };
+}
+
+}  // namespace kiln::ops

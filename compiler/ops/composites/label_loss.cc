@@ -1,0 +1,138 @@
+// Losses of scores of classes, which are dimension 1, against labels or probabilities.
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Shape;
+
+int64_t ClassAxis(const Node* x) { return x->shape().size() > 1 ? 1 : 0; }
+
+// The class weights, to be broadcast against the scores; null if there are none.
+const Node* ClassWeights(Builder& b, Operands x) {
+  if (x.size() < 3) return nullptr;
+  Shape shape(x[0]->shape().size(), 1);
+  shape[ClassAxis(x[0])] = x[2]->shape()[0];
+  return b.Reshape(b.Cast(x[2], x[0]->dtype()), shape);
+}
+
+// A loss for each label, and the sum by which "mean" divides them: null where it is their count.
+struct Losses {
+  const Node* values;
+  const Node* divisor;
+};
+
+Expansion Reduce(Builder& b, const Losses& losses, const Attributes& attributes) {
+  if (losses.divisor == nullptr || StringOf(attributes, "reduction") != "mean") {
+    return ReduceLoss(b, losses.values, attributes);
+  }
+  // Each loss is divided, not their sum, so that its gradient is known before all losses are: one
+  // kernel then computes both.
+  const Node* parts = b.Mul(losses.values, b.Reciprocal(losses.divisor));
+  return b.Sum(parts, NormalizeAxes({}, parts->shape().size()).value());
+}
+
+bool CanBe(DType dtype, int64_t value) {
+  const bool is_unsigned = !ir::IsSigned(dtype);
+  if (is_unsigned)
+    return value >= 0 && (ir::SizeOf(dtype) > 4 || value >> (8 * ir::SizeOf(dtype)) == 0);
+  if (ir::SizeOf(dtype) == 8) return true;
+  const int64_t end = int64_t{1} << (8 * ir::SizeOf(dtype) - 1);
+  return value >= -end && value < end;
+}
+
+// -log_probabilities[label] for each label, and `smoothing` parts of the mean over all classes. A
+// comparison with the class's number picks it, which fuses with what made the log probabilities and
+// has no scatter as gradient.
+Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Attributes& attributes,
+                double smoothing) {
+  const Node* labels = x[1];
+  const DType dtype = log_probabilities->dtype();
+  const Node* zero = b.Const(dtype, 0);
+  const int64_t axis = ClassAxis(log_probabilities);
+  const int64_t ignored = IntOf(attributes, "ignore_index");
+  const Node* weights = ClassWeights(b, x);
+  Shape classes_shape(log_probabilities->shape().size(), 1);
+  classes_shape[axis] = log_probabilities->shape()[axis];
+  const Node* is_label =
+      b.Equal(b.Iota(labels->dtype(), classes_shape, axis), b.Unsqueeze(labels, axis));
+  const Node* weighted = weights == nullptr ? log_probabilities : b.Mul(log_probabilities, weights);
+  const Node* picked = b.Sum(b.Where(is_label, weighted, zero), {axis});
+  Losses losses = {b.Mul(picked, -(1 - smoothing)), nullptr};
+  if (smoothing > 0) {
+    const auto classes = static_cast<double>(log_probabilities->shape()[axis]);
+    losses.values = b.Sub(losses.values, b.Mul(b.Sum(weighted, {axis}), smoothing / classes));
+  }
+  const Node* counts = nullptr;  // what each label adds to the divisor
+  if (weights != nullptr) counts = b.Sum(b.Where(is_label, weights, zero), {axis});
+  if (CanBe(labels->dtype(), ignored)) {
+    const Node* skip = b.Equal(labels, b.ConstInt(labels->dtype(), ignored));
+    losses.values = b.Where(skip, zero, losses.values);
+    counts = b.Where(skip, zero, counts == nullptr ? b.Const(dtype, 1) : counts);
+  }
+  if (counts != nullptr) {
+    losses.divisor = b.Sum(counts, NormalizeAxes({}, counts->shape().size()).value());
+  }
+  return losses;
+}
+
+// Cross entropy with probabilities, mixed with even ones by `smoothing`.
+Losses OfProbabilities(Builder& b, const Node* log_probabilities, Operands x, double smoothing) {
+  const int64_t axis = ClassAxis(log_probabilities);
+  const auto classes = static_cast<double>(log_probabilities->shape()[axis]);
+  const Node* target = b.Cast(x[1], log_probabilities->dtype());
+  if (smoothing > 0) target = b.Add(b.Mul(target, 1 - smoothing), smoothing / classes);
+  const Node* terms = b.Mul(log_probabilities, target);
+  if (const Node* weights = ClassWeights(b, x)) terms = b.Mul(terms, weights);
+  return {b.Neg(b.Sum(terms, {axis})), nullptr};
+}
+
+Expansion ExpandNll(Builder& b, Operands x, const Attributes& attributes) {
+  return Reduce(b, OfLabels(b, x[0], x, attributes, 0), attributes);
+}
+
+Expansion ExpandCrossEntropy(Builder& b, Operands x, const Attributes& attributes) {
+  const double smoothing = FloatOf(attributes, "label_smoothing");
+  const Node* log_probabilities = LogSoftmax(b, x[0], ClassAxis(x[0]));
+  if (ir::IsFloat(x[1]->dtype())) {
+    return Reduce(b, OfProbabilities(b, log_probabilities, x, smoothing), attributes);
+  }
+  return Reduce(b, OfLabels(b, log_probabilities, x, attributes, smoothing), attributes);
+}
+
+OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label_class,
+                Constraint labels, std::vector<AttributeDef> attributes, ExpandFn expand,
+                std::string_view doc) {
+  OpDef row = Composite(name, {scores, "labels", "weight?"}, DTypeRule::kSame, DTypeClass::kFloat,
+                        expand, doc);
+  row.attributes = std::move(attributes);
+  row.attributes.push_back(OptionalInt("ignore_index", -100));
+  row.attributes.push_back(Reduction());
+  row.shape_rule = ShapeRule::kLabelLoss;
+  row.special_operand = 1;
+  row.special_class = label_class;
+  row.constraints = {labels};
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> LabelLossComposites() {
+  return {
+      LabelLoss("cross_entropy", "logits", DTypeClass::kNumeric, Constraint::kLabels,
+                {Fraction(OptionalFloat("label_smoothing", 0))}, ExpandCrossEntropy,
+                "-log(softmax(logits))[label], times the class's weight; classes are dimension 1. "
+                "Labels may be probabilities of the logits' shape. The mean is over the weights of "
+                "labels that are not ignore_index; a label out of range adds 0"),
+      LabelLoss("nll_loss", "log_probabilities", DTypeClass::kInteger, Constraint::kIndexLabels, {},
+                ExpandNll,
+                "-log_probabilities[label], times the class's weight; otherwise as cross_entropy"),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,47 @@
+// Matrix products. Each is one sum of one product of two views, which the
+// compiler recognises as a contraction.
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::Node;
+using ir::Shape;
+
+Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
+  const bool row = x[0]->shape().size() == 1;
+  const bool column = x[1]->shape().size() == 1;
+  const Node* left = row ? b.Unsqueeze(x[0], 0) : x[0];
+  const Node* right = column ? b.Unsqueeze(x[1], 0) : b.Transpose(x[1], -1, -2);
+  const Node* product = MatmulTransposed(b, left, right);
+  Shape shape = product->shape();
+  if (column) shape.pop_back();
+  if (row) shape.erase(shape.end() - (column ? 1 : 2));
+  return b.Reshape(product, shape);
+}
+
+Expansion ExpandLinear(Builder& b, Operands x, const Attributes&) {
+  const Node* rows = b.Unsqueeze(x[0], -2);  // (…, 1, K) against (N, K)
+  const Node* result = b.Sum(b.Mul(rows, x[1]), {-1});
+  return x.size() == 3 ? b.Add(result, x[2]) : result;
+}
+
+}  // namespace
+
+const Node* MatmulTransposed(Builder& b, const Node* a, const Node* bt) {
+  return b.Sum(b.Mul(b.Unsqueeze(a, -2), b.Unsqueeze(bt, -3)), {-1});
+}
+
+std::vector<OpDef> LinearComposites() {
+  OpDef matmul = Composite("matmul", {"a", "b"}, DTypeRule::kPromote, DTypeClass::kNumeric,
+                           ExpandMatmul, "The matrix product, as NumPy's matmul");
+  matmul.shape_rule = ShapeRule::kMatmul;
+  OpDef linear =
+      Composite("linear", {"x", "weight", "bias?"}, DTypeRule::kPromote, DTypeClass::kNumeric,
+                ExpandLinear, "x (…, in) times weight (out, in) transposed, plus bias");
+  linear.shape_rule = ShapeRule::kLinear;
+  return {std::move(matmul), std::move(linear)};
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,215 @@
+// Sorting by K. E. Batcher's bitonic network ("Sorting networks and their applications", 1968):
+// log²(n) / 2 rounds, in each of which every element meets one partner, whatever the values are. A
+// round is one elementwise kernel over the whole tensor; rounds of one distance share its code.
+#include <algorithm>
+#include <bit>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/composites/planes.h"
+#include "compiler/ops/composites/sort_keys.h"
+#include "compiler/ops/promote.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ir::Shape;
+
+// (outer, length, inner) in pairs of halves: (outer, pairs, 2, half, inner).
+const Node* InPairs(Builder& b, const Node* x, int64_t half) {
+  const Shape& shape = x->shape();
+  return b.Reshape(x, {shape[0], shape[1] / (2 * half), 2, half, shape[2]});
+}
+
+// Which of two elements comes first, by key and then by position.
+const Node* IsBefore(Builder& b, const SortKeys& x, const SortKeys& y) {
+  const Node* before = b.Less(x.key, y.key);
+  if (x.position == nullptr) return before;
+  const Node* tie = b.Binary(Op::kAnd, b.Equal(x.key, y.key), b.Less(x.position, y.position));
+  return b.Binary(Op::kOr, before, tie);
+}
+
+// Every element of a first half keeps the smaller of itself and its partner, every one of a second
+// half the larger. The partner is `half` away, or where `mirrored` at the same distance from the
+// halves' border: that turns two sorted halves into two bitonic ones, each before the other.
+SortKeys Round(Builder& b, const SortKeys& keys, int64_t half, bool mirrored) {
+  const std::vector<int64_t> axes = mirrored ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{2};
+  const Node* is_second = b.Cast(b.Iota(DType::kInt32, {1, 1, 2, 1, 1}, 2), DType::kBool);
+  const auto back = [&](const Node* x) { return b.Contiguous(b.Reshape(x, keys.key->shape())); };
+  const Node* mine = InPairs(b, keys.key, half);
+  const Node* theirs = b.Flip(mine, axes);
+  if (keys.position == nullptr) {
+    return {back(b.Where(is_second, b.Binary(Op::kMax, mine, theirs),
+                         b.Binary(Op::kMin, mine, theirs))),
+            nullptr};
+  }
+  const Node* my_position = InPairs(b, keys.position, half);
+  const Node* their_position = b.Flip(my_position, axes);
+  const Node* theirs_first = IsBefore(b, {theirs, their_position}, {mine, my_position});
+  const Node* mine_first = IsBefore(b, {mine, my_position}, {theirs, their_position});
+  const Node* swap = b.Where(is_second, mine_first, theirs_first);
+  return {back(b.Where(swap, theirs, mine)), back(b.Where(swap, their_position, my_position))};
+}
+
+// Bitonic runs of `run` elements become sorted ones.
+SortKeys Merge(Builder& b, SortKeys keys, int64_t run) {
+  for (int64_t half = run / 2; half >= 1; half /= 2) keys = Round(b, keys, half, false);
+  return keys;
+}
+
+// All runs of `run` elements, a power of two, become sorted.
+SortKeys SortRuns(Builder& b, SortKeys keys, int64_t run) {
+  for (int64_t half = 1; half < run; half *= 2) {
+    keys = Merge(b, Round(b, keys, half, true), half);
+  }
+  return keys;
+}
+
+// Of sorted runs every second one is dropped, but for what belongs to the first `run` elements of
+// both: the smaller of each and its mirror image, which is a bitonic run.
+SortKeys DropLarger(Builder& b, const SortKeys& keys, int64_t run) {
+  const SortKeys rounded = Round(b, keys, run, true);
+  const auto first = [&](const Node* x) -> const Node* {
+    if (x == nullptr) return nullptr;
+    const Shape& shape = x->shape();
+    const Node* halves = b.Slice(InPairs(b, x, run), 2, 0, 1);
+    return b.Reshape(halves, {shape[0], shape[1] / 2, shape[2]});
+  };
+  return {first(rounded.key), first(rounded.position)};
+}
+
+// The positions of the first `count` elements along axis 1 of (outer, length, inner), in order.
+// Only runs as long as needed are sorted; then pairs of runs shrink to one until one is left.
+const Node* FirstPositions(Builder& b, const Node* x, int64_t count, bool descending) {
+  const int64_t length = x->shape()[1];
+  const auto padded = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(length)));
+  const auto run = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(count)));
+  SortKeys keys = SortRuns(b, MakeSortKeys(b, x, descending, padded), run);
+  for (int64_t left = padded; left > run; left /= 2) {
+    keys = Merge(b, DropLarger(b, keys, run), run);
+  }
+  return b.Slice(PositionsOf(b, keys), 1, 0, count);
+}
+
+struct Order {
+  const Node* x;          // (outer, length, inner)
+  const Node* positions;  // (outer, count, inner)
+  Shape shape;            // the result's
+};
+
+// The first `count` elements, or all; a scalar is its own order.
+Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::optional<int64_t> count,
+              bool descending) {
+  Shape shape = x->shape();
+  if (shape.empty()) shape.push_back(1);
+  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
+  const Planes planes = PlanesOf(shape, axis);
+  shape[axis] = count.value_or(planes.length);
+  const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});
+  if (x->shape().empty()) shape.clear();
+  if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
+  // What is sorted is not computed anew in every round.
+  const Node* positions =
+      FirstPositions(b, b.Contiguous(flat), count.value_or(planes.length), descending);
+  return Order{flat, positions, shape};
+}
+
+Expansion Positions(Builder& b, const Order& order) {
+  return b.Reshape(order.positions, order.shape);
+}
+Expansion Values(Builder& b, const Order& order) {
+  if (ir::NumElements(order.shape) == 0) return b.Full(order.x->dtype(), order.shape, 0);
+  return b.Reshape(b.GatherElements(order.x, order.positions, 1), order.shape);
+}
+
+Order WholeOrder(Builder& b, Operands x, const Attributes& attributes) {
+  return OrderOf(b, x[0], attributes, std::nullopt, BoolOf(attributes, "descending"));
+}
+Expansion ExpandSort(Builder& b, Operands x, const Attributes& attributes) {
+  return Values(b, WholeOrder(b, x, attributes));
+}
+Expansion ExpandArgsort(Builder& b, Operands x, const Attributes& attributes) {
+  return Positions(b, WholeOrder(b, x, attributes));
+}
+
+Order TopOrder(Builder& b, Operands x, const Attributes& attributes) {
+  return OrderOf(b, x[0], attributes, IntOf(attributes, "k"), BoolOf(attributes, "largest"));
+}
+Expansion ExpandTopK(Builder& b, Operands x, const Attributes& attributes) {
+  return Values(b, TopOrder(b, x, attributes));
+}
+Expansion ExpandTopKPositions(Builder& b, Operands x, const Attributes& attributes) {
+  return Positions(b, TopOrder(b, x, attributes));
+}
+
+// How many elements of the sorted sequence come before each value, by halving: after the step of
+// 2^i all but the last i bits are known. NaN comes after all numbers, as sort has it.
+Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& attributes) {
+  const DType dtype = Promote(operands[0]->dtype(), operands[1]->dtype()).value();
+  const Node* sorted = b.Cast(operands[1], dtype);
+  const Node* value = b.Cast(operands[0], dtype);
+  const int64_t length = sorted->shape()[0];
+  const auto whole = [&](int64_t number) { return b.ConstInt(DType::kInt64, number); };
+  const Node* found = b.Expand(b.BroadcastTo(whole(0), value->shape()), value->shape());
+  if (length == 0) return found;
+  for (auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length))); step > 0;
+       step /= 2) {
+    const Node* next = b.Add(found, whole(step));
+    const Node* element = b.Gather(sorted, b.Add(next, whole(-1)), 0);
+    const Node* before = b.Less(element, value);
+    if (ir::IsFloat(dtype)) {
+      before =
+          b.Binary(Op::kOr, before, b.Binary(Op::kAnd, IsNan(b, value), b.Not(IsNan(b, element))));
+    }
+    if (BoolOf(attributes, "right")) {
+      before = b.Binary(Op::kOr, before, b.Equal(element, value));
+      if (ir::IsFloat(dtype)) before = b.Binary(Op::kOr, before, IsNan(b, value));
+    }
+    const Node* inside = b.Not(b.Less(whole(length), next));
+    found = b.Contiguous(b.Where(b.Binary(Op::kAnd, inside, before), next, found));
+  }
+  return found;
+}
+
+OpDef Sorting(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, dtype_rule, DTypeClass::kAny, expand, doc);
+  row.attributes = {OptionalInt("axis", -1), OptionalBool("descending", false)};
+  row.constraints = {Constraint::kOrderAxis};
+  return row;
+}
+
+OpDef Top(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, dtype_rule, DTypeClass::kAny, expand, doc);
+  row.attributes = {RequiredInt("k"), OptionalInt("axis", -1), OptionalBool("largest", true)};
+  row.shape_rule = ShapeRule::kTopK;
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpDef> SortComposites() {
+  OpDef search = Composite(
+      "searchsorted", {"values", "sorted"}, DTypeRule::kInt64, DTypeClass::kAny, ExpandSearchSorted,
+      "How many elements of a sorted sequence come before each value; with right, those equal to "
+      "it are counted too");
+  search.attributes = {OptionalBool("right", false)};
+  search.constraints = {Constraint::kSequence};
+  return {
+      Sorting("sort", DTypeRule::kSame, ExpandSort,
+              "x sorted along axis; NaN comes last, or with descending first"),
+      Sorting("argsort", DTypeRule::kInt64, ExpandArgsort,
+              "The positions of sort's elements; equal ones keep their order"),
+      Top("topk", DTypeRule::kSame, ExpandTopK,
+          "The k largest (or smallest) elements along axis, in order; NaN is larger than all"),
+      Top("topk_indices", DTypeRule::kInt64, ExpandTopKPositions,
+          "The positions of topk's elements; of equal ones the first come first"),
+      std::move(search),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,77 @@
+#include "compiler/ops/composites/sort_keys.h"
+
+#include <limits>
+
+#include "compiler/ops/composites/composite.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+bool IsNarrow(DType dtype) { return ir::SizeOf(dtype) <= 4; }
+
+// A float's bits, read as an integer, order as the numbers do once those of negative ones are
+// inverted.
+const Node* KeyOfFloat(Builder& b, const Node* x) {
+  const Node* value = b.Cast(x, IsNarrow(x->dtype()) ? DType::kFloat32 : DType::kFloat64);
+  const DType dtype = IsNarrow(x->dtype()) ? DType::kInt32 : DType::kInt64;
+  const int64_t largest = dtype == DType::kInt32 ? std::numeric_limits<int32_t>::max()
+                                                 : std::numeric_limits<int64_t>::max();
+  const Node* zero = b.Const(value->dtype(), 0);
+  const Node* bits = b.Bitcast(b.Where(b.Equal(value, zero), zero, value), dtype);
+  const Node* inverted = b.Binary(Op::kXor, bits, b.ConstInt(dtype, largest));
+  const Node* ordered = b.Where(b.Less(bits, b.ConstInt(dtype, 0)), inverted, bits);
+  return b.Where(IsNan(b, value), b.ConstInt(dtype, largest), ordered);
+}
+
+// An int32, or an int64 where x has 8 bytes.
+const Node* KeyOf(Builder& b, const Node* x) {
+  const DType dtype = x->dtype();
+  if (ir::IsFloat(dtype)) return KeyOfFloat(b, x);
+  if (dtype == DType::kUInt32 || dtype == DType::kUInt64) {
+    const DType to = dtype == DType::kUInt32 ? DType::kInt32 : DType::kInt64;
+    const int64_t lowest = dtype == DType::kUInt32 ? std::numeric_limits<int32_t>::min()
+                                                   : std::numeric_limits<int64_t>::min();
+    return b.Binary(Op::kXor, b.Bitcast(x, to), b.ConstInt(to, lowest));
+  }
+  return b.Cast(x, IsNarrow(dtype) ? DType::kInt32 : DType::kInt64);
+}
+
+const Node* PaddedWithLargest(Builder& b, const Node* keys, int64_t padded) {
+  const int64_t length = keys->shape()[1];
+  if (padded == length) return keys;
+  const std::vector<int64_t> padding = {0, 0, 0, padded - length, 0, 0};
+  const Node* position = b.Iota(DType::kInt64, {1, padded, 1}, 1);
+  const Node* is_real = b.Less(position, b.ConstInt(DType::kInt64, length));
+  const Node* largest = b.ConstInt(DType::kInt64, std::numeric_limits<int64_t>::max());
+  return b.Where(is_real, b.Pad(keys, padding), b.Cast(largest, keys->dtype()));
+}
+
+constexpr int64_t kMostPacked = int64_t{1} << 32;
+
+}  // namespace
+
+SortKeys MakeSortKeys(Builder& b, const Node* x, bool descending, int64_t padded) {
+  const Node* key = KeyOf(b, x);
+  if (descending) key = b.Not(key);
+  const Node* position = b.Iota(DType::kInt64, {1, x->shape()[1], 1}, 1);
+  if (IsNarrow(x->dtype()) && padded <= kMostPacked) {
+    const Node* high =
+        b.Binary(Op::kShl, b.Cast(key, DType::kInt64), b.ConstInt(DType::kInt64, 32));
+    return {PaddedWithLargest(b, b.Binary(Op::kOr, high, position), padded), nullptr};
+  }
+  // Padding has the largest positions too, so that it comes after elements of the largest key.
+  const Node* positions =
+      b.Expand(b.Iota(DType::kInt64, {1, padded, 1}, 1), {x->shape()[0], padded, x->shape()[2]});
+  return {PaddedWithLargest(b, b.Cast(key, DType::kInt64), padded), positions};
+}
+
+const Node* PositionsOf(Builder& b, const SortKeys& keys) {
+  if (keys.position != nullptr) return keys.position;
+  return b.Binary(Op::kAnd, keys.key, b.ConstInt(DType::kInt64, kMostPacked - 1));
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,215 @@
+// Reductions made of sum and max, and the normalisations over an axis.
+#include <algorithm>
+#include <limits>
+
+#include "compiler/ops/composites/composite.h"
+#include "compiler/ops/rows.h"
+#include "compiler/ops/rules/infer.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+std::vector<int64_t> AxesOf(const Node* x, const Attributes& attributes) {
+  return NormalizeAxes(IntsOf(attributes, "axes"), x->shape().size()).value();
+}
+bool KeepDims(const Attributes& attributes) { return BoolOf(attributes, "keepdims"); }
+
+Expansion ExpandMean(Builder& b, Operands x, const Attributes& attributes) {
+  return Mean(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
+}
+
+const Node* Variance(Builder& b, const Node* x, const Attributes& attributes, bool keepdims) {
+  const std::vector<int64_t> axes = AxesOf(x, attributes);
+  const Node* centered = b.Sub(x, Mean(b, x, axes, true));
+  const double count = static_cast<double>(CountOver(x, axes));
+  const double divisor = std::max(0.0, count - FloatOf(attributes, "correction"));
+  return b.Mul(b.Sum(b.Mul(centered, centered), axes, keepdims), 1.0 / divisor);
+}
+Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
+  return Variance(b, x[0], attributes, KeepDims(attributes));
+}
+// Unlike the variance, it is near the numbers themselves, so no square may overflow or vanish.
+Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* wide = WithRoomForSquares(b, x[0]);
+  if (wide != x[0]) {
+    return b.Cast(Root(b, Variance(b, wide, attributes, KeepDims(attributes)), 2), x[0]->dtype());
+  }
+  const std::vector<int64_t> axes = AxesOf(wide, attributes);
+  const Node* scale = ScaleOf(b, b.Max(Abs(b, wide), axes, true));
+  const Node* root = Root(b, Variance(b, b.Mul(wide, scale), attributes, true), 2);
+  return b.Sum(b.Div(root, scale), KeepDims(attributes) ? std::vector<int64_t>{} : axes);
+}
+
+// Integers are inverted bit by bit, which reverses their order and, unlike neg, wraps for none.
+const Node* Reversed(Builder& b, const Node* x) {
+  return b.Unary(ir::IsFloat(x->dtype()) ? Op::kNeg : Op::kNot, x);
+}
+
+Expansion ExpandMin(Builder& b, Operands x, const Attributes& attributes) {
+  return Reversed(b, b.Max(Reversed(b, x[0]), AxesOf(x[0], attributes), KeepDims(attributes)));
+}
+
+Expansion ExpandAny(Builder& b, Operands x, const Attributes& attributes) {
+  return b.Max(b.Cast(x[0], DType::kBool), AxesOf(x[0], attributes), KeepDims(attributes));
+}
+Expansion ExpandAll(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* fails = b.Not(b.Cast(x[0], DType::kBool));
+  return b.Not(b.Max(fails, AxesOf(x[0], attributes), KeepDims(attributes)));
+}
+
+// The first of the largest elements, or of the NaNs: those score length - index, all others 0, and
+// the best score wins.
+Expansion ExpandArgmax(Builder& b, Operands x, const Attributes& attributes) {
+  const std::vector<int64_t>& given = IntsOf(attributes, "axes");
+  const size_t rank = x[0]->shape().size();
+  const Node* flat = given.empty() ? b.Reshape(x[0], {ir::NumElements(x[0]->shape())}) : x[0];
+  const int64_t axis = given.empty() ? 0 : NormalizeAxis(given[0], rank).value();
+  const int64_t length = flat->shape()[axis];
+  const DType dtype = length < (int64_t{1} << 31) ? DType::kInt32 : DType::kInt64;
+  const Node* best = b.Equal(flat, b.Max(flat, {axis}, true));
+  if (ir::IsFloat(flat->dtype())) best = b.Binary(Op::kOr, best, IsNan(b, flat));
+  const Node* score = b.Sub(b.ConstInt(dtype, length), b.Iota(dtype, flat->shape(), axis));
+  const Node* top = b.Max(b.Where(best, score, b.ConstInt(dtype, 0)), {axis}, true);
+  const Node* index = b.Cast(b.Sub(b.ConstInt(dtype, length), top), DType::kInt64);
+  ir::Shape shape = given.empty() ? ir::Shape(rank, 1) : index->shape();
+  if (!KeepDims(attributes)) {
+    given.empty() ? shape.clear() : static_cast<void>(shape.erase(shape.begin() + axis));
+  }
+  return b.Reshape(index, shape);
+}
+
+Expansion ExpandArgmin(Builder& b, Operands x, const Attributes& attributes) {
+  return ExpandArgmax(b, {Reversed(b, x[0])}, attributes);
+}
+
+Expansion ExpandCountNonzero(Builder& b, Operands x, const Attributes& attributes) {
+  const Node* is_nonzero = b.Cast(b.Cast(x[0], DType::kBool), DType::kInt64);
+  return b.Sum(is_nonzero, AxesOf(x[0], attributes), KeepDims(attributes));
+}
+
+Expansion ExpandVectorNorm(Builder& b, Operands x, const Attributes& attributes) {
+  return Norm(b, x[0], AxesOf(x[0], attributes), FloatOf(attributes, "ord"), KeepDims(attributes));
+}
+
+Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) {
+  return LogSumExp(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
+}
+
+int64_t AxisOf(const Node* x, const Attributes& attributes) {
+  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
+}
+Expansion ExpandSoftmax(Builder& b, Operands x, const Attributes& attributes) {
+  return Softmax(b, x[0], AxisOf(x[0], attributes));
+}
+Expansion ExpandLogSoftmax(Builder& b, Operands x, const Attributes& attributes) {
+  return LogSoftmax(b, x[0], AxisOf(x[0], attributes));
+}
+
+OpDef Statistic(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_class,
+                ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, dtype_rule, operand_class, expand, doc);
+  row.attributes = ReduceAttributes();
+  row.shape_rule = ShapeRule::kReduce;
+  return row;
+}
+
+OpDef OverAxis(std::string_view name, ExpandFn expand, std::string_view doc) {
+  OpDef row = Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
+  row.attributes = {OptionalInt("axis", -1)};
+  row.constraints = {Constraint::kAxis};
+  return row;
+}
+
+// x less its largest element, which makes exp safe and changes no result; and the sum of those
+// exponentials.
+struct Shifted {
+  const Node* x;
+  const Node* exponentials;
+  const Node* sum;
+};
+Shifted Shift(Builder& b, const Node* x, int64_t axis) {
+  const Node* shifted = b.Sub(x, b.Detach(b.Max(x, {axis}, true)));
+  const Node* exponentials = b.Exp(shifted);
+  return {shifted, exponentials, b.Sum(exponentials, {axis}, true)};
+}
+
+}  // namespace
+
+int64_t CountOver(const Node* x, absl::Span<const int64_t> axes) {
+  int64_t count = 1;
+  for (const int64_t axis : axes) count *= x->shape()[axis];
+  return count;
+}
+
+const Node* Mean(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
+  return b.Mul(b.Sum(x, axes, keepdims), 1.0 / static_cast<double>(CountOver(x, axes)));
+}
+
+// What is subtracted before exp is the largest element where that is finite, else 0; its gradient
+// cancels out.
+const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes, bool keepdims) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const auto constant = [&](double value) { return b.Const(x->dtype(), value); };
+  const Node* largest = b.Detach(b.Max(x, axes, true));
+  const Node* shift = b.Where(b.Less(Abs(b, largest), constant(infinity)), largest, constant(0));
+  const Node* sum = b.Sum(b.Exp(b.Sub(x, shift)), axes, true);
+  // All are -inf: so is the result, and no gradient flows.
+  const Node* is_zero = b.Equal(sum, constant(0));
+  const Node* logarithm = b.Log(b.Where(is_zero, constant(1), sum));
+  const Node* result = b.Where(is_zero, constant(-infinity), b.Add(logarithm, shift));
+  return b.Sum(result, keepdims ? absl::Span<const int64_t>{} : axes);
+}
+
+const Node* Softmax(Builder& b, const Node* x, int64_t axis) {
+  const Shifted shifted = Shift(b, x, axis);
+  return b.Mul(shifted.exponentials, b.Reciprocal(shifted.sum));
+}
+
+const Node* LogSoftmax(Builder& b, const Node* x, int64_t axis) {
+  const Shifted shifted = Shift(b, x, axis);
+  return b.Sub(shifted.x, b.Log(shifted.sum));
+}
+
+std::vector<OpDef> StatisticsComposites() {
+  constexpr auto kToFloat = DTypeRule::kPromoteFloat;
+  constexpr auto kAny = DTypeClass::kAny;
+  OpDef var = Statistic("var", kToFloat, kAny, ExpandVar,
+                        "The variance: squared distances from the mean, summed and divided by "
+                        "their count less correction");
+  var.attributes.push_back(OptionalFloat("correction", 1));
+  OpDef deviation = Statistic("std", kToFloat, kAny, ExpandStd,
+                              "The square root of var; its gradient is 0 where it is 0");
+  deviation.attributes.push_back(OptionalFloat("correction", 1));
+  OpDef norm = Statistic("vector_norm", kToFloat, kAny, ExpandVectorNorm,
+                         "The norm of order ord over axes: sum(|x|^ord)^(1/ord); inf the largest "
+                         "|x|, -inf the smallest, 0 how many are not 0. No power overflows or "
+                         "vanishes; the gradient of order 2 is 0 where all of x is");
+  norm.attributes.push_back(OptionalFloat("ord", 2));
+  return {
+      Statistic("mean", kToFloat, kAny, ExpandMean, "The mean over axes"),
+      std::move(var),
+      std::move(deviation),
+      std::move(norm),
+      Statistic("min", DTypeRule::kSame, kAny, ExpandMin, "The smallest over axes; NaN if any is"),
+      Statistic("any", DTypeRule::kBool, kAny, ExpandAny, "Whether any element is not 0"),
+      Statistic("all", DTypeRule::kBool, kAny, ExpandAll, "Whether no element is 0"),
+      Requiring({Constraint::kOneAxis},
+                Statistic("argmax", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmax,
+                          "The index of the first largest element along the one axis in axes; an "
+                          "empty list means the flattened tensor")),
+      Requiring({Constraint::kOneAxis},
+                Statistic("argmin", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmin,
+                          "The index of the first smallest element, as argmax")),
+      Statistic("count_nonzero", DTypeRule::kInt64, kAny, ExpandCountNonzero,
+                "How many elements over axes are not 0"),
+      Statistic("logsumexp", kToFloat, kAny, ExpandLogSumExp, "log(sum(exp(x))) over axes"),
+      OverAxis("softmax", ExpandSoftmax, "exp(x) / sum(exp(x)) along axis"),
+      OverAxis("log_softmax", ExpandLogSoftmax, "log(softmax(x)) along axis"),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,275 @@
+#include <cmath>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "compiler/ops/primitives/evaluations.h"
+#include "compiler/ops/round.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using Result = absl::StatusOr<HostTensor>;
+
+template <typename FloatFn, typename IntFn>
+Result MapUnary(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
+  const HostTensor& x = *operands[0];
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    if (ir::IsFloat(x.dtype)) {
+      result.SetFloat(i, on_floats(x.Float(i)));
+    } else {
+      result.SetInt(i, on_integers(x.Int(i)));
+    }
+  }
+  return result;
+}
+
+template <typename FloatFn>
+Result MapFloat(const Node* node, HostOperands operands, FloatFn on_floats) {
+  return MapUnary(node, operands, on_floats, [](int64_t v) { return v; });
+}
+
+template <typename FloatFn, typename IntFn>
+Result MapBinary(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
+  const HostTensor& a = *operands[0];
+  const HostTensor& b = *operands[1];
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    if (ir::IsFloat(a.dtype)) {
+      result.SetFloat(i, on_floats(a.Float(i), b.Float(i)));
+    } else {
+      result.SetInt(i, on_integers(a.Int(i), b.Int(i)));
+    }
+  }
+  return result;
+}
+
+template <typename IntFn>
+Result MapIntegers(const Node* node, HostOperands operands, IntFn on_integers) {
+  return MapBinary(
+      node, operands, [](double, double) { return std::nan(""); }, on_integers);
+}
+
+template <typename FloatFn, typename IntFn>
+Result Compare(const Node* node, HostOperands operands, FloatFn on_floats, IntFn on_integers) {
+  const HostTensor& a = *operands[0];
+  const HostTensor& b = *operands[1];
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    result.SetInt(i, ir::IsFloat(a.dtype) ? on_floats(a.Float(i), b.Float(i))
+                                          : on_integers(a.Int(i), b.Int(i)));
+  }
+  return result;
+}
+
+// Order of integers whose bits are in int64.
+bool LessBits(DType dtype, int64_t a, int64_t b) {
+  if (dtype == DType::kUInt64) return static_cast<uint64_t>(a) < static_cast<uint64_t>(b);
+  return a < b;
+}
+
+// Wrapping arithmetic: two's complement in 64 bits, cut by SetInt.
+uint64_t Bits(int64_t value) { return static_cast<uint64_t>(value); }
+int64_t Number(uint64_t bits) { return static_cast<int64_t>(bits); }
+
+int64_t FloorDivide(DType dtype, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  if (dtype == DType::kUInt64) return Number(Bits(a) / Bits(b));
+  if (b == -1) return Number(-Bits(a));  // the lowest number wraps to itself
+  const int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t FloorModulo(DType dtype, int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return Number(Bits(a) - Bits(FloorDivide(dtype, a, b)) * Bits(b));
+}
+
+double FloorModuloOfFloats(double a, double b) {
+  const double rest = std::fmod(a, b);
+  if (rest == 0) return std::copysign(0.0, b);
+  return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+// Wraps; to a negative power only 1 and -1 have a whole number.
+int64_t PowerOfIntegers(DType dtype, int64_t a, int64_t b) {
+  if (ir::IsSigned(dtype) && b < 0) {
+    if (a != 1 && a != -1) return 0;
+    b &= 1;
+  }
+  uint64_t product = 1;
+  uint64_t square = Bits(a);
+  for (uint64_t exponent = Bits(b); exponent != 0; exponent >>= 1) {
+    if (exponent & 1) product *= square;
+    square *= square;
+  }
+  return Number(product);
+}
+
+// The amount as an unsigned number of the dtype: negative ones are too large.
+bool ShiftsOut(DType dtype, int64_t amount) {
+  return amount < 0 || amount >= 8 * ir::SizeOf(dtype);
+}
+
+// Int() has sign- or zero-extended, so the arithmetic shift is right for both, but for uint64.
+int64_t ShiftRight(DType dtype, int64_t value, int64_t amount) {
+  if (dtype == DType::kUInt64) return ShiftsOut(dtype, amount) ? 0 : Number(Bits(value) >> amount);
+  return value >> (ShiftsOut(dtype, amount) ? 63 : amount);
+}
+
+double NanOr(double a, double b, double otherwise) {
+  return std::isnan(a) || std::isnan(b) ? std::numeric_limits<double>::quiet_NaN() : otherwise;
+}
+
+}  // namespace
+
+Result EvaluateNeg(const Node* node, HostOperands operands) {
+  return MapUnary(
+      node, operands, [](double v) { return -v; }, [](int64_t v) { return Number(-Bits(v)); });
+}
+Result EvaluateReciprocal(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return 1.0 / v; });
+}
+Result EvaluateSqrt(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return std::sqrt(v); });
+}
+Result EvaluateExp2(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return std::exp2(v); });
+}
+Result EvaluateLog2(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return std::log2(v); });
+}
+Result EvaluateSin(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return std::sin(v); });
+}
+Result EvaluateTrunc(const Node* node, HostOperands operands) {
+  return MapFloat(node, operands, [](double v) { return std::trunc(v); });
+}
+Result EvaluateNot(const Node* node, HostOperands operands) {
+  const bool is_bool = node->dtype() == DType::kBool;
+  return MapUnary(
+      node, operands, [](double v) { return v; },
+      [is_bool](int64_t v) { return is_bool ? int64_t{v == 0} : ~v; });
+}
+
+Result EvaluateCast(const Node* node, HostOperands operands) {
+  const HostTensor& x = *operands[0];
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    if (ir::IsFloat(result.dtype)) {
+      result.SetFloat(i, ir::IsFloat(x.dtype)
+                             ? x.Float(i)
+                             : IntegerToFloat(result.dtype, x.Int(i), x.dtype == DType::kUInt64));
+    } else if (ir::IsFloat(x.dtype)) {
+      result.SetInt(i, FloatToInteger(result.dtype, x.Float(i)));
+    } else {
+      result.SetInt(i, x.Int(i));
+    }
+  }
+  return result;
+}
+
+Result EvaluateBitcast(const Node* node, HostOperands operands) {
+  return HostTensor{node->dtype(), node->shape(), operands[0]->bytes};
+}
+
+Result EvaluateAdd(const Node* node, HostOperands operands) {
+  return MapBinary(
+      node, operands, [](double a, double b) { return a + b; },
+      [](int64_t a, int64_t b) { return Number(Bits(a) + Bits(b)); });
+}
+Result EvaluateSub(const Node* node, HostOperands operands) {
+  return MapBinary(
+      node, operands, [](double a, double b) { return a - b; },
+      [](int64_t a, int64_t b) { return Number(Bits(a) - Bits(b)); });
+}
+Result EvaluateMul(const Node* node, HostOperands operands) {
+  return MapBinary(
+      node, operands, [](double a, double b) { return a * b; },
+      [](int64_t a, int64_t b) { return Number(Bits(a) * Bits(b)); });
+}
+Result EvaluateDiv(const Node* node, HostOperands operands) {
+  return MapBinary(
+      node, operands, [](double a, double b) { return a / b; },
+      [](int64_t a, int64_t) { return a; });
+}
+Result EvaluateIDiv(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapIntegers(node, operands,
+                     [dtype](int64_t a, int64_t b) { return FloorDivide(dtype, a, b); });
+}
+Result EvaluateMod(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapBinary(node, operands, FloorModuloOfFloats,
+                   [dtype](int64_t a, int64_t b) { return FloorModulo(dtype, a, b); });
+}
+Result EvaluateMaximum(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapBinary(
+      node, operands, [](double a, double b) { return NanOr(a, b, std::fmax(a, b)); },
+      [dtype](int64_t a, int64_t b) { return LessBits(dtype, a, b) ? b : a; });
+}
+Result EvaluateMinimum(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapBinary(
+      node, operands, [](double a, double b) { return NanOr(a, b, std::fmin(a, b)); },
+      [dtype](int64_t a, int64_t b) { return LessBits(dtype, b, a) ? b : a; });
+}
+Result EvaluatePow(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapBinary(
+      node, operands, [](double a, double b) { return std::pow(a, b); },
+      [dtype](int64_t a, int64_t b) { return PowerOfIntegers(dtype, a, b); });
+}
+
+Result EvaluateLess(const Node* node, HostOperands operands) {
+  const DType dtype = operands[0]->dtype;
+  return Compare(
+      node, operands, [](double a, double b) { return a < b; },
+      [dtype](int64_t a, int64_t b) { return LessBits(dtype, a, b); });
+}
+Result EvaluateEqual(const Node* node, HostOperands operands) {
+  return Compare(
+      node, operands, [](double a, double b) { return a == b; },
+      [](int64_t a, int64_t b) { return a == b; });
+}
+Result EvaluateNotEqual(const Node* node, HostOperands operands) {
+  return Compare(
+      node, operands, [](double a, double b) { return a != b; },
+      [](int64_t a, int64_t b) { return a != b; });
+}
+
+Result EvaluateAnd(const Node* node, HostOperands operands) {
+  return MapIntegers(node, operands, [](int64_t a, int64_t b) { return a & b; });
+}
+Result EvaluateOr(const Node* node, HostOperands operands) {
+  return MapIntegers(node, operands, [](int64_t a, int64_t b) { return a | b; });
+}
+Result EvaluateXor(const Node* node, HostOperands operands) {
+  return MapIntegers(node, operands, [](int64_t a, int64_t b) { return a ^ b; });
+}
+Result EvaluateShl(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapIntegers(node, operands, [dtype](int64_t a, int64_t b) {
+    return ShiftsOut(dtype, b) ? 0 : Number(Bits(a) << b);
+  });
+}
+Result EvaluateShr(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  return MapIntegers(node, operands,
+                     [dtype](int64_t a, int64_t b) { return ShiftRight(dtype, a, b); });
+}
+
+Result EvaluateWhere(const Node* node, HostOperands operands) {
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  const int size = ir::SizeOf(node->dtype());
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const HostTensor& chosen = *operands[operands[0]->Int(i) != 0 ? 1 : 2];
+    std::copy_n(chosen.bytes.begin() + i * size, size, result.bytes.begin() + i * size);
+  }
+  return result;
+}
+
+}  // namespace kiln::ops

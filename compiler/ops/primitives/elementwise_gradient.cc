@@ -1,0 +1,103 @@
+#include <numbers>
+
+#include "compiler/ops/builder.h"
+#include "compiler/ops/primitives/gradients.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::Node;
+using ir::Op;
+
+// The part of `upstream` that goes to the operand that won (`wins`), half of it where both are
+// equal.
+const Node* Share(Builder& b, const Node* wins, const Node* ties, const Node* upstream) {
+  const Node* zero = b.Const(upstream->dtype(), 0);
+  return b.Where(wins, upstream, b.Where(ties, b.Mul(upstream, 0.5), zero));
+}
+
+}  // namespace
+
+Adjoints NegGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Neg(upstream)};
+}
+
+Adjoints ReciprocalGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Neg(b.Mul(upstream, b.Mul(node, node)))};
+}
+
+Adjoints SqrtGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Div(b.Mul(upstream, 0.5), node)};
+}
+
+Adjoints Exp2Gradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Mul(upstream, b.Mul(node, std::numbers::ln2))};
+}
+
+Adjoints Log2Gradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Div(b.Mul(upstream, std::numbers::log2e), node->operand(0))};
+}
+
+Adjoints SinGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Mul(upstream, b.Cos(node->operand(0)))};
+}
+
+Adjoints CastGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Cast(upstream, node->operand(0)->dtype())};
+}
+
+Adjoints AddGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {upstream, upstream};
+}
+
+Adjoints SubGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {upstream, b.Neg(upstream)};
+}
+
+Adjoints MulGradient(Builder& b, const Node* node, const Node* upstream) {
+  return {b.Mul(upstream, node->operand(1)), b.Mul(upstream, node->operand(0))};
+}
+
+Adjoints DivGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* quotient = b.Div(upstream, node->operand(1));
+  return {quotient, b.Neg(b.Mul(quotient, node))};
+}
+
+Adjoints ModGradient(Builder& b, const Node* node, const Node* upstream) {
+  const auto quotient = FindOp("floor_divide")->expand(b, node->operands(), {});
+  return {upstream, b.Neg(b.Mul(upstream, b.Detach(quotient.value())))};
+}
+
+Adjoints MaximumGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* x = node->operand(0);
+  const Node* y = node->operand(1);
+  const Node* ties = b.Equal(x, y);
+  return {Share(b, b.Less(y, x), ties, upstream), Share(b, b.Less(x, y), ties, upstream)};
+}
+
+Adjoints MinimumGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* x = node->operand(0);
+  const Node* y = node->operand(1);
+  const Node* ties = b.Equal(x, y);
+  return {Share(b, b.Less(x, y), ties, upstream), Share(b, b.Less(y, x), ties, upstream)};
+}
+
+Adjoints PowGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* base = node->operand(0);
+  const Node* exponent = node->operand(1);
+  const Node* zero = b.Const(node->dtype(), 0);
+  const Node* one_less = b.Binary(Op::kPow, base, b.Add(exponent, -1.0));
+  const Node* to_base =
+      b.Where(b.Equal(exponent, zero), zero, b.Mul(upstream, b.Mul(exponent, one_less)));
+  const Node* flat = b.Binary(Op::kAnd, b.Equal(base, zero), b.Not(b.Less(exponent, zero)));
+  const Node* to_exponent = b.Where(flat, zero, b.Mul(upstream, b.Mul(node, b.Log(base))));
+  return {to_base, to_exponent};
+}
+
+Adjoints WhereGradient(Builder& b, const Node* node, const Node* upstream) {
+  const Node* condition = node->operand(0);
+  const Node* zero = b.Const(node->dtype(), 0);
+  return {nullptr, b.Where(condition, upstream, zero), b.Where(condition, zero, upstream)};
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,154 @@
+// Rows of the movement ops: no arithmetic, only indices.
+#include <algorithm>
+#include <optional>
+
+#include "compiler/ops/primitives/evaluations.h"
+#include "compiler/ops/primitives/gradients.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using Point = std::vector<int64_t>;
+using Result = absl::StatusOr<HostTensor>;
+
+OpDef Movement(std::string_view name, Op op, ShapeRule shape_rule,
+               std::vector<AttributeDef> attributes, GradientFn gradient, EvaluateFn evaluate,
+               std::string_view doc) {
+  return {.name = name,
+          .kind = Kind::kMovement,
+          .op = op,
+          .operands = {"x"},
+          .attributes = std::move(attributes),
+          .shape_rule = shape_rule,
+          .dtype_rule = DTypeRule::kSame,
+          .gradient = gradient,
+          .evaluate = evaluate,
+          .doc = doc};
+}
+
+// Fills every point of the result from the point of the operand that `source` makes of it in place;
+// zero where it returns false. `source` gets a point as long as the longer of the two ranks and
+// must leave the operand's rank first.
+template <typename SourceFn>
+HostTensor View(const Node* node, const HostTensor& x, SourceFn source) {
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  const std::vector<int64_t> strides = StridesOf(x.shape);
+  const int size = ir::SizeOf(node->dtype());
+  Point point(node->shape().size(), 0);
+  for (int64_t i = 0; i < result.size(); ++i) {
+    Point from = point;
+    if (source(from)) {
+      int64_t offset = 0;
+      for (size_t d = 0; d < strides.size(); ++d) offset += from[d] * strides[d];
+      std::copy_n(x.bytes.begin() + offset * size, size, result.bytes.begin() + i * size);
+    }
+    for (size_t d = point.size(); d-- > 0;) {
+      if (++point[d] < node->shape()[d]) break;
+      point[d] = 0;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Result EvaluateReshape(const Node* node, HostOperands operands) {
+  return HostTensor{node->dtype(), node->shape(), operands[0]->bytes};
+}
+
+Result EvaluatePermute(const Node* node, HostOperands operands) {
+  const std::vector<int64_t>& axes = ir::IntsOf(node);
+  return View(node, *operands[0], [&](Point& point) {
+    const Point to = point;
+    for (size_t i = 0; i < axes.size(); ++i) point[axes[i]] = to[i];
+    return true;
+  });
+}
+
+Result EvaluateExpand(const Node* node, HostOperands operands) {
+  const ir::Shape& shape = operands[0]->shape;
+  return View(node, *operands[0], [&](Point& point) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] == 1) point[d] = 0;
+    }
+    return true;
+  });
+}
+
+Result EvaluatePad(const Node* node, HostOperands operands) {
+  const std::vector<int64_t>& padding = ir::IntsOf(node);
+  const ir::Shape& shape = operands[0]->shape;
+  return View(node, *operands[0], [&](Point& point) {
+    for (size_t d = 0; d < shape.size(); ++d) {
+      point[d] -= padding[2 * d];
+      if (point[d] < 0 || point[d] >= shape[d]) return false;
+    }
+    return true;
+  });
+}
+
+Result EvaluateShrink(const Node* node, HostOperands operands) {
+  const std::vector<int64_t>& bounds = ir::IntsOf(node);
+  return View(node, *operands[0], [&](Point& point) {
+    for (size_t d = 0; d < point.size(); ++d) point[d] += bounds[2 * d];
+    return true;
+  });
+}
+
+Result EvaluateFlip(const Node* node, HostOperands operands) {
+  return View(node, *operands[0], [&](Point& point) {
+    for (const int64_t axis : ir::IntsOf(node)) point[axis] = node->shape()[axis] - 1 - point[axis];
+    return true;
+  });
+}
+
+Result EvaluateWindow(const Node* node, HostOperands operands) {
+  const std::vector<int64_t>& window = ir::IntsOf(node);  // axis, size, stride, dilation
+  return View(node, *operands[0], [&](Point& point) {
+    point[window[0]] = point[window[0]] * window[2] + point.back() * window[3];
+    return true;
+  });
+}
+
+Result EvaluateUnwindow(const Node* node, HostOperands operands) {
+  const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
+  const int64_t positions = operands[0]->shape[unwindow[0]];
+  return View(node, *operands[0], [&](Point& point) {
+    const int64_t start = point[unwindow[0]] - point.back() * unwindow[3];
+    point[unwindow[0]] = start / unwindow[2];
+    return start >= 0 && start % unwindow[2] == 0 && start / unwindow[2] < positions;
+  });
+}
+
+std::vector<OpDef> MovementOps() {
+  const std::vector<AttributeDef> window = {RequiredInt("axis"), RequiredInt("size"),
+                                            OptionalInt("stride", 1), OptionalInt("dilation", 1)};
+  const std::vector<AttributeDef> unwindow = {RequiredInt("axis"), RequiredInt("length"),
+                                              OptionalInt("stride", 1), OptionalInt("dilation", 1)};
+  return {
+      Movement("reshape", Op::kReshape, ShapeRule::kReshape, {RequiredShape()}, ReshapeGradient,
+               EvaluateReshape, "The same elements in row-major order under another shape"),
+      Movement("permute", Op::kPermute, ShapeRule::kPermute, {RequiredInts("axes")},
+               PermuteGradient, EvaluatePermute, "Result dimension i is x's dimension axes[i]"),
+      Movement("expand", Op::kExpand, ShapeRule::kExpand, {RequiredShape()}, ExpandGradient,
+               EvaluateExpand, "x broadcast to shape, as NumPy's broadcast_to"),
+      Movement("pad", Op::kPad, ShapeRule::kPad, {RequiredInts("padding")}, PadGradient,
+               EvaluatePad, "Zeros around x: padding is before and after for each dimension"),
+      Movement("shrink", Op::kShrink, ShapeRule::kShrink, {RequiredInts("bounds")}, ShrinkGradient,
+               EvaluateShrink, "A part of x: bounds is begin and end for each dimension"),
+      Movement("flip", Op::kFlip, ShapeRule::kFlip, {OptionalInts("axes", {})}, FlipGradient,
+               EvaluateFlip, "x reversed along axes; an empty list means all"),
+      Movement("window", Op::kWindow, ShapeRule::kWindow, window, WindowGradient, EvaluateWindow,
+               "Sliding windows: the axis becomes the windows' positions and a last dimension of "
+               "size is added; result[…, o, …, k] = x[…, o * stride + k * dilation, …]"),
+      Movement("unwindow", Op::kUnwindow, ShapeRule::kUnwindow, unwindow, UnwindowGradient,
+               EvaluateUnwindow,
+               "The adjoint of window, before its sum over the last dimension: each window's "
+               "elements put back where they came from along an axis of length, zero elsewhere"),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,120 @@
+// Rows of the reductions. Over no elements a sum is 0, a product 1, a maximum the dtype's lowest
+// value (-inf for floats).
+#include <cmath>
+#include <limits>
+
+#include "compiler/ops/primitives/evaluations.h"
+#include "compiler/ops/primitives/gradients.h"
+#include "compiler/ops/round.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+OpDef Reduction(std::string_view name, Op op, DTypeClass operand_class, GradientFn gradient,
+                EvaluateFn evaluate, std::string_view doc) {
+  return {.name = name,
+          .kind = Kind::kReduce,
+          .op = op,
+          .operands = {"x"},
+          .attributes = ReduceAttributes(),
+          .shape_rule = ShapeRule::kReduce,
+          .dtype_rule = DTypeRule::kSame,
+          .operand_class = operand_class,
+          .gradient = gradient,
+          .evaluate = evaluate,
+          .doc = doc};
+}
+
+// For each element of the operand, the element of the result it goes to.
+std::vector<int64_t> Destinations(const Node* node, const HostTensor& x) {
+  const std::vector<int64_t> strides = StridesOf(node->shape());
+  std::vector<int64_t> destinations(x.size());
+  std::vector<int64_t> point(x.shape.size(), 0);
+  for (int64_t& destination : destinations) {
+    destination = 0;
+    for (size_t d = 0; d < point.size(); ++d) {
+      if (node->shape()[d] != 1) destination += point[d] * strides[d];
+    }
+    for (size_t d = point.size(); d-- > 0;) {
+      if (++point[d] < x.shape[d]) break;
+      point[d] = 0;
+    }
+  }
+  return destinations;
+}
+
+// Folds every element into its destination; accumulators are double or int64, rounded or cut once
+// at the end.
+template <typename FloatFn, typename IntFn>
+HostTensor Fold(const Node* node, const HostTensor& x, double first_float, int64_t first_int,
+                FloatFn fold_floats, IntFn fold_integers) {
+  HostTensor result = HostTensor::Zeros(node->dtype(), node->shape());
+  const std::vector<int64_t> destinations = Destinations(node, x);
+  if (ir::IsFloat(x.dtype)) {
+    std::vector<double> sums(result.size(), first_float);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      sums[destinations[i]] = fold_floats(sums[destinations[i]], x.Float(i));
+    }
+    for (int64_t i = 0; i < result.size(); ++i) result.SetFloat(i, sums[i]);
+  } else {
+    std::vector<int64_t> sums(result.size(), first_int);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      sums[destinations[i]] = fold_integers(sums[destinations[i]], x.Int(i));
+    }
+    for (int64_t i = 0; i < result.size(); ++i) result.SetInt(i, sums[i]);
+  }
+  return result;
+}
+
+int64_t LowestInteger(DType dtype) {
+  if (!ir::IsSigned(dtype)) return 0;
+  return FloatToInteger(dtype, -std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+absl::StatusOr<HostTensor> EvaluateSum(const Node* node, HostOperands operands) {
+  return Fold(
+      node, *operands[0], 0, 0, [](double a, double b) { return a + b; },
+      [](int64_t a, int64_t b) {
+        return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+      });
+}
+
+absl::StatusOr<HostTensor> EvaluateProd(const Node* node, HostOperands operands) {
+  return Fold(
+      node, *operands[0], 1, 1, [](double a, double b) { return a * b; },
+      [](int64_t a, int64_t b) {
+        return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+      });
+}
+
+absl::StatusOr<HostTensor> EvaluateMax(const Node* node, HostOperands operands) {
+  const DType dtype = node->dtype();
+  const bool is_uint64 = dtype == DType::kUInt64;
+  return Fold(
+      node, *operands[0], -std::numeric_limits<double>::infinity(), LowestInteger(dtype),
+      [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::fmax(a, b); },
+      [is_uint64](int64_t a, int64_t b) {
+        const bool less = is_uint64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+        return less ? b : a;
+      });
+}
+
+std::vector<OpDef> ReduceOps() {
+  return {
+      Reduction("sum", Op::kReduceSum, DTypeClass::kNumeric, SumGradient, EvaluateSum,
+                "The sum over axes, in x's dtype; integers wrap"),
+      Reduction("prod", Op::kReduceProd, DTypeClass::kNumeric, ProdGradient, EvaluateProd,
+                "The product over axes, in x's dtype; integers wrap"),
+      Reduction("max", Op::kReduceMax, DTypeClass::kAny, MaxGradient, EvaluateMax,
+                "The largest over axes; NaN if any is. Equal ones share the gradient equally"),
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,54 @@
+// Rows of the ops that shape the graph and not the values.
+#include "compiler/ops/primitives/evaluations.h"
+#include "compiler/ops/primitives/gradients.h"
+#include "compiler/ops/rows.h"
+
+namespace kiln::ops {
+
+using ir::Node;
+using ir::Op;
+
+absl::StatusOr<HostTensor> EvaluateIdentity(const Node* node, HostOperands operands) {
+  return *operands[0];
+}
+
+std::vector<OpDef> StructureOps() {
+  return {
+      {.name = "contiguous",
+       .kind = Kind::kStructure,
+       .op = Op::kContiguous,
+       .operands = {"x"},
+       .gradient = ContiguousGradient,
+       .evaluate = EvaluateIdentity,
+       .doc = "x, computed once and kept in memory instead of fused into its users"},
+      {.name = "detach",
+       .kind = Kind::kStructure,
+       .op = Op::kDetach,
+       .operands = {"x"},
+       .evaluate = EvaluateIdentity,
+       .doc = "x, through which no gradient flows"},
+      {.name = "with_derivative",
+       .kind = Kind::kStructure,
+       .op = Op::kWithDerivative,
+       .operands = {"y", "x", "derivative"},
+       .shape_rule = ShapeRule::kBroadcast,
+       .dtype_rule = DTypeRule::kPromote,
+       .operand_class = DTypeClass::kFloat,
+       .gradient = WithDerivativeGradient,
+       .evaluate = EvaluateIdentity,
+       .doc = "y, whose gradient also flows to x, element by element: upstream * derivative. With "
+              "detach around y, derivative is all of it"},
+      {.name = "gradient",
+       .kind = Kind::kStructure,
+       .op = Op::kGradient,
+       .operands = {"y", "x", "upstream?"},
+       .shape_rule = ShapeRule::kGradient,
+       .dtype_rule = DTypeRule::kSecond,
+       .operand_class = DTypeClass::kFloat,
+       .constraints = {Constraint::kUpstreamDType},
+       .doc = "dy/dx, summed over y's elements weighted by upstream; without upstream y is a "
+              "scalar. Zeros where y does not depend on x. Gradients of gradients are taken"},
+  };
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,336 @@
+#include "compiler/ops/rules/infer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/attributes.h"
+#include "compiler/ops/promote.h"
+#include "compiler/ops/rules/shape_rules.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Shape;
+
+ShapeResult ReduceShape(const ShapeQuery& query) {
+  const Shape& operand = query.operands[0];
+  const auto axes = NormalizeAxes(IntsOf(query.attributes, "axes"), operand.size());
+  if (!axes.ok()) return axes.status();
+  const bool keepdims = BoolOf(query.attributes, "keepdims");
+  Shape result;
+  for (size_t i = 0; i < operand.size(); ++i) {
+    const bool reduced = std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
+    if (!reduced) result.push_back(operand[i]);
+    if (reduced && keepdims) result.push_back(1);
+  }
+  return result;
+}
+
+ShapeResult GradientShape(const ShapeQuery& query) {
+  const Shape& y = query.operands[0];
+  if (query.operands.size() == 2 && !y.empty()) {
+    return ShapeError("the gradient's y has shape ", ToString(y),
+                      "; it must be a scalar, or an upstream of y's shape must be given");
+  }
+  if (query.operands.size() == 3 && query.operands[2] != y) {
+    return ShapeError("the gradient's upstream has shape ", ToString(query.operands[2]),
+                      "; it must be y's shape ", ToString(y));
+  }
+  return query.operands[1];
+}
+
+ShapeResult Dispatch(const ShapeQuery& query) {
+  switch (query.op.shape_rule) {
+    case ShapeRule::kAttribute:
+      return IntsOf(query.attributes, "shape");
+    case ShapeRule::kSame:
+      return query.operands[0];
+    case ShapeRule::kBroadcast:
+      return BroadcastShapes(query.operands);
+    case ShapeRule::kReduce:
+      return ReduceShape(query);
+    case ShapeRule::kReshape:
+      return ReshapeShape(query);
+    case ShapeRule::kPermute:
+      return PermuteShape(query);
+    case ShapeRule::kExpand:
+      return ExpandShape(query);
+    case ShapeRule::kPad:
+      return PadShape(query);
+    case ShapeRule::kShrink:
+      return ShrinkShape(query);
+    case ShapeRule::kFlip:
+      return FlipShape(query);
+    case ShapeRule::kWindow:
+      return WindowShape(query);
+    case ShapeRule::kUnwindow:
+      return UnwindowShape(query);
+    case ShapeRule::kGatherElements:
+      return GatherElementsShape(query);
+    case ShapeRule::kScatterElements:
+      return ScatterElementsShape(query);
+    case ShapeRule::kGather:
+      return GatherShape(query);
+    case ShapeRule::kScatter:
+      return ScatterShape(query);
+    case ShapeRule::kTakeAlongAxis:
+      return TakeAlongAxisShape(query);
+    case ShapeRule::kPutAlongAxis:
+      return PutAlongAxisShape(query);
+    case ShapeRule::kIndex:
+      return IndexShape(query);
+    case ShapeRule::kIndexPut:
+      return IndexPutShape(query);
+    case ShapeRule::kMatmul:
+      return MatmulShape(query);
+    case ShapeRule::kLinear:
+      return LinearShape(query);
+    case ShapeRule::kAttention:
+      return AttentionShape(query);
+    case ShapeRule::kConv:
+      return ConvShape(query);
+    case ShapeRule::kConvTranspose:
+      return ConvTransposeShape(query);
+    case ShapeRule::kPool:
+      return PoolShape(query);
+    case ShapeRule::kResize:
+      return ResizeShape(query);
+    case ShapeRule::kUnfold:
+      return UnfoldShape(query);
+    case ShapeRule::kFold:
+      return FoldShape(query);
+    case ShapeRule::kPixelShuffle:
+      return PixelShuffleShape(query);
+    case ShapeRule::kPixelUnshuffle:
+      return PixelUnshuffleShape(query);
+    case ShapeRule::kConcat:
+      return ConcatShape(query);
+    case ShapeRule::kOneHot:
+      return OneHotShape(query);
+    case ShapeRule::kLoss:
+      return LossShape(query);
+    case ShapeRule::kLabelLoss:
+      return LabelLossShape(query);
+    case ShapeRule::kRowLoss:
+      return RowLossShape(query);
+    case ShapeRule::kPairwise:
+      return PairwiseShape(query);
+    case ShapeRule::kHalf:
+      return HalfShape(query);
+    case ShapeRule::kTopK:
+      return TopKShape(query);
+    case ShapeRule::kEinsum:
+      return EinsumShape(query);
+    case ShapeRule::kDiagonal:
+      return DiagonalShape(query);
+    case ShapeRule::kDiagEmbed:
+      return DiagEmbedShape(query);
+    case ShapeRule::kSolve:
+      return SolveShape(query);
+    case ShapeRule::kDeterminant:
+      return DeterminantShape(query);
+    case ShapeRule::kQr:
+      return QrShape(query);
+    case ShapeRule::kGradient:
+      return GradientShape(query);
+  }
+  return absl::InternalError("unknown shape rule");
+}
+
+absl::Status NoArithmetic(const OpDef& op, DType dtype) {
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" of ", ir::Name(dtype),
+                                           ", which only stores numbers; cast it to float16, ",
+                                           "bfloat16 or float32 first"));
+}
+
+absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
+  const DTypeClass wanted = IsSpecial(op, operand) ? op.special_class : op.operand_class;
+  if (Belongs(dtype, wanted)) return absl::OkStatus();
+  if (ir::IsFloat8(dtype) && Belongs(DType::kFloat32, wanted)) return NoArithmetic(op, dtype);
+  return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
+                                           ir::Name(dtype), "; it must be ", Name(wanted)));
+}
+
+absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operands) {
+  DType promoted = DType::kBool;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (IsSpecial(op, i)) continue;
+    const auto next = Promote(promoted, operands[i]);
+    if (!next.ok()) return next.status();
+    promoted = *next;
+  }
+  return promoted;
+}
+
+std::string JoinNames(absl::Span<const std::string_view> names) {
+  std::string joined;
+  for (const std::string_view name : names) StrAppend(&joined, joined.empty() ? "" : ", ", name);
+  return joined;
+}
+
+DType FloatFor(DType dtype) { return ir::IsFloat(dtype) ? dtype : DType::kFloat32; }
+
+absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, DType declared) {
+  switch (op.dtype_rule) {
+    case DTypeRule::kAttribute:
+      if (declared != DType::kInvalid) return declared;
+      return absl::InvalidArgumentError(StrCat("\"", op.name, "\" needs a dtype"));
+    case DTypeRule::kSame:
+      return operands[0];
+    case DTypeRule::kSecond:
+      return operands[1];
+    case DTypeRule::kPromote:
+      return PromoteAll(op, operands);
+    case DTypeRule::kPromoteFloat: {
+      const auto promoted = PromoteAll(op, operands);
+      if (!promoted.ok()) return promoted.status();
+      if (ir::IsFloat8(*promoted)) return NoArithmetic(op, *promoted);
+      return FloatFor(*promoted);
+    }
+    case DTypeRule::kBool: {
+      const auto promoted = PromoteAll(op, operands);
+      if (!promoted.ok()) return promoted.status();
+      return DType::kBool;
+    }
+    case DTypeRule::kInt64: {
+      const auto promoted = PromoteAll(op, operands);
+      if (!promoted.ok()) return promoted.status();
+      return DType::kInt64;
+    }
+    case DTypeRule::kInt32:
+      return DType::kInt32;
+    case DTypeRule::kUInt32:
+      return DType::kUInt32;
+    case DTypeRule::kFloat32:
+      return DType::kFloat32;
+  }
+  return absl::InternalError("unknown dtype rule");
+}
+
+}  // namespace
+
+std::string ToString(absl::Span<const int64_t> shape) {
+  return StrCat("(", absl::StrJoin(shape, ", "), shape.size() == 1 ? ",)" : ")");
+}
+
+absl::Status CheckShape(absl::Span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) {
+    return ShapeError("a shape with ", shape.size(), " dimensions; the most is ", kMaxRank);
+  }
+  // Zeros are left out, so that a shape does not become legal by one empty dimension.
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    if (size < 0) return ShapeError("the shape ", ToString(shape), " has a negative size");
+    if (__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements) ||
+        elements > kMaxElements) {
+      return ShapeError("the shape ", ToString(shape), " has too many elements; the most is ",
+                        kMaxElements);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOperandCount(const OpDef& op, size_t count) {
+  size_t least = 0;
+  size_t most = 0;
+  for (const std::string_view name : op.operands) {
+    if (name.back() != '?') ++least;
+    most = name.back() == '*' ? SIZE_MAX : most + 1;
+  }
+  if (count >= least && count <= most) return absl::OkStatus();
+  const std::string wanted = least == most      ? StrCat(least)
+                             : most == SIZE_MAX ? StrCat("at least ", least)
+                                                : StrCat(least, " to ", most);
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" has ", count, " operands; it takes ",
+                                           wanted, op.operands.empty() ? "" : ": ",
+                                           JoinNames(op.operands)));
+}
+
+absl::StatusOr<Shape> InferShape(const OpDef& op, absl::Span<const Shape> operands,
+                                 const Attributes& attributes) {
+  const absl::Status count = CheckOperandCount(op, operands.size());
+  if (!count.ok()) return count;
+  ShapeResult result = Dispatch({op, operands, attributes});
+  if (!result.ok()) return result;
+  const absl::Status legal = CheckShape(*result);
+  if (!legal.ok()) return legal;
+  return result;
+}
+
+absl::StatusOr<DType> InferDType(const OpDef& op, absl::Span<const DType> operands,
+                                 DType declared) {
+  const absl::Status count = CheckOperandCount(op, operands.size());
+  if (!count.ok()) return count;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const absl::Status fits = CheckClass(op, i, operands[i]);
+    if (!fits.ok()) return fits;
+  }
+  const auto result = ByRule(op, operands, declared);
+  if (!result.ok() || declared == DType::kInvalid || declared == *result) return result;
+  return absl::InvalidArgumentError(StrCat("\"", op.name, "\" gives ", ir::Name(*result),
+                                           " here, not the declared ", ir::Name(declared)));
+}
+
+DType OperandDType(const OpDef& op, absl::Span<const DType> operands) {
+  switch (op.dtype_rule) {
+    case DTypeRule::kPromote:
+    case DTypeRule::kBool:
+      return PromoteAll(op, operands).value_or(DType::kInvalid);
+    case DTypeRule::kPromoteFloat:
+      return FloatFor(PromoteAll(op, operands).value_or(DType::kFloat32));
+    default:
+      return DType::kInvalid;
+  }
+}
+
+absl::StatusOr<Shape> BroadcastShapes(absl::Span<const Shape> shapes) {
+  Shape result;
+  for (const Shape& shape : shapes) {
+    const Shape before = result;
+    if (shape.size() > result.size())
+      result.insert(result.begin(), shape.size() - result.size(), 1);
+    const size_t skipped = result.size() - shape.size();
+    for (size_t i = 0; i < shape.size(); ++i) {
+      int64_t& size = result[skipped + i];
+      if (size == shape[i] || shape[i] == 1) continue;
+      if (size != 1) {
+        return ShapeError(
+            "shapes ", ToString(before), " and ", ToString(shape),
+            " do not broadcast: from the last dimension on, sizes must be equal or 1");
+      }
+      size = shape[i];
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<int64_t> NormalizeAxis(int64_t axis, size_t rank) {
+  const int64_t signed_rank = static_cast<int64_t>(rank);
+  if (axis < -signed_rank || axis >= signed_rank) {
+    return ShapeError("axis ", axis, " of a tensor with ", rank, " dimensions; it must be in [",
+                      -signed_rank, ", ", signed_rank, ")");
+  }
+  return axis < 0 ? axis + signed_rank : axis;
+}
+
+absl::StatusOr<std::vector<int64_t>> NormalizeAxes(absl::Span<const int64_t> axes, size_t rank) {
+  std::vector<int64_t> result;
+  if (axes.empty()) {
+    for (size_t i = 0; i < rank; ++i) result.push_back(static_cast<int64_t>(i));
+    return result;
+  }
+  for (const int64_t axis : axes) {
+    const auto normal = NormalizeAxis(axis, rank);
+    if (!normal.ok()) return normal.status();
+    result.push_back(*normal);
+  }
+  std::sort(result.begin(), result.end());
+  const auto twice = std::adjacent_find(result.begin(), result.end());
+  if (twice != result.end()) return ShapeError("axis ", *twice, " is named twice");
+  return result;
+}
+
+}  // namespace kiln::ops

@@ -1,0 +1,169 @@
+#include "compiler/ops/rules/infer.h"
+
+#include <algorithm>
+
+#include "compiler/ops/attributes.h"
+#include "compiler/ops/rules/constraints.h"
+#include "compiler/ops/rules/shape_cases.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::DType;
+using ir::Shape;
+using testing::HasSubstr;
+
+absl::StatusOr<Shape> Infer(std::string_view op, const std::vector<Shape>& operands,
+                            const Attributes& attributes) {
+  const OpDef& row = *FindOp(op);
+  const auto completed = CompleteAttributes(row, attributes);
+  if (!completed.ok()) return completed.status();
+  return InferShape(row, operands, *completed);
+}
+
+TEST(InferShapeTest, Cases) {
+  for (const ShapeCase& test_case : ShapeCases()) {
+    SCOPED_TRACE(testing::Message()
+                 << test_case.op << " " << testing::PrintToString(test_case.operands));
+    ASSERT_NE(FindOp(test_case.op), nullptr);
+    const auto result = Infer(test_case.op, test_case.operands, test_case.attributes);
+    ASSERT_EQ(result.ok(), test_case.result.has_value()) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(*result, *test_case.result);
+    } else {
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_GT(result.status().message().size(), 20u) << "says too little";
+    }
+  }
+}
+
+TEST(InferShapeTest, EveryRuleHasACase) {
+  for (int rule = 0; rule <= static_cast<int>(ShapeRule::kGradient); ++rule) {
+    bool works = false;
+    for (const ShapeCase& test_case : ShapeCases()) {
+      const bool same = static_cast<int>(FindOp(test_case.op)->shape_rule) == rule;
+      works = works || (same && test_case.result.has_value());
+    }
+    EXPECT_TRUE(works) << Name(static_cast<ShapeRule>(rule));
+  }
+}
+
+TEST(InferDTypeTest, Cases) {
+  for (const DTypeCase& test_case : DTypeCases()) {
+    SCOPED_TRACE(test_case.op);
+    ASSERT_NE(FindOp(test_case.op), nullptr);
+    const auto result = InferDType(*FindOp(test_case.op), test_case.operands, test_case.declared);
+    ASSERT_EQ(result.ok(), test_case.result.has_value()) << result.status();
+    if (result.ok()) {
+      EXPECT_EQ(*result, *test_case.result);
+    } else {
+      EXPECT_EQ(result.status().code(), absl::StatusCode::kInvalidArgument);
+    }
+  }
+}
+
+TEST(InferShapeTest, MessagesShowBothShapesAndTheRemedy) {
+  const auto matmul = Infer("matmul", {{2, 3}, {4, 5}}, {});
+  EXPECT_THAT(std::string(matmul.status().message()),
+              testing::AllOf(HasSubstr("(2, 3)"), HasSubstr("(4, 5)"), HasSubstr("must equal")));
+  const auto add = Infer("add", {{2, 3}, {4, 3}}, {});
+  EXPECT_THAT(std::string(add.status().message()),
+              testing::AllOf(HasSubstr("(2, 3)"), HasSubstr("(4, 3)"), HasSubstr("equal or 1")));
+}
+
+TEST(CheckShapeTest, Limits) {
+  EXPECT_TRUE(CheckShape({}).ok());
+  EXPECT_TRUE(CheckShape(Shape{0, 5}).ok());
+  EXPECT_TRUE(CheckShape(Shape{kMaxElements}).ok());
+  EXPECT_FALSE(CheckShape(Shape{kMaxElements, 2}).ok());
+  EXPECT_FALSE(CheckShape(Shape{0, INT64_MAX, INT64_MAX}).ok());
+  EXPECT_FALSE(CheckShape(Shape{-1}).ok());
+  EXPECT_FALSE(CheckShape(Shape(kMaxRank + 1, 1)).ok());
+}
+
+// Attributes as large as they get must be refused, not overflow.
+TEST(InferShapeTest, ExtremeAttributes) {
+  constexpr int64_t kMost = INT64_MAX;
+  constexpr int64_t kLeast = INT64_MIN;
+  EXPECT_FALSE(Infer("pad", {{2}}, {{"padding", std::vector<int64_t>{kMost, kMost}}}).ok());
+  EXPECT_FALSE(Infer("shrink", {{2}}, {{"bounds", std::vector<int64_t>{kLeast, kMost}}}).ok());
+  EXPECT_FALSE(Infer("sum", {{2}}, {{"axes", std::vector<int64_t>{kLeast}}}).ok());
+  EXPECT_FALSE(
+      Infer("window", {{2}}, {{"axis", int64_t{0}}, {"size", kMost}, {"dilation", kMost}}).ok());
+  EXPECT_FALSE(Infer("concat", {{kMaxElements}, {kMaxElements}}, {}).ok());
+  EXPECT_FALSE(Infer("conv2d", {{1, 1, 4, 4}, {1, 1, 2, 2}},
+                     {{"padding", std::vector<int64_t>{kMost, kMost}}})
+                   .ok());
+  EXPECT_FALSE(Infer("one_hot", {{2}}, {{"classes", kMost}}).ok());
+}
+
+absl::Status Check(const ConstraintCase& test_case) {
+  const OpDef& op = *FindOp(test_case.op);
+  const auto completed = CompleteAttributes(op, test_case.attributes);
+  if (!completed.ok()) return completed.status();
+  const auto shape = InferShape(op, test_case.operands, *completed);
+  if (!shape.ok()) return shape.status();
+  const auto dtype = InferDType(op, test_case.dtypes, test_case.declared);
+  if (!dtype.ok()) return dtype.status();
+  return CheckConstraints({op, test_case.operands, test_case.dtypes, *completed, *shape, *dtype});
+}
+
+TEST(CheckConstraintsTest, Cases) {
+  for (const ConstraintCase& test_case : ConstraintCases()) {
+    SCOPED_TRACE(testing::Message()
+                 << test_case.op << " " << testing::PrintToString(test_case.operands));
+    ASSERT_NE(FindOp(test_case.op), nullptr);
+    const absl::Status holds = Check(test_case);
+    EXPECT_EQ(holds.ok(), test_case.holds) << holds;
+    if (holds.ok()) continue;
+    EXPECT_EQ(holds.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_GT(holds.message().size(), 20u) << "says too little";
+  }
+}
+
+TEST(CheckConstraintsTest, EachHoldsAndFailsInACase) {
+  for (int i = 0; i <= static_cast<int>(Constraint::kFloatResult); ++i) {
+    const auto constraint = static_cast<Constraint>(i);
+    bool holds = false;
+    bool fails = false;
+    for (const ConstraintCase& test_case : ConstraintCases()) {
+      const auto& all = FindOp(test_case.op)->constraints;
+      if (std::find(all.begin(), all.end(), constraint) == all.end()) continue;
+      (test_case.holds ? holds : fails) = true;
+    }
+    EXPECT_TRUE(holds && fails) << Name(constraint);
+  }
+}
+
+TEST(CompleteAttributesTest, DefaultsAreAllowed) {
+  for (const OpDef& op : AllOps()) {
+    for (const AttributeDef& def : op.attributes) {
+      EXPECT_TRUE(def.choices.empty() || def.type == AttributeDef::Type::kString) << op.name;
+      if (!def.default_value.has_value()) continue;
+      const Attributes given = {{std::string(def.name), *def.default_value}};
+      OpDef alone = op;
+      alone.attributes = {def};
+      EXPECT_TRUE(CompleteAttributes(alone, given).ok()) << op.name << " " << def.name;
+    }
+  }
+}
+
+TEST(CompleteAttributesTest, DefaultsAndErrors) {
+  const OpDef& sum = *FindOp("sum");
+  const auto completed = CompleteAttributes(sum, {});
+  ASSERT_TRUE(completed.ok());
+  EXPECT_FALSE(BoolOf(*completed, "keepdims"));
+  EXPECT_TRUE(IntsOf(*completed, "axes").empty());
+  EXPECT_THAT(std::string(CompleteAttributes(sum, {{"axis", int64_t{1}}}).status().message()),
+              testing::AllOf(HasSubstr("\"axis\""), HasSubstr("\"keepdims\"")));
+  EXPECT_THAT(std::string(CompleteAttributes(sum, {{"keepdims", 1.5}}).status().message()),
+              HasSubstr("must be bool"));
+  const auto clip = CompleteAttributes(*FindOp("clip"), {{"min", int64_t{2}}});
+  ASSERT_TRUE(clip.ok());
+  EXPECT_EQ(FloatOf(*clip, "min"), 2.0);
+}
+
+}  // namespace
+}  // namespace kiln::ops
