@@ -100,7 +100,7 @@ Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes)
 
 // The first half along the axis times the sigmoid of the second.
 Expansion ExpandGlu(Builder& b, Operands x, const Attributes& attributes) {
-  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), x[0]->shape().size()).value();
+  const int64_t axis = AxisOf(x[0], attributes);
   const int64_t size = x[0]->shape()[axis];
   const Node* gate = Sigmoid(b, b.Slice(x[0], axis, size / 2, size));
   return b.Mul(b.Slice(x[0], axis, 0, size / 2), gate);

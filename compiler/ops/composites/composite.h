@@ -13,6 +13,7 @@
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/ops/rules/infer.h"
 
 namespace kiln::ops {
 
@@ -40,6 +41,15 @@ inline OpDef FloatFunction(std::string_view name, ExpandFn expand, std::string_v
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 inline const ir::Node* Zero(Builder& b, const ir::Node* like) { return b.Const(like->dtype(), 0); }
+inline const ir::Node* Half(Builder& b, const ir::Node* x) { return b.Mul(x, 0.5); }
+// x above 0 and 0 elsewhere, with the gradient 1 at 0, as PyTorch's clamp.
+inline const ir::Node* Positive(Builder& b, const ir::Node* x) {
+  return b.Where(b.Less(x, Zero(b, x)), Zero(b, x), x);
+}
+// The attribute "axis" in [0, rank).
+inline int64_t AxisOf(const ir::Node* x, const Attributes& attributes) {
+  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
+}
 
 // 0, with gradient 0, where e^-x is beyond the dtype's largest number.
 const ir::Node* Sigmoid(Builder& b, const ir::Node* x);

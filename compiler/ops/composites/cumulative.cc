@@ -87,7 +87,7 @@ double Lowest(DType dtype) {
 
 Expansion AlongAxis(Builder& b, const Node* x, const Attributes& attributes,
                     const Accumulation& what) {
-  const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
+  const int64_t axis = AxisOf(x, attributes);
   if (ir::NumElements(x->shape()) == 0) return x;
   const Planes planes = PlanesOf(x->shape(), axis);
   const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});

@@ -21,7 +21,7 @@ using Labels = std::vector<Label>;
 using Sizes = std::map<Label, int64_t>;
 
 // A tensor whose dimensions have distinct names.
-struct Term {
+struct Labelled {
   const Node* x;
   Labels labels;
 };
@@ -31,7 +31,7 @@ bool Has(const Labels& labels, Label label) {
 }
 
 // Repeated names become one dimension, the diagonal.
-Term WithoutRepeats(Builder& b, Term term) {
+Labelled WithoutRepeats(Builder& b, Labelled term) {
   for (size_t first = 0; first < term.labels.size(); ++first) {
     for (size_t second = term.labels.size() - 1; second > first; --second) {
       if (term.labels[second] != term.labels[first]) continue;
@@ -48,7 +48,7 @@ Term WithoutRepeats(Builder& b, Term term) {
 }
 
 // x with one dimension for each of `labels`, of size 1 where it has none of that name.
-const Node* Aligned(Builder& b, const Term& term, const Labels& labels) {
+const Node* Aligned(Builder& b, const Labelled& term, const Labels& labels) {
   std::vector<int64_t> order;
   Shape shape;
   for (const Label label : labels) {
@@ -64,7 +64,7 @@ const Node* Aligned(Builder& b, const Term& term, const Labels& labels) {
 }
 
 // The sum over all dimensions that `kept` does not name.
-Term Summed(Builder& b, const Term& term, const Labels& kept) {
+Labelled Summed(Builder& b, const Labelled& term, const Labels& kept) {
   std::vector<int64_t> axes;
   Labels labels;
   for (size_t i = 0; i < term.labels.size(); ++i) {
@@ -79,7 +79,7 @@ Term Summed(Builder& b, const Term& term, const Labels& kept) {
 
 // Dimensions in the order of a matrix product: those of both, of x alone, of y alone; what is not
 // kept comes last and is summed.
-Term Contract(Builder& b, const Term& x, const Term& y, const Labels& kept) {
+Labelled Contract(Builder& b, const Labelled& x, const Labelled& y, const Labels& kept) {
   Labels both, only_x, only_y, summed;
   for (const Label label : x.labels) {
     (!Has(kept, label) ? summed : Has(y.labels, label) ? both : only_x).push_back(label);
@@ -100,7 +100,7 @@ Term Contract(Builder& b, const Term& x, const Term& y, const Labels& kept) {
 // bits of a number.
 class Planner {
  public:
-  Planner(const std::vector<Term>& terms, const Labels& result, const Sizes& sizes)
+  Planner(const std::vector<Labelled>& terms, const Labels& result, const Sizes& sizes)
       : result_(result),
         sizes_(sizes),
         terms_(terms),
@@ -162,19 +162,19 @@ class Planner {
 
   const Labels& result_;
   const Sizes& sizes_;
-  const std::vector<Term>& terms_;
+  const std::vector<Labelled>& terms_;
   std::vector<double> cost_;
   std::vector<size_t> split_;
   std::vector<Labels> labels_;  // by set, like the two above
 };
 
-Term ContractSet(Builder& b, const std::vector<Term>& terms, const Planner& planner,
-                 const std::vector<size_t>& split, size_t set) {
+Labelled ContractSet(Builder& b, const std::vector<Labelled>& terms, const Planner& planner,
+                     const std::vector<size_t>& split, size_t set) {
   if (std::has_single_bit(set)) {
     return Summed(b, terms[std::countr_zero(set)], planner.Kept(set));
   }
-  const Term x = ContractSet(b, terms, planner, split, split[set]);
-  const Term y = ContractSet(b, terms, planner, split, set ^ split[set]);
+  const Labelled x = ContractSet(b, terms, planner, split, split[set]);
+  const Labelled y = ContractSet(b, terms, planner, split, set ^ split[set]);
   return Contract(b, x, y, planner.Kept(set));
 }
 
@@ -183,13 +183,13 @@ Expansion ExpandEinsum(Builder& b, Operands operands, const Attributes& attribut
   for (const Node* operand : operands) shapes.push_back(operand->shape());
   const auto equation = ParseEinsum(StringOf(attributes, "equation"), shapes);
   if (!equation.ok()) return equation.status();
-  std::vector<Term> terms;
+  std::vector<Labelled> terms;
   for (size_t i = 0; i < operands.size(); ++i) {
     terms.push_back(WithoutRepeats(b, {operands[i], equation->operands[i]}));
   }
   Planner planner(terms, equation->result, equation->sizes);
   const std::vector<size_t>& split = planner.Plan();
-  const Term whole = ContractSet(b, terms, planner, split, (size_t{1} << terms.size()) - 1);
+  const Labelled whole = ContractSet(b, terms, planner, split, (size_t{1} << terms.size()) - 1);
   const Node* result = Aligned(b, whole, equation->result);
   return b.BroadcastTo(result, equation->ResultShape());
 }

@@ -17,7 +17,6 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-const Node* Half(Builder& b, const Node* x) { return b.Mul(x, 0.5); }
 const Node* OnePlus(Builder& b, const Node* x) { return b.Add(x, 1.0); }
 
 // 1/(n + 1)!, …, 1/2!, 1: e^x - 1 is x times their polynomial. Enough terms for |x| <= 1/2.

@@ -3,7 +3,6 @@
 // end.
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
-#include "compiler/ops/rules/infer.h"
 #include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {
@@ -13,10 +12,6 @@ using ir::DType;
 using ir::Node;
 using ir::ScatterMode;
 using ir::Shape;
-
-int64_t AxisOf(const Node* x, const Attributes& attributes) {
-  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
-}
 
 // As int64, in which no sum of an index and a size overflows. Unsigned ones beyond int64 become
 // negative and stay out of range.

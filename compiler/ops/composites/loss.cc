@@ -16,12 +16,6 @@ using ir::Op;
 using ir::Shape;
 
 const Node* Square(Builder& b, const Node* x) { return b.Mul(x, x); }
-const Node* Half(Builder& b, const Node* x) { return b.Mul(x, 0.5); }
-
-// x above 0 and 0 elsewhere, with the gradient 1 at 0, as PyTorch's clamp.
-const Node* Positive(Builder& b, const Node* x) {
-  return b.Where(b.Less(x, Zero(b, x)), Zero(b, x), x);
-}
 
 const Node* Weighted(Builder& b, const Node* losses, Operands x, size_t weight) {
   return x.size() > weight ? b.Mul(losses, x[weight]) : losses;

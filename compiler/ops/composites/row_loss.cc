@@ -9,11 +9,6 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-const Node* Positive(Builder& b, const Node* x) {
-  const Node* zero = b.Const(x->dtype(), 0);
-  return b.Where(b.Less(x, zero), zero, x);
-}
-
 // PyTorch's own cosine for this loss: 1e-12 is added to both squares.
 const Node* Cosine(Builder& b, const Node* a, const Node* c) {
   const Node* x = WithRoomForSquares(b, a);

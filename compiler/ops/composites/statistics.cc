@@ -99,9 +99,6 @@ Expansion ExpandLogSumExp(Builder& b, Operands x, const Attributes& attributes) 
   return LogSumExp(b, x[0], AxesOf(x[0], attributes), KeepDims(attributes));
 }
 
-int64_t AxisOf(const Node* x, const Attributes& attributes) {
-  return NormalizeAxis(IntOf(attributes, "axis"), x->shape().size()).value();
-}
 Expansion ExpandSoftmax(Builder& b, Operands x, const Attributes& attributes) {
   return Softmax(b, x[0], AxisOf(x[0], attributes));
 }
