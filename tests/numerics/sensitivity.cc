@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/node.h"
@@ -72,6 +73,32 @@ double LargestOf(const HostTensor& tensor) {
   for (int64_t i = 0; i < tensor.size(); ++i) {
     const double magnitude = std::abs(tensor.Float(i));
     if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+  }
+  return largest;
+}
+
+// The element of `sums` to which the i-th term belongs: both have one rank, and `sums` has extent 1
+// along what is summed.
+int64_t SumOfTerm(const HostTensor& sums, const HostTensor& terms, int64_t i) {
+  int64_t element = 0, weight = 1;
+  for (size_t axis = terms.shape.size(); axis-- > 0;) {
+    const int64_t place = i % terms.shape[axis];
+    i /= terms.shape[axis];
+    if (sums.shape[axis] > 1) element += place * weight;
+    weight *= sums.shape[axis];
+  }
+  return element;
+}
+
+// The largest number on the way to any of the sums, in order: each addition rounds one such. Many
+// equal terms that others cancel later pass through much larger ones than terms at random.
+double LargestOnTheWay(const HostTensor& sums, const HostTensor& terms) {
+  std::vector<double> partial(sums.size(), 0);
+  double largest = 0;
+  for (int64_t i = 0; i < terms.size(); ++i) {
+    double& sum = partial[SumOfTerm(sums, terms, i)];
+    sum += terms.Float(i);
+    if (std::isfinite(sum)) largest = std::max(largest, std::abs(sum));
   }
   return largest;
 }
@@ -169,6 +196,7 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
     const double count = static_cast<double>(terms.size()) /
                          static_cast<double>(std::max<int64_t>(1, result.size()));
     scale = LargestOf(terms) * std::sqrt(std::max(1.0, count));
+    if (node->op() == Op::kReduceSum) scale = std::max(scale, LargestOnTheWay(result, terms));
     for (int64_t i = 0; i < terms.size() && scale > 0; ++i) {
       if (!IsShort(terms.Float(i))) break;
       if (i + 1 == terms.size()) scale = 0;

@@ -60,7 +60,7 @@ Ends Replicated(Builder& b, const Node* x, Amounts a) {
   return {edge(0, a.before), edge(length - 1, a.after)};
 }
 
-Ends Wrapped(Builder& b, const Node* x, Amounts a) {
+Ends WrappedEnds(Builder& b, const Node* x, Amounts a) {
   const int64_t length = x->shape()[a.axis];
   Ends ends = {nullptr, nullptr};
   if (a.before > 0) ends.before = b.Slice(x, a.axis, length - a.before, length);
@@ -101,7 +101,7 @@ Expansion ExpandReplicate(Builder& b, Operands x, const Attributes& attributes) 
   return ExpandBorder(b, x[0], attributes, Replicated);
 }
 Expansion ExpandCircular(Builder& b, Operands x, const Attributes& attributes) {
-  return ExpandBorder(b, x[0], attributes, Wrapped);
+  return ExpandBorder(b, x[0], attributes, WrappedEnds);
 }
 
 OpDef Border(std::string_view name, std::vector<Constraint> constraints, ExpandFn expand,
