@@ -13,7 +13,7 @@ using ir::DType;
 using ir::Node;
 using ir::Op;
 
-int64_t AxisOf(size_t rank, const Attributes& attributes) {
+int64_t AxisOfRank(size_t rank, const Attributes& attributes) {
   return NormalizeAxis(IntOf(attributes, "axis"), rank).value();
 }
 
@@ -24,13 +24,13 @@ const Node* Squeezed(Builder& b, const Node* x, int64_t axis, const Attributes& 
 
 Expansion ExpandNormalize(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
-  const int64_t axis = AxisOf(x[0]->shape().size(), attributes);
+  const int64_t axis = AxisOfRank(x[0]->shape().size(), attributes);
   return b.Div(x[0], BoundedNorm(b, x[0], axis, p, FloatOf(attributes, "epsilon")));
 }
 
 Expansion ExpandCosineSimilarity(Builder& b, Operands x, const Attributes& attributes) {
   const ir::Shape shape = BroadcastShapes({x[0]->shape(), x[1]->shape()}).value();
-  const int64_t axis = AxisOf(shape.size(), attributes);
+  const int64_t axis = AxisOfRank(shape.size(), attributes);
   const double epsilon = FloatOf(attributes, "epsilon");
   const auto unit = [&](const Node* operand) {
     const Node* whole = b.BroadcastTo(operand, shape);
@@ -43,7 +43,7 @@ Expansion ExpandCosineSimilarity(Builder& b, Operands x, const Attributes& attri
 Expansion ExpandPairwiseDistance(Builder& b, Operands x, const Attributes& attributes) {
   const double p = FloatOf(attributes, "p");
   const Node* difference = b.Add(b.Sub(x[0], x[1]), FloatOf(attributes, "epsilon"));
-  const int64_t axis = AxisOf(difference->shape().size(), attributes);
+  const int64_t axis = AxisOfRank(difference->shape().size(), attributes);
   return Squeezed(b, Norm(b, difference, {axis}, p, true), axis, attributes);
 }
 
