@@ -4,6 +4,7 @@ import array_api_strict as strict
 import numpy as np
 
 import kiln
+from kiln._basics import dtypes
 
 FLOATS = ["float32", "float64"]
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
@@ -50,7 +51,7 @@ def run(name, arguments, module=None, **keywords):
             return [convert(part, make) for part in value]
         return value
 
-    mine = {key: kiln._dtypes.as_dtype(value) if key == "dtype" else convert(value, kiln.asarray)
+    mine = {key: dtypes.as_dtype(value) if key == "dtype" else convert(value, kiln.asarray)
             for key, value in keywords.items()}  # fmt: skip
     other = {key: getattr(strict, value) if key == "dtype" else convert(value, strict.asarray)
              for key, value in keywords.items()}  # fmt: skip
