@@ -1,7 +1,7 @@
 """What must hold of operands and attributes beyond the rules of shapes and dtypes.
 
-One function for each name in the table of ops; compiler/ops/rules/constraints.h has the daemon's. What
-only some values of a variable would break is left to the run, whose daemon knows the values.
+One function for each name in the table of ops; compiler/ops/rules/constraints.h has the daemon's.
+What only some values of a variable would break is left to the run, whose daemon knows the values.
 """
 
 from typing import Any, Callable, Dict, Tuple
