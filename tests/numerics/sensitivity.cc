@@ -90,17 +90,23 @@ int64_t SumOfTerm(const HostTensor& sums, const HostTensor& terms, int64_t i) {
   return element;
 }
 
-// The largest number on the way to any of the sums, in order: each addition rounds one such. Many
-// equal terms that others cancel later pass through much larger ones than terms at random.
-double LargestOnTheWay(const HostTensor& sums, const HostTensor& terms) {
-  std::vector<double> partial(sums.size(), 0);
-  double largest = 0;
+// How far the sums are off when their terms are added one by one, each partial sum rounded. Many
+// equal terms are all rounded to the same side, which no estimate from the terms' sizes tells.
+template <typename Float>
+double OffWhenAddedInOrder(const HostTensor& sums, const HostTensor& terms) {
+  std::vector<Float> rounded(sums.size(), 0);
+  std::vector<long double> exact(sums.size(), 0);
   for (int64_t i = 0; i < terms.size(); ++i) {
-    double& sum = partial[SumOfTerm(sums, terms, i)];
-    sum += terms.Float(i);
-    if (std::isfinite(sum)) largest = std::max(largest, std::abs(sum));
+    const int64_t sum = SumOfTerm(sums, terms, i);
+    rounded[sum] += static_cast<Float>(terms.Float(i));
+    exact[sum] += static_cast<long double>(terms.Float(i));
   }
-  return largest;
+  double most = 0;
+  for (size_t i = 0; i < rounded.size(); ++i) {
+    const double off = static_cast<double>(std::abs(rounded[i] - exact[i]));
+    if (std::isfinite(off)) most = std::max(most, off);
+  }
+  return most;
 }
 
 // A product of so many numbers may pass infinity on its way to where it ends, depending on their
@@ -196,7 +202,13 @@ void Sensitivity::Move(const Node* node, absl::Span<const HostTensor* const> ope
     const double count = static_cast<double>(terms.size()) /
                          static_cast<double>(std::max<int64_t>(1, result.size()));
     scale = LargestOf(terms) * std::sqrt(std::max(1.0, count));
-    if (node->op() == Op::kReduceSum) scale = std::max(scale, LargestOnTheWay(result, terms));
+    if (node->op() == Op::kReduceSum) {
+      const double off = node->dtype() == DType::kFloat64
+                             ? OffWhenAddedInOrder<double>(result, terms)
+                             : OffWhenAddedInOrder<float>(result, terms);
+      // An eighth: a result is moved by some units, and may be off by sixteen times as much.
+      scale = std::max(scale, off / unit / 8);
+    }
     for (int64_t i = 0; i < terms.size() && scale > 0; ++i) {
       if (!IsShort(terms.Float(i))) break;
       if (i + 1 == terms.size()) scale = 0;
