@@ -271,10 +271,11 @@ stage reduce r0:100
 
 TEST(Shorten, AMaskedSumEndsWhereItsTermsDo) {
   EXPECT_THAT(AppliedTo(kMaskedSum, ""), HasSubstr("< min(100, max(in0[0], 0))"));
-  // Eight at a time: rounded up, and the last ones masked as before.
+  // Eight at a time: rounded up where that cannot wrap, and the last ones masked as before.
   const std::string split = AppliedTo(kMaskedSum, "split 0 8\npartial 2\nbind 2 unroll\n");
-  EXPECT_THAT(split, HasSubstr("max(idiv((in0[0] + 7), 8), 0))"));
-  EXPECT_THAT(split, HasSubstr("where(cmplt("));
+  EXPECT_THAT(split, HasSubstr("idiv((in0[0] + 7), 8), 12), 0))"));
+  EXPECT_THAT(split, HasSubstr("cmplt(in0[0], 2305843009213693951)), idiv("));
+  EXPECT_THAT(split, HasSubstr("where(cmplt((r2*8 + r3), in0[0])"));
 }
 
 TEST(Shorten, WhatStillHasAnEffectGoesOn) {

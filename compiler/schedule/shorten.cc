@@ -31,6 +31,56 @@ void ForEachStatement(const std::vector<Statement>& body, const Visit& visit) {
   }
 }
 
+// What stands on the right of a condition once all terms but the loop's own were moved there.
+class Rest {
+ public:
+  Rest(kernel::ExpressionFolder& folder, int64_t left, int64_t right)
+      : folder_(folder),
+        sum_(folder.Int(kernel::WrappingAdd(right, kernel::WrappingMul(left, -1)))),
+        known_(kernel::AddUnlessWrapped({right, right}, kernel::Scale({left, left}, -1))) {}
+
+  // A number that is the same in all iterations.
+  void AddSteady(const Node* number, int64_t factor) {
+    sum_ = folder_.Add(sum_, folder_.Mul(number, factor));
+    const kernel::Interval bounds = kernel::BoundsOf(number);
+    if (kernel::IsKnown(bounds)) return Count(bounds, factor);
+    wild_.push_back(number);
+    const uint64_t most = kernel::kUnbounded;
+    factors_ = std::min(factors_ + std::min(kernel::Magnitude(factor), most), most);
+  }
+  // The most that a term can be.
+  void AddMost(const kernel::Interval& bounds, int64_t factor) {
+    const int64_t end = factor > 0 ? bounds.high : bounds.low;
+    sum_ = folder_.Add(sum_, folder_.Int(kernel::WrappingMul(end, factor)));
+    Count(bounds, factor);
+  }
+  // A term that is not in the sum, but in the condition.
+  void Count(const kernel::Interval& bounds, int64_t factor) {
+    known_ = kernel::AddUnlessWrapped(known_, kernel::Scale(bounds, factor));
+  }
+
+  const Node* sum() const { return sum_; }
+  // Whether all that has bounds is less than kUnbounded in sum, and so is what has none where these
+  // are small: neither side of the condition wraps then.
+  bool IsKnown() const { return kernel::IsKnown(known_); }
+  const Node* UnknownAreSmall() const {
+    const Node* small = folder_.Bool(true);
+    for (const Node* number : wild_) {
+      const int64_t most = kernel::kUnbounded / static_cast<int64_t>(factors_);
+      small = folder_.And(small, folder_.And(folder_.Less(folder_.Int(-most), number),
+                                             folder_.Less(number, folder_.Int(most))));
+    }
+    return small;
+  }
+
+ private:
+  kernel::ExpressionFolder& folder_;
+  const Node* sum_;
+  kernel::Interval known_;
+  std::vector<const Node*> wild_;  // without bounds
+  uint64_t factors_ = 0;           // theirs, in sum
+};
+
 class Shortener {
  public:
   explicit Shortener(LoopProgram* program) : program_(*program), folder_(*program->context) {}
@@ -76,34 +126,40 @@ class Shortener {
   }
 
   // The first iteration from which on `less` is false whatever the ranges inside are; null if there
-  // is none, or no number is loaded for it.
+  // is none, or no number is loaded for it. All iterations where a side of it might wrap.
   const Node* LimitOf(const Node* less, const Loop& loop,
                       const absl::flat_hash_set<const Node*>& inside) {
     const kernel::Sum left = kernel::SumOf(less->operand(0));
     const kernel::Sum right = kernel::SumOf(less->operand(1));
-    const int64_t step = left.Coefficient(loop.range) - right.Coefficient(loop.range);
-    if (step <= 0) return nullptr;
+    const int64_t step = kernel::WrappingAdd(
+        left.Coefficient(loop.range), kernel::WrappingMul(right.Coefficient(loop.range), -1));
+    if (step <= 0 || !kernel::IsSmall(step)) return nullptr;
     // less is step * range + (what is inside) < rest.
-    const Node* rest = folder_.Int(right.constant - left.constant);
+    Rest rest(folder_, left.constant, right.constant);
     bool loads = false;
     for (const auto& [sum, sign] : {std::pair{&left, int64_t{-1}}, std::pair{&right, int64_t{1}}}) {
       for (const auto& [atom, coefficient] : sum->terms) {
-        if (atom == loop.range) continue;
-        const int64_t factor = sign * coefficient;
-        if (!DependsOnAny(atom, inside)) {
+        const int64_t factor = kernel::WrappingMul(sign, coefficient);
+        if (atom == loop.range) {
+          rest.Count(kernel::BoundsOf(atom), factor);
+        } else if (!DependsOnAny(atom, inside)) {
           if (!IsSteady(atom, &loads)) return nullptr;
-          rest = folder_.Add(rest, folder_.Mul(atom, factor));
-          continue;
+          rest.AddSteady(atom, factor);
+        } else {
+          if (kernel::DependsOn(atom, loop.range)) return nullptr;
+          rest.AddMost(kernel::BoundsOf(atom), factor);
         }
-        const kernel::Interval bounds = kernel::BoundsOf(atom);
-        const int64_t end = factor > 0 ? bounds.high : bounds.low;
-        if (kernel::DependsOn(atom, loop.range) || !kernel::IsSmall(end)) return nullptr;
-        rest = folder_.Add(rest, folder_.Int(end * factor));
       }
     }
-    if (!loads) return nullptr;
-    if (step == 1) return rest;
-    return Pair(Op::kIDiv, folder_.Add(rest, folder_.Int(step - 1)), folder_.Int(step));
+    if (!loads || !rest.IsKnown()) return nullptr;
+    // The right side as it is, wrapped or not.
+    if (step == 1 && rest.sum() == less->operand(1)) return rest.sum();
+    const Node* limit = rest.sum();
+    if (step > 1) {
+      limit = Pair(Op::kIDiv, folder_.Add(limit, folder_.Int(step - 1)), folder_.Int(step));
+    }
+    return folder_.Where(rest.UnknownAreSmall(), limit,
+                         folder_.Int(loop.range->attr<ir::RangeAttr>().extent));
   }
 
   static bool DependsOnAny(const Node* node, const absl::flat_hash_set<const Node*>& ranges) {

@@ -112,6 +112,41 @@ stage reduce r0:100 r1:7
   }
 }
 
+// Limits near the greatest number: one more than that must not become the least.
+TEST_F(ShortenTest, LimitsBeyondAllNumbers) {
+  for (const char* condition : {
+           "cmplt(r0, b0[0]%2 + 9223372036854775806)",
+           "cmplt(r0 + -3, b0[0]%2 + 9223372036854775806)",
+           "cmplt(r0*2, b0[0]%2 + 9223372036854775806)",
+           "cmplt(r0 - r1*5, b0[0]%2 + 9223372036854775806)",
+           "cmplt(r0, b0[0]%2 + -9223372036854775808)",
+           "cmplt(r0 + 3, b0[0]%2 + -9223372036854775807)",
+           "cmplt(r0*2 + r1*5, b0[0]%2 + -9223372036854775807)",
+           "cmplt(r0 + 9223372036854775807, b0[0]%2 + 2305843009213693952)",
+           // Of these nothing is known.
+           "cmplt(r0, xor(b0[0]%1, 9223372036854775807))",
+           "cmplt(r0 + -3, xor(b0[0]%1, 9223372036854775807))",
+           "cmplt(r0*2 + r1, xor(b0[0]%1, 9223372036854775807))",
+           "cmplt(r0 + xor(b0[0]%1, -9223372036854775808)*-1, 7)",
+           "cmplt(r0 + xor(b0[0]%1, 9223372036854775807), 7)",
+           "cmplt(7:int64, xor(b0[0]%1, -9223372036854775808) - r0)",
+           "cmplt(r0, xor(b0[0]%1, 4611686018427387904)*2)",
+           "cmplt(r0 + -1, xor(b0[0]%1, 40)*4611686018427387904)",
+           "cmplt(r0*2, xor(b0[0]%1, 40) + 3)",
+       }) {
+    const std::string kernel = StrCat(R"(buffer b0 int64[1] read
+buffer b1 float32[100] read
+buffer b2 float32[1] write
+stage reduce r0:100 r1:3
+  b2[0] = sum(where()",
+                                      condition, ", b1[r0], 0:float32))\n");
+    for (const char* directives : {"", "split 0 8\npartial 3\nbind 3 unroll\norder 0 2 1 3\n",
+                                   "split 0 16\nbind 3 vector\norder 0 2 1 3\n"}) {
+      ExpectRight(kernel, directives, 1e-3);
+    }
+  }
+}
+
 // Of many conditions that could end a loop a few are tried.
 TEST_F(ShortenTest, MoreConditionsThanAreTried) {
   std::string value = "b1[r0]";
