@@ -188,18 +188,17 @@ TEST(SpecialValuesTest, SumsOfWhatStandsBeforeAnyNumber) {
   const ir::Node* x = b.Input(0, DType::kFloat32, {1000});
   const ir::Node* limit = b.Input(1, DType::kInt64, {});
   graph.inputs = {{DType::kFloat32, {1000}}, {DType::kInt64, {}}};
+  const HostTensor ones = HostTensor::Of(DType::kFloat32, {1000}, std::vector<double>(1000, 1));
   const ir::Node* place = b.Iota(DType::kInt64, {1000}, 0);
   for (const ir::Node* left : {place, b.Sub(place, b.ConstInt(DType::kInt64, 3)),
                                b.Mul(place, b.ConstInt(DType::kInt64, 2))}) {
-    graph.outputs.push_back(
-        b.Sum(b.Where(b.Less(left, limit), x, b.Const(DType::kFloat32, 0)), {0}));
-  }
-  const HostTensor ones = HostTensor::Of(DType::kFloat32, {1000}, std::vector<double>(1000, 1));
-  for (const int64_t number : {int64_t{10}, int64_t{-5}, kGreatest, kGreatest - 1, kGreatest / 2,
-                               kLeast, kLeast + 1, kLeast / 2}) {
-    HostTensor end = HostTensor::Zeros(DType::kInt64, {});
-    end.SetInt(0, number);
-    EXPECT_EQ(Disagreement(graph, {ones, end}, 1e-6), "") << number;
+    graph.outputs = {b.Sum(b.Where(b.Less(left, limit), x, b.Const(DType::kFloat32, 0)), {0})};
+    for (const int64_t number : {int64_t{10}, int64_t{-5}, kGreatest, kGreatest - 1, kGreatest / 2,
+                                 kLeast, kLeast + 1, kLeast / 2}) {
+      HostTensor end = HostTensor::Zeros(DType::kInt64, {});
+      end.SetInt(0, number);
+      EXPECT_EQ(Disagreement(graph, {ones, end}, 1e-6), "") << number;
+    }
   }
 }
 
