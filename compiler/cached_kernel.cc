@@ -1,11 +1,13 @@
 #include "compiler/cached_kernel.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace kiln::compiler {
 namespace {
@@ -30,9 +32,15 @@ bool TakeString(std::string_view* in, std::string* text) {
 }  // namespace
 
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
-                     bool plain_schedule) {
-  return absl::StrCat(Version(), "\n", target.CacheKey(), plain_schedule ? "\nplain\n" : "\n",
-                      kernel_text);
+                     std::vector<std::string> disabled_passes) {
+  // A set: the order in which they were named means nothing.
+  std::sort(disabled_passes.begin(), disabled_passes.end());
+  disabled_passes.erase(std::unique(disabled_passes.begin(), disabled_passes.end()),
+                        disabled_passes.end());
+  const std::string without = disabled_passes.empty()
+                                  ? ""
+                                  : absl::StrCat("\nwithout ", absl::StrJoin(disabled_passes, ","));
+  return absl::StrCat(Version(), "\n", target.CacheKey(), without, "\n", kernel_text);
 }
 
 std::string EncodeCachedKernel(const CompiledKernel& kernel) {

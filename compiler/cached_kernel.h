@@ -4,16 +4,17 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "compiler/compiler.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::compiler {
 
-// Canonical kernel, target, compiler version, and whether the schedule is the plain one; free of
-// device numbers.
+// Canonical kernel, target, compiler version, and the passes that are switched off; free of device
+// numbers.
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
-                     bool plain_schedule);
+                     std::vector<std::string> disabled_passes);
 
 // Image, schedule, what was refused and compile time. `ir` and `digest` follow from the key and are
 // not stored.

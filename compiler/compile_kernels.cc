@@ -1,7 +1,7 @@
 #include "compiler/compile_kernels.h"
 
-#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,10 +39,45 @@ std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& pa
   return lowered;
 }
 
+// One text for each kernel, below its name.
+template <typename TextOf>
+std::string Join(const std::vector<std::shared_ptr<Lowered>>& lowered, const TextOf& text_of) {
+  std::string text;
+  for (size_t i = 0; i < lowered.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "# " : "\n# ", lowered[i]->kernel->kernel.name, "\n",
+                    text_of(i, *lowered[i]));
+  }
+  return text;
+}
+
+// A kernel on its way: known, or with a schedule to be emitted.
+struct Scheduled {
+  std::string key;
+  std::optional<CompiledKernel> known;
+  schedule::Schedule schedule;
+  double seconds = 0;  // that it took so far
+};
+
+Scheduled FetchOrSchedule(const Lowered& lowered, const drivers::Target& target,
+                          const Options& options, bool plain) {
+  const absl::Time start = TimeOf(options);
+  Scheduled scheduled;
+  scheduled.key = CacheKey(lowered.text, target, options.disabled_passes);
+  if (options.cache != nullptr) {
+    if (std::optional<std::string> bytes = options.cache->Get(scheduled.key)) {
+      scheduled.known = DecodeCachedKernel(*bytes);
+    }
+  }
+  if (!scheduled.known && !plain) {
+    scheduled.schedule = search::Choose(lowered.kernel->kernel, target);
+  }
+  scheduled.seconds = absl::ToDoubleSeconds(TimeOf(options) - start);
+  return scheduled;
+}
+
 // A schedule that the proof refuses gives way to the plain one: slow, never wrong.
-absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers::Target& target,
-                                    bool plain) {
-  schedule::Schedule schedule = plain ? schedule::Schedule{} : search::Choose(kernel, target);
+absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, schedule::Schedule schedule,
+                                    const drivers::Target& target) {
   CompiledKernel compiled;
   absl::StatusOr<drivers::KernelImage> image = codegen::CompileKernel(kernel, schedule, target);
   if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
@@ -60,20 +95,13 @@ absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, const drivers:
   return compiled;
 }
 
-absl::StatusOr<CompiledKernel> CompileOrFetch(const std::shared_ptr<const Lowered>& lowered,
-                                              const drivers::Target& target,
-                                              const Options& options) {
-  const auto start = std::chrono::steady_clock::now();
-  const std::string key = CacheKey(lowered->text, target, options.plain_schedule);
-  std::optional<CompiledKernel> cached;
-  if (options.cache != nullptr) {
-    if (std::optional<std::string> bytes = options.cache->Get(key)) {
-      cached = DecodeCachedKernel(*bytes);
-    }
-  }
+absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowered,
+                                      Scheduled scheduled, const drivers::Target& target,
+                                      const Options& options) {
+  const absl::Time start = TimeOf(options);
   absl::StatusOr<CompiledKernel> compiled =
-      cached ? absl::StatusOr<CompiledKernel>(*std::move(cached))
-             : Emit(lowered->kernel->kernel, target, options.plain_schedule);
+      scheduled.known ? absl::StatusOr<CompiledKernel>(*std::move(scheduled.known))
+                      : Emit(lowered->kernel->kernel, std::move(scheduled.schedule), target);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {
@@ -83,9 +111,8 @@ absl::StatusOr<CompiledKernel> CompileOrFetch(const std::shared_ptr<const Lowere
   };
   compiled->digest = Sha256Hex(lowered->text);
   if (!compiled->from_cache) {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    compiled->compile_seconds = elapsed.count();
-    if (options.cache != nullptr) options.cache->Put(key, EncodeCachedKernel(*compiled));
+    compiled->compile_seconds = scheduled.seconds + absl::ToDoubleSeconds(TimeOf(options) - start);
+    if (options.cache != nullptr) options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
   }
   if (options.keep_assembly) {
     absl::StatusOr<std::string> assembly = Disassemble(compiled->image, target);
@@ -110,31 +137,78 @@ absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<std::shared_ptr<L
   return representatives;
 }
 
+using LoweredKernels = std::vector<std::shared_ptr<Lowered>>;
+
+// The distinct kernels of the partition.
+absl::StatusOr<LoweredKernels> RunLower(const partition::Partition& partition,
+                                        const Options& options, KernelSet* set,
+                                        std::vector<PassReport>* reports) {
+  PassTimer timer("lower", options, reports);
+  LoweredKernels lowered = LowerGroups(partition, options);
+  absl::StatusOr<std::vector<int>> representatives = Deduplicate(lowered, set);
+  if (!representatives.ok()) return representatives.status();
+  LoweredKernels distinct;
+  for (const int group : *representatives) distinct.push_back(std::move(lowered[group]));
+  timer.Stop();
+  if (timer.dumped()) {
+    timer.SetText(Join(distinct, [](size_t, const Lowered& one) { return one.text; }));
+  }
+  return distinct;
+}
+
+std::vector<Scheduled> RunSchedule(const LoweredKernels& lowered, const drivers::Target& target,
+                                   const Options& options, std::vector<PassReport>* reports) {
+  PassTimer timer("schedule", options, reports);
+  std::vector<Scheduled> scheduled(lowered.size());
+  ParallelFor(lowered.size(), options.threads, [&](size_t i) {
+    scheduled[i] = FetchOrSchedule(*lowered[i], target, options, timer.disabled());
+  });
+  timer.Stop();
+  if (timer.dumped()) {
+    timer.SetText(Join(lowered, [&](size_t i, const Lowered&) {
+      return scheduled[i].known ? scheduled[i].known->schedule
+                                : schedule::Print(scheduled[i].schedule);
+    }));
+  }
+  return scheduled;
+}
+
+absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> scheduled,
+                     const drivers::Target& target, const Options& options, KernelSet* set,
+                     std::vector<PassReport>* reports) {
+  PassTimer timer("emit", options, reports);
+  std::vector<absl::StatusOr<CompiledKernel>> compiled(lowered.size(),
+                                                       absl::UnknownError("not compiled"));
+  ParallelFor(lowered.size(), options.threads, [&](size_t i) {
+    compiled[i] = Finish(lowered[i], std::move(scheduled[i]), target, options);
+  });
+  for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
+    if (!kernel.ok()) return kernel.status();
+    set->kernels.push_back(*std::move(kernel));
+  }
+  timer.Stop();
+  if (!timer.dumped()) return absl::OkStatus();
+  std::vector<std::string> texts;
+  for (const CompiledKernel& kernel : set->kernels) {
+    absl::StatusOr<std::string> assembly = Disassemble(kernel.image, target);
+    if (!assembly.ok()) return assembly.status();
+    texts.push_back(*std::move(assembly));
+  }
+  timer.SetText(Join(lowered, [&](size_t i, const Lowered&) { return texts[i]; }));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
                                          const drivers::Target& target, const Options& options,
-                                         std::vector<PassTime>* times) {
+                                         std::vector<PassReport>* reports) {
   KernelSet set;
-  std::vector<std::shared_ptr<Lowered>> lowered;
-  std::vector<int> representatives;
-  {
-    PassTimer timer("lower", times);
-    lowered = LowerGroups(partition, options);
-    absl::StatusOr<std::vector<int>> distinct = Deduplicate(lowered, &set);
-    if (!distinct.ok()) return distinct.status();
-    representatives = *std::move(distinct);
-  }
-  PassTimer timer("emit", times);
-  std::vector<absl::StatusOr<CompiledKernel>> compiled(representatives.size(),
-                                                       absl::UnknownError("not compiled"));
-  ParallelFor(representatives.size(), options.threads, [&](size_t i) {
-    compiled[i] = CompileOrFetch(lowered[representatives[i]], target, options);
-  });
-  for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
-    if (!kernel.ok()) return kernel.status();
-    set.kernels.push_back(*std::move(kernel));
-  }
+  const absl::StatusOr<LoweredKernels> lowered = RunLower(partition, options, &set, reports);
+  if (!lowered.ok()) return lowered.status();
+  std::vector<Scheduled> scheduled = RunSchedule(*lowered, target, options, reports);
+  absl::Status status = RunEmit(*lowered, std::move(scheduled), target, options, &set, reports);
+  if (!status.ok()) return status;
   return set;
 }
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/compiler.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::compiler {
@@ -22,10 +22,11 @@ struct KernelSet {
   std::vector<GroupKernel> groups;      // by group
 };
 
-// Uses up to options.threads threads. The first failing group's error is returned.
+// The passes lower, schedule and emit. Uses up to options.threads threads. The first failing
+// group's error is returned.
 absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
                                          const drivers::Target& target, const Options& options,
-                                         std::vector<PassTime>* times);
+                                         std::vector<PassReport>* reports);
 
 }  // namespace kiln::compiler
 

@@ -7,9 +7,6 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/x86.h"
 #include "compiler/compile_kernels.h"
-#include "compiler/partition/fuse.h"
-#include "compiler/partition/memory_plan.h"
-#include "compiler/pass_timer.h"
 #include "compiler/pipeline.h"
 
 namespace kiln::compiler {
@@ -17,29 +14,6 @@ namespace {
 
 int64_t Bytes(ir::DType dtype, const ir::Shape& shape) {
   return ir::NumElements(shape) * ir::SizeOf(dtype);
-}
-
-absl::StatusOr<partition::Partition> Partition(const graph::Graph& graph, const Options& options,
-                                               std::vector<PassTime>* times) {
-  PassTimer timer("partition", times);
-  absl::StatusOr<partition::Partition> partition = partition::Fuse(graph);
-  if (!partition.ok()) return partition.status();
-  partition::OrderGroups(&*partition);
-  if (options.verify) {
-    if (absl::Status legal = partition::Verify(*partition, graph); !legal.ok()) return legal;
-  }
-  if (options.dump) options.dump("partition", partition::Print(*partition));
-  return partition;
-}
-
-absl::StatusOr<partition::MemoryPlan> Plan(const partition::Partition& partition,
-                                           const Options& options, std::vector<PassTime>* times) {
-  PassTimer timer("memory_plan", times);
-  partition::MemoryPlan plan = partition::PlanMemory(partition);
-  if (options.verify) {
-    if (absl::Status legal = partition::Verify(plan, partition); !legal.ok()) return legal;
-  }
-  return plan;
 }
 
 // Numbers the program's slots and says where each tensor of the partition lies in them.
@@ -118,19 +92,16 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
                                         const Options& options) {
   CompiledProgram program;
   program.graph_text = graph::Print(graph);
-  absl::StatusOr<graph::Graph> simple = RunGraphPasses(graph, "", options, &program.passes);
-  if (!simple.ok()) return simple.status();
-  absl::StatusOr<partition::Partition> partition = Partition(*simple, options, &program.passes);
-  if (!partition.ok()) return partition.status();
-  program.partition_text = partition::Print(*partition);
-  absl::StatusOr<partition::MemoryPlan> plan = Plan(*partition, options, &program.passes);
-  if (!plan.ok()) return plan.status();
-  absl::StatusOr<KernelSet> set = CompileKernels(*partition, target, options, &program.passes);
+  const absl::StatusOr<PassState> state = RunPasses(graph, {}, options, &program.passes);
+  if (!state.ok()) return state.status();
+  program.partition_text = partition::Print(state->partition);
+  absl::StatusOr<KernelSet> set =
+      CompileKernels(state->partition, target, options, &program.passes);
   if (!set.ok()) return set.status();
-  const SlotMap slots(*simple, *partition, *plan);
+  const SlotMap slots(state->graph, state->partition, state->memory);
   program.slots = slots.slots();
-  program.arena_bytes_without_reuse = plan->arena_bytes_without_reuse;
-  FillCalls(*partition, slots, *set, &program);
+  program.arena_bytes_without_reuse = state->memory.arena_bytes_without_reuse;
+  FillCalls(state->partition, slots, *set, &program);
   program.kernels = std::move(set->kernels);
   return program;
 }

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "compiler/graph/graph.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
@@ -65,9 +67,12 @@ struct KernelCall {
   std::vector<Argument> arguments;
 };
 
-struct PassTime {
+// What became of one pass (pipeline.h).
+struct PassReport {
   std::string pass;
-  double seconds = 0;
+  bool disabled = false;  // it was switched off, and did not run
+  double seconds = 0;     // with its verification
+  std::string text;       // what it left, if it is one of Options::dumped_passes
 };
 
 struct CompiledProgram {
@@ -83,26 +88,29 @@ struct CompiledProgram {
   };
   std::vector<Copy> copies;  // after the calls
   int64_t arena_bytes_without_reuse = 0;
-  std::string graph_text;      // the checked graph
-  std::string partition_text;  // after partition
-  std::vector<PassTime> passes;
+  std::string graph_text;          // the checked graph
+  std::string partition_text;      // after partition
+  std::vector<PassReport> passes;  // in their order
 };
 
 struct Options {
   KernelCache* cache = nullptr;  // may be null
   int threads = 1;               // kernels compiled at once
   bool keep_assembly = false;
-  // Called with a pass's name and the program's text after it, for dumps. May be empty.
-  std::function<void(const std::string& pass, const std::string& text)> dump;
-  // Names of optional passes to switch off, for debugging. INVALID_ARGUMENT for a name that is not
-  // an optional pass.
+  // Of the passes in pipeline.cc, those that do not run, for debugging: the results are the same.
+  // Without "schedule" every kernel is compiled without directives, as one task of serial scalar
+  // loops. INVALID_ARGUMENT for a name that is not an optional pass.
   std::vector<std::string> disabled_passes;
-  // Compile every kernel without directives, as one task of serial scalar loops: slow, and another
-  // way to the same results.
-  bool plain_schedule = false;
+  // Those whose outcome is kept as text in their reports. INVALID_ARGUMENT for a name that is none.
+  std::vector<std::string> dumped_passes;
+  // The clock that times passes and kernels; without it all take no time.
+  std::function<absl::Time()> now;
   // Check the spec after every pass (cheap; on by default).
   bool verify = true;
 };
+
+// INVALID_ARGUMENT if the options name a pass that is none or cannot be switched off.
+absl::Status CheckPassNames(const Options& options);
 
 // Thread-safe. INVALID_ARGUMENT: the graph cannot be compiled, and the message names the node;
 // UNIMPLEMENTED: an op or dtype the target does not support; INTERNAL: a defect of Kiln's.

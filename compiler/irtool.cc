@@ -1,51 +1,69 @@
 // Runs passes by name on a graph in text form and prints what comes out: for debugging, and for
 // tests that are text files.
 //
-//   irtool --list                        the stages, in their order
+//   irtool --list                        the passes, in their order
 //   irtool --pass simplify graph.txt     one pass alone
-//   irtool --to partition < graph.txt    the whole way up to and including a stage; the last one
-//   without --to
+//   irtool --to partition < graph.txt    everything up to and including a pass; without --to up to
+//                                        the lowered kernels
+//     --disable simplify,merge_rows      without these passes
+//     --dump normalize,cluster           prints what these left, too
+//     --times                            prints on standard error how long each pass took
 #include <fstream>
+#include <iomanip>
 #include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "compiler/graph/text.h"
-#include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/lower.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
+#include "compiler/pass_timer.h"
 #include "compiler/pipeline.h"
 
 namespace kiln {
 namespace {
 
-constexpr std::string_view kPartition = "partition";
-constexpr std::string_view kKernels = "kernels";
+using compiler::PassLevel;
+using compiler::PassReport;
+
+constexpr char kLower[] = "lower";
 
 struct Command {
   bool list = false;
   bool one_pass = false;
-  std::string stage;
+  bool times = false;
+  std::string pass = kLower;
   std::string file;  // empty: standard input
+  compiler::Options options;
 };
 
 absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
   Command command;
-  command.stage = std::string(kKernels);
+  command.options.now = absl::Now;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--list") {
-      command.list = true;
-    } else if (words[i] == "--pass" || words[i] == "--to") {
-      if (i + 1 == words.size()) return absl::InvalidArgumentError(words[i] + " needs a name");
-      command.one_pass = words[i] == "--pass";
-      command.stage = words[++i];
-    } else if (!words[i].empty() && words[i][0] == '-') {
-      return absl::InvalidArgumentError("unknown flag " + words[i] + "; try --list, --pass, --to");
+    const std::string& flag = words[i];
+    if (flag == "--list" || flag == "--times") {
+      (flag == "--list" ? command.list : command.times) = true;
+    } else if (flag == "--pass" || flag == "--to" || flag == "--disable" || flag == "--dump") {
+      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a pass' name");
+      if (flag == "--disable") {
+        command.options.disabled_passes = absl::StrSplit(words[i], ',');
+      } else if (flag == "--dump") {
+        command.options.dumped_passes = absl::StrSplit(words[i], ',');
+      } else {
+        command.one_pass = flag == "--pass";
+        command.pass = words[i];
+      }
+    } else if (!flag.empty() && flag[0] == '-') {
+      return absl::InvalidArgumentError(
+          "unknown flag " + flag + "; there are --list, --pass, --to, --disable, --dump, --times");
     } else {
-      command.file = words[i];
+      command.file = flag;
     }
   }
   return command;
@@ -59,19 +77,18 @@ absl::StatusOr<std::string> ReadText(const std::string& file) {
   return std::string(std::istreambuf_iterator<char>(input), {});
 }
 
-absl::StatusOr<std::string> RunOnePass(const graph::Graph& graph, const std::string& name) {
-  for (const compiler::GraphPass& pass : compiler::GraphPasses()) {
-    if (pass.name != name) continue;
-    absl::StatusOr<graph::Graph> result = pass.run(graph);
-    if (!result.ok()) return result.status();
-    absl::Status legal = graph::Verify(*result);
-    if (!legal.ok()) return legal;
-    return graph::Print(*result);
+std::string ListPasses() {
+  std::string names;
+  for (const compiler::Pass& pass : compiler::Passes()) {
+    StrAppend(&names, pass.name, pass.optional ? "  (optional)\n" : "\n");
   }
-  return absl::InvalidArgumentError("there is no pass " + name + "; --list names them");
+  return names;
 }
 
-absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition) {
+absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition,
+                                         const compiler::Options& options,
+                                         std::vector<PassReport>* reports) {
+  const compiler::PassTimer timer(kLower, options, reports);
   std::string text;
   for (size_t i = 0; i < partition.groups.size(); ++i) {
     ir::Context context;
@@ -84,33 +101,40 @@ absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition) 
   return text;
 }
 
-absl::StatusOr<std::string> RunTo(const graph::Graph& graph, const std::string& stage) {
-  bool beyond = stage == kPartition || stage == kKernels;
-  std::vector<compiler::PassTime> times;
-  absl::StatusOr<graph::Graph> result =
-      compiler::RunGraphPasses(graph, beyond ? "" : stage, {}, &times);
-  if (!result.ok()) return result.status();
-  if (!beyond) return graph::Print(*result);
-  absl::StatusOr<partition::Partition> partition = partition::Fuse(*result);
-  if (!partition.ok()) return partition.status();
-  return stage == kPartition ? partition::Print(*partition) : PrintKernels(*partition);
+// What the command's last pass leaves.
+absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph,
+                                      std::vector<PassReport>* reports) {
+  if (command.pass == kLower && !command.one_pass) {
+    const auto state = compiler::RunPasses(graph, {}, command.options, reports);
+    if (!state.ok()) return state.status();
+    return PrintKernels(state->partition, command.options, reports);
+  }
+  command.options.dumped_passes.push_back(command.pass);
+  const std::string first = command.one_pass ? command.pass : "";
+  const auto state = compiler::RunPasses(graph, {first, command.pass}, command.options, reports);
+  if (!state.ok()) return state.status();
+  return std::move(reports->back().text);
 }
 
 absl::StatusOr<std::string> Run(const std::vector<std::string>& words) {
   absl::StatusOr<Command> command = ReadCommand(words);
   if (!command.ok()) return command.status();
-  if (command->list) {
-    std::string names;
-    for (const compiler::GraphPass& pass : compiler::GraphPasses()) {
-      StrAppend(&names, pass.name, pass.optional ? "  (optional)\n" : "\n");
-    }
-    return StrCat(names, kPartition, "\n", kKernels, "\n");
-  }
+  if (command->list) return ListPasses();
   absl::StatusOr<std::string> text = ReadText(command->file);
   if (!text.ok()) return text.status();
   absl::StatusOr<graph::Graph> graph = graph::Parse(*text);
   if (!graph.ok()) return graph.status();
-  return command->one_pass ? RunOnePass(*graph, command->stage) : RunTo(*graph, command->stage);
+  std::vector<PassReport> reports;
+  const absl::StatusOr<std::string> result = RunPasses(*command, *graph, &reports);
+  // What ran before a pass that failed is worth reading, too.
+  for (const PassReport& report : reports) {
+    if (!report.text.empty())
+      std::cout << "== after " << report.pass << "\n" << report.text << "\n";
+    if (!command->times) continue;
+    std::cerr << std::left << std::setw(20) << report.pass << std::fixed << std::setprecision(6)
+              << report.seconds << " s" << (report.disabled ? "  (off)" : "") << "\n";
+  }
+  return result;
 }
 
 }  // namespace

@@ -1,32 +1,60 @@
-// Adds the time between its making and its end to a list of passes.
+// One pass' report in the making: added to a list at the end, with the time that it took.
 #ifndef KILN_COMPILER_PASS_TIMER_H_
 #define KILN_COMPILER_PASS_TIMER_H_
 
-#include <chrono>
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "compiler/compiler.h"
 
 namespace kiln::compiler {
 
+// The time by the options' clock, if they have one.
+inline absl::Time TimeOf(const Options& options) {
+  return options.now ? options.now() : absl::UnixEpoch();
+}
+
 class PassTimer {
  public:
-  // `times` must outlive the timer.
-  PassTimer(std::string pass, std::vector<PassTime>* times)
-      : pass_(std::move(pass)), times_(times), start_(std::chrono::steady_clock::now()) {}
+  // `options` and `reports` must outlive this.
+  PassTimer(std::string_view pass, const Options& options, std::vector<PassReport>* reports)
+      : options_(options), reports_(reports), start_(TimeOf(options)) {
+    report_.pass = std::string(pass);
+    report_.disabled = Contains(options.disabled_passes);
+    dumped_ = Contains(options.dumped_passes);
+  }
   ~PassTimer() {
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-    times_->push_back({std::move(pass_), elapsed.count()});
+    Stop();
+    reports_->push_back(std::move(report_));
   }
   PassTimer(const PassTimer&) = delete;
   PassTimer& operator=(const PassTimer&) = delete;
 
+  bool disabled() const { return report_.disabled; }
+  bool dumped() const { return dumped_; }
+  void SetText(std::string text) { report_.text = std::move(text); }
+  // What comes after this call does not count.
+  void Stop() {
+    if (stopped_) return;
+    stopped_ = true;
+    report_.seconds = report_.disabled ? 0 : absl::ToDoubleSeconds(TimeOf(options_) - start_);
+  }
+
  private:
-  std::string pass_;
-  std::vector<PassTime>* times_;
-  std::chrono::steady_clock::time_point start_;
+  bool Contains(const std::vector<std::string>& names) const {
+    return std::find(names.begin(), names.end(), report_.pass) != names.end();
+  }
+
+  const Options& options_;
+  std::vector<PassReport>* reports_;
+  PassReport report_;
+  bool dumped_ = false;
+  bool stopped_ = false;
+  const absl::Time start_;
 };
 
 }  // namespace kiln::compiler

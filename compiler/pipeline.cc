@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -9,83 +10,192 @@
 #include "compiler/graph/simplify.h"
 #include "compiler/graph/verify.h"
 #include "compiler/graph/widen.h"
+#include "compiler/partition/build_partition.h"
+#include "compiler/partition/cluster.h"
+#include "compiler/partition/fuse_horizontally.h"
+#include "compiler/partition/merge_rows.h"
+#include "compiler/partition/normalize.h"
+#include "compiler/partition/order_groups.h"
+#include "compiler/partition/prepare_scatters.h"
+#include "compiler/partition/split_epilogues.h"
 #include "compiler/pass_timer.h"
 
 namespace kiln::compiler {
 namespace {
 
-absl::StatusOr<graph::Graph> RunWiden(const graph::Graph& graph) { return graph::Widen(graph); }
-
-absl::StatusOr<graph::Graph> RunSimplify(const graph::Graph& graph) {
-  return graph::Simplify(graph);
+template <graph::Graph (*rewrite)(const graph::Graph&)>
+absl::Status Rewrite(PassState& state) {
+  state.graph = rewrite(state.graph);
+  return absl::OkStatus();
 }
 
-constexpr GraphPass kPasses[] = {
-    {"differentiate", false, autodiff::Differentiate},
-    {"widen", false, RunWiden},
-    {"simplify", true, RunSimplify},
+template <void (*change)(partition::Clustering*)>
+absl::Status Change(PassState& state) {
+  change(&state.clusters);
+  return absl::OkStatus();
+}
+
+absl::Status Differentiate(PassState& state) {
+  absl::StatusOr<graph::Graph> result = autodiff::Differentiate(state.graph);
+  if (result.ok()) state.graph = *std::move(result);
+  return result.status();
+}
+
+absl::Status Cluster(PassState& state) {
+  state.clusters = partition::MakeClusters(state.graph);
+  return absl::OkStatus();
+}
+
+absl::Status BuildPartition(PassState& state) {
+  state.partition = partition::BuildPartition(state.graph, state.clusters);
+  return absl::OkStatus();
+}
+
+absl::Status OrderGroups(PassState& state) {
+  partition::OrderGroups(&state.partition);
+  return absl::OkStatus();
+}
+
+absl::Status PlanMemory(PassState& state) {
+  state.memory = partition::PlanMemory(state.partition);
+  return absl::OkStatus();
+}
+
+constexpr bool kRequired = false;
+constexpr bool kOptional = true;
+
+constexpr Pass kPasses[] = {
+    {"differentiate", PassLevel::kGraph, kRequired, Differentiate},
+    {"widen", PassLevel::kGraph, kRequired, Rewrite<graph::Widen>},
+    {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
+    {"normalize", PassLevel::kGraph, kOptional, Rewrite<partition::Normalize>},
+    {"prepare_scatters", PassLevel::kGraph, kRequired, Rewrite<partition::PrepareScatters>},
+    {"cluster", PassLevel::kClusters, kRequired, Cluster},
+    {"merge_rows", PassLevel::kClusters, kOptional, Change<partition::MergeRows>},
+    {"fuse_horizontally", PassLevel::kClusters, kOptional, Change<partition::FuseHorizontally>},
+    {"split_epilogues", PassLevel::kClusters, kOptional, Change<partition::SplitEpilogues>},
+    {"partition", PassLevel::kPartition, kRequired, BuildPartition},
+    {"order_groups", PassLevel::kPartition, kOptional, OrderGroups},
+    {"plan_memory", PassLevel::kMemory, kRequired, PlanMemory},
+    {"lower", PassLevel::kKernels, kRequired},
+    // Without it every kernel is one task of serial scalar loops.
+    {"schedule", PassLevel::kKernels, kOptional},
+    {"emit", PassLevel::kKernels, kRequired},
 };
 
-std::string PassNames() {
-  return absl::StrJoin(kPasses, ", ",
-                       [](std::string* out, const GraphPass& pass) { out->append(pass.name); });
-}
-
-const GraphPass* FindPass(std::string_view name) {
-  const auto* pass = std::find_if(std::begin(kPasses), std::end(kPasses),
-                                  [&](const GraphPass& p) { return p.name == name; });
-  return pass == std::end(kPasses) ? nullptr : pass;
-}
-
-absl::Status CheckNames(std::string_view last, const Options& options) {
-  if (!last.empty() && FindPass(last) == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no pass \"", std::string(last), "\"; the passes are ", PassNames()));
-  }
-  for (const std::string& name : options.disabled_passes) {
-    const GraphPass* pass = FindPass(name);
-    if (pass == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot switch off \"", name, "\": the passes are ", PassNames()));
-    }
-    if (!pass->optional) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cannot switch off \"", name, "\": the result would be wrong without it"));
-    }
+absl::Status Verify(PassLevel level, const PassState& state) {
+  switch (level) {
+    case PassLevel::kGraph:
+      return graph::Verify(state.graph);
+    case PassLevel::kClusters:
+      return partition::Verify(state.clusters);
+    case PassLevel::kPartition:
+      return partition::Verify(state.partition, state.graph);
+    case PassLevel::kMemory:
+      return partition::Verify(state.memory, state.partition);
+    case PassLevel::kKernels:
+      return absl::OkStatus();
   }
   return absl::OkStatus();
 }
 
-absl::Status VerifyAfter(std::string_view pass, const graph::Graph& graph) {
-  const absl::Status status = graph::Verify(graph);
-  if (status.ok()) return status;
-  return absl::InternalError(
-      absl::StrCat("after pass ", std::string(pass), ": ", status.message()));
+std::string Print(PassLevel level, const PassState& state) {
+  switch (level) {
+    case PassLevel::kGraph:
+      return graph::Print(state.graph);
+    case PassLevel::kClusters:
+      return partition::Print(state.clusters);
+    case PassLevel::kPartition:
+      return partition::Print(state.partition);
+    case PassLevel::kMemory:
+      return partition::Print(state.memory);
+    case PassLevel::kKernels:
+      return "";
+  }
+  return "";
+}
+
+absl::Status Run(const Pass& pass, const Options& options, PassState& state,
+                 std::vector<PassReport>* reports) {
+  PassTimer timer(pass.name, options, reports);
+  if (timer.disabled()) return absl::OkStatus();
+  if (absl::Status status = pass.run(state); !status.ok()) return status;
+  if (options.verify) {
+    if (absl::Status legal = Verify(pass.level, state); !legal.ok()) {
+      return absl::InternalError(
+          absl::StrCat("after pass ", std::string(pass.name), ": ", legal.message()));
+    }
+  }
+  timer.Stop();
+  if (timer.dumped()) timer.SetText(Print(pass.level, state));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
+  const Pass* first = std::begin(kPasses);
+  const Pass* last = std::end(kPasses);
+  while (last[-1].level == PassLevel::kKernels) --last;
+  if (!range.first.empty()) {
+    const absl::StatusOr<const Pass*> found = FindPass(range.first);
+    if (!found.ok()) return found.status();
+    first = *found;
+  }
+  if (!range.last.empty()) {
+    const absl::StatusOr<const Pass*> found = FindPass(range.last);
+    if (!found.ok()) return found.status();
+    last = *found + 1;
+  }
+  if (first->level != PassLevel::kGraph) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pass ", std::string(first->name),
+                     " does not work on graphs; run everything up to it instead"));
+  }
+  if (last[-1].level == PassLevel::kKernels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pass ", std::string(last[-1].name), " works on one kernel at a time"));
+  }
+  return absl::MakeConstSpan(first, std::max(first, last) - first);
 }
 
 }  // namespace
 
-absl::Span<const GraphPass> GraphPasses() { return kPasses; }
+absl::Span<const Pass> Passes() { return kPasses; }
 
-absl::StatusOr<graph::Graph> RunGraphPasses(const graph::Graph& graph, std::string_view last,
-                                            const Options& options, std::vector<PassTime>* times) {
-  if (absl::Status names = CheckNames(last, options); !names.ok()) return names;
-  graph::Graph current = graph;
-  for (const GraphPass& pass : kPasses) {
-    const auto& disabled = options.disabled_passes;
-    if (std::find(disabled.begin(), disabled.end(), pass.name) == disabled.end()) {
-      PassTimer timer(std::string(pass.name), times);
-      absl::StatusOr<graph::Graph> next = pass.run(current);
-      if (!next.ok()) return next.status();
-      current = *std::move(next);
-      if (options.verify) {
-        if (absl::Status legal = VerifyAfter(pass.name, current); !legal.ok()) return legal;
-      }
-      if (options.dump) options.dump(std::string(pass.name), graph::Print(current));
-    }
-    if (pass.name == last) break;
+absl::StatusOr<const Pass*> FindPass(std::string_view name) {
+  for (const Pass& pass : kPasses) {
+    if (pass.name == name) return &pass;
   }
-  return current;
+  const std::string names = absl::StrJoin(
+      kPasses, ", ", [](std::string* out, const Pass& pass) { out->append(pass.name); });
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no pass \"", std::string(name), "\"; the passes are ", names));
+}
+
+absl::Status CheckPassNames(const Options& options) {
+  for (const std::string& name : options.disabled_passes) {
+    const absl::StatusOr<const Pass*> pass = FindPass(name);
+    if (!pass.ok()) return pass.status();
+    if ((*pass)->optional) continue;
+    return absl::InvalidArgumentError(absl::StrCat("cannot switch off the pass \"", name,
+                                                   "\": without it there is no right result"));
+  }
+  for (const std::string& name : options.dumped_passes) {
+    if (const auto pass = FindPass(name); !pass.ok()) return pass.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, PassRange range,
+                                    const Options& options, std::vector<PassReport>* reports) {
+  if (absl::Status names = CheckPassNames(options); !names.ok()) return names;
+  const absl::StatusOr<absl::Span<const Pass>> passes = Select(range);
+  if (!passes.ok()) return passes.status();
+  PassState state;
+  state.graph = graph;
+  for (const Pass& pass : *passes) {
+    if (absl::Status status = Run(pass, options, state, reports); !status.ok()) return status;
+  }
+  return state;
 }
 
 }  // namespace kiln::compiler

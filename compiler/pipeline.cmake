@@ -16,9 +16,15 @@ add_custom_command(
   DEPENDS ${KILN_KERNEL_SOURCES} ${PROJECT_SOURCE_DIR}/cmake/Fingerprint.cmake
   VERBATIM)
 
+# The passes from a graph to a partition: what tools and tests need that make no machine code.
+kiln_library(kiln_pipeline
+  SOURCES pipeline.cc
+  PUBLIC kiln_graph kiln_partition kiln_driver_interface absl::statusor absl::time
+  PRIVATE kiln_autodiff)
+
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc pipeline.cc version.cc ${KILN_FINGERPRINT}
-  PUBLIC kiln_graph kiln_driver_interface absl::statusor
-  PRIVATE kiln_autodiff kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_codegen
+  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc version.cc ${KILN_FINGERPRINT}
+  PUBLIC kiln_pipeline kiln_graph kiln_driver_interface absl::statusor absl::time
+  PRIVATE kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_codegen
           kiln_codegen_x86 OpenSSL::Crypto Threads::Threads)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

@@ -1,35 +1,58 @@
-// The passes over a tensor graph, in their order: named, timed, dumped, verified; optional ones can
-// be switched off.
-//
-// After them the graph is split into kernels (partition/fuse.h), every kernel is lowered, scheduled
-// and emitted (compile_kernels.h), and memory is planned (partition/memory_plan.h): compiler.h's
-// Compile does it all.
+// Everything that rewrites a graph on its way to kernels, in its order: named, timed, verified, and
+// dumped where that is asked for. Optional passes can be switched off.
 #ifndef KILN_COMPILER_PIPELINE_H_
 #define KILN_COMPILER_PIPELINE_H_
 
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/compiler.h"
 #include "compiler/graph/graph.h"
+#include "compiler/partition/clustering.h"
+#include "compiler/partition/memory_plan.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::compiler {
 
-struct GraphPass {
-  std::string_view name;
-  bool optional = false;  // the result is right without it
-  absl::StatusOr<graph::Graph> (*run)(const graph::Graph& graph) = nullptr;
+// What the passes work on. Each part is made from those before it.
+struct PassState {
+  graph::Graph graph;
+  partition::Clustering clusters;
+  partition::Partition partition;
+  partition::MemoryPlan memory;
 };
 
-absl::Span<const GraphPass> GraphPasses();
+enum class PassLevel { kGraph, kClusters, kPartition, kMemory, kKernels };
 
-// Runs the passes up to and including `last` (all of them if empty) and appends their times.
-// INVALID_ARGUMENT for a name that is no pass, for a disabled pass that is not optional, and for
-// what a pass finds wrong with the graph.
-absl::StatusOr<graph::Graph> RunGraphPasses(const graph::Graph& graph, std::string_view last,
-                                            const Options& options, std::vector<PassTime>* times);
+struct Pass {
+  std::string_view name;
+  PassLevel level = PassLevel::kGraph;  // the part that it makes or changes
+  bool optional = false;                // the results are right without it
+  // Null for what is done to each kernel: compile_kernels.h does it.
+  absl::Status (*run)(PassState& state) = nullptr;
+};
+
+// All of them, in their order.
+absl::Span<const Pass> Passes();
+
+// INVALID_ARGUMENT names the passes that there are.
+absl::StatusOr<const Pass*> FindPass(std::string_view name);
+
+// From `first` to `last`, both included; empty: from the first, to the last one before kernels.
+struct PassRange {
+  std::string_view first = {};
+  std::string_view last = {};
+};
+
+// Runs passes on `graph` and appends what it has to say of each. INVALID_ARGUMENT for a name that
+// is no pass or cannot be switched off, for a range that begins beyond graphs or ends in kernels,
+// and for what a pass finds wrong with the graph; INTERNAL names the pass after which something is
+// not as it must be.
+absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, PassRange range,
+                                    const Options& options, std::vector<PassReport>* reports);
 
 }  // namespace kiln::compiler
 

@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/ops/host_tensor.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::kernel {
 

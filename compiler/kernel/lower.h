@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::kernel {
 

@@ -5,10 +5,9 @@
 
 #include "absl/algorithm/container.h"
 #include "compiler/partition/contraction.h"
-#include "compiler/partition/horizontal.h"
 #include "compiler/partition/join.h"
-#include "compiler/partition/merge_rows.h"
-#include "compiler/partition/split_epilogue.h"
+#include "compiler/partition/limits.h"
+#include "compiler/partition/materialize.h"
 
 namespace kiln::partition {
 
@@ -64,10 +63,6 @@ class Clusterer {
         if (readers.empty() || readers.back() != member) readers.push_back(member);
       }
     }
-    MergeRows(&result_, &dependencies_);
-    FuseHorizontally(&result_, &dependencies_);
-    SplitEpilogues(&result_, &dependencies_);
-    Order();
     return std::move(result_);
   }
 
@@ -150,7 +145,7 @@ class Clusterer {
     if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
     return absl::c_none_of(member.reads, [&](const Read& read) {
       const int source = result_.ClusterOf(read.leaf);
-      return source >= 0 && source != cluster && dependencies_.Reaches(source, cluster);
+      return source >= 0 && source != cluster && result_.dependencies.Reaches(source, cluster);
     });
   }
 
@@ -260,7 +255,7 @@ class Clusterer {
     member.cluster = cluster;
     member.stage = join.stage;
     member.axes = std::move(join.axes);
-    AddDependencies(result_, member, &dependencies_);
+    result_.AddDependencies(member);
   }
 
   void Start(int number) {
@@ -284,61 +279,16 @@ class Clusterer {
     member.cluster = static_cast<int>(result_.clusters.size());
     member.stage = 0;
     result_.clusters.push_back(std::move(cluster));
-    dependencies_.AddCluster();
-    AddDependencies(result_, member, &dependencies_);
-  }
-
-  // Clusters after what they depend on, otherwise as they were made.
-  void Order() {
-    std::vector<bool> placed(result_.clusters.size(), false);
-    for (size_t i = 0; i < result_.clusters.size(); ++i) Place(static_cast<int>(i), &placed);
-  }
-
-  void Place(int cluster, std::vector<bool>* placed) {
-    std::vector<std::pair<int, std::vector<int>>> path;  // with what is still to be looked at
-    auto enter = [&](int next) {
-      if ((*placed)[next] || result_.clusters[next].stages.empty()) return;
-      (*placed)[next] = true;
-      std::vector<int> needs = dependencies_.Needs(next);
-      std::reverse(needs.begin(), needs.end());
-      path.emplace_back(next, std::move(needs));
-    };
-    enter(cluster);
-    while (!path.empty()) {
-      auto& [current, needs] = path.back();
-      if (needs.empty()) {
-        result_.order.push_back(current);
-        path.pop_back();
-      } else {
-        const int next = needs.back();
-        needs.pop_back();
-        enter(next);
-      }
-    }
+    result_.dependencies.AddCluster();
+    result_.AddDependencies(member);
   }
 
   Clustering result_;
-  Dependencies dependencies_;
   absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
 };
 
 }  // namespace
 
-int Clustering::ClusterOf(const Node* leaf) const {
-  auto found = member_of.find(leaf);
-  return found == member_of.end() ? -1 : members[found->second].cluster;
-}
-
-void AddDependencies(const Clustering& clustering, const Member& member,
-                     Dependencies* dependencies) {
-  for (const Read& read : member.reads) {
-    const int source = clustering.ClusterOf(read.leaf);
-    if (source >= 0 && source != member.cluster) dependencies->AddEdge(member.cluster, source);
-  }
-}
-
-Clustering MakeClusters(const std::vector<Candidate>& candidates) {
-  return Clusterer(candidates).Run();
-}
+Clustering MakeClusters(const graph::Graph& graph) { return Clusterer(ChooseStored(graph)).Run(); }
 
 }  // namespace kiln::partition

@@ -11,9 +11,19 @@
 
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
-#include "compiler/partition/fuse.h"
 
 namespace kiln::partition {
+
+// One digit of a loop's counter: (counter / stride) % extent.
+struct Digit {
+  int loop = 0;  // index into the loops that it is a digit of
+  int64_t stride = 1;
+  int64_t extent = 1;
+  bool operator==(const Digit&) const = default;
+};
+// An index along one dimension as a mixed-radix number, most significant digit first. Empty: 0 (a
+// dimension of size 1).
+using Digits = std::vector<Digit>;
 
 // The index along one dimension of what is read; nothing if it is not known to be digits.
 using AxisIndex = std::optional<Digits>;

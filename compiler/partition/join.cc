@@ -8,14 +8,6 @@
 
 namespace kiln::partition {
 
-std::vector<Digits> ValueAxes(const Member& member) {
-  std::vector<Digits> axes = member.axes;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    if (member.reduced[i]) axes[i].clear();
-  }
-  return axes;
-}
-
 namespace {
 
 // Loops of the axes that are reduced, or of those that are kept.

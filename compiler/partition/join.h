@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/partition/cluster.h"
+#include "compiler/partition/clustering.h"
 
 namespace kiln::partition {
 
@@ -59,9 +59,6 @@ class JoinPlanner {
   int number_;
   const Cluster& cluster_;
 };
-
-// What the dimensions of a member's value are over its cluster's loops: reduced ones are 0.
-std::vector<Digits> ValueAxes(const Member& member);
 
 }  // namespace kiln::partition
 

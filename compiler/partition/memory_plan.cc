@@ -238,4 +238,13 @@ absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
   return absl::OkStatus();
 }
 
+std::string Print(const MemoryPlan& plan) {
+  std::string text = absl::StrCat("arena ", plan.arena_bytes, " bytes, ",
+                                  plan.arena_bytes_without_reuse, " without reuse\n");
+  for (size_t i = 0; i < plan.offsets.size(); ++i) {
+    if (plan.offsets[i] >= 0) absl::StrAppend(&text, "t", i, " at ", plan.offsets[i], "\n");
+  }
+  return text;
+}
+
 }  // namespace kiln::partition

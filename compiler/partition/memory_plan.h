@@ -6,10 +6,11 @@
 #define KILN_COMPILER_PARTITION_MEMORY_PLAN_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::partition {
 
@@ -29,8 +30,8 @@ MemoryPlan PlanMemory(const Partition& partition);
 // INTERNAL if two tensors that live at the same time overlap in the arena.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition);
 
-// Reorders the groups, topologically, so that intermediates die soon after they are made.
-void OrderGroups(Partition* partition);
+// For people; deterministic.
+std::string Print(const MemoryPlan& plan);
 
 }  // namespace kiln::partition
 

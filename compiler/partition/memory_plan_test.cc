@@ -1,5 +1,6 @@
 #include "compiler/partition/memory_plan.h"
 
+#include "compiler/partition/order_groups.h"
 #include "gtest/gtest.h"
 
 namespace kiln::partition {

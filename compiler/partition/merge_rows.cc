@@ -6,7 +6,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "compiler/partition/join.h"
+#include "compiler/partition/limits.h"
 
 namespace kiln::partition {
 
@@ -17,8 +17,7 @@ constexpr int kMaxRounds = 4;
 
 class RowMerger {
  public:
-  RowMerger(Clustering* clustering, Dependencies* dependencies)
-      : all_(*clustering), dependencies_(*dependencies) {}
+  explicit RowMerger(Clustering* clustering) : all_(*clustering) {}
 
   void Run() {
     // What has merged may merge again.
@@ -79,7 +78,7 @@ class RowMerger {
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
     if (from.grid.size() != into.grid.size()) return false;
     // Something outside would have to run after the source and before the reader.
-    if (dependencies_.ReachesOverOthers(reader, source)) return false;
+    if (all_.dependencies.ReachesOverOthers(reader, source)) return false;
     std::optional<LoopMap> map = MatchGrids(reader, source);
     if (!map.has_value() || !LocalsFit(reader, source)) return false;
     Merge(reader, source, *map);
@@ -139,7 +138,7 @@ class RowMerger {
   }
 
   void Merge(int reader, int source, const LoopMap& map) {
-    dependencies_.Merge(reader, source);
+    all_.dependencies.Merge(reader, source);
     Cluster& from = all_.clusters[reader];
     Cluster& into = all_.clusters[source];
     const int offset = static_cast<int>(into.loops.size());
@@ -164,13 +163,10 @@ class RowMerger {
   }
 
   Clustering& all_;
-  Dependencies& dependencies_;
 };
 
 }  // namespace
 
-void MergeRows(Clustering* clustering, Dependencies* dependencies) {
-  RowMerger(clustering, dependencies).Run();
-}
+void MergeRows(Clustering* clustering) { RowMerger(clustering).Run(); }
 
 }  // namespace kiln::partition

@@ -11,7 +11,6 @@
 #include "compiler/partition/contraction.h"
 #include "compiler/partition/factor_sum.h"
 #include "compiler/partition/merge_reductions.h"
-#include "compiler/partition/prepare_scatter.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/shrink_contraction.h"
 #include "compiler/partition/split_reduction.h"
@@ -31,18 +30,6 @@ bool IsZero(const Node* node) {
          node->attr<ir::ConstValue>().AsDouble() == 0;
 }
 
-const Node* Replace(ir::Context& context, const Node* node) {
-  switch (node->op()) {
-    case Op::kWindow:
-      return ReplaceWindow(context, node);
-    case Op::kDetach:
-    case Op::kWithDerivative:
-      return node->operand(0);
-    default:
-      return node;
-  }
-}
-
 // Products that a sum is split into.
 constexpr int kMaxProducts = 32;
 // Sums that are put down one to the other, at most.
@@ -58,8 +45,7 @@ bool IsRelu(const Node* node) {
          condition->operand(1) == node->operand(1);
 }
 
-// A fused walk of both rewrites: operands first, so that a merged inner sum is seen by the outer
-// one.
+// One walk for all rewrites: operands first, so that a merged inner sum is seen by the outer one.
 class Normalizer {
  public:
   explicit Normalizer(const graph::Graph& graph)
@@ -107,9 +93,6 @@ class Normalizer {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
-    if (IsScatter(current)) {
-      return PrepareScatter(context_, current, IsSingleUse(current->operand(0)), &copies_);
-    }
     if (ir::NumElements(SpaceOf(current)) == 0) return current;
     return Normal(current);
   }
@@ -168,7 +151,7 @@ class Normalizer {
 
   const Node* Finished(const Node* current) {
     const auto single_use = [this](const Node* inner) { return IsSingleUse(inner); };
-    current = Replace(context_, current);
+    if (current->op() == Op::kWindow) current = ReplaceWindow(context_, current);
     if (const Node* part = ShrinkContraction(context_, current, single_use); part != nullptr) {
       return part;
     }
@@ -184,7 +167,6 @@ class Normalizer {
   ir::Context& context_;
   UnwindowSums unwindow_sums_;
   Replacement replacement_;
-  int64_t copies_ = 0;                                     // that scatters write over
   absl::flat_hash_map<const Node*, const Node*> relu_of_;  // by condition
   absl::flat_hash_map<const Node*, int> uses_;
   absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand

@@ -1,5 +1,5 @@
-// Rewrites a tensor graph into the forms that fusion and lowering know. Values stay the same up to
-// the order of summation.
+// Rewrites a tensor graph into the forms that fuse best and that schedules know. Values stay the
+// same up to the order of summation.
 //
 //  * A sum of a movement of a sum becomes one sum where nothing is repeated between (so a
 //  convolution's input gradient is
@@ -10,8 +10,6 @@
 //  * A sum that follows from another one is not computed, see factor_sum.h.
 //  * A large reduction to few elements becomes two.
 //  * The mask 0 < x of a relu that is computed anyway is taken from its result.
-//  * A scatter gets a tensor of its own to write over; one with a single position is elementwise.
-//  See prepare_scatter.h.
 #ifndef KILN_COMPILER_PARTITION_NORMALIZE_H_
 #define KILN_COMPILER_PARTITION_NORMALIZE_H_
 

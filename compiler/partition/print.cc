@@ -1,10 +1,10 @@
-// Print of fuse.h.
+// Print of partition.h.
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::partition {
 

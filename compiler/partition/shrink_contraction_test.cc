@@ -1,6 +1,6 @@
 #include "compiler/partition/shrink_contraction.h"
 
-#include "compiler/partition/fuse_fixture.h"
+#include "compiler/partition/testing/fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-class ShrinkContractionTest : public FuseFixture {
+class ShrinkContractionTest : public PartitionFixture {
  protected:
   // Products that are computed.
   static int64_t Work(const Partition& partition) {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/partition/cluster.h"
+#include "compiler/partition/limits.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/tensor_maker.h"
 

@@ -1,4 +1,4 @@
-// Verify of fuse.h.
+// Verify of partition.h.
 #include <string>
 #include <utility>
 #include <vector>
@@ -6,7 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::partition {
 

@@ -59,7 +59,7 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
   response->set_graph(compiled.graph_text);
   response->set_partition(compiled.partition_text);
   response->set_queue(runtime::QueueText(compiled));
-  for (const compiler::PassTime& pass : compiled.passes) {
+  for (const compiler::PassReport& pass : compiled.passes) {
     v1::PassTime* proto = response->add_passes();
     proto->set_pass(pass.pass);
     proto->set_seconds(pass.seconds);

@@ -56,8 +56,8 @@ double PeakMebibytes() {
 }
 
 void PrintCompiled(const compiler::CompiledProgram& program, size_t top) {
-  for (const compiler::PassTime& pass : program.passes) {
-    std::printf("%-16s %8.3f s\n", pass.pass.c_str(), pass.seconds);
+  for (const compiler::PassReport& pass : program.passes) {
+    std::printf("%-18s %8.3f s\n", pass.pass.c_str(), pass.seconds);
   }
   int64_t arena = 0, outside = 0, code = 0;
   for (const compiler::Slot& slot : program.slots) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "compiler/kernel/lower.h"
-#include "compiler/partition/fuse.h"
-#include "compiler/partition/memory_plan.h"
 #include "compiler/pipeline.h"
 #include "tests/full_size/sample.h"
 
@@ -19,15 +17,14 @@ struct Lowered {
 };
 
 absl::StatusOr<Lowered> Lower(const graph::Graph& graph) {
-  std::vector<compiler::PassTime> times;
-  const auto simple = compiler::RunGraphPasses(graph, "", {}, &times);
-  if (!simple.ok()) return simple.status();
-  const auto partition = partition::Fuse(*simple);
-  if (!partition.ok()) return partition.status();
+  std::vector<compiler::PassReport> reports;
+  const auto state = compiler::RunPasses(graph, {.last = "partition"}, {}, &reports);
+  if (!state.ok()) return state.status();
+  const partition::Partition& partition = state->partition;
   Lowered lowered;
-  for (size_t i = 0; i < partition->groups.size(); ++i) {
+  for (size_t i = 0; i < partition.groups.size(); ++i) {
     ir::Context context;
-    const auto one = kernel::Lower(*partition, static_cast<int>(i), context);
+    const auto one = kernel::Lower(partition, static_cast<int>(i), context);
     if (!one.ok()) return one.status();
     lowered.texts.push_back(kernel::Print(one->kernel));
     lowered.points = std::max(lowered.points, CountPoints(one->kernel));

@@ -1,4 +1,4 @@
-// The compiler's option of compiling every kernel without directives.
+// The compiler without the pass "schedule".
 #include <gtest/gtest.h>
 
 #include <map>
@@ -38,7 +38,7 @@ TEST(PlainSchedule, HasNoDirectivesAndOneTask) {
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_NE(chosen->kernels[0].schedule, "");
   compiler::Options options;
-  options.plain_schedule = true;
+  options.disabled_passes = {"schedule"};
   const auto plain = compiler::Compile(Product(), *target, options);
   ASSERT_TRUE(plain.ok()) << plain.status();
   ASSERT_EQ(plain->kernels.size(), chosen->kernels.size());
@@ -56,7 +56,8 @@ TEST(PlainSchedule, IsCachedApart) {
   compiler::Options options;
   options.cache = &cache;
   for (const bool plain : {false, true, false, true}) {
-    options.plain_schedule = plain;
+    options.disabled_passes = {};
+    if (plain) options.disabled_passes = {"schedule"};
     const auto program = compiler::Compile(Product(), *target, options);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(program->kernels[0].schedule.empty(), plain);

@@ -13,8 +13,8 @@
 #include "compiler/kernel/interpret.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/ops/evaluate.h"
-#include "compiler/partition/fuse.h"
-#include "compiler/partition/memory_plan.h"
+#include "compiler/partition/partition.h"
+#include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 #include "tests/golden/golden_file.h"
 #include "tests/golden/graphs.h"
@@ -29,13 +29,10 @@ using ops::HostTensor;
 using partition::Partition;
 
 absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
-  absl::StatusOr<Partition> partition = partition::Fuse(graph);
-  if (!partition.ok()) return partition;
-  partition::OrderGroups(&*partition);
-  if (absl::Status s = partition::Verify(*partition, graph); !s.ok()) return s;
-  const partition::MemoryPlan plan = partition::PlanMemory(*partition);
-  if (absl::Status s = partition::Verify(plan, *partition); !s.ok()) return s;
-  return partition;
+  std::vector<compiler::PassReport> reports;
+  auto state = compiler::RunPasses(graph, {.first = "normalize"}, {}, &reports);
+  if (!state.ok()) return state.status();
+  return std::move(state->partition);
 }
 
 // The text says all: what is parsed from it prints the same.

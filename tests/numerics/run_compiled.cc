@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/notification.h"
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/compiler.h"
@@ -111,13 +112,26 @@ drivers::Device& Cpu() {
   return device;
 }
 
+compiler::Options& CompilerOptions() {
+  static compiler::Options& options = *new compiler::Options;
+  return options;
+}
+
 }  // namespace
+
+absl::Status DisablePasses(const std::string& names) {
+  compiler::Options options;
+  options.disabled_passes = absl::StrSplit(names, ',', absl::SkipEmpty());
+  absl::Status status = compiler::CheckPassNames(options);
+  if (status.ok()) CompilerOptions() = std::move(options);
+  return status;
+}
 
 absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
                                                     absl::Span<const HostTensor> inputs,
                                                     CompiledProgram* program_run) {
   drivers::Device& device = Cpu();
-  auto program = compiler::Compile(graph, device.info().target, {});
+  auto program = compiler::Compile(graph, device.info().target, CompilerOptions());
   if (!program.ok()) return program.status();
   for (const compiler::CompiledKernel& kernel : program->kernels) {
     if (kernel.refusal.empty()) continue;

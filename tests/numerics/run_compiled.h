@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/compiler.h"
@@ -12,6 +13,11 @@
 #include "compiler/ops/host_tensor.h"
 
 namespace kiln::numerics {
+
+// Names of passes, with commas between them, without which programs are compiled from here on;
+// once, before the first use. INVALID_ARGUMENT: one is none or cannot be switched off, and nothing
+// was set.
+absl::Status DisablePasses(const std::string& names);
 
 // The graph's outputs, from a CPU device with two threads. `inputs` are by index, each of its
 // input's shape and dtype. `program`, unless it is null, becomes what was run. INTERNAL: the proof

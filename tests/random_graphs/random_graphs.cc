@@ -2,6 +2,7 @@
 // gradients are slopes. What differs is shrunk and printed as text IR.
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
+//                 [--disable_passes NAMES]
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
 // up.
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
+#include "tests/numerics/run_compiled.h"
 #include "tests/numerics/target.h"
 #include "tests/random_graphs/statistics.h"
 #include "tests/random_graphs/trial.h"
@@ -37,14 +39,18 @@ struct Arguments {
   uint64_t seed = 1;
   uint64_t threads = 2;
   std::string cpu_features;
+  std::string disable_passes;
 };
 
 std::optional<Arguments> ReadArguments(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; i += 2) {
     const std::string flag = argv[i];
-    if (flag == "--cpu_features" && i + 1 < argc) {
-      arguments.cpu_features = argv[i + 1];
+    std::string* text = flag == "--cpu_features"     ? &arguments.cpu_features
+                        : flag == "--disable_passes" ? &arguments.disable_passes
+                                                     : nullptr;
+    if (text != nullptr && i + 1 < argc) {
+      *text = argv[i + 1];
       continue;
     }
     uint64_t* value = flag == "--graphs"    ? &arguments.graphs
@@ -133,12 +139,17 @@ int main(int argc, char** argv) {
   const auto arguments = ReadArguments(argc, argv);
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0]
-              << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]\n";
+              << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS] "
+                 "[--disable_passes NAMES]\n";
     return 2;
   }
   if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {
     std::cerr << status.message() << "\n";
     return absl::IsFailedPrecondition(status) ? kSkipped : 2;
+  }
+  if (const auto status = kiln::numerics::DisablePasses(arguments->disable_passes); !status.ok()) {
+    std::cerr << status.message() << "\n";
+    return 2;
   }
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) std::signal(signal, OnSignal);
   Run run(*arguments);

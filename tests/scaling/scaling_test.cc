@@ -15,8 +15,7 @@
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/kernel/lower.h"
-#include "compiler/partition/fuse.h"
-#include "compiler/partition/memory_plan.h"
+#include "compiler/pipeline.h"
 #include "tests/golden/model_builder.h"
 
 namespace {
@@ -67,16 +66,14 @@ Outcome Compile(const Maker& make, int size) {
   const graph::Graph graph = model.Finish();
   outcome.nodes = graph.context->size();
   EXPECT_FALSE(graph::Print(graph).empty());
-  absl::StatusOr<partition::Partition> partition = partition::Fuse(graph);
-  EXPECT_TRUE(partition.ok()) << partition.status();
-  partition::OrderGroups(&*partition);
-  EXPECT_EQ(partition::Verify(*partition, graph), absl::OkStatus());
-  const partition::MemoryPlan plan = partition::PlanMemory(*partition);
-  EXPECT_EQ(partition::Verify(plan, *partition), absl::OkStatus());
-  outcome.groups = partition->groups.size();
-  for (size_t i = 0; i < partition->groups.size(); ++i) {
+  std::vector<compiler::PassReport> reports;
+  const auto state = compiler::RunPasses(graph, {.first = "normalize"}, {}, &reports);
+  EXPECT_TRUE(state.ok()) << state.status();
+  const partition::Partition& partition = state->partition;
+  outcome.groups = partition.groups.size();
+  for (size_t i = 0; i < partition.groups.size(); ++i) {
     ir::Context context;
-    auto lowered = kernel::Lower(*partition, static_cast<int>(i), context);
+    auto lowered = kernel::Lower(partition, static_cast<int>(i), context);
     EXPECT_TRUE(lowered.ok()) << lowered.status();
     outcome.kernels.insert(kernel::Print(lowered->kernel));
   }

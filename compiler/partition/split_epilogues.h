@@ -1,11 +1,10 @@
 // An epilogue that streams many large tensors becomes a kernel of its own.
-#ifndef KILN_COMPILER_PARTITION_SPLIT_EPILOGUE_H_
-#define KILN_COMPILER_PARTITION_SPLIT_EPILOGUE_H_
+#ifndef KILN_COMPILER_PARTITION_SPLIT_EPILOGUES_H_
+#define KILN_COMPILER_PARTITION_SPLIT_EPILOGUES_H_
 
 #include <cstdint>
 
-#include "compiler/partition/cluster.h"
-#include "compiler/partition/dependencies.h"
+#include "compiler/partition/clustering.h"
 
 namespace kiln::partition {
 
@@ -16,8 +15,8 @@ namespace kiln::partition {
 inline constexpr int kMostStreams = 2;              // tensors read along
 inline constexpr int64_t kLargeEpilogue = 1 << 20;  // elements of the result
 
-void SplitEpilogues(Clustering* clustering, Dependencies* dependencies);
+void SplitEpilogues(Clustering* clustering);
 
 }  // namespace kiln::partition
 
-#endif  // KILN_COMPILER_PARTITION_SPLIT_EPILOGUE_H_
+#endif  // KILN_COMPILER_PARTITION_SPLIT_EPILOGUES_H_

@@ -1,8 +1,10 @@
-#include "compiler/partition/prepare_scatter.h"
+#include "compiler/partition/prepare_scatters.h"
 
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "compiler/ir/walk.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/tensor_maker.h"
 
@@ -80,19 +82,58 @@ const Node* SplitScatter(ir::Context& context, const Node* scatter, int64_t* cop
   return context.Get(Op::kAdd, x->dtype(), x->shape(), {x, sum});
 }
 
+class ScatterPreparer {
+ public:
+  explicit ScatterPreparer(const graph::Graph& graph) : context_(*graph.context) {
+    std::vector<const Node*> roots = graph.outputs;
+    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    const std::vector<const Node*> order = ir::TopologicalOrder(roots);
+    absl::flat_hash_map<const Node*, int> uses;
+    for (const Node* node : order) {
+      for (const Node* operand : node->operands()) ++uses[operand];
+    }
+    // What leaves the graph is used by more than its readers here.
+    for (const Node* root : roots) uses[root] += 2;
+    for (const Node* node : order) {
+      std::vector<const Node*> operands;
+      for (const Node* operand : node->operands()) operands.push_back(made_.at(operand));
+      const Node* made = context_.WithOperands(node, std::move(operands));
+      if (IsScatter(made)) made = Prepare(made);
+      made_[node] = made;
+      uses_[made] += uses[node];
+    }
+  }
+
+  const Node* Of(const Node* node) const { return made_.at(node); }
+
+ private:
+  const Node* Prepare(const Node* scatter) {
+    const Node* x = scatter->operand(0);
+    if (ir::NumElements(x->shape()) == 0 || ir::NumElements(SpaceOf(scatter)) == 0) return x;
+    if (SpaceOf(scatter)[scatter->attr<ir::ScatterAttr>().axis] == 1) {
+      return Elementwise(context_, scatter);
+    }
+    if (IsWorthSplitting(scatter)) return SplitScatter(context_, scatter, &copies_);
+    if (IsScatter(x) && uses_[x] <= 1) return scatter;
+    const Node* base =
+        context_.Get(Op::kMutable, x->dtype(), x->shape(), {x}, ir::IntAttr{copies_++});
+    return context_.WithOperands(scatter, {base, scatter->operand(1), scatter->operand(2)});
+  }
+
+  ir::Context& context_;
+  absl::flat_hash_map<const Node*, const Node*> made_;
+  absl::flat_hash_map<const Node*, int> uses_;  // of what was made
+  int64_t copies_ = 0;                          // that scatters write over
+};
+
 }  // namespace
 
-const Node* PrepareScatter(ir::Context& context, const Node* scatter, bool own, int64_t* copies) {
-  const Node* x = scatter->operand(0);
-  if (ir::NumElements(x->shape()) == 0 || ir::NumElements(SpaceOf(scatter)) == 0) return x;
-  if (SpaceOf(scatter)[scatter->attr<ir::ScatterAttr>().axis] == 1) {
-    return Elementwise(context, scatter);
-  }
-  if (IsWorthSplitting(scatter)) return SplitScatter(context, scatter, copies);
-  if (own && IsScatter(x)) return scatter;
-  const Node* base =
-      context.Get(Op::kMutable, x->dtype(), x->shape(), {x}, ir::IntAttr{(*copies)++});
-  return context.WithOperands(scatter, {base, scatter->operand(1), scatter->operand(2)});
+graph::Graph PrepareScatters(const graph::Graph& graph) {
+  const ScatterPreparer preparer(graph);
+  graph::Graph result = graph;
+  for (const Node*& output : result.outputs) output = preparer.Of(output);
+  for (graph::Update& update : result.updates) update.value = preparer.Of(update.value);
+  return result;
 }
 
 }  // namespace kiln::partition

@@ -1,4 +1,4 @@
-#include "compiler/partition/split_epilogue.h"
+#include "compiler/partition/split_epilogues.h"
 
 #include <utility>
 #include <vector>
@@ -14,8 +14,7 @@ namespace {
 
 class Splitter {
  public:
-  Splitter(Clustering* clustering, Dependencies* dependencies)
-      : all_(*clustering), dependencies_(*dependencies) {}
+  explicit Splitter(Clustering* clustering) : all_(*clustering) {}
 
   void Run() {
     const size_t count = all_.clusters.size();
@@ -23,7 +22,7 @@ class Splitter {
       if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
     }
     if (all_.clusters.size() == count) return;
-    for (const Member& member : all_.members) AddDependencies(all_, member, &dependencies_);
+    for (const Member& member : all_.members) all_.AddDependencies(member);
   }
 
  private:
@@ -60,7 +59,7 @@ class Splitter {
     all_.clusters[number].nodes -= epilogue.nodes;
     all_.clusters.push_back(std::move(epilogue));
     loops_.clear();
-    dependencies_.AddCluster();
+    all_.dependencies.AddCluster();
   }
 
   void Move(int member_number, int fresh, const Cluster& from, Cluster* into) {
@@ -84,14 +83,11 @@ class Splitter {
   }
 
   Clustering& all_;
-  Dependencies& dependencies_;
   absl::flat_hash_map<int, int> loops_;  // of the cluster that is split
 };
 
 }  // namespace
 
-void SplitEpilogues(Clustering* clustering, Dependencies* dependencies) {
-  Splitter(clustering, dependencies).Run();
-}
+void SplitEpilogues(Clustering* clustering) { Splitter(clustering).Run(); }
 
 }  // namespace kiln::partition

@@ -1,4 +1,4 @@
-#include "compiler/partition/stages.h"
+#include "compiler/partition/build_partition.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
-#include "compiler/partition/join.h"
+#include "compiler/partition/limits.h"
 
 namespace kiln::partition {
 
@@ -47,7 +47,7 @@ class Builder {
     for (size_t i = all_.members.size(); i-- > 0;) Decide(static_cast<int>(i));
     AddIntermediates();
     FindStoredReads();
-    for (const int cluster : all_.order) AddGroup(cluster);
+    for (const int cluster : all_.InOrder()) AddGroup(cluster);
     return std::move(partition_);
   }
 

@@ -1,11 +1,11 @@
 // From clusters to the partition: which values are really stored, which live in locals, which are
 // computed again in place, and the loops of every stage.
-#ifndef KILN_COMPILER_PARTITION_STAGES_H_
-#define KILN_COMPILER_PARTITION_STAGES_H_
+#ifndef KILN_COMPILER_PARTITION_BUILD_PARTITION_H_
+#define KILN_COMPILER_PARTITION_BUILD_PARTITION_H_
 
 #include "compiler/graph/graph.h"
-#include "compiler/partition/cluster.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/clustering.h"
+#include "compiler/partition/partition.h"
 
 namespace kiln::partition {
 
@@ -13,4 +13,4 @@ Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering
 
 }  // namespace kiln::partition
 
-#endif  // KILN_COMPILER_PARTITION_STAGES_H_
+#endif  // KILN_COMPILER_PARTITION_BUILD_PARTITION_H_

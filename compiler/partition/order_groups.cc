@@ -1,9 +1,8 @@
-// OrderGroups of memory_plan.h.
+#include "compiler/partition/order_groups.h"
+
 #include <set>
 #include <utility>
 #include <vector>
-
-#include "compiler/partition/memory_plan.h"
 
 namespace kiln::partition {
 

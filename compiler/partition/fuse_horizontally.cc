@@ -1,6 +1,8 @@
-#include "compiler/partition/horizontal.h"
+#include "compiler/partition/fuse_horizontally.h"
 
 #include <vector>
+
+#include "compiler/partition/limits.h"
 
 namespace kiln::partition {
 
@@ -40,7 +42,7 @@ void Absorb(Clustering* clustering, int from, int into) {
 
 }  // namespace
 
-void FuseHorizontally(Clustering* clustering, Dependencies* dependencies) {
+void FuseHorizontally(Clustering* clustering) {
   std::vector<int> open;
   for (size_t i = 0; i < clustering->clusters.size(); ++i) {
     const int number = static_cast<int>(i);
@@ -51,8 +53,10 @@ void FuseHorizontally(Clustering* clustering, Dependencies* dependencies) {
       const Cluster& into = clustering->clusters[target];
       if (into.work + cluster.work > kMaxHorizontalWork) continue;
       if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
-      if (dependencies->Reaches(number, target) || dependencies->Reaches(target, number)) continue;
-      dependencies->Merge(number, target);
+      if (clustering->dependencies.Reaches(number, target) ||
+          clustering->dependencies.Reaches(target, number))
+        continue;
+      clustering->dependencies.Merge(number, target);
       Absorb(clustering, number, target);
       absorbed = true;
       break;

@@ -1,6 +1,6 @@
-// A graph in the making, for tests of what fusion does with it.
-#ifndef KILN_COMPILER_PARTITION_FUSE_FIXTURE_H_
-#define KILN_COMPILER_PARTITION_FUSE_FIXTURE_H_
+// A graph in the making, for tests of what becomes of it.
+#ifndef KILN_COMPILER_PARTITION_TESTING_FIXTURE_H_
+#define KILN_COMPILER_PARTITION_TESTING_FIXTURE_H_
 
 #include <memory>
 #include <utility>
@@ -8,16 +8,17 @@
 
 #include "compiler/graph/graph.h"
 #include "compiler/ops/builder.h"
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
+#include "compiler/pipeline.h"
 #include "gtest/gtest.h"
 
 namespace kiln::partition {
 
-class FuseFixture : public testing::Test {
+class PartitionFixture : public testing::Test {
  protected:
   using Node = const ir::Node*;
 
-  FuseFixture() : context_(std::make_shared<ir::Context>()), b_(*context_) {
+  PartitionFixture() : context_(std::make_shared<ir::Context>()), b_(*context_) {
     graph_.context = context_;
   }
 
@@ -36,10 +37,11 @@ class FuseFixture : public testing::Test {
 
   Partition Fused(std::vector<Node> outputs) {
     graph_.outputs = std::move(outputs);
-    absl::StatusOr<Partition> partition = Fuse(graph_);
-    EXPECT_TRUE(partition.ok()) << partition.status();
-    EXPECT_EQ(Verify(*partition, graph_), absl::OkStatus());
-    return *std::move(partition);
+    std::vector<compiler::PassReport> reports;
+    absl::StatusOr<compiler::PassState> state =
+        compiler::RunPasses(graph_, {"normalize", "partition"}, {}, &reports);
+    EXPECT_TRUE(state.ok()) << state.status();
+    return std::move(state->partition);
   }
 
   std::shared_ptr<ir::Context> context_;
@@ -49,4 +51,4 @@ class FuseFixture : public testing::Test {
 
 }  // namespace kiln::partition
 
-#endif  // KILN_COMPILER_PARTITION_FUSE_FIXTURE_H_
+#endif  // KILN_COMPILER_PARTITION_TESTING_FIXTURE_H_

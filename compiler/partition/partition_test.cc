@@ -1,4 +1,4 @@
-#include "compiler/partition/fuse.h"
+#include "compiler/partition/partition.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,9 +6,9 @@
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/evaluate.h"
-#include "compiler/partition/fuse_fixture.h"
-#include "compiler/partition/memory_plan.h"
 #include "compiler/partition/normalize.h"
+#include "compiler/partition/order_groups.h"
+#include "compiler/partition/testing/fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,7 +19,7 @@ using ir::DType;
 using ir::Op;
 using testing::HasSubstr;
 
-class FuseTest : public FuseFixture {
+class PartitionTest : public PartitionFixture {
  protected:
   int CountOps(Op op) {
     const graph::Graph normal = Normalize(graph_);
@@ -29,13 +29,13 @@ class FuseTest : public FuseFixture {
   }
 };
 
-TEST_F(FuseTest, AChainIsOneKernel) {
+TEST_F(PartitionTest, AChainIsOneKernel) {
   Node x = Input({64, 64});
   for (int i = 0; i < 20; ++i) x = b_.Add(b_.Mul(x, 1.5), 2);
   EXPECT_EQ(Fused({x}).groups.size(), 1);
 }
 
-TEST_F(FuseTest, ALongChainIsCut) {
+TEST_F(PartitionTest, ALongChainIsCut) {
   Node x = Input({64, 64});
   for (int i = 0; i < 5000; ++i) x = b_.Add(b_.Mul(x, 1.5), 2);
   const Partition partition = Fused({x});
@@ -43,7 +43,7 @@ TEST_F(FuseTest, ALongChainIsCut) {
   EXPECT_LT(partition.groups.size(), 100);
 }
 
-TEST_F(FuseTest, InputsAndDuplicatesAreCopies) {
+TEST_F(PartitionTest, InputsAndDuplicatesAreCopies) {
   Node x = Input({4});
   Node y = b_.Neg(x);
   const Partition partition = Fused({x, y, y});
@@ -53,65 +53,65 @@ TEST_F(FuseTest, InputsAndDuplicatesAreCopies) {
   EXPECT_EQ(partition.copies[1].index, 2);
 }
 
-TEST_F(FuseTest, EmptyTensorsNeedNoKernel) {
+TEST_F(PartitionTest, EmptyTensorsNeedNoKernel) {
   Node empty = Input({0, 4});
   const Partition partition = Fused({b_.Neg(empty), b_.Sum(empty, {0}), b_.Sum(empty, {1})});
   EXPECT_EQ(partition.groups.size(), 1);
 }
 
-TEST_F(FuseTest, AnExpensiveFactorIsStored) {
+TEST_F(PartitionTest, AnExpensiveFactorIsStored) {
   Node a = b_.Exp(Input({64, 64}));
   Node c = Input({64, 64});
   Node product = b_.Mul(b_.Reshape(a, {64, 1, 64}), b_.Reshape(c, {1, 64, 64}));
   EXPECT_EQ(Fused({b_.Sum(product, {2})}).groups.size(), 2);
 }
 
-TEST_F(FuseTest, APaddedFactorStaysAView) {
+TEST_F(PartitionTest, APaddedFactorStaysAView) {
   Node a = b_.Pad(Input({64, 62}), {0, 0, 1, 1});
   Node c = Input({64, 64});
   Node product = b_.Mul(b_.Reshape(a, {64, 1, 64}), b_.Reshape(c, {1, 64, 64}));
   EXPECT_EQ(Fused({b_.Sum(product, {2})}).groups.size(), 1);
 }
 
-TEST_F(FuseTest, ColumnsDoNotBecomeAGrid) {
+TEST_F(PartitionTest, ColumnsDoNotBecomeAGrid) {
   Node x = Input({512, 512});
   Node mean = b_.Mul(b_.Sum(x, {0}, true), 1.0 / 512);
   EXPECT_EQ(Fused({b_.Sub(x, mean)}).groups.size(), 2);
 }
 
-TEST_F(FuseTest, FewLargeRowsAreNotAGrid) {
+TEST_F(PartitionTest, FewLargeRowsAreNotAGrid) {
   Node x = Input({2, 1 << 20});
   Node mean = b_.Mul(b_.Sum(x, {1}, true), 1.0 / (1 << 20));
   EXPECT_GE(Fused({b_.Sub(x, mean)}).groups.size(), 2);
 }
 
-TEST_F(FuseTest, SiblingsShareAPassOverTheirData) {
+TEST_F(PartitionTest, SiblingsShareAPassOverTheirData) {
   Node x = Input({256, 512});
   const Partition partition = Fused({b_.Sum(x, {1}), b_.Sum(b_.Mul(x, x), {1})});
   ASSERT_EQ(partition.groups.size(), 1);
   EXPECT_EQ(partition.groups[0].stages.size(), 1);
 }
 
-TEST_F(FuseTest, SmallIndependentWorkSharesAKernel) {
+TEST_F(PartitionTest, SmallIndependentWorkSharesAKernel) {
   std::vector<Node> outputs;
   for (int i = 0; i < 12; ++i) outputs.push_back(b_.Mul(Input({100 + i}), 2));
   EXPECT_EQ(Fused(outputs).groups.size(), 1);
 }
 
-TEST_F(FuseTest, SumsOfSumsMerge) {
+TEST_F(PartitionTest, SumsOfSumsMerge) {
   Node x = Input({8, 9, 10});
   Fused({b_.Sum(b_.Permute(b_.Sum(x, {1}), {1, 0}), {0})});
   EXPECT_EQ(CountOps(Op::kReduceSum), 1);
 }
 
-TEST_F(FuseTest, SumsOfRepeatedSumsDoNot) {
+TEST_F(PartitionTest, SumsOfRepeatedSumsDoNot) {
   Node x = Input({8, 9});
   Node sum = b_.Expand(b_.Sum(x, {1}, true), {8, 5});
   Fused({b_.Sum(sum, {0})});
   EXPECT_EQ(CountOps(Op::kReduceSum), 2);
 }
 
-TEST_F(FuseTest, NormalizedGraphsMeanTheSame) {
+TEST_F(PartitionTest, NormalizedGraphsMeanTheSame) {
   Node x = Input({2, 6, 6});
   // Windows as long as their step, their adjoint, overlapping ones, and sums of sums through pads
   // and flips.
@@ -148,7 +148,7 @@ int CountUpdates(const Partition& partition) {
   return count;
 }
 
-TEST_F(FuseTest, AScatterWritesOverWhatItsProducerMade) {
+TEST_F(PartitionTest, AScatterWritesOverWhatItsProducerMade) {
   Node index = Input({5}, DType::kInt64);
   Node x = b_.Mul(Input({9, 4}), 2);
   Node values = b_.Neg(Input({5, 4}));
@@ -160,7 +160,7 @@ TEST_F(FuseTest, AScatterWritesOverWhatItsProducerMade) {
   EXPECT_EQ(partition.tensors.size(), 4);
 }
 
-TEST_F(FuseTest, AChainOfScattersSharesATensorUntilSomebodyReads) {
+TEST_F(PartitionTest, AChainOfScattersSharesATensorUntilSomebodyReads) {
   Node index = Input({5}, DType::kInt64);
   Node values = Input({5, 4});
   auto scatter = [&](Node x) { return b_.Scatter(x, index, values, 0, ir::ScatterMode::kSet); };
@@ -179,7 +179,7 @@ TEST_F(FuseTest, AChainOfScattersSharesATensorUntilSomebodyReads) {
   EXPECT_EQ(Verify(read, graph_), absl::OkStatus());
 }
 
-TEST_F(FuseTest, VerifyFindsWhatIsWrittenOverTooLate) {
+TEST_F(PartitionTest, VerifyFindsWhatIsWrittenOverTooLate) {
   Node index = Input({5}, DType::kInt64);
   Node y = b_.Scatter(Input({9, 400}), index, Input({5, 400}), 0, ir::ScatterMode::kSet);
   Partition partition = Fused({b_.Sum(b_.Mul(y, y), {1})});
@@ -191,7 +191,7 @@ TEST_F(FuseTest, VerifyFindsWhatIsWrittenOverTooLate) {
   EXPECT_THAT(std::string(Verify(partition, graph_).message()), HasSubstr("what is not made"));
 }
 
-TEST_F(FuseTest, OneValueALineIsElementwise) {
+TEST_F(PartitionTest, OneValueALineIsElementwise) {
   Node index = Input({300, 1}, DType::kInt64);
   Node zeros = b_.Full(DType::kFloat32, {300, 50}, 0);
   Node upstream = Input({300, 1});
@@ -199,7 +199,7 @@ TEST_F(FuseTest, OneValueALineIsElementwise) {
   EXPECT_EQ(Fused({b_.Add(gradient, Input({300, 50}))}).groups.size(), 1);
 }
 
-TEST_F(FuseTest, VerifyFindsWhatIsMissing) {
+TEST_F(PartitionTest, VerifyFindsWhatIsMissing) {
   Node x = Input({300, 300});
   Node product = b_.Mul(b_.Reshape(x, {300, 1, 300}), b_.Reshape(x, {1, 300, 300}));
   Node y = b_.Sum(product, {2});
@@ -218,7 +218,7 @@ TEST_F(FuseTest, VerifyFindsWhatIsMissing) {
 }
 
 // Near linear: a graph of this size must not be noticed beside its compilation.
-TEST_F(FuseTest, TwoThousandNodesAreQuick) {
+TEST_F(PartitionTest, TwoThousandNodesAreQuick) {
   Node x = Input({128, 256});
   std::vector<Node> outputs;
   for (int layer = 0; layer < 60; ++layer) {
@@ -235,20 +235,19 @@ TEST_F(FuseTest, TwoThousandNodesAreQuick) {
   graph_.outputs = outputs;
   const size_t nodes = ir::TopologicalOrder(outputs).size();
   const auto start = std::chrono::steady_clock::now();
-  absl::StatusOr<Partition> partition = Fuse(graph_);
-  ASSERT_TRUE(partition.ok()) << partition.status();
-  OrderGroups(&*partition);
-  PlanMemory(*partition);
+  std::vector<compiler::PassReport> reports;
+  const auto state = compiler::RunPasses(graph_, {"normalize", "plan_memory"}, {}, &reports);
+  ASSERT_TRUE(state.ok()) << state.status();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   RecordProperty("milliseconds", static_cast<int>(seconds.count() * 1e3));
   EXPECT_GT(nodes, 1500);
-  EXPECT_EQ(partition->groups.size(), 180);
+  EXPECT_EQ(state->partition.groups.size(), 180);
   // Ten times what it takes, since sanitizers and busy machines are slower.
   EXPECT_LT(seconds.count(), 1);
 }
 
 // The gradient of a variance sums what is centred.
-TEST_F(FuseTest, WhatIsCentredSumsToZero) {
+TEST_F(PartitionTest, WhatIsCentredSumsToZero) {
   Node x = Input({8, 64});
   Node scale = b_.Expand(Input({8, 1}), {8, 64});
   Node centred = b_.Sub(x, b_.Mul(b_.Sum(x, {1}, true), 1.0 / 64));
@@ -260,7 +259,7 @@ TEST_F(FuseTest, WhatIsCentredSumsToZero) {
   EXPECT_EQ(CountOps(Op::kReduceSum), 2) << "this is no mean";
 }
 
-TEST_F(FuseTest, ASumOfMultiplesFollowsFromTheSum) {
+TEST_F(PartitionTest, ASumOfMultiplesFollowsFromTheSum) {
   Node x = Input({8, 64});
   Node scaled = b_.Mul(x, b_.Expand(Input({8, 1}), {8, 64}));
   graph_.outputs = {b_.Sum(x, {1}), b_.Sum(b_.Neg(scaled), {1})};
@@ -270,7 +269,7 @@ TEST_F(FuseTest, ASumOfMultiplesFollowsFromTheSum) {
 }
 
 // Both axes of a strided convolution's gradient: one sum, over single steps.
-TEST_F(FuseTest, StridedUnwindowsBecomePhases) {
+TEST_F(PartitionTest, StridedUnwindowsBecomePhases) {
   Node x = Input({2, 5, 5, 3, 3});
   Node columns = b_.Sum(b_.Unwindow(x, 2, 11, 2, 1), {-1});
   graph_.outputs = {b_.Sum(b_.Unwindow(columns, 1, 12, 2, 1), {-1})};

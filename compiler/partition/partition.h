@@ -1,13 +1,11 @@
-// Splits a tensor graph into groups of values that become one kernel each.
+// A tensor graph split into groups of values that become one kernel each.
 //
 // Movement ops cost nothing: they turn into index arithmetic when a group is lowered
 // (kernel/lower.h). Elementwise work fuses into the reduction before and after it. A value is
 // *stored* only where that is cheaper than computing it again; all other nodes are inlined into
-// what reads them. The passes, in order: normalize.h (merged reductions, what scatters write over),
-// materialize.h (which values are stored), cluster.h (which of them share a kernel), stages.h (the
-// loops).
-#ifndef KILN_COMPILER_PARTITION_FUSE_H_
-#define KILN_COMPILER_PARTITION_FUSE_H_
+// what reads them. The passes that decide all this stand in pipeline.cc.
+#ifndef KILN_COMPILER_PARTITION_PARTITION_H_
+#define KILN_COMPILER_PARTITION_PARTITION_H_
 
 #include <cstdint>
 #include <memory>
@@ -15,9 +13,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/node.h"
+#include "compiler/partition/digits.h"
 
 namespace kiln::partition {
 
@@ -35,17 +33,6 @@ struct Tensor {
   ir::Shape shape;
   const ir::Node* node = nullptr;  // the value; null for an input that nothing reads
 };
-
-// One digit of a loop's counter: (counter / stride) % extent.
-struct Digit {
-  int loop = 0;  // index into Group::loops
-  int64_t stride = 1;
-  int64_t extent = 1;
-  bool operator==(const Digit&) const = default;
-};
-// An index along one dimension as a mixed-radix number, most significant digit first. Empty: 0 (a
-// dimension of size 1).
-using Digits = std::vector<Digit>;
 
 // A value that a stage computes, at the loops' point.
 struct Value {
@@ -96,10 +83,6 @@ struct Partition {
   std::vector<Copy> copies;              // after the groups
 };
 
-// Decides; see above. The graph is legal at the tensor level and free of kGradient. UNIMPLEMENTED
-// names an op that cannot be lowered; INTERNAL is a defect.
-absl::StatusOr<Partition> Fuse(const graph::Graph& graph);
-
 // Every group's reads exist before it, every tensor is written once, nothing that was read is
 // written over, every output and update is served. INTERNAL names the group and the tensor.
 absl::Status Verify(const Partition& partition, const graph::Graph& graph);
@@ -109,4 +92,4 @@ std::string Print(const Partition& partition);
 
 }  // namespace kiln::partition
 
-#endif  // KILN_COMPILER_PARTITION_FUSE_H_
+#endif  // KILN_COMPILER_PARTITION_PARTITION_H_

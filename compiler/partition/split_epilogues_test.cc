@@ -1,9 +1,9 @@
-#include "compiler/partition/split_epilogue.h"
+#include "compiler/partition/split_epilogues.h"
 
 #include <utility>
 #include <vector>
 
-#include "compiler/partition/fuse_fixture.h"
+#include "compiler/partition/testing/fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::SizeIs;
 
-class SplitEpilogueTest : public FuseFixture {
+class SplitEpiloguesTest : public PartitionFixture {
  protected:
   // As in Adam: every tensor of the state is updated with the gradient, the last with all of them.
   std::vector<Node> UpdatedStates(Node gradient, int states) {
@@ -28,7 +28,7 @@ class SplitEpilogueTest : public FuseFixture {
   std::vector<Group> Groups(std::vector<Node> outputs) { return Fused(std::move(outputs)).groups; }
 };
 
-TEST_F(SplitEpilogueTest, ManyLargeStreamsAreAKernel) {
+TEST_F(SplitEpiloguesTest, ManyLargeStreamsAreAKernel) {
   const std::vector<Group> groups = Groups(UpdatedStates(Product(1024, 8, 1024), kMostStreams + 1));
   ASSERT_THAT(groups, SizeIs(2));
   EXPECT_THAT(groups[0].writes, SizeIs(1));
@@ -38,16 +38,16 @@ TEST_F(SplitEpilogueTest, ManyLargeStreamsAreAKernel) {
   EXPECT_THAT(groups[1].loops, SizeIs(2));
 }
 
-TEST_F(SplitEpilogueTest, FewStreamsStay) {
+TEST_F(SplitEpiloguesTest, FewStreamsStay) {
   EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1024), kMostStreams)), SizeIs(1));
 }
 
-TEST_F(SplitEpilogueTest, WhatCachesHoldStays) {
+TEST_F(SplitEpiloguesTest, WhatCachesHoldStays) {
   EXPECT_THAT(Groups(UpdatedStates(Product(1024, 8, 1023), kMostStreams + 1)), SizeIs(1));
 }
 
 // Its state is read by rows and by columns, and what reads the results comes after them.
-TEST_F(SplitEpilogueTest, ReadersOfTheResultsComeAfterThem) {
+TEST_F(SplitEpiloguesTest, ReadersOfTheResultsComeAfterThem) {
   Node gradient = Product(1024, 8, 2048);
   std::vector<Node> outputs = UpdatedStates(gradient, kMostStreams + 1);
   outputs.push_back(b_.Sum(b_.Mul(outputs[1], gradient), {0}));

@@ -1,0 +1,12 @@
+// Tests of compiled programs:
+//   --cpu_features=WORDS    see target.h
+//   --disable_passes=NAMES  see run_compiled.h
+#include "tests/numerics/run_compiled.h"
+#include "tests/numerics/target.h"
+#include "tests/numerics/test_flags.h"
+
+int main(int argc, char** argv) {
+  return kiln::numerics::RunTests(argc, argv,
+                                  {{"--cpu_features", kiln::numerics::SetCpuFeatures},
+                                   {"--disable_passes", kiln::numerics::DisablePasses}});
+}
