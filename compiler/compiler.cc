@@ -108,6 +108,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
 
 absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
                                         const drivers::Target& target) {
+  if (image.code.empty()) return "";
   return codegen::Disassemble(image.code, image.entry, target);
 }
 

@@ -121,7 +121,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
 // CompiledKernel has them.
 absl::StatusOr<std::string> Source(const std::string& ir, const std::string& schedule);
 
-// The assembly of an image, for people.
+// The assembly of an image, for people; empty if it has no code.
 absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
                                         const drivers::Target& target);
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "compiler/ops/op_def.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
@@ -46,6 +45,13 @@ constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
+}
+
+absl::Status CheckPasses(const config::Config& config) {
+  compiler::Options options;
+  options.disabled_passes = config.disabled_passes;
+  options.dumped_passes = config.dumped_passes;
+  return compiler::CheckPassNames(options);
 }
 
 config::Config WithLimits(config::Config config, const DaemonParts& parts) {
@@ -107,9 +113,7 @@ Daemon::Implementation::~Implementation() {
 
 void Daemon::Implementation::MakeKernelCache() {
   kernel_cache = std::make_unique<cache::KernelCache>(cache::KernelCache::Options{
-      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = [] {
-        return absl::Now();
-      }});
+      .folder = config.cache_folder, .limit_bytes = config.cache_limit_bytes, .now = now});
   using Lookup = cache::KernelCache::Lookup;
   kernel_cache->SetObserver([this](Lookup lookup) {
     metrics.KernelCacheLookup(lookup == Lookup::kHit);
@@ -122,10 +126,12 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
   options.metrics = &metrics;
-  options.now = [] { return absl::Now(); };
+  options.now = now;
   options.compile_threads = kCompileThreads;
   options.compile_threads_of_one = kCompileThreadsOfOne;
   options.run_seconds_max = config.run_seconds_limit;
+  options.disabled_passes = config.disabled_passes;
+  options.dumped_passes = config.dumped_passes;
   options.kernel_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   programs = std::make_unique<runtime::ProgramCache>(std::move(options));
   host->SetReclaimer([this](int64_t bytes) {
@@ -162,7 +168,7 @@ void Daemon::Implementation::MakeRegistry() {
   backend.now = now;
   backend.version = DaemonVersion();
   backend.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
-  backend.started = absl::Now();
+  backend.started = now();
   backend.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
@@ -245,10 +251,10 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   registry->Refuse(ShuttingDown());
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
-  const absl::Time deadline = absl::Now() + grace;
+  const absl::Time deadline = now() + grace;
   bool all_idle = true;
   for (const auto& device : devices)
-    all_idle = device->dispatcher().WaitIdle(deadline - absl::Now()) && all_idle;
+    all_idle = device->dispatcher().WaitIdle(deadline - now()) && all_idle;
   registry->CloseAll(ShuttingDown());
   server->Stop(kFlushTime);
   metrics.StopListening();
@@ -265,12 +271,14 @@ Daemon::~Daemon() = default;
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& config,
                                                       DaemonParts parts) {
   if (absl::Status status = config::Check(config); !status.ok()) return status;
+  if (absl::Status status = CheckPasses(config); !status.ok()) return status;
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->backend.transport_bytes =
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
   implementation->now = std::move(parts.now);
   implementation->backend.disassemble = std::move(parts.disassemble);
-  auto devices = OpenDevices(config, std::move(parts.drivers), implementation->metrics);
+  auto devices =
+      OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
   if (!devices.ok()) return devices.status();
   implementation->devices = std::move(*devices);
   implementation->MakeKernelCache();

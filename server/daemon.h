@@ -17,7 +17,7 @@
 
 namespace kiln {
 
-// What the daemon is made of; daemon_parts.h makes the real ones, tests make their own.
+// What the daemon is made of; daemon_parts.h makes kilnd's, tests make their own.
 struct DaemonParts {
   std::vector<std::unique_ptr<drivers::Driver>> drivers;
   runtime::CompileFunction compile;

@@ -1,4 +1,5 @@
-// The drivers and the compiler of a real daemon.
+// What kilnd is made of, in contrast to a daemon in a test: the compiler, the drivers of all
+// devices that it can open, the system's clock.
 #ifndef KILN_SERVER_DAEMON_PARTS_H_
 #define KILN_SERVER_DAEMON_PARTS_H_
 
@@ -7,7 +8,8 @@
 
 namespace kiln {
 
-DaemonParts RealParts(const config::Config& config);
+// Null devices, which compute nothing, are there only if config.devices names them.
+DaemonParts ProductionParts(const config::Config& config);
 
 }  // namespace kiln
 

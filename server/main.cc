@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   kiln::log::SetLevel(level);
   // Before any thread starts, so that all inherit the mask.
   const sigset_t signals = BlockStopSignals();
-  auto daemon = kiln::Daemon::Start(*config, kiln::RealParts(*config));
+  auto daemon = kiln::Daemon::Start(*config, kiln::ProductionParts(*config));
   if (!daemon.ok()) return Fail(daemon.status());
   WaitForStop(signals);
   // What hangs on a device cannot be ended but with the process.

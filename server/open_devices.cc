@@ -4,12 +4,18 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/log/log.h"
 
 namespace kiln {
 namespace {
+
+// "cpu:0" names that device, "cpu" all of its kind.
+bool Names(const std::string& entry, const std::string& device) {
+  return device == entry || absl::StartsWith(device, absl::StrCat(entry, ":"));
+}
 
 absl::Status NoDevices(const config::Config& config, const std::string& why) {
   const std::string wanted =
@@ -21,7 +27,8 @@ absl::Status NoDevices(const config::Config& config, const std::string& why) {
 
 absl::StatusOr<Devices> OpenDevices(const config::Config& config,
                                     std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                    metrics::Metrics& metrics) {
+                                    metrics::Metrics& metrics,
+                                    const std::function<absl::Time()>& now) {
   Devices devices;
   std::vector<std::string> why;
   for (const auto& driver : drivers) {
@@ -31,23 +38,26 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
     if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
     for (auto& device : *found) {
       const std::string name = device->info().name;
-      const bool wanted =
-          config.devices.empty() ||
-          std::find(config.devices.begin(), config.devices.end(), name) != config.devices.end();
+      const bool wanted = config.devices.empty() ||
+                          std::any_of(config.devices.begin(), config.devices.end(),
+                                      [&](const std::string& entry) { return Names(entry, name); });
       if (!wanted) {
         why.push_back(absl::StrCat(name, " is not asked for"));
         continue;
       }
       devices.push_back(std::make_unique<runtime::ManagedDevice>(
-          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name)));
+          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name), now));
       const drivers::DeviceInfo& info = devices.back()->info();
       log::Info("device",
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
     }
   }
-  if (devices.empty() || (!config.devices.empty() && devices.size() < config.devices.size())) {
-    return NoDevices(config, absl::StrJoin(why, "; "));
-  }
+  const bool complete =
+      std::all_of(config.devices.begin(), config.devices.end(), [&](const std::string& entry) {
+        return std::any_of(devices.begin(), devices.end(),
+                           [&](const auto& device) { return Names(entry, device->name()); });
+      });
+  if (devices.empty() || !complete) return NoDevices(config, absl::StrJoin(why, "; "));
   return devices;
 }
 

@@ -2,10 +2,12 @@
 #ifndef KILN_SERVER_OPEN_DEVICES_H_
 #define KILN_SERVER_OPEN_DEVICES_H_
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "drivers/interface/driver.h"
 #include "server/config/config.h"
 #include "server/metrics/metrics.h"
@@ -19,7 +21,8 @@ using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
 // FAILED_PRECONDITION if one is missing or there is none: the message says why.
 absl::StatusOr<Devices> OpenDevices(const config::Config& config,
                                     std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                    metrics::Metrics& metrics);
+                                    metrics::Metrics& metrics,
+                                    const std::function<absl::Time()>& now);
 
 }  // namespace kiln
 

@@ -92,6 +92,13 @@ class Programs : public v1::ProgramService::Service {
     Fill(answer->mutable_program());
     answer->set_graph("the graph");
     answer->set_partition("the partition");
+    v1::PassReport* simplify = answer->add_passes();
+    simplify->set_pass("simplify");
+    simplify->set_disabled(true);
+    v1::PassReport* normalize = answer->add_passes();
+    normalize->set_pass("normalize");
+    normalize->set_seconds(0.002);
+    normalize->set_text("the normal graph");
     Fill(answer->add_kernels(), "quick", 0.001);
     Fill(answer->add_kernels(), "slow", 0.003);
     for (v1::Kernel& kernel : *answer->mutable_kernels()) {
@@ -234,6 +241,13 @@ TEST_F(CliTest, ExplainSummaryHasNoCode) {
   ASSERT_EQ(Run({"explain", "train_step", "--summary"}), 0) << error();
   EXPECT_THAT(out(), HasSubstr("the partition"));
   EXPECT_THAT(out(), Not(HasSubstr("source of")));
+}
+
+TEST_F(CliTest, ExplainPassesShowsThemAlone) {
+  ASSERT_EQ(Run({"explain", "train_step", "--passes"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("simplify +off\nnormalize +2.00 ms\n"));
+  EXPECT_THAT(out(), HasSubstr("== after normalize\nthe normal graph\n"));
+  EXPECT_THAT(out(), Not(HasSubstr("the partition")));
 }
 
 TEST_F(CliTest, AnUnknownProgramIsNamedBesideThoseThereAre) {

@@ -23,6 +23,8 @@ constexpr Command kCommands[] = {
     {"explain", "PROGRAM", "a program from its graph down to assembly, with the time per kernel",
      "  PROGRAM         a digest, the beginning of one, or a program's name\n"
      "  --summary       stop before the kernels' code\n"
+     "  --passes        the compiler's passes alone: their times, and what those of kilnd's\n"
+     "                  --dump_passes left\n"
      "  --kernel NAME   only this kernel: its name, the beginning of its digest, or its number in "
      "the summary\n",
      RunExplain},

@@ -19,6 +19,7 @@ struct ExplainOptions {
   std::string program;
   std::string kernel;  // empty: all
   bool summary = false;
+  bool passes = false;
 };
 
 absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) {
@@ -26,6 +27,8 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--summary") {
       options.summary = true;
+    } else if (arguments[i] == "--passes") {
+      options.passes = true;
     } else if (arguments[i] == "--kernel") {
       if (++i == arguments.size())
         return absl::InvalidArgumentError("--kernel needs a kernel's name, digest or number");
@@ -63,13 +66,18 @@ void PrintProgram(const v1::Program& program, std::ostream& out) {
       << " on the device\n";
 }
 
-void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassTime>& passes,
+void PrintPasses(const google::protobuf::RepeatedPtrField<v1::PassReport>& passes,
                  std::ostream& out) {
   if (passes.empty()) return;
   out << "\n== passes\n";
   Table table({"pass", ">time"});
-  for (const v1::PassTime& pass : passes) table.Add({pass.pass(), Duration(pass.seconds())});
+  for (const v1::PassReport& pass : passes) {
+    table.Add({Printable(pass.pass()), pass.disabled() ? "off" : Duration(pass.seconds())});
+  }
   table.Print(out);
+  for (const v1::PassReport& pass : passes) {
+    PrintSection("after " + Printable(pass.pass()), pass.text(), out);
+  }
 }
 
 void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
@@ -115,7 +123,7 @@ absl::StatusOr<v1::ExplainProgramResponse> Fetch(const Invocation& invocation,
   if (!digest.ok()) return digest.status();
   v1::ExplainProgramRequest request;
   request.set_digest(*digest);
-  request.set_with_assembly(!options.summary);
+  request.set_with_assembly(!options.summary && !options.passes);
   grpc::ClientContext context;
   SetDeadline(context);
   v1::ExplainProgramResponse answer;
@@ -136,6 +144,11 @@ absl::Status RunExplain(Invocation& invocation) {
   if (invocation.json) return invocation.PrintJson(*answer);
 
   std::ostream& out = invocation.out;
+  if (options->passes) {
+    PrintProgram(answer->program(), out);
+    PrintPasses(answer->passes(), out);
+    return absl::OkStatus();
+  }
   if (options->kernel.empty()) {
     PrintProgram(answer->program(), out);
     PrintPasses(answer->passes(), out);

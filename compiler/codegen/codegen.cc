@@ -18,6 +18,8 @@ namespace kiln::codegen {
 namespace {
 
 constexpr char kSymbol[] = "kernel";
+// The architecture of devices that run nothing.
+constexpr char kNoCode[] = "null";
 
 absl::Status CheckNode(const ir::Node* root) {
   if (root == nullptr) return absl::OkStatus();
@@ -33,6 +35,7 @@ absl::Status CheckNode(const ir::Node* root) {
 }  // namespace
 
 absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target) {
+  if (target.architecture == kNoCode) return absl::OkStatus();
   if (target.architecture != "x86-64") {
     return absl::UnimplementedError(
         StrCat("no code generator for the architecture '", target.architecture, "'"));
@@ -63,15 +66,17 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
 absl::StatusOr<drivers::KernelImage> CompileLoops(const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& program,
                                                   const drivers::Target& target) {
-  llvm::LLVMContext context;
-  auto module = EmitModule(context, program, target, kSymbol);
-  auto blob = EmitBlob(*module, target, kSymbol);
-  if (!blob.ok()) return blob.status();
   drivers::KernelImage image;
   image.name = kernel.name;
   image.architecture = target.architecture;
-  image.code = std::move(blob->code);
-  image.entry = blob->entry;
+  if (target.architecture != kNoCode) {
+    llvm::LLVMContext context;
+    auto module = EmitModule(context, program, target, kSymbol);
+    auto blob = EmitBlob(*module, target, kSymbol);
+    if (!blob.ok()) return blob.status();
+    image.code = std::move(blob->code);
+    image.entry = blob->entry;
+  }
   image.grid_size = std::max<int64_t>(program.grid_size(), 1);
   image.scratch_bytes = program.scratch_bytes;
   image.num_arguments = program.num_arguments;

@@ -21,7 +21,8 @@ namespace kiln::codegen {
 absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target);
 
 // UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM
-// refused the code, or the scheduled loops are not the kernel (proof::IsDisproof tells).
+// refused the code, or the scheduled loops are not the kernel (proof::IsDisproof tells). For the
+// architecture "null" all is made but machine code, and the image has none.
 absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target);

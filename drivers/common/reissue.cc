@@ -1,16 +1,9 @@
 #include "drivers/common/reissue.h"
 
-#include <chrono>
 #include <utility>
 
 namespace kiln::drivers {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Issues one command, by its type.
 class Visitor {
@@ -53,18 +46,18 @@ ReissuedList::ReissuedList(CommandList list, ListNeeds needs)
     : list_(std::move(list)), needs_(std::move(needs)) {}
 
 SubmitResult ReissuedList::Issue(absl::Span<Buffer* const> slots, const SubmitOptions& options,
-                                 CommandIssuer& issuer) const {
+                                 CommandIssuer& issuer, const SteadyClock& now) const {
   SubmitResult result;
-  const Clock::time_point start = Clock::now();
+  const SteadyTime start = now();
   Visitor visitor(slots, options.group.get(), issuer);
   for (const Command& command : list_.commands) {
-    const Clock::time_point before = options.time_commands ? Clock::now() : start;
+    const SteadyTime before = options.time_commands ? now() : start;
     result.status = std::visit(visitor, command);
     if (!result.status.ok()) break;
-    if (options.time_commands) result.command_seconds.push_back(SecondsSince(before));
+    if (options.time_commands) result.command_seconds.push_back(Seconds(before, now()));
   }
   if (!result.status.ok() && options.group != nullptr) options.group->Abort(result.status);
-  result.seconds = SecondsSince(start);
+  result.seconds = Seconds(start, now());
   return result;
 }
 

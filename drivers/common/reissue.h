@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "drivers/common/check.h"
+#include "drivers/interface/clock.h"
 #include "drivers/interface/device.h"
 
 namespace kiln::drivers {
@@ -42,7 +43,7 @@ class ReissuedList : public PreparedList {
   // if asked to. If one fails the rest is left out and options.group, if any, is aborted, so that
   // no other device waits for it.
   SubmitResult Issue(absl::Span<Buffer* const> slots, const SubmitOptions& options,
-                     CommandIssuer& issuer) const;
+                     CommandIssuer& issuer, const SteadyClock& now) const;
 
  private:
   const CommandList list_;

@@ -1,6 +1,7 @@
 #include "drivers/cpu/core_binding.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "drivers/cpu/thread_control.h"
@@ -33,7 +34,8 @@ bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::t
   return bound_;
 }
 
-CoreBinding::CoreBinding(int thread, int threads) : thread_(thread), threads_(threads) {
+CoreBinding::CoreBinding(int thread, int threads, SteadyClock now)
+    : thread_(thread), threads_(threads), now_(std::move(now)) {
   if (threads_ > 1) Apply();
 }
 
@@ -50,7 +52,7 @@ void CoreBinding::Apply() {
 
 void CoreBinding::Awake() {
   if (threads_ == 1) return;
-  const Clock::time_point now = Clock::now();
+  const Clock::time_point now = now_();
   if (measuring_ && now - since_ >= kMeasuringTime) {
     EndMeasuring(now);
     StartMeasuring(now);
@@ -60,7 +62,7 @@ void CoreBinding::Awake() {
 }
 
 void CoreBinding::Asleep() {
-  if (measuring_) EndMeasuring(Clock::now());
+  if (measuring_) EndMeasuring(now_());
 }
 
 void CoreBinding::StartMeasuring(Clock::time_point now) {

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "drivers/interface/clock.h"
+
 namespace kiln::drivers::cpu {
 
 // A bound thread is fastest while its core is its own. Where other programs use that core too, it
@@ -37,7 +39,7 @@ class BindingPolicy {
 // cores. For that thread only.
 class CoreBinding {
  public:
-  CoreBinding(int thread, int threads);
+  CoreBinding(int thread, int threads, SteadyClock now);
 
   // The thread computes, or waits without giving up its core. To be called at least between jobs.
   void Awake();
@@ -53,6 +55,7 @@ class CoreBinding {
 
   const int thread_;
   const int threads_;
+  const SteadyClock now_;
   BindingPolicy policy_;
   bool holds_core_ = false;
   bool measuring_ = false;

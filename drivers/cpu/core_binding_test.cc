@@ -84,7 +84,7 @@ TEST(CoreBindingTest, BindsIfThereIsACoreForEachThread) {
   for (int threads = 1; threads <= cores + 1; ++threads) {
     int bound_to = 0;
     std::thread thread([&] {
-      CoreBinding binding(threads - 1, threads);
+      CoreBinding binding(threads - 1, threads, std::chrono::steady_clock::now);
       bound_to = CoresOfThisThread();
     });
     thread.join();

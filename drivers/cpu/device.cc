@@ -34,12 +34,13 @@ absl::Status CheckAddressable(const Buffer& buffer) {
 
 }  // namespace
 
-CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores)
+CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now)
     : info_(std::move(info)),
       allocator_(MakeAllocator(info_)),
       pool_({.name = absl::StrCat("kiln-", info_.name),
              .threads = info_.target.compute_units,
-             .cores = std::move(cores)}),
+             .cores = std::move(cores),
+             .now = std::move(now)}),
       queue_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::Allocate(int64_t bytes) {

@@ -8,6 +8,7 @@
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
 #include "drivers/cpu/worker_pool.h"
+#include "drivers/interface/clock.h"
 #include "drivers/interface/device.h"
 
 namespace kiln::drivers::cpu {
@@ -17,7 +18,7 @@ namespace kiln::drivers::cpu {
 class CpuDevice : public Device {
  public:
   // info.target.compute_units is the number of threads, cores() how many of them can run at once.
-  CpuDevice(DeviceInfo info, std::function<int()> cores);
+  CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;

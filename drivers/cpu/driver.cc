@@ -48,7 +48,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;
     if (options_.memory_limit_bytes_per_device > 0)
       info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);
-    devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores));
+    devices.push_back(std::make_unique<CpuDevice>(std::move(info), cores, options_.now));
   }
   return devices;
 }

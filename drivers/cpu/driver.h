@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "drivers/interface/clock.h"
 #include "drivers/interface/driver.h"
 
 namespace kiln::drivers::cpu {
@@ -22,6 +23,7 @@ struct CpuOptions {
   int64_t memory_limit_bytes_per_device = 0;
   // As ChooseInstructions takes them; empty: all that the processor has.
   std::string features = {};
+  SteadyClock now = std::chrono::steady_clock::now;
 };
 
 class CpuDriver : public Driver {

@@ -1,7 +1,6 @@
 #include "drivers/cpu/prepared_list.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -10,8 +9,6 @@
 
 namespace kiln::drivers::cpu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // One core's rates, roughly: they decide only whether other threads are worth waking.
 constexpr double kFlopsPerSecond = 30e9;
@@ -38,8 +35,6 @@ int64_t CopyChunkOf(int64_t bytes, int threads) {
   if (threads == 1) return std::max<int64_t>(bytes, 1);
   return std::max(kCopyChunk, bytes / WorkerPool::kMaxChunks / 64 * 64 + 64);
 }
-
-double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 }  // namespace
 
@@ -113,18 +108,18 @@ void Program::ResolvePointers() {
 SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& options,
                           WorkerPool& pool) {
   SubmitResult result;
-  const Clock::time_point start = Clock::now();
+  const SteadyTime start = pool.Now();
   for (size_t i = 0; i < patches_.size(); ++i)
     pointers_[i] = slots[patches_[i].slot] + patches_[i].offset;
   SignalGroup* group = options.group.get();
   if (options.time_commands) {
     result.command_seconds.reserve(calls_.size());
-    Clock::time_point before = start;
+    SteadyTime before = start;
     for (const Call& call : calls_) {
       result.status = Execute(call, group, pool);
       if (!result.status.ok()) break;
-      const Clock::time_point now = Clock::now();
-      result.command_seconds.push_back(Seconds(now - before));
+      const SteadyTime now = pool.Now();
+      result.command_seconds.push_back(Seconds(before, now));
       before = now;
     }
   } else {
@@ -134,7 +129,7 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
     }
   }
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
-  result.seconds = Seconds(Clock::now() - start);
+  result.seconds = Seconds(start, pool.Now());
   return result;
 }
 

@@ -19,14 +19,14 @@ constexpr uint64_t kPartsOfShare = 8;
 
 // Until `done` or the spin time is over: whether it is done.
 template <typename Done>
-bool Spin(const Done& done) {
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+bool Spin(const SteadyClock& now, const Done& done) {
+  const SteadyTime end = now() + kSpinTime;
   do {
     for (int i = 0; i < kPausesBetweenClocks; ++i) {
       if (done()) return true;
       _mm_pause();
     }
-  } while (std::chrono::steady_clock::now() < end);
+  } while (now() < end);
   return done();
 }
 
@@ -54,7 +54,7 @@ void WorkerPool::PrepareCaller() {
   if (caller_ != std::this_thread::get_id()) {
     caller_ = std::this_thread::get_id();
     PreferShortSlices();
-    binding_.emplace(0, threads());
+    binding_.emplace(0, threads(), options_.now);
   }
   if (options_.cores == nullptr) return;
   const Clock::time_point now = options_.now();
@@ -99,7 +99,7 @@ bool WorkerPool::RunPart(void* scratch) {
 
 void WorkerPool::WaitForChunks(int count) {
   auto ended = [this, count] { return chunks_ended_.load(std::memory_order_acquire) == count; };
-  const bool spun = Spin(ended);
+  const bool spun = Spin(options_.now, ended);
   binding_->Asleep();
   if (spun) return;
   for (int seen = chunks_ended_.load(std::memory_order_acquire); seen != count;
@@ -110,7 +110,7 @@ void WorkerPool::WaitForChunks(int count) {
 
 void WorkerPool::Work(int worker) {
   PreferShortSlices();
-  CoreBinding binding(worker, threads());
+  CoreBinding binding(worker, threads(), options_.now);
   while (true) {
     // Read before looking for work: a job that comes later changes it.
     const int epoch = epoch_.load(std::memory_order_acquire);
@@ -130,7 +130,8 @@ void WorkerPool::Work(int worker) {
 }
 
 bool WorkerPool::SpinForWork(int epoch) const {
-  return Spin([this, epoch] { return epoch_.load(std::memory_order_acquire) != epoch; });
+  return Spin(options_.now,
+              [this, epoch] { return epoch_.load(std::memory_order_acquire) != epoch; });
 }
 
 }  // namespace kiln::drivers::cpu

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "drivers/cpu/core_binding.h"
+#include "drivers/interface/clock.h"
 
 namespace kiln::drivers::cpu {
 
@@ -51,7 +52,7 @@ class WorkerPool {
     // How many of them can run at once; the others sleep. It may change: affinity masks and control
     // groups do. Null: all of them.
     std::function<int()> cores = nullptr;
-    std::function<Clock::time_point()> now = Clock::now;
+    SteadyClock now = Clock::now;
   };
 
   explicit WorkerPool(Options options);
@@ -60,6 +61,7 @@ class WorkerPool {
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   int threads() const { return options_.threads; }
+  SteadyTime Now() const { return options_.now(); }
 
   // Runs the job on all threads and returns when it has ended. One caller at a time.
   void Run(const Job& job);

@@ -54,14 +54,17 @@ class Issuer : public CommandIssuer {
 
 }  // namespace
 
-NullDevice::NullDevice(DeviceInfo info)
+NullDevice::NullDevice(DeviceInfo info, SteadyClock now)
     : info_(std::move(info)),
+      now_(std::move(now)),
       allocator_(MakeAllocator(info_)),
       queue_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> NullDevice::Allocate(int64_t bytes) {
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
   if (!memory.ok()) return memory.status();
+  // What no kernel writes reads as zero, whoever had the memory before.
+  std::memset(*memory, 0, bytes);
   return std::make_unique<NullBuffer>(allocator_, *memory, bytes);
 }
 
@@ -94,10 +97,10 @@ absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   for (const Buffer* buffer : slots) {
     if (absl::Status status = CheckMine(*buffer); !status.ok()) return status;
   }
-  queue_.Push([prepared, buffers = std::vector<Buffer*>(slots.begin(), slots.end()),
+  queue_.Push([this, prepared, buffers = std::vector<Buffer*>(slots.begin(), slots.end()),
                options = std::move(options), done = std::move(done)] {
     Issuer issuer;
-    done(prepared->Issue(buffers, options, issuer));
+    done(prepared->Issue(buffers, options, issuer, now_));
   });
   return absl::OkStatus();
 }

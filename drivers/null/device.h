@@ -1,4 +1,5 @@
-// A device that allocates, copies, fills and signals for real, and whose kernels do nothing.
+// A device that allocates, copies, fills and signals for real, and whose kernels do nothing. Its
+// memory begins as zeros, so that is what results are.
 #ifndef KILN_DRIVERS_NULL_DEVICE_H_
 #define KILN_DRIVERS_NULL_DEVICE_H_
 
@@ -7,13 +8,14 @@
 
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
+#include "drivers/interface/clock.h"
 #include "drivers/interface/device.h"
 
 namespace kiln::drivers::null {
 
 class NullDevice : public Device {
  public:
-  explicit NullDevice(DeviceInfo info);
+  NullDevice(DeviceInfo info, SteadyClock now);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
@@ -31,6 +33,7 @@ class NullDevice : public Device {
 
  private:
   const DeviceInfo info_;
+  const SteadyClock now_;
   std::shared_ptr<CachingAllocator> allocator_;
   SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
 };

@@ -14,7 +14,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> NullDriver::Enumerate(std::
     info.model = "runs nothing";
     info.target.architecture = "null";
     info.memory_bytes = options_.memory_bytes_per_device;
-    devices.push_back(std::make_unique<NullDevice>(std::move(info)));
+    devices.push_back(std::make_unique<NullDevice>(std::move(info), options_.now));
   }
   return devices;
 }

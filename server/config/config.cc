@@ -65,6 +65,7 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
 constexpr int64_t kLeastHostMemory = 16 << 20;
 
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
+constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
 constexpr char kNumber[] = "a whole number, not negative";
 
 const std::vector<Key>& Keys() {
@@ -91,6 +92,10 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
       {"devices.run_seconds_limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
+      {"compiler.disable_passes", kPasses,
+       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->disabled_passes); }},
+      {"compiler.dump_passes", kPasses,
+       [](const toml::node& n, Config* c) { return TakeStrings(n, &c->dumped_passes); }},
       {"memory.host_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->host_memory_limit_bytes); }},
       {"sessions.lease_seconds", kNumber,

@@ -7,6 +7,7 @@
 //
 // The file, with the defaults:
 //
+// clang-format off
 //   listen = ["unix:/run/user/1000/kiln/kilnd.sock", "127.0.0.1:7433"]
 //   log_level = "info"                 # debug, info, warning, error
 //
@@ -18,25 +19,29 @@
 //   limit = "4GiB"
 //
 //   [devices]
-//   use = []                           # ["cpu:0"]; empty: all there are
+//   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
+//                                      # computes nothing and is for debugging
 //   memory_limit = "0"                 # of each device; 0: what the device has
-//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's
-//                                      # threads
-//   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and
-//                                      # control groups allow, divided among them
-//   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or
-//                                      # "sse4.2", then what to leave out ("avx2,-fma,-f16c");
-//                                      # "": all that the processor has
+//   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's threads
+//   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and control
+//                                      # groups allow, divided among them
+//   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or "sse4.2", then
+//                                      # what to leave out ("avx2,-fma,-f16c"); "": all there are
 //   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
 //
+//   [compiler]                         # for debugging; `irtool --list` names the passes
+//   disable_passes = []                # optional passes to leave out: ["simplify", "schedule"]
+//   dump_passes = []                   # those whose outcome `kiln explain` shows: ["normalize", "lower"]
+//
 //   [memory]
-//   host_limit = "0"                   # what clients make the daemon hold beside device memory;
-//                                      # 0: a sixth of the machine's memory or control group's
+//   host_limit = "0"                   # what clients make the daemon hold beside device memory; 0: a sixth
+//                                      # of the machine's memory or control group's
 //
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none
 //   limit = 1024                       # open at once, of all users
 //   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
+// clang-format on
 //
 // By default a CPU's devices may have three quarters of the memory, and clients a sixth besides;
 // the rest is the process' own.
@@ -73,6 +78,9 @@ struct Config {
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none
+  // The compiler knows which there are (compiler/pipeline.h).
+  std::vector<std::string> disabled_passes;
+  std::vector<std::string> dumped_passes;
   std::string log_level = "info";
 };
 

@@ -46,6 +46,9 @@ cpu_devices = 2
 cpu_threads = 3
 cpu_features = "avx2,-fma"
 run_seconds_limit = 60
+[compiler]
+disable_passes = ["simplify"]
+dump_passes = ["cluster", "lower"]
 [memory]
 host_limit = "2GiB"
 [sessions]
@@ -57,6 +60,8 @@ blob_limit = "1MB"
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_THAT(config.listen, ElementsAre("127.0.0.1:0"));
   EXPECT_EQ(config.metrics_listen, "");
+  EXPECT_THAT(config.disabled_passes, ElementsAre("simplify"));
+  EXPECT_THAT(config.dumped_passes, ElementsAre("cluster", "lower"));
   EXPECT_EQ(config.cache_folder, "/x");
   EXPECT_EQ(config.cache_limit_bytes, 1610612736);
   EXPECT_THAT(config.devices, ElementsAre("cpu:1"));

@@ -35,8 +35,10 @@ ABSL_FLAG(std::string, config, "", "TOML file; server/config/config.h lists its 
 ABSL_FLAG(Addresses, listen, {}, "where clients connect: unix:PATH or host:port; may be repeated");
 ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"none\" serves none");
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
-ABSL_FLAG(std::vector<std::string>, devices, {},
-          "devices to use, for example cpu:0,cpu:1; all if empty");
+ABSL_FLAG(
+    std::vector<std::string>, devices, {},
+    "devices to use, for example cpu:0,cpu:1, or all of a kind: cpu; null computes nothing, for "
+    "debugging; all but null if empty");
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
 ABSL_FLAG(
     std::string, host_memory_limit, "",
@@ -51,6 +53,11 @@ ABSL_FLAG(int, cpu_threads, -1,
 ABSL_FLAG(std::string, cpu_features, "",
           "vector instructions that kernels may use: avx512, avx2 or sse4.2, then what to leave "
           "out, for example avx2,-fma,-f16c; all that the processor has if empty");
+ABSL_FLAG(std::vector<std::string>, disable_passes, {},
+          "optional passes of the compiler to leave out, for example simplify,merge_rows; `irtool "
+          "--list` names them");
+ABSL_FLAG(std::vector<std::string>, dump_passes, {},
+          "passes of the compiler whose outcome `kiln explain` shows, for example normalize,lower");
 ABSL_FLAG(int, lease_seconds, -1, "lease of clients that name none");
 ABSL_FLAG(int, session_limit, -1, "sessions open at once, of all users");
 ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
@@ -60,6 +67,12 @@ namespace {
 
 void OverrideText(const absl::Flag<std::string>& flag, std::string* value) {
   const std::string given = absl::GetFlag(flag);
+  if (!given.empty()) *value = given;
+}
+
+void OverrideNames(const absl::Flag<std::vector<std::string>>& flag,
+                   std::vector<std::string>* value) {
+  const std::vector<std::string> given = absl::GetFlag(flag);
   if (!given.empty()) *value = given;
 }
 
@@ -81,8 +94,9 @@ absl::Status OverrideBytes(const absl::Flag<std::string>& flag, int64_t* value) 
 absl::Status ApplyFlags(Config* config) {
   if (const auto listen = absl::GetFlag(FLAGS_listen).values; !listen.empty())
     config->listen = listen;
-  if (const auto devices = absl::GetFlag(FLAGS_devices); !devices.empty())
-    config->devices = devices;
+  OverrideNames(FLAGS_devices, &config->devices);
+  OverrideNames(FLAGS_disable_passes, &config->disabled_passes);
+  OverrideNames(FLAGS_dump_passes, &config->dumped_passes);
   OverrideText(FLAGS_metrics_listen, &config->metrics_listen);
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);

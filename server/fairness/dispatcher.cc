@@ -4,7 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "absl/strings/str_cat.h"
+#include "server/log/log.h"
 
 namespace kiln::fairness {
 namespace {
@@ -36,12 +37,36 @@ void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
 }
 
 absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work) {
+  const absl::Time now = now_();
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return stopped_;
   const int64_t ticket = next_ticket_++;
   if (!queue_.Push(flow, ticket, work->predicted_seconds())) return SessionEnded();
-  waiting_.emplace(ticket, Waiting{work, absl::Now()});
+  waiting_.emplace(ticket, Waiting{work, now});
+  // Under the lock, so that it stands in the log before what is decided about it.
+  LogQueued(ticket, *work, queue_.size());
   return absl::OkStatus();
+}
+
+void Dispatcher::LogQueued(int64_t ticket, const Work& work, int64_t queued) const {
+  if (!log::IsOn(log::Level::kDebug)) return;
+  log::Debug("run_queued", {{"run", work.label()},
+                            {"device", device_},
+                            {"ticket", absl::StrCat(ticket)},
+                            {"predicted_seconds", absl::StrCat(work.predicted_seconds())},
+                            {"queued", absl::StrCat(queued)}});
+}
+
+void Dispatcher::LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
+                           int64_t queued, int64_t in_flight) const {
+  if (!log::IsOn(log::Level::kDebug)) return;
+  log::Debug("run_chosen", {{"run", work.label()},
+                            {"device", device_},
+                            {"ticket", absl::StrCat(entry.item)},
+                            {"charged_seconds", absl::StrCat(entry.cost)},
+                            {"waited_seconds", absl::StrCat(absl::ToDoubleSeconds(waited))},
+                            {"left_queued", absl::StrCat(queued)},
+                            {"in_flight", absl::StrCat(in_flight)}});
 }
 
 void Dispatcher::Finished(int64_t ticket, double seconds) {
@@ -77,8 +102,12 @@ void Dispatcher::Pump() {
     waiting_.erase(found);
     running_.emplace(entry.item, Running{entry.flow, entry.cost});
     seconds_in_flight_ += entry.cost;
+    const int64_t queued = queue_.size();
+    const auto in_flight = static_cast<int64_t>(running_.size());
     mutex_.Unlock();
-    const absl::Status status = waiting.work->Submit(entry.item, absl::Now() - waiting.since);
+    const absl::Duration waited = now_() - waiting.since;
+    LogChosen(entry, *waiting.work, waited, queued, in_flight);
+    const absl::Status status = waiting.work->Submit(entry.item, waited);
     if (!status.ok()) waiting.work->Fail(status);
     waiting.work.reset();
     mutex_.Lock();
@@ -88,7 +117,6 @@ void Dispatcher::Pump() {
     }
   }
   pumping_ = false;
-  if (running_.empty()) idle_.SignalAll();
   mutex_.Unlock();
 }
 
@@ -106,11 +134,10 @@ void Dispatcher::Stop(const absl::Status& reason) {
 
 bool Dispatcher::WaitIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!running_.empty() || pumping_) {
-    if (idle_.WaitWithDeadline(&mutex_, deadline)) return running_.empty() && !pumping_;
-  }
-  return true;
+  const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return running_.empty() && !pumping_;
+  };
+  return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);
 }
 
 int64_t Dispatcher::queued() const {

@@ -4,8 +4,10 @@
 #define KILN_SERVER_FAIRNESS_DISPATCHER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -26,6 +28,8 @@ class Work {
   // before this returns. Otherwise the work has failed and Fail is called. Called from one thread
   // at a time, in the queue's order.
   virtual absl::Status Submit(int64_t ticket, absl::Duration waited) = 0;
+  // What the log calls it.
+  virtual std::string label() const = 0;
   // It will not run.
   virtual void Fail(const absl::Status& status) = 0;
 };
@@ -41,7 +45,9 @@ struct DispatcherLimits {
 // Thread-safe.
 class Dispatcher {
  public:
-  explicit Dispatcher(DispatcherLimits limits = {}) : limits_(limits) {}
+  // `device` is what the log calls this queue's.
+  Dispatcher(std::string device, std::function<absl::Time()> now, DispatcherLimits limits = {})
+      : device_(std::move(device)), now_(std::move(now)), limits_(limits) {}
 
   FairQueue::FlowId AddFlow(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
   // Work that waits in the flow fails with CANCELLED.
@@ -81,9 +87,14 @@ class Dispatcher {
   void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  void LogQueued(int64_t ticket, const Work& work, int64_t queued) const;
+  void LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
+                 int64_t queued, int64_t in_flight) const;
+
+  const std::string device_;
+  const std::function<absl::Time()> now_;
   const DispatcherLimits limits_;
   mutable absl::Mutex mutex_;
-  absl::CondVar idle_;  // signalled when nothing is in flight any more
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Running> running_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,6 +25,7 @@ class RecordedWork : public Work {
   RecordedWork(Journal* journal, std::string name, double seconds, absl::Status status = {})
       : journal_(journal), name_(std::move(name)), seconds_(seconds), status_(std::move(status)) {}
   double predicted_seconds() const override { return seconds_; }
+  std::string label() const override { return name_; }
   absl::Status Submit(int64_t ticket, absl::Duration waited) override {
     EXPECT_GE(waited, absl::ZeroDuration());
     journal_->submitted.push_back(name_);
@@ -49,6 +51,7 @@ class DispatcherTest : public testing::Test {
   }
   Journal journal_;
   Dispatcher dispatcher_{
+      "cpu:0", absl::Now,
       DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
 };
 

@@ -13,6 +13,7 @@ namespace kiln::log {
 namespace {
 
 std::atomic<Level> minimum_level{Level::kInfo};
+std::atomic<absl::Time (*)()> clock_now{absl::Now};
 
 struct LevelName {
   Level level;
@@ -51,8 +52,8 @@ void AppendField(std::string* line, absl::string_view key, std::string_view valu
 }
 
 void Write(Level level, absl::string_view event, Fields fields) {
-  if (level < minimum_level.load(std::memory_order_relaxed)) return;
-  const std::string line = Format(absl::Now(), level, event, fields);
+  if (!IsOn(level)) return;
+  const std::string line = Format(clock_now.load()(), level, event, fields);
   // A log that cannot be written must not stop the daemon.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }
@@ -69,6 +70,8 @@ bool ParseLevel(absl::string_view name, Level* level) {
 }
 
 void SetLevel(Level level) { minimum_level = level; }
+bool IsOn(Level level) { return level >= minimum_level.load(std::memory_order_relaxed); }
+void SetClock(absl::Time (*now)()) { clock_now = now; }
 
 std::string Format(absl::Time time, Level level, absl::string_view event, Fields fields) {
   std::string line;

@@ -23,6 +23,11 @@ bool ParseLevel(absl::string_view name, Level* level);
 
 // Events below this level are dropped. Default: kInfo.
 void SetLevel(Level level);
+// Whether events of this level are written: where making an event's values takes time, ask first.
+bool IsOn(Level level);
+
+// What tells the time of events; the system's clock until it is called.
+void SetClock(absl::Time (*now)());
 
 using Field = std::pair<absl::string_view, std::string>;
 using Fields = std::initializer_list<Field>;

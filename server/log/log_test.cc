@@ -30,5 +30,18 @@ TEST(Log, ParsesLevels) {
   EXPECT_EQ(level, Level::kWarning);
 }
 
+TEST(Log, WritesWhatIsOnAtTheClocksTime) {
+  SetClock([] { return absl::UnixEpoch(); });
+  testing::internal::CaptureStderr();
+  Debug("hidden");
+  SetLevel(Level::kDebug);
+  EXPECT_TRUE(IsOn(Level::kDebug));
+  Debug("shown");
+  SetLevel(Level::kInfo);
+  EXPECT_FALSE(IsOn(Level::kDebug));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "time=1970-01-01T00:00:00.000Z level=debug event=shown\n");
+}
+
 }  // namespace
 }  // namespace kiln::log

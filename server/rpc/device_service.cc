@@ -6,8 +6,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "kiln/v1/device.grpc.pb.h"
+#include "server/rpc/deadline.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 
@@ -78,7 +78,7 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
       absl::MutexLock lock(&mutex_);
       if (!cancelled_) {
         alarm_ = std::make_unique<grpc::Alarm>();
-        alarm_->Set(absl::ToChronoTime(absl::Now() + interval_), [this](bool) { Wake(); });
+        alarm_->Set(FromNow(interval_), [this](bool) { Wake(); });
         return;
       }
     }

@@ -23,12 +23,12 @@ class OpenCalls {
     OpenCalls& calls_;
   };
 
-  // Whether none is open, now or before the deadline.
-  bool WaitUntilNone(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Whether none is open, now or before so much time has passed.
+  bool WaitUntilNone(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return mutex_.AwaitWithDeadline(absl::Condition(
-                                        +[](int* count) { return *count == 0; }, &count_),
-                                    deadline);
+    return mutex_.AwaitWithTimeout(absl::Condition(
+                                       +[](int* count) { return *count == 0; }, &count_),
+                                   patience);
   }
 
  private:

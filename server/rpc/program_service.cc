@@ -60,9 +60,11 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
   response->set_partition(compiled.partition_text);
   response->set_queue(runtime::QueueText(compiled));
   for (const compiler::PassReport& pass : compiled.passes) {
-    v1::PassTime* proto = response->add_passes();
+    v1::PassReport* proto = response->add_passes();
     proto->set_pass(pass.pass);
     proto->set_seconds(pass.seconds);
+    proto->set_disabled(pass.disabled);
+    proto->set_text(pass.text);
   }
   const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "server/rpc/deadline.h"
 #include "server/rpc/malformed_requests.h"
 #include "server/rpc/unix_socket.h"
 
@@ -114,8 +114,8 @@ void Server::Stop(absl::Duration patience) {
   // left. Said after the streams' last answers, the ping's answer shows that the client has read
   // them. Said before, the cut could overtake it: a client that writes to a cut connection drops
   // what it has not read yet.
-  implementation_->open_calls->WaitUntilNone(absl::Now() + patience);
-  implementation_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
+  implementation_->open_calls->WaitUntilNone(patience);
+  implementation_->server->Shutdown(FromNow(patience));
 }
 
 }  // namespace kiln::rpc

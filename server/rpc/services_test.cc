@@ -56,7 +56,7 @@ class ServicesTest : public ::testing::Test {
   buffers::BlobStore blobs_{1000};
   runtime::ThreadPool copies_{1};
   runtime::ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
-                                 metrics_.ForDevice("cpu:0")};
+                                 metrics_.ForDevice("cpu:0"), absl::Now};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
   OpenCalls open_calls_;

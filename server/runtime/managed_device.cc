@@ -10,10 +10,12 @@
 namespace kiln::runtime {
 
 ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                             metrics::DeviceMetrics* metrics)
+                             metrics::DeviceMetrics* metrics, std::function<absl::Time()> now)
     : device_(std::move(device)),
       pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
-      metrics_(metrics) {
+      metrics_(metrics),
+      now_(std::move(now)),
+      dispatcher_(name(), now_) {
   pool_->SetReclaimer([this] { DropIdleArena(); });
 }
 

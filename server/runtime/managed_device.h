@@ -43,11 +43,12 @@ class ManagedDevice {
 
   // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
   ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                metrics::DeviceMetrics* metrics);
+                metrics::DeviceMetrics* metrics, std::function<absl::Time()> now);
   // Waits until the device has ended everything.
   ~ManagedDevice();
 
   const std::string& name() const { return device_->info().name; }
+  absl::Time Now() const { return now_(); }
   drivers::Device& device() { return *device_; }
   const drivers::DeviceInfo& info() const { return device_->info(); }
   const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
@@ -81,6 +82,7 @@ class ManagedDevice {
   const std::unique_ptr<drivers::Device> device_;
   const std::shared_ptr<buffers::Pool> pool_;
   metrics::DeviceMetrics* const metrics_;
+  const std::function<absl::Time()> now_;
   fairness::Dispatcher dispatcher_;
   HealthObserver observer_;
   mutable absl::Mutex mutex_;

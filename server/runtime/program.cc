@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/ir/quoted.h"
 
 namespace kiln::runtime {
@@ -47,6 +46,7 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
     bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
              2 * kernel.image.code.size() + kernel.assembly.size();
   }
+  for (const compiler::PassReport& pass : compiled.passes) bytes += pass.text.size();
   for (const compiler::KernelCall& call : compiled.calls)
     bytes += kPerArgument * (2 + call.arguments.size());
   return static_cast<int64_t>(bytes +
@@ -126,7 +126,7 @@ bool Program::TakeSample() {
   const int64_t run = started_.fetch_add(1, std::memory_order_relaxed);
   if (run == 0) return true;
   if (run % kSampleEvery != 0) return false;
-  const int64_t now = absl::GetCurrentTimeNanos();
+  const int64_t now = absl::ToUnixNanos(device_.Now());
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
   return now >= next && next_sample_nanoseconds.compare_exchange_strong(
                             next, now + kSampleGapNanoseconds, std::memory_order_relaxed);

@@ -41,6 +41,9 @@ struct KernelTimes {
   int launches = 0;
 };
 
+// As logs and people have it.
+inline std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
+
 // Thread-safe.
 class Program {
  public:
@@ -58,6 +61,7 @@ class Program {
                                                        compiler::CompiledProgram compiled);
 
   const Description& description() const { return description_; }
+  std::string short_digest() const { return ShortDigest(description_.digest); }
   const Signature& signature() const { return signature_; }
   const compiler::CompiledProgram& compiled() const { return compiled_; }
   ManagedDevice& device() const { return device_; }

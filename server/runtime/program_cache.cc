@@ -8,10 +8,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
+#include "server/runtime/compile_log.h"
 
 namespace kiln::runtime {
 namespace {
@@ -173,7 +173,7 @@ void ProgramCache::ReportRefusals(const compiler::CompiledProgram& program,
   for (const compiler::CompiledKernel& kernel : program.kernels) {
     if (kernel.refusal.empty()) continue;
     options_.metrics->ScheduleRefused();
-    log::Error("schedule_refused", {{"program", digest.substr(0, 12)},
+    log::Error("schedule_refused", {{"program", ShortDigest(digest)},
                                     {"kernel", kernel.image.name},
                                     {"why", kernel.refusal},
                                     {"schedule", kernel.refused_schedule},
@@ -187,16 +187,22 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   ManagedDevice& device = *request.device;
   Signature signature = Signature::Of(graph);
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
-  const absl::Time start = absl::Now();
+  const CompileLabel label{digest, request.name, device.name()};
+  LogCompileStarted(label, graph);
+  const absl::Time start = options_.now();
   compiler::Options options;
   options.cache = options_.kernel_cache;
   options.threads = options_.kernel_threads;
+  options.disabled_passes = options_.disabled_passes;
+  options.dumped_passes = options_.dumped_passes;
+  options.now = options_.now;
   auto compiled = options_.compile(graph, device.info().target, options);
   if (!compiled.ok()) {
     options_.metrics->CompileFailed();
+    LogCompileFailed(label, graph, compiled.status());
     return compiled.status();
   }
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
   options_.metrics->Compiled(seconds);
   ReportRefusals(*compiled, digest);
   auto program =
@@ -209,11 +215,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
     if (!charge.ok()) return charge.status();
     (*program)->Keep(*std::move(charge));
   }
-  log::Info("program_compiled", {{"program", digest.substr(0, 12)},
-                                 {"name", request.name},
-                                 {"device", device.name()},
-                                 {"kernels", absl::StrCat((*program)->compiled().calls.size())},
-                                 {"seconds", absl::StrCat(seconds)}});
+  LogCompiled(label, (*program)->compiled(), seconds);
   absl::Status fits =
       CheckFits("the program's intermediate and final results",
                 (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);

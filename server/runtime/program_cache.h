@@ -52,6 +52,9 @@ class ProgramCache {
     int max_idle_programs = 512;     // programs that no session names any more; the oldest go first
     // Programs that are predicted to run longer are refused; 0: none is.
     double run_seconds_max = 0;
+    // As compiler::Options has them.
+    std::vector<std::string> disabled_passes;
+    std::vector<std::string> dumped_passes;
     // Values at which a program for all values is known to be right; the oldest go first.
     int max_idle_bindings = 1 << 15;
   };

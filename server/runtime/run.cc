@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
+#include "server/log/log.h"
 
 namespace kiln::runtime {
 namespace {
@@ -42,13 +43,14 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::shared_ptr<const BoundProgram> bound,
+absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
+                                                 std::shared_ptr<const BoundProgram> bound,
                                                  std::vector<ValuePointer> inputs,
                                                  std::shared_ptr<buffers::Account> account,
                                                  Done done) {
   ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
-  std::shared_ptr<Run> run(new Run());
+  std::shared_ptr<Run> run(new Run(std::move(label)));
   run->bound_ = std::move(bound);
   const Signature& signature = run->bound_->signature;
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
@@ -116,6 +118,7 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   device.metrics().RunStarted(waited);
   ticket_ = ticket;
   sampled_ = program().TakeSample();
+  LogStarted();
   if (absl::Status status = Widen(&slots); !status.ok()) return status;
   // The device keeps this alive. A captured shared_ptr would make the function allocate.
   self_ = shared_from_this();
@@ -145,11 +148,42 @@ void Run::Finished(const drivers::SubmitResult& result) {
   } else {
     device.metrics().RunFailed();
   }
+  LogEnded(status, result);
   Resolve(status, result.seconds);
   device.dispatcher().Finished(ticket_, result.seconds);
 }
 
+void Run::LogStarted() const {
+  if (!log::IsOn(log::Level::kDebug)) return;
+  log::Debug("run_started", {{"run", label_},
+                             {"program", program().short_digest()},
+                             {"device", program().device().name()},
+                             {"ticket", absl::StrCat(ticket_)},
+                             {"timed_by_kernel", sampled_ ? "yes" : "no"}});
+}
+
+void Run::LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const {
+  if (!log::IsOn(log::Level::kDebug)) return;
+  const compiler::CompiledProgram& compiled = program().compiled();
+  for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
+    const compiler::CompiledKernel& kernel = compiled.kernels[compiled.calls[i].kernel];
+    log::Debug("kernel_timed", {{"run", label_},
+                                {"program", program().short_digest()},
+                                {"kernel", kernel.image.name},
+                                {"digest", ShortDigest(kernel.digest)},
+                                {"seconds", absl::StrCat(result.command_seconds[i])}});
+  }
+  log::Debug("run_ended", {{"run", label_},
+                           {"program", program().short_digest()},
+                           {"device", program().device().name()},
+                           {"seconds", absl::StrCat(result.seconds)},
+                           {"status", status.ok() ? "OK" : status.ToString()}});
+}
+
 void Run::Fail(const absl::Status& status) {
+  log::Debug(
+      "run_failed",
+      {{"run", label_}, {"program", program().short_digest()}, {"status", status.ToString()}});
   program().device().metrics().RunFailed();
   Resolve(status, 0);
 }

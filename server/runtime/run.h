@@ -4,6 +4,8 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -31,9 +33,10 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // Seconds on the device.
   using Done = std::function<void(const absl::Status&, double seconds)>;
 
-  // Allocates the results. The inputs have passed CheckInputs. RESOURCE_EXHAUSTED: memory;
-  // UNAVAILABLE: the device failed.
-  static absl::StatusOr<std::shared_ptr<Run>> Create(std::shared_ptr<const BoundProgram> bound,
+  // Allocates the results. The inputs have passed CheckInputs. `label` is what the log calls the
+  // run. RESOURCE_EXHAUSTED: memory; UNAVAILABLE: the device failed.
+  static absl::StatusOr<std::shared_ptr<Run>> Create(std::string label,
+                                                     std::shared_ptr<const BoundProgram> bound,
                                                      std::vector<ValuePointer> inputs,
                                                      std::shared_ptr<buffers::Account> account,
                                                      Done done);
@@ -42,13 +45,16 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   const std::vector<ValuePointer>& results() const { return results_; }
 
   double predicted_seconds() const override { return program().predicted_seconds(); }
+  std::string label() const override { return label_; }
   absl::Status Submit(int64_t ticket, absl::Duration waited) override;
   void Fail(const absl::Status& status) override;
 
  private:
   using Slots = absl::InlinedVector<drivers::Buffer*, 32>;
 
-  Run() = default;
+  explicit Run(std::string label) : label_(std::move(label)) {}
+  void LogStarted() const;
+  void LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const;
   void Finished(const drivers::SubmitResult& result);
   // The error of the first input that has failed.
   absl::Status InputFailure() const;
@@ -60,6 +66,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // Copies those inputs on the device and puts the larger buffers into the slots.
   absl::Status Widen(Slots* slots);
 
+  const std::string label_;
   std::shared_ptr<const BoundProgram> bound_;
   std::vector<ValuePointer> inputs_;
   std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty

@@ -147,7 +147,8 @@ class ProgramCacheTest : public ::testing::Test {
 
   metrics::Metrics metrics_{"test"};
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1000);
-  ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0")};
+  ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0"),
+                        absl::Now};
   std::atomic<int> compiled_{0};
   bool refuse_schedules_ = false;
 };

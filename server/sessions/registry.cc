@@ -117,6 +117,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
   const Session::Identity& opened = session->identity();
   log::Info("session_opened", {{"session", opened.name},
                                {"device", (*chosen)->name()},
+                               {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
                                {"client", opened.client.name},
                                {"description", opened.client.description}});
   return session;

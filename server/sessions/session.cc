@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -75,6 +76,9 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
     sink->PushAttached(log_.last_received());
     for (auto& answer : log_.Unacknowledged()) sink->Push(std::move(answer));
   }
+  log::Debug("stream_attached", {{"session", identity_.name},
+                                 {"acknowledged", absl::StrCat(acknowledged)},
+                                 {"replaces_another", earlier ? "yes" : "no"}});
   sink->Flush();
   if (earlier) {
     earlier->Close(Replaced());
@@ -86,7 +90,7 @@ void Session::Detach(const Sink* sink) {
   absl::MutexLock lock(&mutex_);
   if (sink_.get() != sink) return;
   sink_.reset();
-  expires_ = services_.now() + identity_.lease;
+  StartLease("stream_detached");
 }
 
 absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
@@ -186,7 +190,13 @@ void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
 }
 
 void Session::Finish(Answer answer) {
-  if (!answer.error.ok()) services_.metrics->Failed(answer.error.code());
+  if (!answer.error.ok()) {
+    services_.metrics->Failed(answer.error.code());
+    log::Debug("operation_failed",
+               {{"session", identity_.name},
+                {"operation", absl::StrCat(identity_.name, "/", answer.sequence)},
+                {"status", answer.error.ToString()}});
+  }
   std::vector<uint64_t> ended;
   std::shared_ptr<Sink> sink;
   bool read_more = false;
@@ -254,7 +264,16 @@ void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,
 
 void Session::Renew() {
   absl::MutexLock lock(&mutex_);
+  StartLease("lease_renewed");
+}
+
+void Session::StartLease(absl::string_view event) {
   expires_ = services_.now() + identity_.lease;
+  if (!log::IsOn(log::Level::kDebug)) return;
+  log::Debug(event,
+             {{"session", identity_.name},
+              {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(identity_.lease))},
+              {"expires", absl::FormatTime(absl::RFC3339_full, expires_, absl::UTCTimeZone())}});
 }
 
 bool Session::Expired() const {

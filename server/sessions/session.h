@@ -175,6 +175,8 @@ class Session : public std::enable_shared_from_this<Session> {
   // failed is compiled again, once for each run: memory may have become free.
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The lease runs from now on; `event` is what the log says has happened.
+  void StartLease(absl::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotifyReaders() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
+#include "server/log/log.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
@@ -111,6 +112,13 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
     status = Define(operation, &future);
   }
   if (!status.ok()) return Fail(sequence, {}, status);
+  if (log::IsOn(log::Level::kDebug)) {
+    log::Debug("program_defined", {{"session", identity_.name},
+                                   {"operation", absl::StrCat(identity_.name, "/", sequence)},
+                                   {"id", absl::StrCat(operation.program)},
+                                   {"name", runtime::ShortName(operation.name)},
+                                   {"source", runtime::ShortDigest((*operation.graph)->key())}});
+  }
   const auto self = shared_from_this();
   if (!future) {
     services_.programs->Check(
@@ -186,7 +194,7 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   }
   if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
   auto run = runtime::Run::Create(
-      plan->program, std::move(plan->inputs), account_,
+      absl::StrCat(identity_.name, "/", sequence), plan->program, std::move(plan->inputs), account_,
       [self = shared_from_this(), sequence, report_time = operation.report_time](
           const absl::Status& status, double seconds) {
         self->RunEnded(sequence, report_time, status, seconds);

@@ -159,7 +159,7 @@ class SessionTest : public ::testing::Test {
   std::atomic<bool> out_of_memory_{false};
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
-                                 metrics_.ForDevice("cpu:0")};
+                                 metrics_.ForDevice("cpu:0"), absl::Now};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<Registry> registry_;
 };

@@ -4,14 +4,14 @@
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "compiler/graph/wire.h"
 #include "drivers/cpu/driver.h"
 
 namespace kiln::bench {
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  drivers::cpu::CpuDriver driver(
-      {.devices = 1, .threads_per_device = threads});
+  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads});
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok()) return devices.status();
@@ -31,6 +31,7 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
 absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
                                                        const graph::Graph& graph, int repeat) {
   compiler::Options options;
+  options.now = absl::Now;
   options.threads = 2;
   auto compiled = compiler::Compile(graph, device.info().target, options);
   if (!compiled.ok()) return compiled.status();

@@ -1,0 +1,18 @@
+// Deadlines for gRPC that need no clock of ours.
+#ifndef KILN_SERVER_RPC_DEADLINE_H_
+#define KILN_SERVER_RPC_DEADLINE_H_
+
+#include <grpc/support/time.h>
+
+#include "absl/time/time.h"
+
+namespace kiln::rpc {
+
+// So much later than gRPC's own clock says when it gets this.
+inline gpr_timespec FromNow(absl::Duration duration) {
+  return gpr_time_from_millis(absl::ToInt64Milliseconds(duration), GPR_TIMESPAN);
+}
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_DEADLINE_H_

@@ -1,0 +1,65 @@
+#include "server/runtime/compile_log.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/quoted.h"
+#include "server/log/log.h"
+#include "server/runtime/program.h"
+
+namespace kiln::runtime {
+namespace {
+
+// Of a graph's text in one event.
+constexpr size_t kMostGraphBytes = 64 << 10;
+
+void LogPassesAndKernels(const std::string& program, const compiler::CompiledProgram& compiled) {
+  for (const compiler::PassReport& pass : compiled.passes) {
+    log::Debug("pass_ran", {{"program", program},
+                            {"pass", pass.pass},
+                            {"off", pass.disabled ? "yes" : "no"},
+                            {"seconds", absl::StrCat(pass.seconds)}});
+  }
+  for (const compiler::CompiledKernel& kernel : compiled.kernels) {
+    log::Debug("kernel_compiled", {{"program", program},
+                                   {"kernel", kernel.image.name},
+                                   {"digest", ShortDigest(kernel.digest)},
+                                   {"from_cache", kernel.from_cache ? "yes" : "no"},
+                                   {"seconds", absl::StrCat(kernel.compile_seconds)}});
+  }
+}
+
+}  // namespace
+
+void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph) {
+  if (!log::IsOn(log::Level::kDebug)) return;
+  log::Debug("compile_started", {{"program", ShortDigest(label.digest)},
+                                 {"name", label.name},
+                                 {"device", label.device},
+                                 {"nodes", absl::StrCat(graph.context->size())}});
+}
+
+void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
+                      const absl::Status& status) {
+  const std::string program = ShortDigest(label.digest);
+  const std::string why = status.ToString();
+  if (!absl::IsInternal(status)) {
+    log::Debug("compile_failed", {{"program", program}, {"name", label.name}, {"why", why}});
+    return;
+  }
+  log::Error("compile_failed",
+             {{"program", program},
+              {"name", label.name},
+              {"why", why},
+              {"graph", std::string(Shortened(graph::Print(graph), kMostGraphBytes))}});
+}
+
+void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,
+                 double seconds) {
+  if (log::IsOn(log::Level::kDebug)) LogPassesAndKernels(ShortDigest(label.digest), program);
+  log::Info("program_compiled", {{"program", ShortDigest(label.digest)},
+                                 {"name", label.name},
+                                 {"device", label.device},
+                                 {"kernels", absl::StrCat(program.calls.size())},
+                                 {"seconds", absl::StrCat(seconds)}});
+}
+
+}  // namespace kiln::runtime

@@ -1,0 +1,30 @@
+// What the log tells of a program's compilation.
+#ifndef KILN_SERVER_RUNTIME_COMPILE_LOG_H_
+#define KILN_SERVER_RUNTIME_COMPILE_LOG_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "compiler/compiler.h"
+
+namespace kiln::runtime {
+
+// The program that is being compiled, as the log names it.
+struct CompileLabel {
+  std::string digest;
+  std::string name;
+  std::string device;
+};
+
+void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph);
+// A defect of Kiln's is an error, and its graph is told, so that irtool can read it; all else is
+// the client's.
+void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
+                      const absl::Status& status);
+// Also every pass and kernel, where the log wants to know.
+void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,
+                 double seconds);
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_COMPILE_LOG_H_
