@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -30,10 +31,10 @@ class Kilnd:
     """A running daemon; ends when the `with` block does.
 
     Its cache and log live in `folder`, a new temporary one unless given, so that a second daemon can start on the cache
-    of a first.
+    of a first. `flags` are further ones for kilnd.
     """
 
-    def __init__(self, folder: str | None = None, threads: int | None = None):
+    def __init__(self, folder: str | None = None, threads: int | None = None, flags: Sequence[str] = ()):
         self._owns_folder = folder is None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="kilnd-"))
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -47,6 +48,7 @@ class Kilnd:
         ]
         if threads is not None:
             command.append(f"--cpu_threads={threads}")
+        command += flags
         with open(self.log, "ab") as log:
             before = log.tell()
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
