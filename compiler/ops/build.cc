@@ -8,7 +8,6 @@
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/round.h"
-#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
 #include "compiler/ops/scatter_mode.h"
 
@@ -218,7 +217,7 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   if (!shape.ok()) return shape.status();
   const auto dtype = InferDType(op, dtypes, declared);
   if (!dtype.ok()) return dtype.status();
-  const absl::Status holds = CheckConstraints({op, shapes, dtypes, *completed, *shape, *dtype});
+  const absl::Status holds = CheckConstraints({op, shapes, *completed, dtypes, *shape, *dtype});
   if (!holds.ok()) return holds;
 
   Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};

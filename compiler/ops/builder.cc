@@ -9,7 +9,7 @@
 #include "compiler/ops/promote.h"
 #include "compiler/ops/round.h"
 #include "compiler/ops/rules/infer.h"
-#include "compiler/ops/rules/shape_rules.h"
+#include "compiler/ops/rules/sliding.h"
 
 namespace kiln::ops {
 namespace {

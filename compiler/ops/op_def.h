@@ -5,6 +5,7 @@
 #define KILN_COMPILER_OPS_OP_DEF_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -38,58 +39,18 @@ struct AttributeDef {
   enum class Range : uint8_t { kAny, kPositive, kNotNegative, kNotZero, kFraction } range = {};
 };
 
-// How the result's shape follows from operands and attributes. A short list that each client
-// language implements once; tests/golden/shape_cases.json keeps them equal.
-enum class ShapeRule : uint8_t {
-  kAttribute,  // the attribute "shape"
-  kSame,       // operand 0's
-  kBroadcast,  // NumPy broadcasting of all operands
-  kReduce,     // attributes "axes" (negative count from the end; empty list: all) and "keepdims"
-  kReshape,
-  kPermute,
-  kExpand,
-  kPad,
-  kShrink,
-  kFlip,
-  kWindow,
-  kUnwindow,
-  kGatherElements,   // x, index of x's rank; attribute "axis"
-  kScatterElements,  // and values of the gathered shape
-  kGather,           // x, index -> x.shape[:axis] + index.shape + x.shape[axis+1:]
-  kScatter,          // and values of the gathered shape
-  kTakeAlongAxis,    // x, index of x's rank; they broadcast but for the axis
-  kPutAlongAxis,     // index broadcasts to x's shape but for the axis, values to the index's
-  kIndex,     // x, index… that broadcast together in place of as many dimensions from "axis" on
-  kIndexPut,  // x, values that broadcast to what kIndex gives, index…
-  kMatmul,    // NumPy matmul, batch dimensions broadcast, 1-d operands promoted
-  kLinear,    // x (…,K), weight (N,K), bias (N)? -> (…,N)
-  kAttention,  // query (…,L,E), key (…,S,E), value (…,S,V) -> (…,L,V); leading dimensions broadcast
-  kConv,  // x (N,C,…), weight (O,C/groups,…); attributes stride, padding, dilation, groups
-  kConvTranspose,  // x (N,C,…), weight (C,O/groups,…); as kConv, and output_padding
-  kPool,           // x (…, spatial); attributes kernel, stride, padding, dilation?, ceil_mode
-  kResize,         // x's last dimensions become the attribute "size"
-  kUnfold,         // x (N,C,…) -> (N, C * taps, windows); attributes kernel, stride, padding, …
-  kFold,           // the other way, to the attribute "size"
-  kPixelShuffle,   // (…,C,H,W) -> (…,C/f²,H*f,W*f) by the attribute "factor"
-  kPixelUnshuffle,
-  kConcat,     // attribute "axis"
-  kOneHot,     // operand 0's shape plus attribute "classes"
-  kLoss,       // operand 0's, or () as the attribute "reduction" says; operands agree
-  kLabelLoss,  // as kLoss, without the class dimension; labels (N,…), or as the scores
-  kRowLoss,    // as kLoss, without the last dimension
-  kPairwise,   // broadcast, reduced over the attribute "axis"; "keepdims"
-  kHalf,       // operand 0's with the attribute "axis" halved
-  kTopK,       // the attribute "axis" has the size of the attribute "k"
-  kEinsum,     // attribute "equation"; see einsum.h
-  kDiagonal,   // attributes axis1 and axis2 become a last dimension, offset columns to the right
-  kDiagEmbed,  // (…,N) -> (…,M,M), M = N + |attribute "offset"|
-  kSolve,  // a (…,N,N), b (…,N,M) or (N) -> (…,N,M) or (…,N); leading dimensions broadcast
-  kDeterminant,  // (…,N,N) -> (…)
-  kQr,  // (…,M,N) -> (…,M,K) or, as attribute "part" says, (…,K,N); K = min(M, N), or M if
-        // "complete"
-  kGradient,  // operand 1's
+// How a result's shape follows from operands and attributes, or what must hold of them besides, so
+// that an expansion may trust it. The text says it for the daemon and for every client: the daemon
+// evaluates it, bindings are generated from it (rules/rule_text.h has the notation). A rule stands
+// beside the row that needs it; rules/shape_rules.h and rules/constraints.h have those of several
+// files. tests/golden/shape_cases.json holds what languages make of rules to each other.
+struct Rule {
+  std::string_view name;      // one for each text; documents show it
+  std::string_view operands;  // what the text calls them, with "?" after optional ones; it need not
+                              // name all that the op has
+  std::string_view text;
 };
-std::string_view Name(ShapeRule rule);
+inline constexpr Rule kSameShape = {"same", "x", "-> x"};
 
 enum class DTypeRule : uint8_t {
   kAttribute,     // the node's dtype field: sources, cast, bitcast
@@ -130,45 +91,7 @@ enum class DTypeClass : uint8_t {
 };
 std::string_view Name(DTypeClass dtype_class);
 
-// What must hold of operands and attributes beyond the rules of shape and dtype, so that an
-// expansion may trust it. As the rules, each is implemented once by every client language, which
-// shape_cases.h keeps equal; see constraints.h.
-enum class Constraint : uint8_t {
-  kAxis,            // the attribute "axis" is one of operand 0's
-  kOrderAxis,       // as kAxis, where a scalar counts as one dimension
-  kAxisOfResult,    // as kAxis, of the result
-  kSharedAxes,      // the attribute "shared_axes" are axes of operand 0
-  kOneAxis,         // the attribute "axes" names one axis or none
-  kMatrices,        // operand 0 is (…, rows, columns)
-  kSquare,          // operand 0 is (…, N, N)
-  kFewColumns,      // the smaller of its last two dimensions is at most 512
-  kThreeAlongAxis,  // the result has size 3 along the attribute "axis"
-  kShifts,          // the attributes "shifts" and "axes" go together, axes are operand 0's
-  kReflectPadding,  // what the attribute "padding" adds is there to repeat: …
-  kCircularPadding,
-  kReplicatePadding,
-  kSequence,          // operand 1 has one dimension
-  kKey,               // the operand "key" is (2,)
-  kLastAxes,          // operand 0 has as many dimensions as the attribute "axes", further operands
-                      // the shape of those last ones
-  kChannels,          // operand 0 is (N, C, …), further operands are (C,)
-  kSpatial,           // operand 0 is (N, C, spatial)
-  kGroups,            // the attribute "groups" divides the channels
-  kSlopes,            // operand 1 is one number, or one for each channel of operand 0
-  kOrderedBounds,     // the attribute "min" is less than "max"
-  kRotary,            // operands 1 and 2 broadcast to operand 0 with half its features or fewer
-  kIndexLabels,       // operand 1 has operand 0's shape without the class dimension
-  kLabels,            // as kIndexLabels if it is integers, operand 0's shape if it is floats
-  kLabelForEachRow,   // operand 2 has operand 0's shape without the last dimension
-  kEqualShapes,       // all operands have one shape
-  kEqualDTypes,       // operand 2 has operand 0's dtype
-  kNumbersToCombine,  // operand 0 is no bool, unless the attribute "mode" is "set"
-  kUpstreamDType,     // operand 2, if there is one, has operand 0's dtype
-  kEqualBits,         // operand 0 and the result have one size and are not bool
-  kNumericResult,     // the result is no bool
-  kFloatResult,       // the result is a float
-};
-std::string_view Name(Constraint constraint);
+struct RuleProgram;  // rules/rule_text.h
 
 struct OpDef;
 // Whether an operand, by its number, is the one that stands apart; see OpDef::special_operand.
@@ -202,19 +125,21 @@ struct OpDef {
   std::vector<std::string_view> operands = {};  // names, in order; "?" after a name marks an
                                                 // optional one, "*" any number, at least one
   std::vector<AttributeDef> attributes = {};
-  ShapeRule shape_rule = ShapeRule::kSame;
+  Rule shape_rule = kSameShape;
   DTypeRule dtype_rule = DTypeRule::kSame;
   DTypeClass operand_class = DTypeClass::kAny;
   // One operand may stand apart: it takes no part in promotion and has a class of its own, as
   // where's condition and gather's index do; where it stands for any number, all of them. -1: none.
   int special_operand = -1;
   DTypeClass special_class = DTypeClass::kInteger;
-  std::vector<Constraint> constraints = {};
+  std::vector<Rule> constraints = {};  // what must hold besides
   GradientFn gradient =
       nullptr;  // primitives only; null: not differentiable (its gradient is zero)
   EvaluateFn evaluate = nullptr;  // primitives only
   ExpandFn expand = nullptr;      // composites only
   std::string_view doc = {};      // one line: what it computes, and the source of its definition
+  // The shape rule, then the constraints, as trees; op_table.cc reads them.
+  std::vector<std::shared_ptr<const RuleProgram>> programs = {};
 };
 
 // All rows, in families' order (elementwise, reduce, movement, indexed, source, structure,

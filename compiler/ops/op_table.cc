@@ -4,6 +4,7 @@
 
 #include "compiler/ops/op_def.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/rule_text.h"
 
 namespace kiln::ops {
 namespace {
@@ -54,13 +55,28 @@ std::vector<OpDef> MakeRows() {
   return rows;
 }
 
+using Programs = absl::flat_hash_map<std::string_view, std::shared_ptr<const RuleProgram>>;
+
+// Reads the rules of a row; `known` has those of rows before it.
+void AddPrograms(OpDef& row, Programs& known) {
+  std::vector<Rule> rules = {row.shape_rule};
+  rules.insert(rules.end(), row.constraints.begin(), row.constraints.end());
+  for (const Rule& rule : rules) {
+    std::shared_ptr<const RuleProgram>& program = known[rule.name];
+    if (program == nullptr) program = std::make_shared<RuleProgram>(ParseRule(rule).value());
+    row.programs.push_back(program);
+  }
+}
+
 struct Table {
   std::vector<OpDef> rows = MakeRows();
   absl::flat_hash_map<std::string, const OpDef*> by_name;
   std::array<const OpDef*, ir::kNumOps> by_op{};
 
   Table() {
-    for (const OpDef& row : rows) {
+    Programs programs;
+    for (OpDef& row : rows) {
+      AddPrograms(row, programs);
       const bool is_new = by_name.emplace(std::string(row.name), &row).second;
       assert(is_new && "two ops of one name");
       if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
@@ -95,100 +111,12 @@ bool IsSpecial(const OpDef& op, size_t operand) {
   return operand == special || (any_number && operand > special);
 }
 
-std::string_view Name(ShapeRule rule) {
-  static constexpr std::string_view kNames[] = {"attribute",
-                                                "same",
-                                                "broadcast",
-                                                "reduce",
-                                                "reshape",
-                                                "permute",
-                                                "expand",
-                                                "pad",
-                                                "shrink",
-                                                "flip",
-                                                "window",
-                                                "unwindow",
-                                                "gather_elements",
-                                                "scatter_elements",
-                                                "gather",
-                                                "scatter",
-                                                "take_along_axis",
-                                                "put_along_axis",
-                                                "index",
-                                                "index_put",
-                                                "matmul",
-                                                "linear",
-                                                "attention",
-                                                "conv",
-                                                "conv_transpose",
-                                                "pool",
-                                                "resize",
-                                                "unfold",
-                                                "fold",
-                                                "pixel_shuffle",
-                                                "pixel_unshuffle",
-                                                "concat",
-                                                "one_hot",
-                                                "loss",
-                                                "label_loss",
-                                                "row_loss",
-                                                "pairwise",
-                                                "half",
-                                                "topk",
-                                                "einsum",
-                                                "diagonal",
-                                                "diag_embed",
-                                                "solve",
-                                                "determinant",
-                                                "qr",
-                                                "gradient"};
-  static_assert(std::size(kNames) == static_cast<size_t>(ShapeRule::kGradient) + 1);
-  return kNames[static_cast<int>(rule)];
-}
-
 std::string_view Name(DTypeRule rule) {
   static constexpr std::string_view kNames[] = {"attribute", "same",   "promote", "promote_float",
                                                 "bool",      "second", "int64",   "int32",
                                                 "uint32",    "float32"};
   static_assert(std::size(kNames) == static_cast<size_t>(DTypeRule::kFloat32) + 1);
   return kNames[static_cast<int>(rule)];
-}
-
-std::string_view Name(Constraint constraint) {
-  static constexpr std::string_view kNames[] = {"axis",
-                                                "order_axis",
-                                                "axis_of_result",
-                                                "shared_axes",
-                                                "one_axis",
-                                                "matrices",
-                                                "square",
-                                                "few_columns",
-                                                "three_along_axis",
-                                                "shifts",
-                                                "reflect_padding",
-                                                "circular_padding",
-                                                "replicate_padding",
-                                                "sequence",
-                                                "key",
-                                                "last_axes",
-                                                "channels",
-                                                "spatial",
-                                                "groups",
-                                                "slopes",
-                                                "ordered_bounds",
-                                                "rotary",
-                                                "index_labels",
-                                                "labels",
-                                                "label_for_each_row",
-                                                "equal_shapes",
-                                                "equal_dtypes",
-                                                "numbers_to_combine",
-                                                "upstream_dtype",
-                                                "equal_bits",
-                                                "numeric_result",
-                                                "float_result"};
-  static_assert(std::size(kNames) == static_cast<size_t>(Constraint::kFloatResult) + 1);
-  return kNames[static_cast<int>(constraint)];
 }
 
 std::string_view Name(DTypeClass dtype_class) {

@@ -62,7 +62,7 @@ inline AttributeDef Fraction(AttributeDef attribute) {
   return Within(AttributeDef::Range::kFraction, std::move(attribute));
 }
 // A row under what must hold besides its rules.
-inline OpDef Requiring(std::vector<Constraint> constraints, OpDef row) {
+inline OpDef Requiring(std::vector<Rule> constraints, OpDef row) {
   row.constraints = std::move(constraints);
   return row;
 }

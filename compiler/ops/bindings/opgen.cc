@@ -4,6 +4,7 @@
 //   opgen python > clients/python/kiln/_ops/table.py
 //   opgen cpp_header > clients/cpp/kiln/ops.h
 //   opgen cpp_source > clients/cpp/ops.cc
+//   opgen python_rules > clients/python/kiln/_rules/generated.py
 //   opgen markdown > clients/python/OPS.md
 //   opgen cases > tests/golden/shape_cases.json
 //   opgen --check python FILE     exits with 1 and says what to do when FILE is not what would be
@@ -26,14 +27,14 @@ struct Form {
   std::string_view name;
   std::string (*write)();
 };
-constexpr Form kForms[] = {{"python", kiln::ops::PythonTable},
-                           {"cpp_header", kiln::ops::CppHeader},
-                           {"cpp_source", kiln::ops::CppSource},
-                           {"markdown", kiln::ops::MarkdownTable},
-                           {"cases", kiln::ops::CasesJson}};
+constexpr Form kForms[] = {
+    {"python", kiln::ops::PythonTable},     {"cpp_header", kiln::ops::CppHeader},
+    {"cpp_source", kiln::ops::CppSource},   {"python_rules", kiln::ops::PythonRules},
+    {"markdown", kiln::ops::MarkdownTable}, {"cases", kiln::ops::CasesJson}};
 
 int Usage() {
-  std::cerr << "usage: opgen [--check] python|cpp_header|cpp_source|markdown|cases [FILE]\n";
+  std::cerr
+      << "usage: opgen [--check] python|python_rules|cpp_header|cpp_source|markdown|cases [FILE]\n";
   return 2;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/bindings/opgen_tables.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -113,7 +114,7 @@ std::string OptionsStruct(const OpDef& op) {
 
 // Numbers may stand beside tensors where operands broadcast.
 bool TakesNumbers(const OpDef& op, size_t operand) {
-  return op.shape_rule == ShapeRule::kBroadcast && !IsSpecial(op, operand);
+  return op.shape_rule.name == kBroadcastShape.name && !IsSpecial(op, operand);
 }
 
 std::string Signature(const OpDef& op, bool declares) {
@@ -144,7 +145,7 @@ std::string Signature(const OpDef& op, bool declares) {
 std::string Documentation(const OpDef& op) {
   return StrCat(
       Comment(StrCat(op.doc, ".")),
-      Comment(StrCat("Shape: ", Name(op.shape_rule), ". DType: ", Name(op.dtype_rule), ".")));
+      Comment(StrCat("Shape: ", op.shape_rule.name, ". DType: ", Name(op.dtype_rule), ".")));
 }
 
 std::string OperandList(const OpDef& op) {

@@ -67,9 +67,9 @@ std::string PythonRow(const OpDef& op) {
                                 ", ", Default(attribute), Demands(attribute), ")"));
   }
   std::vector<std::string> constraints;
-  for (const Constraint one : op.constraints) constraints.push_back(Quoted(Name(one)));
+  for (const Rule& one : op.constraints) constraints.push_back(Quoted(one.name));
   return StrCat("    Op(", Quoted(op.name), ", ", Quoted(KindName(op.kind)), ", ", Tuple(operands),
-                ", ", Tuple(attributes), ", ", Quoted(Name(op.shape_rule)), ", ",
+                ", ", Tuple(attributes), ", ", Quoted(op.shape_rule.name), ", ",
                 Quoted(Name(op.dtype_rule)), ", ", Quoted(Name(op.operand_class)), ", ",
                 op.special_operand, ", ", Quoted(Name(op.special_class)), ", ", Tuple(constraints),
                 ",\n       ", Quoted(op.doc), "),\n");
@@ -87,8 +87,8 @@ std::string Signature(const OpDef& op) {
 
 // The rule of shapes, and what must hold besides.
 std::string Demanded(const OpDef& op) {
-  std::string text(Name(op.shape_rule));
-  for (const Constraint one : op.constraints) StrAppend(&text, ", ", Name(one));
+  std::string text(op.shape_rule.name);
+  for (const Rule& one : op.constraints) StrAppend(&text, ", ", one.name);
   return text;
 }
 
@@ -124,7 +124,7 @@ std::string MarkdownTable() {
   std::string text =
       "# Ops\n\nGenerated from `compiler/ops` by `opgen`; do not edit. After an operand's name `?` "
       "marks it optional, `*` any number of them. The rules of shapes and dtypes, "
-      "and the constraints that follow the first, stand in `compiler/ops/op_def.h`.\n\nDtypes "
+      "and the constraints that follow the first, stand by their names in `kiln/_rules/generated.py`.\n\nDtypes "
       "promote as in the Python array API. Where it leaves the "
       "result open: bool gives way to every other dtype, an integer to a float of any width (int64 "
       "and float32 give float32), float16 and bfloat16 give float32; uint64 and a signed integer "

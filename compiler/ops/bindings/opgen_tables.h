@@ -14,6 +14,9 @@ std::string Quoted(std::string_view text);
 // The module clients/python/kiln/_ops/table.py.
 std::string PythonTable();
 
+// The module clients/python/kiln/_rules/generated.py.
+std::string PythonRules();
+
 // The document clients/python/OPS.md.
 std::string MarkdownTable();
 

@@ -140,6 +140,13 @@ OpDef Activation(std::string_view name, std::vector<AttributeDef> attributes, Ex
   return row;
 }
 
+constexpr Rule kHalfShape = {"half", "x", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  check x[axis] % 2 == 0:
+    '"{op.name}" halves dimension {axis} of shape {x}; its size must be even'
+  -> x[:axis] + (x[axis] // 2,) + x[axis + 1:]
+)rule"};
+
 }  // namespace
 
 const Node* Sigmoid(Builder& b, const Node* x) {
@@ -160,7 +167,7 @@ std::vector<OpDef> ActivationComposites() {
   OpDef glu = Activation("glu", {OptionalInt("axis", -1)}, ExpandGlu,
                          "The first half of x along axis times the sigmoid of the second (Dauphin "
                          "et al., 2017)");
-  glu.shape_rule = ShapeRule::kHalf;
+  glu.shape_rule = kHalfShape;
   return {
       Activation("sigmoid", {}, ExpandSigmoid, "1 / (1 + exp(-x))"),
       Activation("logsigmoid", {}, ExpandLogSigmoid, "log(sigmoid(x))"),

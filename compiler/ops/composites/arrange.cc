@@ -60,10 +60,27 @@ Expansion ExpandTriu(Builder& b, Operands x, const Attributes& attributes) {
   return b.Where(below, b.Const(x[0]->dtype(), 0), x[0]);
 }
 
+constexpr Rule kConcatShape = {"concat", "x", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  check len(y) == len(x) and y[:axis] + y[axis + 1:] == x[:axis] + x[axis + 1:] for y in shapes:
+    "cannot concat {x} and {y} along axis {axis}: all other sizes must agree"
+  -> x[:axis] + (sum(y[axis] for y in shapes),) + x[axis + 1:]
+)rule"};
+
+constexpr Rule kOneHotShape = {"one_hot", "x", R"rule(
+  classes = attributes["classes"]
+  check classes >= 1: "one_hot of {classes} classes; at least 1 is needed"
+  -> x + (classes,)
+)rule"};
+
+constexpr Rule kMatricesRule = {
+    "matrices", "x",
+    R"rule(check len(x) >= 2: '"{op.name}" of shape {x}; it must be (…, rows, columns)')rule"};
+
 OpDef Triangle(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("diagonal", 0)};
-  row.constraints = {Constraint::kMatrices};
+  row.constraints = {kMatricesRule};
   return row;
 }
 
@@ -73,11 +90,11 @@ std::vector<OpDef> ArrangeComposites() {
   OpDef concat = Composite("concat", {"tensors*"}, DTypeRule::kPromote, DTypeClass::kAny,
                            ExpandConcat, "The tensors one after another along axis");
   concat.attributes = {OptionalInt("axis", 0)};
-  concat.shape_rule = ShapeRule::kConcat;
+  concat.shape_rule = kConcatShape;
   OpDef one_hot = Composite("one_hot", {"x"}, DTypeRule::kInt64, DTypeClass::kInteger, ExpandOneHot,
                             "1 at each x along a new last dimension of classes, 0 elsewhere");
   one_hot.attributes = {RequiredInt("classes")};
-  one_hot.shape_rule = ShapeRule::kOneHot;
+  one_hot.shape_rule = kOneHotShape;
   return {
       std::move(concat),
       std::move(one_hot),

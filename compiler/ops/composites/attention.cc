@@ -129,6 +129,30 @@ Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
                                   {{"axis", int64_t{-1}}});
 }
 
+constexpr Rule kAttentionShape = {"attention", "q, k, v, mask?", R"rule(
+  grouped = attributes["grouped"]
+  least = 3 if grouped else 2
+  heads = ", with heads before" if grouped else ""
+  check min(len(q), len(k), len(v)) >= least and q[-1] == k[-1] and k[-2] == v[-2]:
+    "attention of query {q}, key {k} and value {v}; they must be (…, L, E), (…, S, E) and "
+    "(…, S, V){heads}"
+  check not grouped or (k[-3] >= 1 and k[-3] == v[-3] and q[-3] % k[-3] == 0):
+    "attention in groups with {q[-3]} heads of query, {k[-3]} of key and {v[-3]} of value; the "
+    "last two must be equal and divide the first"
+  leading = broadcast([q[:-least], k[:-least], v[:-least]]) + q[-least:-2]
+  scores = leading + (q[-2], k[-2])
+  check not given(mask) or broadcasts_to(mask, scores):
+    "attention's mask has shape {mask}; it must broadcast to {scores}"
+  -> leading + (q[-2], v[-1])
+)rule"};
+
+constexpr Rule kRotaryRule = {"rotary", "x, cos, sin", R"rule(
+  fits = len(x) > 0 and len(cos) > 0 and cos == sin and not surely_more(2 * cos[-1], x[-1])
+  check fits and broadcasts_to(cos, x[:-1] + cos[-1:]):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, 1)} and '
+    "{described(op, shapes, 2)}; both must broadcast to x with at most half its features"
+)rule"};
+
 }  // namespace
 
 std::vector<OpDef> AttentionComposites() {
@@ -141,7 +165,7 @@ std::vector<OpDef> AttentionComposites() {
       "value, the last leading dimension, serves several of query");
   attention.attributes = {OptionalBool("causal", false), OptionalFloat("scale", 0),
                           OptionalBool("grouped", false)};
-  attention.shape_rule = ShapeRule::kAttention;
+  attention.shape_rule = kAttentionShape;
   attention.special_operand = 3;
   attention.special_class = DTypeClass::kFloatOrBool;
   OpDef rotary = Composite(
@@ -149,7 +173,7 @@ std::vector<OpDef> AttentionComposites() {
       "Pairs of the first R features of x (…, L, E) turned by angles whose cos and sin are (…, L, "
       "R / 2): features i and i + R / 2, or interleaved 2 i and 2 i + 1 (Su et al., 2021)");
   rotary.attributes = {OptionalBool("interleaved", false)};
-  rotary.constraints = {Constraint::kRotary};
+  rotary.constraints = {kRotaryRule};
   return {std::move(attention), std::move(rotary)};
 }
 

@@ -3,6 +3,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -104,14 +105,37 @@ Expansion ExpandCircular(Builder& b, Operands x, const Attributes& attributes) {
   return ExpandBorder(b, x[0], attributes, WrappedEnds);
 }
 
-OpDef Border(std::string_view name, std::vector<Constraint> constraints, ExpandFn expand,
+OpDef Border(std::string_view name, std::vector<Rule> constraints, ExpandFn expand,
              std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kSame, DTypeClass::kAny, expand, doc);
   row.attributes = {RequiredInts("padding")};
-  row.shape_rule = ShapeRule::kPad;
+  row.shape_rule = kPadShape;
   row.constraints = std::move(constraints);
   return row;
 }
+
+constexpr Rule kReflectPaddingRule = {"reflect_padding", "x", R"rule(
+  padding = attributes["padding"]
+  check not (surely_more(padding[i], 0) and surely_more(padding[i], x[i // 2] - 1))
+      for i in range(2 * len(x)):
+    "a padding of {padding[i - i % 2]} and {padding[i - i % 2 + 1]} around dimension {i // 2} of "
+    "size {x[i // 2]}; at most {max(largest(x[i // 2] - 1), 0)} is there to repeat"
+)rule"};
+
+constexpr Rule kCircularPaddingRule = {"circular_padding", "x", R"rule(
+  padding = attributes["padding"]
+  check not (surely_more(padding[i], 0) and surely_more(padding[i], x[i // 2]))
+      for i in range(2 * len(x)):
+    "a padding of {padding[i - i % 2]} and {padding[i - i % 2 + 1]} around dimension {i // 2} of "
+    "size {x[i // 2]}; at most {max(largest(x[i // 2]), 0)} is there to repeat"
+)rule"};
+
+constexpr Rule kReplicatePaddingRule = {"replicate_padding", "x", R"rule(
+  padding = attributes["padding"]
+  check x[i // 2] != 0 or not surely_more(padding[i], 0) for i in range(2 * len(x)):
+    "a padding of {padding[i - i % 2]} and {padding[i - i % 2 + 1]} around dimension {i // 2} of "
+    "size 0; at most 0 is there to repeat"
+)rule"};
 
 }  // namespace
 
@@ -121,11 +145,11 @@ std::vector<OpDef> BorderComposites() {
   constant.attributes.push_back({"value", AttributeDef::Type::kNumber, 0.0});
   return {
       std::move(constant),
-      Border("pad_reflect", {Constraint::kReflectPadding}, ExpandReflect,
+      Border("pad_reflect", {kReflectPaddingRule}, ExpandReflect,
              "x mirrored at its first and last elements, which are not repeated"),
-      Border("pad_replicate", {Constraint::kReplicatePadding}, ExpandReplicate,
+      Border("pad_replicate", {kReplicatePaddingRule}, ExpandReplicate,
              "x's first and last elements repeated"),
-      Border("pad_circular", {Constraint::kCircularPadding}, ExpandCircular,
+      Border("pad_circular", {kCircularPaddingRule}, ExpandCircular,
              "x's other end before and after it"),
   };
 }

@@ -116,7 +116,7 @@ const ir::Node* BoundedNorm(Builder& b, const ir::Node* x, int64_t axis, double 
 // The attribute of losses, and what it makes of the single ones: "mean", "sum" or "none".
 AttributeDef Reduction();
 // A row with that attribute after its own ones.
-OpDef LossRow(ShapeRule shape_rule, std::string_view name, std::vector<std::string_view> operands,
+OpDef LossRow(Rule shape_rule, std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc);
 const ir::Node* ReduceLoss(Builder& b, const ir::Node* losses, const Attributes& attributes);
 

@@ -98,19 +98,51 @@ Expansion ExpandConvTranspose(Builder& b, Operands operands, const Attributes& a
   return AddBias(b, Crop(b, result, spreading), operands, rank);
 }
 
+constexpr Rule kConvShape = {"conv", "x, weight, bias?", R"rule(
+  rank = spatial_rank(op)
+  check len(x) == rank + 2 and len(weight) == rank + 2:
+    '"{op.name}" of x {x} and weight {weight}; both must have {rank + 2} dimensions: x batch, '
+    "channels and {rank} spatial ones"
+  groups = attributes["groups"]
+  check groups >= 1 and x[1] % groups == 0 and weight[0] % groups == 0:
+    '"{op.name}" in {groups} groups with {x[1]} channels in and {weight[0]} out; groups must '
+    "divide both"
+  check weight[1] == x[1] // groups:
+    '"{op.name}" of x {x} and weight {weight} in {groups} groups: the weight\'s dimension 1 must '
+    "be {x[1] // groups}"
+  check not given(bias) or bias == weight[:1]:
+    '"{op.name}" with a bias of shape {bias}; it must be {weight[:1]}'
+  -> (x[0], weight[0]) + convolution_positions(x[2:], weight[2:], attributes)
+)rule"};
+
+constexpr Rule kConvTransposeShape = {"conv_transpose", "x, weight, bias?", R"rule(
+  rank = spatial_rank(op)
+  check len(x) == rank + 2 and len(weight) == rank + 2:
+    '"{op.name}" of x {x} and weight {weight}; both must have {rank + 2} dimensions: x batch, '
+    "channels and {rank} spatial ones"
+  groups = attributes["groups"]
+  check weight[0] == x[1] and groups >= 1 and x[1] % groups == 0:
+    '"{op.name}" of x {x} and weight {weight} in {groups} groups: the weight\'s dimension 0 must '
+    "be x's channels ({x[1]}), and groups divide them"
+  channels = (weight[1] * groups,)
+  check not given(bias) or bias == channels:
+    '"{op.name}" with a bias of shape {bias}; it must be {channels}'
+  -> x[:1] + channels + transposed_sizes(x[2:], weight[2:], attributes)
+)rule"};
+
 OpDef Convolution(std::string_view name, size_t rank, std::string_view doc) {
   OpDef row = Composite(name, {"x", "weight", "bias?"}, DTypeRule::kPromote, DTypeClass::kNumeric,
                         ExpandConv, doc);
   row.attributes = {OptionalInts("stride", Ints(rank, 1)), OptionalInts("padding", Ints(rank, 0)),
                     OptionalInts("dilation", Ints(rank, 1)), OptionalInt("groups", 1)};
-  row.shape_rule = ShapeRule::kConv;
+  row.shape_rule = kConvShape;
   return row;
 }
 
 OpDef Transposed(std::string_view name, size_t rank, std::string_view doc) {
   OpDef row = Convolution(name, rank, doc);
   row.attributes.push_back(OptionalInts("output_padding", Ints(rank, 0)));
-  row.shape_rule = ShapeRule::kConvTranspose;
+  row.shape_rule = kConvTransposeShape;
   row.expand = ExpandConvTranspose;
   return row;
 }

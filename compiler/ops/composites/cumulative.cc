@@ -9,6 +9,7 @@
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/composites/planes.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
 
 namespace kiln::ops {
@@ -121,7 +122,7 @@ OpDef Cumulative(std::string_view name, DTypeRule dtype_rule, DTypeClass operand
                  ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, operand_class, expand, doc);
   row.attributes = {RequiredInt("axis")};
-  row.constraints = {Constraint::kAxis};
+  row.constraints = {kAxisRule};
   return row;
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
 
 namespace kiln::ops {
@@ -59,12 +60,18 @@ const Node* EuclideanNorm(Builder& b, const Node* x, absl::Span<const int64_t> a
   return b.Sum(length, keepdims ? absl::Span<const int64_t>{} : axes);
 }
 
+constexpr Rule kPairwiseShape = {"pairwise", "", R"rule(
+  shape = broadcast(shapes)
+  axis = normalize_axis(attributes["axis"], len(shape))
+  -> shape[:axis] + ((1,) if attributes["keepdims"] else ()) + shape[axis + 1:]
+)rule"};
+
 OpDef Pairwise(std::string_view name, std::vector<AttributeDef> attributes, ExpandFn expand,
                std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
   row.attributes = std::move(attributes);
   row.attributes.push_back(OptionalBool("keepdims", false));
-  row.shape_rule = ShapeRule::kPairwise;
+  row.shape_rule = kPairwiseShape;
   return row;
 }
 
@@ -111,7 +118,7 @@ std::vector<OpDef> DistanceComposites() {
                               ExpandNormalize, "x over its p-norm along axis, at least epsilon");
   normalize.attributes = {AboveZero(OptionalFloat("p", 2)), OptionalInt("axis", 1),
                           OptionalFloat("epsilon", 1e-12)};
-  normalize.constraints = {Constraint::kAxis};
+  normalize.constraints = {kAxisRule};
   return {
       std::move(normalize),
       Pairwise("cosine_similarity", {OptionalInt("axis", 1), OptionalFloat("epsilon", 1e-8)},

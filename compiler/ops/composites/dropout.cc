@@ -4,6 +4,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
 
 namespace kiln::ops {
@@ -30,6 +31,9 @@ Expansion ExpandDropout(Builder& b, Operands x, const Attributes& attributes) {
   return b.Where(goes, b.Const(x[0]->dtype(), 0), scaled);
 }
 
+constexpr Rule kSharedAxesRule = {"shared_axes", "x",
+                                  R"rule(check_axes(attributes["shared_axes"], len(x)))rule"};
+
 }  // namespace
 
 std::vector<OpDef> DropoutComposites() {
@@ -40,7 +44,7 @@ std::vector<OpDef> DropoutComposites() {
   row.attributes = {Fraction(OptionalFloat("p", 0.5)), OptionalInts("shared_axes", {})};
   row.special_operand = 1;
   row.special_class = DTypeClass::kUInt32;
-  row.constraints = {Constraint::kSharedAxes, Constraint::kKey};
+  row.constraints = {kSharedAxesRule, kKeyRule};
   return {std::move(row)};
 }
 

@@ -194,6 +194,9 @@ Expansion ExpandEinsum(Builder& b, Operands operands, const Attributes& attribut
   return b.BroadcastTo(result, equation->ResultShape());
 }
 
+constexpr Rule kEinsumShape = {"einsum", "",
+                               R"rule(-> einsum_shape(attributes["equation"], shapes))rule"};
+
 }  // namespace
 
 std::vector<OpDef> EinsumComposites() {
@@ -202,7 +205,7 @@ std::vector<OpDef> EinsumComposites() {
       "The sum of products that an equation such as \"bij,bjk->bik\" names, as NumPy's einsum: "
       "letters repeated, left out and \"...\" included. Contracted in the cheapest order");
   row.attributes = {RequiredString("equation")};
-  row.shape_rule = ShapeRule::kEinsum;
+  row.shape_rule = kEinsumShape;
   return {std::move(row)};
 }
 

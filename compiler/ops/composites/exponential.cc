@@ -9,6 +9,7 @@
 
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -142,7 +143,7 @@ const Node* LogAddExp2(Builder& b, const Node* x, const Node* y) {
 
 OpDef OfPair(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
-  row.shape_rule = ShapeRule::kBroadcast;
+  row.shape_rule = kBroadcastShape;
   return row;
 }
 

@@ -121,43 +121,74 @@ Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
   return b.Reshape(part, shape);
 }
 
-OpDef Matrix(std::string_view name, std::vector<std::string_view> operands, ShapeRule rule,
+constexpr Rule kSolveShape = {"solve", "a, b", R"rule(
+  check len(a) >= 2 and a[-2] == a[-1]:
+    '"{op.name}" of shape {a}; it must be (…, N, N), square matrices'
+  rows = b[-2:-1] if len(b) > 1 else b
+  check rows == a[-1:]:
+    '"{op.name}" of a {a} and b {b}; b must be ({a[-1]},) or (…, {a[-1]}, M)'
+  -> broadcast([a[:-2], b[:-2]]) + b[-2:] if len(b) > 1 else a[:-1]
+)rule"};
+
+constexpr Rule kDeterminantShape = {"determinant", "a", R"rule(
+  check len(a) >= 2 and a[-2] == a[-1]:
+    '"{op.name}" of shape {a}; it must be (…, N, N), square matrices'
+  -> a[:-2]
+)rule"};
+
+constexpr Rule kQrShape = {"qr", "x", R"rule(
+  check len(x) >= 2: "qr of shape {x}; it must be (…, M, N), matrices"
+  inner = x[-2] if attributes["complete"] else min(x[-2], x[-1])
+  is_q = attributes["part"] == "q"
+  -> x[:-1] + (inner,) if is_q else x[:-2] + (inner, x[-1])
+)rule"};
+
+constexpr Rule kSquareRule = {"square", "a", R"rule(
+  check len(a) >= 2 and a[-2] == a[-1]:
+    '"{op.name}" of shape {a}; it must be (…, N, N), square matrices'
+)rule"};
+
+constexpr Rule kFewColumnsRule = {"few_columns", "x", R"rule(
+  check not (surely_more(x[-2], 512) and surely_more(x[-1], 512)):
+    '"{op.name}" of matrices of shape {x}; the most is 512 columns, on larger ones work in blocks'
+)rule"};
+
+OpDef Matrix(std::string_view name, std::vector<std::string_view> operands, Rule rule,
              ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kNumeric,
                         expand, doc);
   row.shape_rule = rule;
-  row.constraints = {Constraint::kFewColumns};
-  if (rule == ShapeRule::kSame) row.constraints = {Constraint::kSquare, Constraint::kFewColumns};
+  row.constraints = {kFewColumnsRule};
+  if (rule.name == kSameShape.name) row.constraints = {kSquareRule, kFewColumnsRule};
   return row;
 }
 
 }  // namespace
 
 std::vector<OpDef> FactorizationComposites() {
-  OpDef cholesky = Matrix("cholesky", {"x"}, ShapeRule::kSame, ExpandCholesky,
+  OpDef cholesky = Matrix("cholesky", {"x"}, kSameShape, ExpandCholesky,
                           "The lower (or upper) triangular factor L of symmetric positive definite "
                           "matrices L L^T, of which only that half is read; else NaN");
   cholesky.attributes = {OptionalBool("upper", false)};
   OpDef triangular =
-      Matrix("triangular_solve", {"a", "b"}, ShapeRule::kSolve, ExpandTriangularSolve,
+      Matrix("triangular_solve", {"a", "b"}, kSolveShape, ExpandTriangularSolve,
              "X of A X = B for lower (or upper) triangular A, of which only that half is read");
   triangular.attributes = {OptionalBool("upper", false), OptionalBool("unit_diagonal", false)};
-  OpDef qr = Matrix("qr", {"x"}, ShapeRule::kQr, ExpandQr,
+  OpDef qr = Matrix("qr", {"x"}, kQrShape, ExpandQr,
                     "The part \"q\" or \"r\" of A = Q R: Q has orthonormal columns, R is upper "
                     "triangular; Householder's reflections with LAPACK's signs");
   qr.attributes = {OneOf(RequiredString("part"), {"q", "r"}), OptionalBool("complete", false)};
   return {
       std::move(cholesky),
       std::move(triangular),
-      Matrix("solve", {"a", "b"}, ShapeRule::kSolve, ExpandSolve,
+      Matrix("solve", {"a", "b"}, kSolveShape, ExpandSolve,
              "X of A X = B, by elimination with partial pivoting; infinities or NaN where A is "
              "singular"),
-      Matrix("inv", {"x"}, ShapeRule::kSame, ExpandInverse,
+      Matrix("inv", {"x"}, kSameShape, ExpandInverse,
              "The inverse of square matrices; infinities or NaN where one is singular"),
-      Matrix("det", {"x"}, ShapeRule::kDeterminant, ExpandDet, "The determinant"),
-      Matrix("slogdet_sign", {"x"}, ShapeRule::kDeterminant, ExpandSlogdetSign,
-             "The determinant's sign"),
-      Matrix("slogdet_logabs", {"x"}, ShapeRule::kDeterminant, ExpandSlogdetLogabs,
+      Matrix("det", {"x"}, kDeterminantShape, ExpandDet, "The determinant"),
+      Matrix("slogdet_sign", {"x"}, kDeterminantShape, ExpandSlogdetSign, "The determinant's sign"),
+      Matrix("slogdet_logabs", {"x"}, kDeterminantShape, ExpandSlogdetLogabs,
              "The logarithm of the determinant's magnitude"),
       std::move(qr),
   };

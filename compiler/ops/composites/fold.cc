@@ -89,13 +89,53 @@ Expansion ExpandPixelUnshuffle(Builder& b, Operands x, const Attributes& attribu
                     {channels * f * f, height, width});
 }
 
-OpDef Rearranging(std::string_view name, DTypeClass operand_class, ShapeRule rule,
+OpDef Rearranging(std::string_view name, DTypeClass operand_class, Rule rule,
                   std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kSame, operand_class, expand, doc);
   row.attributes = std::move(attributes);
   row.shape_rule = rule;
   return row;
 }
+
+constexpr Rule kUnfoldShape = {"unfold", "x", R"rule(
+  kernel = attributes["kernel"]
+  check len(kernel) > 0 and len(x) == len(kernel) + 2:
+    "unfold of shape {x} with a kernel of {len(kernel)} dimensions; x must be (N, C, and as many "
+    "spatial ones)"
+  positions = convolution_positions(x[2:], kernel, attributes)
+  -> (x[0], x[1] * prod(kernel), prod(positions))
+)rule"};
+
+constexpr Rule kFoldShape = {"fold", "x", R"rule(
+  kernel = attributes["kernel"]
+  size = attributes["size"]
+  check len(x) == 3 and len(kernel) > 0 and len(size) == len(kernel):
+    "fold of shape {x} with a kernel of {len(kernel)} and a size of {len(size)} dimensions; x must "
+    "be (N, C * taps, windows), the others agree"
+  positions = convolution_positions(check_shape(size), kernel, attributes)
+  check x[1] % prod(kernel) == 0 and x[2] == prod(positions):
+    "fold of shape {x} to {size}: dimension 1 must be a multiple of {prod(kernel)}, the kernel's "
+    "elements, and dimension 2 be {prod(positions)}, the kernel's positions"
+  -> (x[0], x[1] // prod(kernel)) + size
+)rule"};
+
+constexpr Rule kPixelShuffleShape = {"pixel_shuffle", "x", R"rule(
+  factor = attributes["factor"]
+  check len(x) >= 3 and 1 <= factor <= 1048576:
+    '"{op.name}" of shape {x} by {factor}; x must be (…, C, H, W) and the factor at least 1'
+  check x[-3] % (factor * factor) == 0:
+    "pixel_shuffle by {factor} of {x[-3]} channels; they must be a multiple of {factor * factor}"
+  -> x[:-3] + (x[-3] // (factor * factor), x[-2] * factor, x[-1] * factor)
+)rule"};
+
+constexpr Rule kPixelUnshuffleShape = {"pixel_unshuffle", "x", R"rule(
+  factor = attributes["factor"]
+  check len(x) >= 3 and 1 <= factor <= 1048576:
+    '"{op.name}" of shape {x} by {factor}; x must be (…, C, H, W) and the factor at least 1'
+  check x[-2] % factor == 0 and x[-1] % factor == 0:
+    "pixel_unshuffle by {factor} of {x[-2]} x {x[-1]} pixels; both must be multiples of it"
+  -> x[:-3] + (x[-3] * factor * factor, x[-2] // factor, x[-1] // factor)
+)rule"};
 
 }  // namespace
 
@@ -106,14 +146,13 @@ std::vector<OpDef> FoldComposites() {
   std::vector<AttributeDef> sized = {RequiredInts("size")};
   sized.insert(sized.end(), windows.begin(), windows.end());
   return {
-      Rearranging("unfold", DTypeClass::kAny, ShapeRule::kUnfold, windows, ExpandUnfold,
+      Rearranging("unfold", DTypeClass::kAny, kUnfoldShape, windows, ExpandUnfold,
                   "Every window of x (N, C, spatial) as a column: (N, C * taps, windows)"),
-      Rearranging("fold", DTypeClass::kNumeric, ShapeRule::kFold, sized, ExpandFold,
+      Rearranging("fold", DTypeClass::kNumeric, kFoldShape, sized, ExpandFold,
                   "The adjoint of unfold: columns added up where they came from"),
-      Rearranging("pixel_shuffle", DTypeClass::kAny, ShapeRule::kPixelShuffle,
-                  {RequiredInt("factor")}, ExpandPixelShuffle,
-                  "(…, C f², H, W) to (…, C, H f, W f) (Shi et al., 2016)"),
-      Rearranging("pixel_unshuffle", DTypeClass::kAny, ShapeRule::kPixelUnshuffle,
+      Rearranging("pixel_shuffle", DTypeClass::kAny, kPixelShuffleShape, {RequiredInt("factor")},
+                  ExpandPixelShuffle, "(…, C f², H, W) to (…, C, H f, W f) (Shi et al., 2016)"),
+      Rearranging("pixel_unshuffle", DTypeClass::kAny, kPixelUnshuffleShape,
                   {RequiredInt("factor")}, ExpandPixelUnshuffle, "The inverse of pixel_shuffle"),
   };
 }

@@ -3,6 +3,7 @@
 // end.
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {
@@ -107,7 +108,7 @@ Expansion ExpandIndexPut(Builder& b, Operands x, const Attributes& attributes) {
   return b.Reshape(result, x[0]->shape());
 }
 
-OpDef Indexed(std::string_view name, std::vector<std::string_view> operands, ShapeRule shape_rule,
+OpDef Indexed(std::string_view name, std::vector<std::string_view> operands, Rule shape_rule,
               ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, std::move(operands), DTypeRule::kSame, DTypeClass::kAny, expand, doc);
   row.shape_rule = shape_rule;
@@ -116,53 +117,104 @@ OpDef Indexed(std::string_view name, std::vector<std::string_view> operands, Sha
   return row;
 }
 
-OpDef WithMode(std::vector<Constraint> constraints, OpDef row) {
+OpDef WithMode(std::vector<Rule> constraints, OpDef row) {
   row.constraints = std::move(constraints);
   row.attributes.push_back(ScatterModeAttribute());
   return row;
 }
 
+constexpr Rule kGatherShape = {"gather", "x, index", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  -> x[:axis] + index + x[axis + 1:]
+)rule"};
+
+constexpr Rule kScatterShape = {"scatter", "x, index, values", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  places = x[:axis] + index + x[axis + 1:]
+  check values == places:
+    "values of shape {values} to scatter into {x} at an index of shape {index}; they must have "
+    "shape {places}"
+  -> x
+)rule"};
+
+constexpr Rule kTakeAlongAxisShape = {"take_along_axis", "x, index", R"rule(
+  check len(index) == len(x):
+    "an index of shape {index} for a tensor of shape {x}; both must have the same number of "
+    "dimensions"
+  axis = normalize_axis(attributes["axis"], len(x))
+  -> broadcast([x[:axis] + index[axis:axis + 1] + x[axis + 1:], index])
+)rule"};
+
+constexpr Rule kPutAlongAxisShape = {"put_along_axis", "x, index, values", R"rule(
+  check len(index) == len(x):
+    "an index of shape {index} for a tensor of shape {x}; both must have the same number of "
+    "dimensions"
+  axis = normalize_axis(attributes["axis"], len(x))
+  places = x[:axis] + index[axis:axis + 1] + x[axis + 1:]
+  check broadcasts_to(index, places): "an index of shape {index} does not broadcast to {places}"
+  check broadcasts_to(values, places): "values of shape {values} do not broadcast to {places}"
+  -> x
+)rule"};
+
+constexpr Rule kIndexShape = {"index", "x", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  indices = shapes[1:]
+  check axis + len(indices) <= len(x):
+    "{len(indices)} indices from axis {axis} on, of a tensor with {len(x)} dimensions"
+  -> x[:axis] + broadcast(indices) + x[axis + len(indices):]
+)rule"};
+
+constexpr Rule kIndexPutShape = {"index_put", "x, values", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  indices = shapes[2:]
+  check axis + len(indices) <= len(x):
+    "{len(indices)} indices from axis {axis} on, of a tensor with {len(x)} dimensions"
+  places = x[:axis] + broadcast(indices) + x[axis + len(indices):]
+  check broadcasts_to(values, places): "values of shape {values} do not broadcast to {places}"
+  -> x
+)rule"};
+
 }  // namespace
 
 std::vector<OpDef> IndexedComposites() {
   OpDef scatter_add =
-      Indexed("scatter_add", {"x", "index", "values"}, ShapeRule::kScatter, ExpandScatterAdd,
+      Indexed("scatter_add", {"x", "index", "values"}, kScatterShape, ExpandScatterAdd,
               "x plus values added at index along axis; values have the shape gather gives; an "
               "index out of range adds nothing");
   scatter_add.operand_class = DTypeClass::kNumeric;
-  scatter_add.constraints = {Constraint::kEqualDTypes};
+  scatter_add.constraints = {kEqualDTypesRule};
   OpDef index_put = WithMode(
-      {Constraint::kNumbersToCombine},
-      Indexed("index_put", {"x", "values", "index*"}, ShapeRule::kIndexPut, ExpandIndexPut,
+      {kNumbersToCombineRule},
+      Indexed("index_put", {"x", "values", "index*"}, kIndexPutShape, ExpandIndexPut,
               "x with values, cast and broadcast, combined into the elements that index reads; "
               "mode is set "
               "(the last one wins), add, mul, max or min. An index out of range changes nothing"));
   index_put.special_operand = 2;
   return {
-      Indexed("gather", {"x", "index"}, ShapeRule::kGather, ExpandGather,
+      Indexed("gather", {"x", "index"}, kGatherShape, ExpandGather,
               "x's entries at index along axis; an index out of range (a negative one too) reads "
               "zero. With axis 0 it is an embedding"),
       WithMode(
-          {Constraint::kEqualDTypes, Constraint::kNumbersToCombine},
-          Indexed("scatter", {"x", "index", "values"}, ShapeRule::kScatter, ExpandScatter,
+          {kEqualDTypesRule, kNumbersToCombineRule},
+          Indexed("scatter", {"x", "index", "values"}, kScatterShape, ExpandScatter,
                   "x with values, of the shape gather gives, combined into the entries at index "
                   "along axis; mode is set (the last one wins), add, mul, max or min. An index "
                   "out of range changes nothing")),
       std::move(scatter_add),
-      Indexed("take", {"x", "index"}, ShapeRule::kGather, ExpandTake,
+      Indexed("take", {"x", "index"}, kGatherShape, ExpandTake,
               "x's entries at index along axis, as NumPy's take: negative ones count from the end. "
               "An index out of range reads zero"),
       Indexed(
-          "take_along_axis", {"x", "index"}, ShapeRule::kTakeAlongAxis, ExpandTakeAlongAxis,
+          "take_along_axis", {"x", "index"}, kTakeAlongAxisShape, ExpandTakeAlongAxis,
           "x[…, index[…, i, …], …], as NumPy's: negative indices count from the end, dimensions "
           "other than the axis broadcast. An index out of range reads zero"),
-      WithMode({Constraint::kNumbersToCombine},
-               Indexed("put_along_axis", {"x", "index", "values"}, ShapeRule::kPutAlongAxis,
+      WithMode({kNumbersToCombineRule},
+               Indexed("put_along_axis", {"x", "index", "values"}, kPutAlongAxisShape,
                        ExpandPutAlongAxis,
                        "x with values, cast and broadcast, combined into the elements that "
                        "take_along_axis reads; mode is set (the last one wins), add, mul, max or "
                        "min. An index out of range changes nothing")),
-      Indexed("index", {"x", "index*"}, ShapeRule::kIndex, ExpandIndex,
+      Indexed("index", {"x", "index*"}, kIndexShape, ExpandIndex,
               "x[…, i, j, …]: integer indices of as many dimensions from axis on, broadcast "
               "together; negative ones count from the end. An index out of range reads zero"),
       std::move(index_put),

@@ -105,15 +105,40 @@ Expansion ExpandCrossEntropy(Builder& b, Operands x, const Attributes& attribute
   return Reduce(b, OfLabels(b, log_probabilities, x, attributes, smoothing), attributes);
 }
 
-OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label_class,
-                Constraint labels, std::vector<AttributeDef> attributes, ExpandFn expand,
-                std::string_view doc) {
+constexpr Rule kLabelLossShape = {"label_loss", "scores, labels, weight?", R"rule(
+  check len(scores) > 0: '"{op.name}" of scores without a class dimension'
+  axis = 1 if len(scores) > 1 else 0
+  wanted = scores[:axis] + scores[axis + 1:]
+  check labels == wanted or labels == scores:
+    "labels of shape {labels} for scores of shape {scores}; they must have shape {wanted}"
+  classes = scores[axis:axis + 1]
+  check not given(weight) or weight == classes:
+    "class weights of shape {weight} for scores of shape {scores}; they must have shape {classes}"
+  none = attributes["reduction"] == "none"
+  -> wanted if none else ()
+)rule"};
+
+constexpr Rule kIndexLabelsRule = {"index_labels", "scores, labels", R"rule(
+  check dtypes[1].is_integer and len(labels) + 1 == len(scores):
+    "labels of {dtypes[1].name}{labels} for scores of shape {scores}; labels are integers without "
+    "the class dimension"
+)rule"};
+
+constexpr Rule kLabelsRule = {"labels", "scores, labels", R"rule(
+  are_indices = dtypes[1].is_integer and len(labels) + 1 == len(scores)
+  check are_indices or (dtypes[1].is_float and labels == scores):
+    "labels of {dtypes[1].name}{labels} for scores of shape {scores}; labels are integers without "
+    "the class dimension, probabilities floats with it"
+)rule"};
+
+OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label_class, Rule labels,
+                std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {scores, "labels", "weight?"}, DTypeRule::kSame, DTypeClass::kFloat,
                         expand, doc);
   row.attributes = std::move(attributes);
   row.attributes.push_back(OptionalInt("ignore_index", -100));
   row.attributes.push_back(Reduction());
-  row.shape_rule = ShapeRule::kLabelLoss;
+  row.shape_rule = kLabelLossShape;
   row.special_operand = 1;
   row.special_class = label_class;
   row.constraints = {labels};
@@ -124,12 +149,12 @@ OpDef LabelLoss(std::string_view name, std::string_view scores, DTypeClass label
 
 std::vector<OpDef> LabelLossComposites() {
   return {
-      LabelLoss("cross_entropy", "logits", DTypeClass::kNumeric, Constraint::kLabels,
+      LabelLoss("cross_entropy", "logits", DTypeClass::kNumeric, kLabelsRule,
                 {Fraction(OptionalFloat("label_smoothing", 0))}, ExpandCrossEntropy,
                 "-log(softmax(logits))[label], times the class's weight; classes are dimension 1. "
                 "Labels may be probabilities of the logits' shape. The mean is over the weights of "
                 "labels that are not ignore_index; a label out of range adds 0"),
-      LabelLoss("nll_loss", "log_probabilities", DTypeClass::kInteger, Constraint::kIndexLabels, {},
+      LabelLoss("nll_loss", "log_probabilities", DTypeClass::kInteger, kIndexLabelsRule, {},
                 ExpandNll,
                 "-log_probabilities[label], times the class's weight; otherwise as cross_entropy"),
   };

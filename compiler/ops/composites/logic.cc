@@ -3,6 +3,7 @@
 
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -51,7 +52,7 @@ Expansion ExpandIsFinite(Builder& b, Operands x, const Attributes&) {
 
 OpDef Comparison(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kBool, DTypeClass::kAny, expand, doc);
-  row.shape_rule = ShapeRule::kBroadcast;
+  row.shape_rule = kBroadcastShape;
   return row;
 }
 

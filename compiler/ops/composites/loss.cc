@@ -142,9 +142,19 @@ Expansion ExpandPoissonNll(Builder& b, Operands x, const Attributes& attributes)
   return ReduceLoss(b, losses, attributes);
 }
 
+constexpr Rule kLossShape = {"loss", "x", R"rule(
+  check is_optional(op, i) or shapes[i] == x for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} and {described(op, shapes, i)}; they must agree'
+  check broadcasts_to(shapes[i], x) for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, i)}, which must '
+    "broadcast to it"
+  none = attributes["reduction"] == "none"
+  -> x if none else ()
+)rule"};
+
 OpDef Loss(std::string_view name, std::vector<std::string_view> operands,
            std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
-  return LossRow(ShapeRule::kLoss, name, std::move(operands), std::move(attributes), expand, doc);
+  return LossRow(kLossShape, name, std::move(operands), std::move(attributes), expand, doc);
 }
 
 }  // namespace
@@ -153,7 +163,7 @@ AttributeDef Reduction() {
   return OneOf(OptionalString("reduction", "mean"), {"mean", "sum", "none"});
 }
 
-OpDef LossRow(ShapeRule shape_rule, std::string_view name, std::vector<std::string_view> operands,
+OpDef LossRow(Rule shape_rule, std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
                         expand, doc);

@@ -5,6 +5,7 @@
 
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -178,7 +179,7 @@ OpDef Clip() {
 
 OpDef Broadcasting(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, DTypeRule::kPromote, DTypeClass::kNumeric, expand, doc);
-  row.shape_rule = ShapeRule::kBroadcast;
+  row.shape_rule = kBroadcastShape;
   return row;
 }
 

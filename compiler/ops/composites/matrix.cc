@@ -4,7 +4,9 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -58,11 +60,43 @@ Expansion ExpandRoll(Builder& b, Operands x, const Attributes& attributes) {
   return result;
 }
 
-OpDef WithAttributes(OpDef row, std::vector<AttributeDef> attributes, ShapeRule rule) {
+OpDef WithAttributes(OpDef row, std::vector<AttributeDef> attributes, Rule rule) {
   row.attributes = std::move(attributes);
   row.shape_rule = rule;
   return row;
 }
+
+constexpr Rule kDiagonalShape = {"diagonal", "x", R"rule(
+  rows = normalize_axis(attributes["axis1"], len(x))
+  columns = normalize_axis(attributes["axis2"], len(x))
+  check rows != columns: "the diagonal of axis {rows} and itself; it needs two axes"
+  offset = attributes["offset"]
+  height = max(x[rows] + min(offset, 0), 0)
+  width = max(x[columns] - max(offset, 0), 0)
+  -> tuple(x[i] for i in range(len(x)) if i != rows and i != columns) + (min(height, width),)
+)rule"};
+
+constexpr Rule kDiagEmbedShape = {"diag_embed", "x", R"rule(
+  check len(x) > 0: "diag_embed of a scalar; it needs a dimension"
+  offset = attributes["offset"]
+  check abs(offset) <= 72057594037927936: "diag_embed with an offset of {offset}; it is too far"
+  size = x[-1] + abs(offset)
+  -> x[:-1] + (size, size)
+)rule"};
+
+constexpr Rule kShiftsRule = {"shifts", "x", R"rule(
+  axes = attributes["axes"]
+  shifts = attributes["shifts"]
+  check len(shifts) == len(axes):
+    '"{op.name}" with {len(shifts)} shifts and {len(axes)} axes; each axis needs one'
+  check_axes(axes, len(x))
+)rule"};
+
+constexpr Rule kThreeAlongAxisRule = {"three_along_axis", "a, b", R"rule(
+  axis = normalize_axis(attributes["axis"], len(shape))
+  check shape[axis] == 3:
+    '"{op.name}" of {a} and {b} along axis {axis}, which has size {shape[axis]}; it must be 3'
+)rule"};
 
 }  // namespace
 
@@ -111,21 +145,21 @@ std::vector<OpDef> MatrixComposites() {
                                "The diagonal of axis1 and axis2 as a last dimension, offset "
                                "columns to the right of the main one"),
                      {OptionalInt("offset", 0), OptionalInt("axis1", 0), OptionalInt("axis2", 1)},
-                     ShapeRule::kDiagonal),
+                     kDiagonalShape),
       WithAttributes(Composite("diag_embed", {"x"}, kSame, kAny, ExpandDiagEmbed,
                                "Matrices with x's last dimension as their diagonal, offset "
                                "columns to the right of the main one, zero elsewhere"),
-                     {OptionalInt("offset", 0)}, ShapeRule::kDiagEmbed),
+                     {OptionalInt("offset", 0)}, kDiagEmbedShape),
       Requiring(
-          {Constraint::kAxisOfResult, Constraint::kThreeAlongAxis},
+          {kAxisOfResultRule, kThreeAlongAxisRule},
           WithAttributes(Composite("cross", {"a", "b"}, DTypeRule::kPromote, DTypeClass::kNumeric,
                                    ExpandCross, "The cross product of vectors of 3 along axis"),
-                         {OptionalInt("axis", -1)}, ShapeRule::kBroadcast)),
-      Requiring({Constraint::kShifts},
+                         {OptionalInt("axis", -1)}, kBroadcastShape)),
+      Requiring({kShiftsRule},
                 WithAttributes(Composite("roll", {"x"}, kSame, kAny, ExpandRoll,
                                          "x moved by shifts along axes; what leaves at one end "
                                          "comes in at the other"),
-                               {RequiredInts("shifts"), RequiredInts("axes")}, ShapeRule::kSame)),
+                               {RequiredInts("shifts"), RequiredInts("axes")}, kSameShape)),
   };
 }
 

@@ -98,7 +98,7 @@ Expansion ExpandLocalResponseNorm(Builder& b, Operands x, const Attributes& attr
 }
 
 OpDef Normalization(std::string_view name, std::vector<std::string_view> operands,
-                    std::vector<AttributeDef> attributes, std::vector<Constraint> constraints,
+                    std::vector<AttributeDef> attributes, std::vector<Rule> constraints,
                     ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kFloat,
                         expand, doc);
@@ -107,37 +107,65 @@ OpDef Normalization(std::string_view name, std::vector<std::string_view> operand
   return row;
 }
 
+constexpr Rule kLastAxesRule = {"last_axes", "x", R"rule(
+  axes = attributes["axes"]
+  check 1 <= axes <= len(x):
+    '"axes" is {axes} for a tensor of shape {x}; it must be 1 to {len(x)}'
+  wanted = x[-axes:]
+  check shapes[i] == wanted for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, i)}; it must have '
+    "shape {wanted}"
+)rule"};
+
+constexpr Rule kChannelsRule = {"channels", "x", R"rule(
+  check len(x) >= 2: '"{op.name}" of shape {x}; it must be (N, C, …)'
+  wanted = x[1:2]
+  check shapes[i] == wanted for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, i)}; it must have '
+    "shape {wanted}"
+)rule"};
+
+constexpr Rule kSpatialRule = {
+    "spatial", "x",
+    R"rule(check len(x) >= 3: '"{op.name}" of shape {x}; it must be (N, C, spatial)')rule"};
+
+constexpr Rule kGroupsRule = {"groups", "x", R"rule(
+  groups = attributes["groups"]
+  check groups >= 1 and x[1] % groups == 0:
+    '"{op.name}" of {x[1]} channels in {groups} groups; groups must divide the channels'
+)rule"};
+
 }  // namespace
 
 std::vector<OpDef> NormalizationComposites() {
   return {
       Normalization("layer_norm", {"x", "weight?", "bias?"},
-                    {OptionalInt("axes", 1), OptionalFloat("epsilon", 1e-5)},
-                    {Constraint::kLastAxes}, ExpandLayerNorm,
+                    {OptionalInt("axes", 1), OptionalFloat("epsilon", 1e-5)}, {kLastAxesRule},
+                    ExpandLayerNorm,
                     "x less its mean over its root of variance plus epsilon, over the last axes, "
                     "times weight plus bias (Ba et al., 2016)"),
       Normalization("rms_norm", {"x", "weight?"},
-                    {OptionalInt("axes", 1), OptionalFloat("epsilon", 1e-6)},
-                    {Constraint::kLastAxes}, ExpandRmsNorm,
+                    {OptionalInt("axes", 1), OptionalFloat("epsilon", 1e-6)}, {kLastAxesRule},
+                    ExpandRmsNorm,
                     "x over the root of its mean square plus epsilon, over the last axes, times "
                     "weight (Zhang and Sennrich, 2019)"),
       Normalization("batch_norm", {"x", "mean", "var", "weight?", "bias?"},
-                    {OptionalFloat("epsilon", 1e-5)}, {Constraint::kChannels}, ExpandBatchNorm,
+                    {OptionalFloat("epsilon", 1e-5)}, {kChannelsRule}, ExpandBatchNorm,
                     "(x - mean) / sqrt(var + epsilon) * weight + bias for each channel, dimension "
                     "1; in training mean and var (correction 0) are the batch's own (Ioffe and "
                     "Szegedy, 2015)"),
       Normalization("group_norm", {"x", "weight?", "bias?"},
                     {RequiredInt("groups"), OptionalFloat("epsilon", 1e-5)},
-                    {Constraint::kChannels, Constraint::kGroups}, ExpandGroupNorm,
+                    {kChannelsRule, kGroupsRule}, ExpandGroupNorm,
                     "x (N, C, …) less its mean over its root of variance plus epsilon, over each "
                     "group of channels, times each channel's weight plus bias (Wu and He, 2018)"),
       Normalization("instance_norm", {"x", "weight?", "bias?"}, {OptionalFloat("epsilon", 1e-5)},
-                    {Constraint::kSpatial, Constraint::kChannels}, ExpandInstanceNorm,
+                    {kSpatialRule, kChannelsRule}, ExpandInstanceNorm,
                     "group_norm with a group for each channel (Ulyanov et al., 2016)"),
       Normalization("local_response_norm", {"x"},
                     {AboveZero(RequiredInt("size")), OptionalFloat("alpha", 1e-4),
                      OptionalFloat("beta", 0.75), OptionalFloat("k", 1)},
-                    {Constraint::kChannels}, ExpandLocalResponseNorm,
+                    {kChannelsRule}, ExpandLocalResponseNorm,
                     "x over (k + alpha * the mean of x² over size neighbouring channels)^beta "
                     "(Krizhevsky et al., 2012), as PyTorch's"),
   };

@@ -6,6 +6,7 @@
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/promote.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -111,7 +112,7 @@ Expansion ExpandNanToNum(Builder& b, Operands x, const Attributes& attributes) {
 OpDef OfPair(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_class, ExpandFn expand,
              std::string_view doc) {
   OpDef row = Composite(name, {"a", "b"}, dtype_rule, operand_class, expand, doc);
-  row.shape_rule = ShapeRule::kBroadcast;
+  row.shape_rule = kBroadcastShape;
   return row;
 }
 
@@ -132,6 +133,10 @@ OpDef NanToNum() {
                     OptionalFloat("neginf", -kInfinity)};
   return row;
 }
+
+constexpr Rule kFloatResultRule = {
+    "float_result", "",
+    R"rule(check dtype.is_float: '"{op.name}" of {dtype.name}; it must be float')rule"};
 
 }  // namespace
 
@@ -181,9 +186,8 @@ std::vector<OpDef> NumberComposites() {
       OfPair("copysign", DTypeRule::kPromoteFloat, DTypeClass::kNumeric, ExpandCopySign,
              "a with b's sign"),
       // Of any class, so that the neighbours are those in the dtype itself.
-      Requiring({Constraint::kFloatResult},
-                OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny, ExpandNextAfter,
-                       "The next float after a towards b")),
+      Requiring({kFloatResultRule}, OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny,
+                                           ExpandNextAfter, "The next float after a towards b")),
       OfPair("fmod", DTypeRule::kPromote, DTypeClass::kNumeric, ExpandFmod,
              "The remainder of a / b with a's sign, as C's fmod"),
       IsClose(),

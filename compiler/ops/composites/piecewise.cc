@@ -84,6 +84,19 @@ OpDef Piecewise(std::string_view name, DTypeRule dtype_rule, std::vector<Attribu
   return row;
 }
 
+constexpr Rule kSlopesRule = {"slopes", "x, weight", R"rule(
+  channels = x[1] if len(x) > 1 else 1
+  check weight == () or weight == (1,) or weight == (channels,):
+    '"{op.name}" of {channels} channels with {described(op, shapes, 1)}; it takes one slope, or '
+    "one for each channel"
+)rule"};
+
+constexpr Rule kOrderedBoundsRule = {"ordered_bounds", "", R"rule(
+  low = attributes["min"]
+  high = attributes["max"]
+  check low < high: '"{op.name}" between {low} and {high}; "min" must be less than "max"'
+)rule"};
+
 }  // namespace
 
 const Node* AtMost(Builder& b, const Node* x, double bound) {
@@ -98,11 +111,11 @@ std::vector<OpDef> PiecewiseComposites() {
   OpDef prelu = Composite("prelu", {"x", "weight"}, kToFloat, DTypeClass::kFloat, ExpandPrelu,
                           "x above 0, weight * x elsewhere, with one weight or one for each "
                           "channel, dimension 1 (He et al., 2015)");
-  prelu.constraints = {Constraint::kSlopes};
+  prelu.constraints = {kSlopesRule};
   return {
       Piecewise("relu", kSame, {}, ExpandRelu, "max(x, 0); its gradient at 0 is 0"),
       Piecewise("relu6", kSame, {}, ExpandRelu6, "min(max(x, 0), 6)"),
-      Requiring({Constraint::kOrderedBounds},
+      Requiring({kOrderedBoundsRule},
                 Piecewise("hardtanh", kSame, {OptionalFloat("min", -1), OptionalFloat("max", 1)},
                           ExpandHardTanh, "x held between min and max; the gradient at both is 0")),
       Piecewise("leaky_relu", kToFloat, {OptionalFloat("slope", 0.01)}, ExpandLeakyRelu,

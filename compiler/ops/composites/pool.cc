@@ -105,12 +105,22 @@ Expansion ExpandLpPool(Builder& b, Operands operands, const Attributes& attribut
   return b.Cast(Root(b, sum, norm), operands[0]->dtype());
 }
 
+constexpr Rule kPoolShape = {"pool", "x", R"rule(
+  rank = spatial_rank(op)
+  kernel = attributes["kernel"]
+  check len(kernel) == rank:
+    '"kernel" has {len(kernel)} entries; it needs {rank}, one for each spatial dimension'
+  check len(x) >= rank:
+    '"{op.name}" of shape {x}; it needs at least {rank} dimensions, the spatial ones last'
+  -> x[:-rank] + pool_positions(x[-rank:], attributes)
+)rule"};
+
 OpDef Pool(std::string_view kind, size_t rank, DTypeRule dtype_rule, DTypeClass operand_class,
            ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(kind, {"x"}, dtype_rule, operand_class, expand, doc);
   row.attributes = {RequiredInts("kernel"), OptionalInts("stride", {}),
                     OptionalInts("padding", Ints(rank, 0)), OptionalBool("ceil_mode", false)};
-  row.shape_rule = ShapeRule::kPool;
+  row.shape_rule = kPoolShape;
   return row;
 }
 

@@ -14,7 +14,9 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -103,8 +105,8 @@ Expansion ExpandNormal(Builder& b, Operands operands, const Attributes& attribut
 OpDef Random(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"key"}, dtype_rule, DTypeClass::kUInt32, expand, doc);
   row.attributes = {RequiredShape()};
-  row.shape_rule = ShapeRule::kAttribute;
-  row.constraints = {Constraint::kKey};
+  row.shape_rule = kAttributeShape;
+  row.constraints = {kKeyRule};
   return row;
 }
 

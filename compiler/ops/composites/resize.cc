@@ -241,9 +241,20 @@ Expansion ExpandAdaptiveMax(Builder& b, Operands x, const Attributes& attributes
   return ExpandAdaptive(b, x[0], attributes, AdaptiveMax);
 }
 
+constexpr Rule kResizeShape = {"resize", "x", R"rule(
+  size = attributes["size"]
+  check 0 < len(size) <= len(x):
+    '"size" has {len(size)} entries for shape {x}; it needs one for each spatial dimension, the '
+    "last ones"
+  spatial = x[-len(size):]
+  check all(length >= 1 for length in size + spatial):
+    "cannot resize {spatial} to {size}; every size must be at least 1"
+  -> x[:-len(size)] + size
+)rule"};
+
 OpDef Resizing(OpDef row) {
   row.attributes.insert(row.attributes.begin(), RequiredInts("size"));
-  row.shape_rule = ShapeRule::kResize;
+  row.shape_rule = kResizeShape;
   return row;
 }
 

@@ -45,23 +45,42 @@ Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attribut
   return ReduceLoss(b, Positive(b, excess), attributes);
 }
 
+constexpr Rule kRowLossShape = {"row_loss", "x", R"rule(
+  check len(x) > 0: '"{op.name}" of scalars; its operands must be (…, features)'
+  check shapes[i] == x or (i > 1 and shapes[i] == x[:-1]) for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} and {described(op, shapes, i)}; they must agree'
+  none = attributes["reduction"] == "none"
+  -> x[:-1] if none else ()
+)rule"};
+
+constexpr Rule kLabelForEachRowRule = {"label_for_each_row", "x, other, labels", R"rule(
+  check len(labels) + 1 == len(x):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, 2)}; it must have one '
+    "element for each row"
+)rule"};
+
+constexpr Rule kEqualShapesRule = {"equal_shapes", "wanted", R"rule(
+  check shapes[i] == wanted for i in range(1, len(shapes)):
+    '"{op.name}" of {described(op, shapes, 0)} with {described(op, shapes, i)}; it must have '
+    "shape {wanted}"
+)rule"};
+
 OpDef RowLoss(std::string_view name, std::vector<std::string_view> operands,
               std::vector<AttributeDef> attributes, ExpandFn expand, std::string_view doc) {
-  return LossRow(ShapeRule::kRowLoss, name, std::move(operands), std::move(attributes), expand,
-                 doc);
+  return LossRow(kRowLossShape, name, std::move(operands), std::move(attributes), expand, doc);
 }
 
 }  // namespace
 
 std::vector<OpDef> RowLossComposites() {
   return {
-      Requiring({Constraint::kLabelForEachRow},
+      Requiring({kLabelForEachRowRule},
                 RowLoss("cosine_embedding_loss", {"a", "b", "target"}, {OptionalFloat("margin", 0)},
                         ExpandCosineEmbedding,
                         "1 - cos(a, b) of the last dimension where target is 1, max(0, cos - "
                         "margin) where it is -1")),
       Requiring(
-          {Constraint::kEqualShapes},
+          {kEqualShapesRule},
           RowLoss(
               "triplet_margin_loss", {"anchor", "positive", "negative"},
               {OptionalFloat("margin", 1), AboveZero(OptionalFloat("p", 2)),

@@ -176,17 +176,34 @@ Expansion ExpandSearchSorted(Builder& b, Operands operands, const Attributes& at
   return found;
 }
 
+constexpr Rule kTopKShape = {"topk", "x", R"rule(
+  check len(x) > 0: "topk of a scalar; it needs a dimension to choose from"
+  axis = normalize_axis(attributes["axis"], len(x))
+  count = attributes["k"]
+  check 0 <= count <= x[axis]:
+    "topk of {count} elements along a dimension of size {x[axis]}; k must be in [0, {x[axis]}]"
+  -> x[:axis] + (count,) + x[axis + 1:]
+)rule"};
+
+constexpr Rule kOrderAxisRule = {"order_axis", "x",
+                                 R"rule(normalize_axis(attributes["axis"], max(len(x), 1)))rule"};
+
+constexpr Rule kSequenceRule = {"sequence", "x, sequence", R"rule(
+  check len(sequence) == 1:
+    '"{op.name}" in a sequence of shape {sequence}; it must have one dimension'
+)rule"};
+
 OpDef Sorting(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("axis", -1), OptionalBool("descending", false)};
-  row.constraints = {Constraint::kOrderAxis};
+  row.constraints = {kOrderAxisRule};
   return row;
 }
 
 OpDef Top(std::string_view name, DTypeRule dtype_rule, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, DTypeClass::kAny, expand, doc);
   row.attributes = {RequiredInt("k"), OptionalInt("axis", -1), OptionalBool("largest", true)};
-  row.shape_rule = ShapeRule::kTopK;
+  row.shape_rule = kTopKShape;
   return row;
 }
 
@@ -198,7 +215,7 @@ std::vector<OpDef> SortComposites() {
       "How many elements of a sorted sequence come before each value; with right, those equal to "
       "it are counted too");
   search.attributes = {OptionalBool("right", false)};
-  search.constraints = {Constraint::kSequence};
+  search.constraints = {kSequenceRule};
   return {
       Sorting("sort", DTypeRule::kSame, ExpandSort,
               "x sorted along axis; NaN comes last, or with descending first"),

@@ -4,7 +4,9 @@
 
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -110,14 +112,14 @@ OpDef Statistic(std::string_view name, DTypeRule dtype_rule, DTypeClass operand_
                 ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, dtype_rule, operand_class, expand, doc);
   row.attributes = ReduceAttributes();
-  row.shape_rule = ShapeRule::kReduce;
+  row.shape_rule = kReduceShape;
   return row;
 }
 
 OpDef OverAxis(std::string_view name, ExpandFn expand, std::string_view doc) {
   OpDef row = Composite(name, {"x"}, DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
   row.attributes = {OptionalInt("axis", -1)};
-  row.constraints = {Constraint::kAxis};
+  row.constraints = {kAxisRule};
   return row;
 }
 
@@ -133,6 +135,11 @@ Shifted Shift(Builder& b, const Node* x, int64_t axis) {
   const Node* exponentials = b.Exp(shifted);
   return {shifted, exponentials, b.Sum(exponentials, {axis}, true)};
 }
+
+constexpr Rule kOneAxisRule = {"one_axis", "", R"rule(
+  check len(attributes["axes"]) <= 1:
+    '"{op.name}" over several axes; it takes one, or none for the flattened tensor'
+)rule"};
 
 }  // namespace
 
@@ -194,11 +201,11 @@ std::vector<OpDef> StatisticsComposites() {
       Statistic("min", DTypeRule::kSame, kAny, ExpandMin, "The smallest over axes; NaN if any is"),
       Statistic("any", DTypeRule::kBool, kAny, ExpandAny, "Whether any element is not 0"),
       Statistic("all", DTypeRule::kBool, kAny, ExpandAll, "Whether no element is 0"),
-      Requiring({Constraint::kOneAxis},
+      Requiring({kOneAxisRule},
                 Statistic("argmax", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmax,
                           "The index of the first largest element along the one axis in axes; an "
                           "empty list means the flattened tensor")),
-      Requiring({Constraint::kOneAxis},
+      Requiring({kOneAxisRule},
                 Statistic("argmin", DTypeRule::kInt64, DTypeClass::kNumeric, ExpandArgmin,
                           "The index of the first smallest element, as argmax")),
       Statistic("count_nonzero", DTypeRule::kInt64, kAny, ExpandCountNonzero,

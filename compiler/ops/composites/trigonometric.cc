@@ -5,6 +5,7 @@
 
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -147,7 +148,7 @@ OpDef OfPair(std::string_view name, std::vector<std::string_view> operands, Expa
              std::string_view doc) {
   OpDef row =
       Composite(name, std::move(operands), DTypeRule::kPromoteFloat, DTypeClass::kAny, expand, doc);
-  row.shape_rule = ShapeRule::kBroadcast;
+  row.shape_rule = kBroadcastShape;
   return row;
 }
 

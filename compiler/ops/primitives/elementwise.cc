@@ -7,6 +7,7 @@
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -19,7 +20,7 @@ OpDef Unary(std::string_view name, Op op, DTypeRule dtype_rule, DTypeClass opera
           .kind = Kind::kUnary,
           .op = op,
           .operands = {"x"},
-          .shape_rule = ShapeRule::kSame,
+          .shape_rule = kSameShape,
           .dtype_rule = dtype_rule,
           .operand_class = operand_class,
           .gradient = gradient,
@@ -33,7 +34,7 @@ OpDef Binary(std::string_view name, Op op, DTypeRule dtype_rule, DTypeClass oper
           .kind = Kind::kBinary,
           .op = op,
           .operands = {"a", "b"},
-          .shape_rule = ShapeRule::kBroadcast,
+          .shape_rule = kBroadcastShape,
           .dtype_rule = dtype_rule,
           .operand_class = operand_class,
           .gradient = gradient,
@@ -58,7 +59,7 @@ OpDef Where() {
           .kind = Kind::kTernary,
           .op = Op::kWhere,
           .operands = {"condition", "a", "b"},
-          .shape_rule = ShapeRule::kBroadcast,
+          .shape_rule = kBroadcastShape,
           .dtype_rule = DTypeRule::kPromote,
           .special_operand = 0,
           .special_class = DTypeClass::kBool,
@@ -66,6 +67,13 @@ OpDef Where() {
           .evaluate = EvaluateWhere,
           .doc = "a where condition is true, b elsewhere"};
 }
+
+constexpr Rule kEqualBitsRule = {"equal_bits", "", R"rule(
+  source = dtypes[0]
+  has_bool = (source.name == "bool") != (dtype.name == "bool")
+  check source.itemsize == dtype.itemsize and not has_bool:
+    "cannot {op.name} {source.name} to {dtype.name}; both must have one size, and not be bool"
+)rule"};
 
 }  // namespace
 
@@ -95,7 +103,7 @@ std::vector<OpDef> ElementwiseOps() {
       Unary("not", Op::kNot, kSame, kIntegerOrBool, nullptr, EvaluateNot,
             "Every bit inverted; of bool, the opposite"),
       Cast(),
-      Requiring({Constraint::kEqualBits},
+      Requiring({kEqualBitsRule},
                 Unary("bitcast", Op::kBitcast, kDeclared, kAny, nullptr, EvaluateBitcast,
                       "The same bits in another dtype of the same size")),
       Binary("add", Op::kAdd, kPromote, kNumeric, AddGradient, EvaluateAdd, "a + b"),

@@ -5,6 +5,7 @@
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/scatter_mode.h"
 
 namespace kiln::ops {
@@ -63,6 +64,29 @@ int64_t CombineIntegers(ScatterMode mode, ir::DType dtype, int64_t a, int64_t b)
   return b;
 }
 
+constexpr Rule kGatherElementsShape = {"gather_elements", "x, index", R"rule(
+  check len(index) == len(x):
+    "an index of shape {index} for a tensor of shape {x}; both must have the same number of "
+    "dimensions"
+  axis = normalize_axis(attributes["axis"], len(x))
+  places = x[:axis] + index[axis:axis + 1] + x[axis + 1:]
+  check broadcasts_to(index, places): "an index of shape {index} does not broadcast to {places}"
+  -> places
+)rule"};
+
+constexpr Rule kScatterElementsShape = {"scatter_elements", "x, index, values", R"rule(
+  check len(index) == len(x):
+    "an index of shape {index} for a tensor of shape {x}; both must have the same number of "
+    "dimensions"
+  axis = normalize_axis(attributes["axis"], len(x))
+  places = x[:axis] + index[axis:axis + 1] + x[axis + 1:]
+  check broadcasts_to(index, places): "an index of shape {index} does not broadcast to {places}"
+  check values == places:
+    "values of shape {values} to scatter into {x} at an index of shape {index}; they must have "
+    "shape {places}"
+  -> x
+)rule"};
+
 }  // namespace
 
 Result EvaluateGatherElements(const Node* node, HostOperands operands) {
@@ -103,7 +127,7 @@ std::vector<OpDef> IndexedOps() {
        .op = Op::kGatherElements,
        .operands = {"x", "index"},
        .attributes = {OptionalInt("axis", 0)},
-       .shape_rule = ShapeRule::kGatherElements,
+       .shape_rule = kGatherElementsShape,
        .dtype_rule = DTypeRule::kSame,
        .special_operand = 1,
        .gradient = GatherElementsGradient,
@@ -115,10 +139,10 @@ std::vector<OpDef> IndexedOps() {
        .op = Op::kScatterElements,
        .operands = {"x", "index", "values"},
        .attributes = {OptionalInt("axis", 0), ScatterModeAttribute()},
-       .shape_rule = ShapeRule::kScatterElements,
+       .shape_rule = kScatterElementsShape,
        .dtype_rule = DTypeRule::kSame,
        .special_operand = 1,
-       .constraints = {Constraint::kEqualDTypes, Constraint::kNumbersToCombine},
+       .constraints = {kEqualDTypesRule, kNumbersToCombineRule},
        .gradient = ScatterElementsGradient,
        .evaluate = EvaluateScatterElements,
        .doc = "x with values combined into the elements that gather_elements reads; mode is set "

@@ -5,6 +5,7 @@
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -14,9 +15,8 @@ using ir::Op;
 using Point = std::vector<int64_t>;
 using Result = absl::StatusOr<HostTensor>;
 
-OpDef Movement(std::string_view name, Op op, ShapeRule shape_rule,
-               std::vector<AttributeDef> attributes, GradientFn gradient, EvaluateFn evaluate,
-               std::string_view doc) {
+OpDef Movement(std::string_view name, Op op, Rule shape_rule, std::vector<AttributeDef> attributes,
+               GradientFn gradient, EvaluateFn evaluate, std::string_view doc) {
   return {.name = name,
           .kind = Kind::kMovement,
           .op = op,
@@ -52,6 +52,62 @@ HostTensor View(const Node* node, const HostTensor& x, SourceFn source) {
   }
   return result;
 }
+
+constexpr Rule kReshapeShape = {"reshape", "x", R"rule(
+  shape = check_shape(attributes["shape"])
+  check prod(x) == prod(shape):
+    "cannot reshape {x} ({prod(x)} elements) to {shape} ({prod(shape)} elements)"
+  -> shape
+)rule"};
+
+constexpr Rule kPermuteShape = {"permute", "x", R"rule(
+  axes = attributes["axes"]
+  check tuple(sorted(axes)) == tuple(range(len(x))):
+    '"axes" {axes} is not a permutation of the {len(x)} dimensions of shape {x}'
+  -> tuple(x[axis] for axis in axes)
+)rule"};
+
+constexpr Rule kExpandShape = {"expand", "x", R"rule(
+  shape = attributes["shape"]
+  check broadcasts_to(x, shape):
+    "cannot expand {x} to {shape}: from the last dimension on, sizes must be equal or 1"
+  -> shape
+)rule"};
+
+constexpr Rule kShrinkShape = {"shrink", "x", R"rule(
+  bounds = attributes["bounds"]
+  check len(bounds) == 2 * len(x):
+    '"bounds" has {len(bounds)} entries for shape {x}; it needs {2 * len(x)}: begin and end for '
+    "each dimension"
+  check 0 <= bounds[2 * i] <= bounds[2 * i + 1] <= x[i] for i in range(len(x)):
+    "bounds [{bounds[2 * i]}, {bounds[2 * i + 1]}) of dimension {i} of shape {x}; "
+    "0 <= begin <= end <= {x[i]} must hold"
+  -> tuple(bounds[2 * i + 1] - bounds[2 * i] for i in range(len(x)))
+)rule"};
+
+constexpr Rule kFlipShape = {"flip", "x", R"rule(
+  normalize_axes(attributes["axes"], len(x))
+  -> x
+)rule"};
+
+constexpr Rule kWindowShape = {"window", "x", R"rule(
+  axis = normalize_axis(attributes["axis"], len(x))
+  size = attributes["size"]
+  positions = window_positions(x[axis], size, attributes["stride"], attributes["dilation"])
+  -> x[:axis] + (positions,) + x[axis + 1:] + (size,)
+)rule"};
+
+constexpr Rule kUnwindowShape = {"unwindow", "x", R"rule(
+  check len(x) >= 2:
+    "unwindow of shape {x}; it needs an axis and a last dimension, the window's"
+  axis = normalize_axis(attributes["axis"], len(x) - 1)
+  length = attributes["length"]
+  positions = window_positions(length, x[-1], attributes["stride"], attributes["dilation"])
+  check positions == x[axis]:
+    "unwindow of axis {axis} of shape {x} to length {length}: that length has {positions} windows, "
+    "not {x[axis]}"
+  -> x[:axis] + (length,) + x[axis + 1:]
+)rule"};
 
 }  // namespace
 
@@ -129,22 +185,22 @@ std::vector<OpDef> MovementOps() {
   const std::vector<AttributeDef> unwindow = {RequiredInt("axis"), RequiredInt("length"),
                                               OptionalInt("stride", 1), OptionalInt("dilation", 1)};
   return {
-      Movement("reshape", Op::kReshape, ShapeRule::kReshape, {RequiredShape()}, ReshapeGradient,
+      Movement("reshape", Op::kReshape, kReshapeShape, {RequiredShape()}, ReshapeGradient,
                EvaluateReshape, "The same elements in row-major order under another shape"),
-      Movement("permute", Op::kPermute, ShapeRule::kPermute, {RequiredInts("axes")},
-               PermuteGradient, EvaluatePermute, "Result dimension i is x's dimension axes[i]"),
-      Movement("expand", Op::kExpand, ShapeRule::kExpand, {RequiredShape()}, ExpandGradient,
+      Movement("permute", Op::kPermute, kPermuteShape, {RequiredInts("axes")}, PermuteGradient,
+               EvaluatePermute, "Result dimension i is x's dimension axes[i]"),
+      Movement("expand", Op::kExpand, kExpandShape, {RequiredShape()}, ExpandGradient,
                EvaluateExpand, "x broadcast to shape, as NumPy's broadcast_to"),
-      Movement("pad", Op::kPad, ShapeRule::kPad, {RequiredInts("padding")}, PadGradient,
-               EvaluatePad, "Zeros around x: padding is before and after for each dimension"),
-      Movement("shrink", Op::kShrink, ShapeRule::kShrink, {RequiredInts("bounds")}, ShrinkGradient,
+      Movement("pad", Op::kPad, kPadShape, {RequiredInts("padding")}, PadGradient, EvaluatePad,
+               "Zeros around x: padding is before and after for each dimension"),
+      Movement("shrink", Op::kShrink, kShrinkShape, {RequiredInts("bounds")}, ShrinkGradient,
                EvaluateShrink, "A part of x: bounds is begin and end for each dimension"),
-      Movement("flip", Op::kFlip, ShapeRule::kFlip, {OptionalInts("axes", {})}, FlipGradient,
+      Movement("flip", Op::kFlip, kFlipShape, {OptionalInts("axes", {})}, FlipGradient,
                EvaluateFlip, "x reversed along axes; an empty list means all"),
-      Movement("window", Op::kWindow, ShapeRule::kWindow, window, WindowGradient, EvaluateWindow,
+      Movement("window", Op::kWindow, kWindowShape, window, WindowGradient, EvaluateWindow,
                "Sliding windows: the axis becomes the windows' positions and a last dimension of "
                "size is added; result[…, o, …, k] = x[…, o * stride + k * dilation, …]"),
-      Movement("unwindow", Op::kUnwindow, ShapeRule::kUnwindow, unwindow, UnwindowGradient,
+      Movement("unwindow", Op::kUnwindow, kUnwindowShape, unwindow, UnwindowGradient,
                EvaluateUnwindow,
                "The adjoint of window, before its sum over the last dimension: each window's "
                "elements put back where they came from along an axis of length, zero elsewhere"),

@@ -7,6 +7,7 @@
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/round.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 namespace {
@@ -22,7 +23,7 @@ OpDef Reduction(std::string_view name, Op op, DTypeClass operand_class, Gradient
           .op = op,
           .operands = {"x"},
           .attributes = ReduceAttributes(),
-          .shape_rule = ShapeRule::kReduce,
+          .shape_rule = kReduceShape,
           .dtype_rule = DTypeRule::kSame,
           .operand_class = operand_class,
           .gradient = gradient,

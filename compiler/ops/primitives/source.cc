@@ -1,6 +1,8 @@
 // Rows of the sources.
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/constraints.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 
@@ -33,13 +35,17 @@ absl::StatusOr<HostTensor> EvaluateIota(const Node* node, HostOperands operands)
   return result;
 }
 
+constexpr Rule kNumericResultRule = {
+    "numeric_result", "",
+    R"rule(check dtype.name != "bool": '"{op.name}" of bool; it needs a numeric dtype')rule"};
+
 std::vector<OpDef> SourceOps() {
   return {
       {.name = "const",
        .kind = Kind::kSource,
        .op = Op::kConst,
        .attributes = {{"value", AttributeDef::Type::kNumber, std::nullopt}, OptionalShape()},
-       .shape_rule = ShapeRule::kAttribute,
+       .shape_rule = kAttributeShape,
        .dtype_rule = DTypeRule::kAttribute,
        .evaluate = EvaluateConst,
        .doc = "One value in every element. A float dtype takes any number, an integer one an "
@@ -48,16 +54,16 @@ std::vector<OpDef> SourceOps() {
        .kind = Kind::kSource,
        .op = Op::kInput,
        .attributes = {RequiredInt("index"), RequiredShape()},
-       .shape_rule = ShapeRule::kAttribute,
+       .shape_rule = kAttributeShape,
        .dtype_rule = DTypeRule::kAttribute,
        .doc = "A buffer that each run binds; indices count from 0 without gaps"},
       {.name = "iota",
        .kind = Kind::kSource,
        .op = Op::kIota,
        .attributes = {RequiredShape(), OptionalInt("axis", 0)},
-       .shape_rule = ShapeRule::kAttribute,
+       .shape_rule = kAttributeShape,
        .dtype_rule = DTypeRule::kAttribute,
-       .constraints = {Constraint::kAxisOfResult, Constraint::kNumericResult},
+       .constraints = {kAxisOfResultRule, kNumericResultRule},
        .evaluate = EvaluateIota,
        .doc = "Each element's index along axis"},
   };

@@ -2,6 +2,7 @@
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"
 #include "compiler/ops/rows.h"
+#include "compiler/ops/rules/shape_rules.h"
 
 namespace kiln::ops {
 
@@ -11,6 +12,20 @@ using ir::Op;
 absl::StatusOr<HostTensor> EvaluateIdentity(const Node* node, HostOperands operands) {
   return *operands[0];
 }
+
+constexpr Rule kGradientShape = {"gradient", "y, x, upstream?", R"rule(
+  check given(upstream) or len(y) == 0:
+    "the gradient's y has shape {y}; it must be a scalar, or an upstream of y's shape must be given"
+  check not given(upstream) or upstream == y:
+    "the gradient's upstream has shape {upstream}; it must be y's shape {y}"
+  -> x
+)rule"};
+
+constexpr Rule kUpstreamDTypeRule = {"upstream_dtype", "", R"rule(
+  check len(dtypes) < 3 or dtypes[2] == dtypes[0]:
+    "an upstream of {dtypes[2].name} for y of {dtypes[0].name}; both must have one dtype, cast one "
+    "of them"
+)rule"};
 
 std::vector<OpDef> StructureOps() {
   return {
@@ -31,7 +46,7 @@ std::vector<OpDef> StructureOps() {
        .kind = Kind::kStructure,
        .op = Op::kWithDerivative,
        .operands = {"y", "x", "derivative"},
-       .shape_rule = ShapeRule::kBroadcast,
+       .shape_rule = kBroadcastShape,
        .dtype_rule = DTypeRule::kPromote,
        .operand_class = DTypeClass::kFloat,
        .gradient = WithDerivativeGradient,
@@ -42,10 +57,10 @@ std::vector<OpDef> StructureOps() {
        .kind = Kind::kStructure,
        .op = Op::kGradient,
        .operands = {"y", "x", "upstream?"},
-       .shape_rule = ShapeRule::kGradient,
+       .shape_rule = kGradientShape,
        .dtype_rule = DTypeRule::kSecond,
        .operand_class = DTypeClass::kFloat,
-       .constraints = {Constraint::kUpstreamDType},
+       .constraints = {kUpstreamDTypeRule},
        .doc = "dy/dx, summed over y's elements weighted by upstream; without upstream y is a "
               "scalar. Zeros where y does not depend on x. Gradients of gradients are taken"},
   };

@@ -1,37 +1,38 @@
-// What the rows demand beyond the rules of shapes and dtypes (OpDef::constraints), so that it is
-// said when a node is built: by the wire's decoder here, and by each client language with the same
-// constraints; tests/golden/shape_cases.json keeps them equal.
+// Constraints that rows in several files share; one of a single file stands there, beside its row.
 #ifndef KILN_COMPILER_OPS_RULES_CONSTRAINTS_H_
 #define KILN_COMPILER_OPS_RULES_CONSTRAINTS_H_
 
-#include "absl/status/status.h"
-#include "absl/types/span.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
 
-// Everything a constraint may look at. Attributes are complete; InferShape and InferDType have
-// accepted the rest and given `shape` and `dtype`, the result's.
-struct ConstraintQuery {
-  const OpDef& op;
-  absl::Span<const ir::Shape> operands;
-  absl::Span<const ir::DType> dtypes;
-  const Attributes& attributes;
-  const ir::Shape& shape;
-  ir::DType dtype;
-};
+// The attribute "axis" is one of operand 0's.
+inline constexpr Rule kAxisRule = {"axis", "x",
+                                   R"rule(normalize_axis(attributes["axis"], len(x)))rule"};
 
-// INVALID_ARGUMENT: the first of the row's constraints that does not hold, with what met and what
-// would be right. Pure; safe from any thread.
-absl::Status CheckConstraints(const ConstraintQuery& query);
+// As kAxisRule, of the result.
+inline constexpr Rule kAxisOfResultRule = {
+    "axis_of_result", "", R"rule(normalize_axis(attributes["axis"], len(shape)))rule"};
 
-// The families, which constraints.cc chooses among.
-absl::Status CheckAxes(Constraint constraint, const ConstraintQuery& query);
-absl::Status CheckMatrices(Constraint constraint, const ConstraintQuery& query);
-absl::Status CheckBorder(Constraint constraint, const ConstraintQuery& query);
-absl::Status CheckNeural(Constraint constraint, const ConstraintQuery& query);
-absl::Status CheckLabels(Constraint constraint, const ConstraintQuery& query);
-absl::Status CheckDTypes(Constraint constraint, const ConstraintQuery& query);
+// The operand "key" is (2,).
+inline constexpr Rule kKeyRule = {"key", "", R"rule(
+  key = operand_named(op, shapes, "key")
+  check key == (2,): "a key of shape {key}; it must be uint32 of shape (2,)"
+)rule"};
+
+// Operand 2, values, has the dtype of operand 0, x.
+inline constexpr Rule kEqualDTypesRule = {"equal_dtypes", "", R"rule(
+  check len(dtypes) < 3 or dtypes[2] == dtypes[0]:
+    "values of {dtypes[2].name} for x of {dtypes[0].name}; both must have one dtype, cast one of "
+    "them"
+)rule"};
+
+// Operand 0 is no bool, unless the attribute "mode" is "set".
+inline constexpr Rule kNumbersToCombineRule = {"numbers_to_combine", "", R"rule(
+  mode = attributes["mode"]
+  check mode == "set" or dtypes[0].name != "bool":
+    'mode "{mode}" of bools; it must be set, or x and values numbers'
+)rule"};
 
 }  // namespace kiln::ops
 

@@ -5,140 +5,15 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/attributes.h"
 #include "compiler/ops/promote.h"
-#include "compiler/ops/rules/shape_rules.h"
+#include "compiler/ops/rules/rule_run.h"
+#include "compiler/ops/rules/shape_error.h"
 
 namespace kiln::ops {
 namespace {
 
 using ir::DType;
 using ir::Shape;
-
-ShapeResult ReduceShape(const ShapeQuery& query) {
-  const Shape& operand = query.operands[0];
-  const auto axes = NormalizeAxes(IntsOf(query.attributes, "axes"), operand.size());
-  if (!axes.ok()) return axes.status();
-  const bool keepdims = BoolOf(query.attributes, "keepdims");
-  Shape result;
-  for (size_t i = 0; i < operand.size(); ++i) {
-    const bool reduced = std::binary_search(axes->begin(), axes->end(), static_cast<int64_t>(i));
-    if (!reduced) result.push_back(operand[i]);
-    if (reduced && keepdims) result.push_back(1);
-  }
-  return result;
-}
-
-ShapeResult GradientShape(const ShapeQuery& query) {
-  const Shape& y = query.operands[0];
-  if (query.operands.size() == 2 && !y.empty()) {
-    return ShapeError("the gradient's y has shape ", ToString(y),
-                      "; it must be a scalar, or an upstream of y's shape must be given");
-  }
-  if (query.operands.size() == 3 && query.operands[2] != y) {
-    return ShapeError("the gradient's upstream has shape ", ToString(query.operands[2]),
-                      "; it must be y's shape ", ToString(y));
-  }
-  return query.operands[1];
-}
-
-ShapeResult Dispatch(const ShapeQuery& query) {
-  switch (query.op.shape_rule) {
-    case ShapeRule::kAttribute:
-      return IntsOf(query.attributes, "shape");
-    case ShapeRule::kSame:
-      return query.operands[0];
-    case ShapeRule::kBroadcast:
-      return BroadcastShapes(query.operands);
-    case ShapeRule::kReduce:
-      return ReduceShape(query);
-    case ShapeRule::kReshape:
-      return ReshapeShape(query);
-    case ShapeRule::kPermute:
-      return PermuteShape(query);
-    case ShapeRule::kExpand:
-      return ExpandShape(query);
-    case ShapeRule::kPad:
-      return PadShape(query);
-    case ShapeRule::kShrink:
-      return ShrinkShape(query);
-    case ShapeRule::kFlip:
-      return FlipShape(query);
-    case ShapeRule::kWindow:
-      return WindowShape(query);
-    case ShapeRule::kUnwindow:
-      return UnwindowShape(query);
-    case ShapeRule::kGatherElements:
-      return GatherElementsShape(query);
-    case ShapeRule::kScatterElements:
-      return ScatterElementsShape(query);
-    case ShapeRule::kGather:
-      return GatherShape(query);
-    case ShapeRule::kScatter:
-      return ScatterShape(query);
-    case ShapeRule::kTakeAlongAxis:
-      return TakeAlongAxisShape(query);
-    case ShapeRule::kPutAlongAxis:
-      return PutAlongAxisShape(query);
-    case ShapeRule::kIndex:
-      return IndexShape(query);
-    case ShapeRule::kIndexPut:
-      return IndexPutShape(query);
-    case ShapeRule::kMatmul:
-      return MatmulShape(query);
-    case ShapeRule::kLinear:
-      return LinearShape(query);
-    case ShapeRule::kAttention:
-      return AttentionShape(query);
-    case ShapeRule::kConv:
-      return ConvShape(query);
-    case ShapeRule::kConvTranspose:
-      return ConvTransposeShape(query);
-    case ShapeRule::kPool:
-      return PoolShape(query);
-    case ShapeRule::kResize:
-      return ResizeShape(query);
-    case ShapeRule::kUnfold:
-      return UnfoldShape(query);
-    case ShapeRule::kFold:
-      return FoldShape(query);
-    case ShapeRule::kPixelShuffle:
-      return PixelShuffleShape(query);
-    case ShapeRule::kPixelUnshuffle:
-      return PixelUnshuffleShape(query);
-    case ShapeRule::kConcat:
-      return ConcatShape(query);
-    case ShapeRule::kOneHot:
-      return OneHotShape(query);
-    case ShapeRule::kLoss:
-      return LossShape(query);
-    case ShapeRule::kLabelLoss:
-      return LabelLossShape(query);
-    case ShapeRule::kRowLoss:
-      return RowLossShape(query);
-    case ShapeRule::kPairwise:
-      return PairwiseShape(query);
-    case ShapeRule::kHalf:
-      return HalfShape(query);
-    case ShapeRule::kTopK:
-      return TopKShape(query);
-    case ShapeRule::kEinsum:
-      return EinsumShape(query);
-    case ShapeRule::kDiagonal:
-      return DiagonalShape(query);
-    case ShapeRule::kDiagEmbed:
-      return DiagEmbedShape(query);
-    case ShapeRule::kSolve:
-      return SolveShape(query);
-    case ShapeRule::kDeterminant:
-      return DeterminantShape(query);
-    case ShapeRule::kQr:
-      return QrShape(query);
-    case ShapeRule::kGradient:
-      return GradientShape(query);
-  }
-  return absl::InternalError("unknown shape rule");
-}
 
 absl::Status NoArithmetic(const OpDef& op, DType dtype) {
   return absl::InvalidArgumentError(StrCat("\"", op.name, "\" of ", ir::Name(dtype),
@@ -253,11 +128,20 @@ absl::StatusOr<Shape> InferShape(const OpDef& op, absl::Span<const Shape> operan
                                  const Attributes& attributes) {
   const absl::Status count = CheckOperandCount(op, operands.size());
   if (!count.ok()) return count;
-  ShapeResult result = Dispatch({op, operands, attributes});
+  const RuleQuery query{op, operands, attributes};
+  absl::StatusOr<Shape> result = RuleRun(*op.programs[0], query).Run();
   if (!result.ok()) return result;
   const absl::Status legal = CheckShape(*result);
   if (!legal.ok()) return legal;
   return result;
+}
+
+absl::Status CheckConstraints(const RuleQuery& query) {
+  for (size_t i = 1; i < query.op.programs.size(); ++i) {
+    const absl::Status holds = RuleRun(*query.op.programs[i], query).Run().status();
+    if (!holds.ok()) return holds;
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<DType> InferDType(const OpDef& op, absl::Span<const DType> operands,

@@ -1,5 +1,5 @@
-// Shapes and dtypes of results, by the rules of the rows. Used by the wire's decoder; each client
-// language implements the same rules, and tests/golden/shape_cases.json keeps them equal.
+// Shapes and dtypes of results, and what else must hold, by the rules of the rows. Used by the
+// wire's decoder; clients have the same rules, and tests/golden/shape_cases.json keeps them equal.
 //
 // All errors are INVALID_ARGUMENT, show the shapes or dtypes that met and say what would be right.
 // Nothing here overflows, whatever the operands' sizes are. Pure functions; safe from any thread.
@@ -24,6 +24,20 @@ absl::Status CheckShape(absl::Span<const int64_t> shape);
 
 // Whether `op` takes this many operands.
 absl::Status CheckOperandCount(const OpDef& op, size_t count);
+
+// Everything a rule may look at. Attributes are complete; the rest is there for constraints alone:
+// the operands' dtypes, and the result's shape and dtype, as the functions below have given them.
+struct RuleQuery {
+  const OpDef& op;
+  absl::Span<const ir::Shape> shapes;
+  const Attributes& attributes;
+  absl::Span<const ir::DType> dtypes = {};
+  absl::Span<const int64_t> shape = {};
+  ir::DType dtype = ir::DType::kInvalid;
+};
+
+// The first of the row's constraints that does not hold.
+absl::Status CheckConstraints(const RuleQuery& query);
 
 // The result's shape. `attributes` are as CompleteAttributes returns them, operand shapes have
 // passed CheckShape; the result has too.

@@ -4,7 +4,7 @@
 
 #include "compiler/ops/attributes.h"
 #include "compiler/ops/rules/infer.h"
-#include "compiler/ops/rules/shape_rules.h"
+#include "compiler/ops/rules/shape_error.h"
 
 namespace kiln::ops {
 namespace {
@@ -147,6 +147,20 @@ size_t SpatialRank(const OpDef& op) {
 
 Shape SpatialOf(absl::Span<const int64_t> shape, size_t rank) {
   return Shape(shape.end() - static_cast<int64_t>(rank), shape.end());
+}
+
+absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,
+                                        int64_t dilation) {
+  if (size < 1 || stride < 1 || dilation < 1) {
+    return ShapeError("a window of size ", size, ", stride ", stride, " and dilation ", dilation,
+                      "; each must be at least 1");
+  }
+  int64_t reach = 0;
+  if (__builtin_mul_overflow(size - 1, dilation, &reach) || reach >= length) {
+    return ShapeError("a window of size ", size, " and dilation ", dilation,
+                      " does not fit into a dimension of size ", length);
+  }
+  return (length - reach - 1) / stride + 1;
 }
 
 absl::StatusOr<Sliding> ConvolutionSliding(absl::Span<const int64_t> spatial,

@@ -29,6 +29,11 @@ size_t SpatialRank(const OpDef& op);
 // The last `rank` sizes.
 ir::Shape SpatialOf(absl::Span<const int64_t> shape, size_t rank);
 
+// Positions of a window of `size` elements, `dilation` apart, that moves by `stride` over `length`
+// elements. INVALID_ARGUMENT when a parameter is not positive or the window does not fit.
+absl::StatusOr<int64_t> WindowPositions(int64_t length, int64_t size, int64_t stride,
+                                        int64_t dilation);
+
 // All of these read "stride", "padding" and, where the op has it, "dilation", and are
 // INVALID_ARGUMENT, naming the attribute, where a list has the wrong length or a window does not
 // fit. "padding" has one entry a dimension or two, before and after.

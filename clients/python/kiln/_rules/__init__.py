@@ -1,39 +1,29 @@
-"""Shape and dtype rules, one function each, by the names that the table of ops uses.
+"""The rules by which the daemon judges a node, so that mistakes are told where it is made.
 
-The daemon has the same rules; tests/golden/shape_cases.json keeps the two equal. A shape rule is
-called with the operands' shapes and the complete attributes and raises InvalidArgument with the
-shapes that met and what would be right. A family of rules is a module with a table RULES.
+Rules of shapes and constraints are generated from the table of ops (`generated.py`); what they call
+and the rules of dtypes stand here twice, and tests/golden/shape_cases.json keeps the two equal. A
+shape rule is called with the operands' shapes and the complete attributes and raises
+InvalidArgument with the shapes that met and what would be right. What only some values of a
+variable would break is left to the run, whose daemon knows the values.
 """
 
-from typing import Dict, Sequence
+from typing import Sequence
 
 from kiln._basics.errors import InvalidArgument
 from kiln._ops.definition import Op
-from kiln._rules import (
-    arrays,
-    basic,
-    convolution,
-    einsum,
-    indexed,
-    movement,
-    neural,
-    products,
-    windows,
-)
 from kiln._rules.attributes import complete_attributes
-from kiln._rules.constraints import CONSTRAINTS, check_constraints
-from kiln._rules.convolution import spatial_rank
 from kiln._rules.dtypes import FIXED_DTYPES, infer_dtype
+from kiln._rules.generated import CONSTRAINTS, SHAPE_RULES
 from kiln._rules.query import Query
 from kiln._rules.shapes import (
     Attributes,
     Shape,
-    ShapeRule,
     broadcast,
     check_shape,
     normalize_axes,
     normalize_axis,
 )
+from kiln._rules.windows import spatial_rank
 
 __all__ = [
     "CONSTRAINTS",
@@ -54,28 +44,25 @@ __all__ = [
     "spatial_rank",
 ]
 
-SHAPE_RULES: Dict[str, ShapeRule] = {
-    **basic.RULES,
-    **movement.RULES,
-    **indexed.RULES,
-    **products.RULES,
-    **windows.RULES,
-    **convolution.RULES,
-    **neural.RULES,
-    **arrays.RULES,
-    **einsum.RULES,
-}
-
 
 def check_operand_count(op: Op, count: int) -> None:
     """Raises unless `op` takes `count` operands."""
     least = sum(1 for name in op.operands if not name.endswith("?"))
     unlimited = any(name.endswith("*") for name in op.operands)
     if count < least or (count > len(op.operands) and not unlimited):
-        most = "more" if unlimited else len(op.operands)
-        raise InvalidArgument(f'"{op.name}" has {count} operands; it takes {least} to {most}')
+        most = len(op.operands)
+        wanted = (f"at least {least}" if unlimited else f"{least}" if least == most
+                  else f"{least} to {most}")  # fmt: skip
+        names = f": {', '.join(op.operands)}" if op.operands else ""
+        raise InvalidArgument(f'"{op.name}" has {count} operands; it takes {wanted}{names}')
 
 
 def infer_shape(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     """The result's shape; `attributes` are complete."""
     return check_shape(SHAPE_RULES[op.shape_rule](op, shapes, attributes))
+
+
+def check_constraints(query: Query) -> None:
+    """Raises InvalidArgument for the first of the op's constraints that does not hold."""
+    for name in query.op.constraints:
+        CONSTRAINTS[name](*query)

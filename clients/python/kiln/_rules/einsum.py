@@ -4,8 +4,7 @@ import string
 from typing import Any, Dict, List, Sequence, Tuple
 
 from kiln._basics.errors import InvalidArgument
-from kiln._ops.definition import Op
-from kiln._rules.shapes import Attributes, Shape, ShapeRule
+from kiln._rules.shapes import Shape
 
 # A dimension's name: a letter, or the negative number of one of the ellipsis', counted from its
 # end.
@@ -84,7 +83,7 @@ def _explicit_result(equation: str, text: str, sizes: Dict[Label, int]) -> List[
     return result
 
 
-def parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[Label, int]]:
+def _parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[Label, int]]:
     """The result's labels, and the size that each label names."""
     left, arrow, right = equation.partition("->")
     texts = left.split(",")
@@ -107,9 +106,7 @@ def parse(equation: str, shapes: Sequence[Shape]) -> Tuple[List[Label], Dict[Lab
     return sorted(label for label in sizes if isinstance(label, int)) + once, sizes
 
 
-def _einsum(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    result, sizes = parse(attributes["equation"], shapes)
+def einsum_shape(equation: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape of the equation's result."""
+    result, sizes = _parse(equation, shapes)
     return tuple(sizes[label] for label in result)
-
-
-RULES: Dict[str, ShapeRule] = {"einsum": _einsum}

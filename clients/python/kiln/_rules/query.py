@@ -1,11 +1,10 @@
-"""What a constraint is asked, and the words of its answer."""
+"""What a constraint is asked."""
 
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Callable, NamedTuple, Sequence
 
 from kiln._basics.dtypes import DType
 from kiln._ops.definition import Op
 from kiln._rules.shapes import Attributes, Shape
-from kiln.variables import bounds
 
 
 class Query(NamedTuple):
@@ -19,13 +18,4 @@ class Query(NamedTuple):
     dtype: DType
 
 
-Constraint = Callable[[Query], None]
-
-
-def described(query: Query, place: int) -> str:
-    return f"{query.op.operands[place].rstrip('?')} {query.shapes[place]}"
-
-
-def surely_more(a: Any, b: Any) -> bool:
-    """Whether a > b for all values of the variables in them."""
-    return bool(bounds(a - b)[0] > 0)
+Constraint = Callable[[Op, Sequence[Shape], Sequence[DType], Attributes, Shape, DType], None]

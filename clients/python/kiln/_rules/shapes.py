@@ -53,6 +53,12 @@ def normalize_axes(axes: Sequence[int], rank: int) -> Tuple[int, ...]:
     return tuple(result)
 
 
+def check_axes(axes: Sequence[int], rank: int) -> None:
+    """Raises unless each is an axis of a tensor with `rank` dimensions."""
+    for axis in axes:
+        normalize_axis(axis, rank)
+
+
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """NumPy's broadcasting."""
     result: List[int] = []
@@ -71,3 +77,16 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
                     "dimension on, sizes must be equal or 1")
             result[skipped + i] = size
     return tuple(result)
+
+
+def broadcasts_to(shape: Shape, target: Shape) -> bool:
+    """Whether broadcasting with a tensor of the target's shape gives that shape."""
+    skipped = len(target) - len(shape)
+    return skipped >= 0 and all(
+        size in (1, target[skipped + i]) for i, size in enumerate(shape))
+
+
+def do_broadcast(first: Shape, second: Shape) -> bool:
+    """Whether tensors of these shapes broadcast."""
+    pairs = zip(reversed(first), reversed(second))
+    return all(a == b or 1 in (a, b) for a, b in pairs)

@@ -1,10 +1,22 @@
-"""Shapes of the two window movements."""
+"""Windows that slide over dimensions, as a convolution's, a pool's and those of unfold do."""
 
-from typing import Dict, Sequence
+from typing import List, NamedTuple, Sequence, Tuple
 
 from kiln._basics.errors import InvalidArgument
 from kiln._ops.definition import Op
-from kiln._rules.shapes import Attributes, Shape, ShapeRule, normalize_axis
+from kiln._rules.shapes import Attributes
+
+Ints = Tuple[int, ...]
+
+
+class _Sliding(NamedTuple):
+    """A window over spatial dimensions; every tuple has an entry for each of them."""
+
+    size: Ints
+    stride: Ints
+    dilation: Ints
+    before: Ints
+    after: Ints
 
 
 def window_positions(length: int, size: int, stride: int, dilation: int) -> int:
@@ -21,33 +33,102 @@ def window_positions(length: int, size: int, stride: int, dilation: int) -> int:
     return (length - reach - 1) // stride + 1
 
 
-def _window(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    shape = list(shapes[0])
-    axis = normalize_axis(attributes["axis"], len(shape))
-    size = attributes["size"]
-    shape[axis] = window_positions(
-        shape[axis], size, attributes["stride"], attributes["dilation"])
-    return (*shape, size)
+def spatial_rank(op: Op) -> int:
+    """How many spatial dimensions the op has: the length of its default padding."""
+    return next(len(a.default) for a in op.attributes if a.name == "padding" and a.default)
 
 
-def _unwindow(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
-    shape = list(shapes[0])
-    if len(shape) < 2:
+def convolution_positions(spatial: Ints, kernel: Ints, attributes: Attributes) -> Ints:
+    """Of a kernel of these sizes: the result's spatial sizes."""
+    stride = _entries(attributes, "stride", len(kernel))
+    return _positions(spatial, _read_sliding(kernel, stride, attributes))
+
+
+def pool_positions(spatial: Ints, attributes: Attributes) -> Ints:
+    """Of the attribute "kernel"; with "ceil_mode" the last may hang over the end."""
+    kernel: Ints = attributes["kernel"]
+    given = attributes["stride"]
+    stride = _entries(attributes, "stride", len(kernel)) if given else kernel
+    sliding = _read_sliding(kernel, stride, attributes)
+    for i, size in enumerate(kernel):
+        most = max(sliding.before[i], sliding.after[i])
+        if most > size // 2:
+            raise InvalidArgument(
+                f"a padding of {most} for a kernel of {size}; at most half the kernel makes sense")
+    positions = _positions(spatial, sliding)
+    return _hanging(spatial, sliding, positions) if attributes.get("ceil_mode") else positions
+
+
+def transposed_sizes(spatial: Ints, kernel: Ints, attributes: Attributes) -> Ints:
+    """The spatial sizes that a transposed convolution gives."""
+    sliding = _read_sliding(kernel, _entries(attributes, "stride", len(kernel)), attributes)
+    extra = _entries(attributes, "output_padding", len(kernel))
+    return tuple(_spread(length, i, sliding, extra[i]) for i, length in enumerate(spatial))
+
+
+def _entries(attributes: Attributes, name: str, rank: int) -> Ints:
+    values: Ints = attributes[name]
+    if len(values) != rank:
         raise InvalidArgument(
-            f"unwindow of shape {shapes[0]}; it needs an axis and a last dimension, the window's")
-    axis = normalize_axis(attributes["axis"], len(shape) - 1)
-    length = attributes["length"]
-    positions = window_positions(
-        length, shape[-1], attributes["stride"], attributes["dilation"])
-    if positions != shape[axis]:
+            f'"{name}" has {len(values)} entries; it needs {rank}, one for each spatial dimension')
+    return values
+
+
+def _read_sliding(size: Ints, stride: Ints, attributes: Attributes) -> _Sliding:
+    rank = len(size)
+    dilation = _entries(attributes, "dilation", rank) if "dilation" in attributes else (1,) * rank
+    padding: Ints = attributes["padding"]
+    if len(padding) not in (rank, 2 * rank):
         raise InvalidArgument(
-            f"unwindow of axis {axis} of shape {shapes[0]} to length {length}: that length has "
-            f"{positions} windows, not {shape[axis]}")
-    shape[axis] = length
-    return tuple(shape)
+            f'"padding" has {len(padding)} entries; it needs {rank}, one for each spatial '
+            f"dimension, or {2 * rank}, before and after each")
+    if len(padding) == rank:
+        return _Sliding(size, stride, dilation, padding, padding)
+    return _Sliding(size, stride, dilation, padding[::2], padding[1::2])
 
 
-RULES: Dict[str, ShapeRule] = {
-    "window": _window,
-    "unwindow": _unwindow,
-}
+def _positions(spatial: Sequence[int], sliding: _Sliding) -> Ints:
+    result: List[int] = []
+    for i, length in enumerate(spatial):
+        before, after = sliding.before[i], sliding.after[i]
+        if before < 0 or after < 0:
+            raise InvalidArgument(
+                f"a padding of {before} and {after} on a dimension of size {length}; it must not "
+                "be negative, nor huge")
+        result.append(window_positions(
+            length + before + after, sliding.size[i], sliding.stride[i], sliding.dilation[i]))
+    return tuple(result)
+
+
+def _hanging(spatial: Ints, sliding: _Sliding, positions: Ints) -> Ints:
+    """One more window where some length is left over, if it starts before the last padding."""
+    result: List[int] = []
+    for i, length in enumerate(spatial):
+        following = positions[i] * sliding.stride[i]
+        reach = (sliding.size[i] - 1) * sliding.dilation[i]
+        covered = following - sliding.stride[i] + reach + 1
+        whole = covered == length + sliding.before[i] + sliding.after[i]
+        hangs = not whole and following < length + sliding.before[i]
+        result.append(positions[i] + hangs)
+    return tuple(result)
+
+
+def _spread(length: int, i: int, sliding: _Sliding, extra: int) -> int:
+    size, stride, dilation = sliding.size[i], sliding.stride[i], sliding.dilation[i]
+    if min(size, stride, dilation, length) < 1:
+        raise InvalidArgument(
+            f"a transposed convolution of a dimension of size {length} with kernel {size}, stride "
+            f"{stride} and dilation {dilation}; each must be at least 1")
+    if not 0 <= extra < max(stride, dilation):
+        raise InvalidArgument(
+            f'an "output_padding" of {extra}; it must be less than the stride ({stride}) or the '
+            f"dilation ({dilation})")
+    covered = (length - 1) * stride + (size - 1) * dilation + 1
+    before, after = sliding.before[i], sliding.after[i]
+    result = covered - before - after + extra
+    if not 0 <= before < covered or not 0 <= after < covered or result < 1:
+        raise InvalidArgument(
+            f"a transposed convolution of a dimension of size {length} with kernel {size}, stride "
+            f"{stride} and dilation {dilation} less a padding of {before} and {after}; at least "
+            "one element must be left, and not too many")
+    return result

@@ -1,0 +1,78 @@
+"""What rules call besides Python's own functions; the daemon's are in rule_functions.cc."""
+
+from math import prod
+from typing import Any, Sequence
+
+from kiln._ops.definition import Op
+from kiln._rules.einsum import einsum_shape
+from kiln._rules.shapes import (
+    Shape,
+    broadcast,
+    broadcasts_to,
+    check_axes,
+    check_shape,
+    do_broadcast,
+    normalize_axes,
+    normalize_axis,
+)
+from kiln._rules.windows import (
+    convolution_positions,
+    pool_positions,
+    spatial_rank,
+    transposed_sizes,
+    window_positions,
+)
+from kiln.variables import bounds
+
+__all__ = [
+    "broadcast",
+    "broadcasts_to",
+    "check_axes",
+    "check_shape",
+    "convolution_positions",
+    "described",
+    "do_broadcast",
+    "einsum_shape",
+    "given",
+    "is_optional",
+    "largest",
+    "normalize_axes",
+    "normalize_axis",
+    "operand_named",
+    "pool_positions",
+    "prod",
+    "spatial_rank",
+    "surely_more",
+    "transposed_sizes",
+    "window_positions",
+]
+
+
+def given(operand: Any) -> bool:
+    """Whether there is this optional operand."""
+    return operand is not None
+
+
+def is_optional(op: Op, place: int) -> bool:
+    """Whether the operand at a place may be left out."""
+    return op.operands[place].endswith("?")
+
+
+def described(op: Op, shapes: Sequence[Shape], place: int) -> str:
+    """An operand as messages show it."""
+    return f"{op.operands[place].rstrip('?')} {shapes[place]}"
+
+
+def operand_named(op: Op, shapes: Sequence[Shape], name: str) -> Shape:
+    """The shape of the operand that the op gives this name."""
+    return shapes[op.operands.index(name)]
+
+
+def surely_more(a: Any, b: Any) -> bool:
+    """Whether a > b for all values of the variables in them; the run sees to the rest."""
+    return bool(bounds(a - b)[0] > 0)
+
+
+def largest(number: Any) -> int:
+    """The most that it can be."""
+    return bounds(number)[1]

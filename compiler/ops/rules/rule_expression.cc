@@ -1,0 +1,250 @@
+#include "compiler/ops/rules/rule_expression.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/rules/rule_functions.h"
+
+namespace kiln::ops {
+
+using Form = Expression::Form;
+using Token = RuleToken;
+
+struct ExpressionParser::InfixOp {
+  std::string_view text;
+  Form form;
+  bool swaps = false;  // the operands
+  bool negates = false;
+
+  // The one that stands there.
+  static const InfixOp* Find(absl::Span<const InfixOp> ops, const Token& token) {
+    const auto* found = std::find_if(ops.begin(), ops.end(), [&](const InfixOp& op) {
+      return token.kind != Token::Kind::kText && op.text == token.text;
+    });
+    return found == ops.end() ? nullptr : found;
+  }
+};
+
+int64_t RuleNames::Place(std::string_view name) {
+  const auto [found, is_new] = places.emplace(name, static_cast<int64_t>(places.size()));
+  if (is_new) defined.push_back(false);
+  return found->second;
+}
+
+int64_t RuleNames::Define(std::string_view name) {
+  const int64_t place = Place(name);
+  defined[place] = true;
+  return place;
+}
+
+Token ExpressionParser::Take() {
+  const Token token = Now();
+  if (at_ + 1 < tokens_.size()) ++at_;
+  return token;
+}
+
+bool ExpressionParser::Accept(std::string_view text) {
+  const bool is = Is(text);
+  if (is) Take();
+  return is;
+}
+
+void ExpressionParser::Fail(std::string_view wanted) {
+  if (!status_.ok()) return;
+  status_ = absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand"));
+  at_ = tokens_.size() - 1;
+}
+
+void ExpressionParser::Demand(std::string_view text) {
+  if (!Accept(text)) Fail(text);
+}
+
+std::string_view ExpressionParser::Demand(Token::Kind kind) {
+  if (!Is(kind)) Fail(kind == Token::Kind::kName ? "a name" : "the end");
+  return Take().text;
+}
+
+Expression ExpressionParser::Whole() {
+  Expression result = Conditional();
+  Demand(Token::Kind::kEnd);
+  return result;
+}
+
+Expression ExpressionParser::Conditional() {
+  Expression value = Or();
+  if (!Accept("if")) return value;
+  Expression condition = Or();
+  Demand("else");
+  return {.form = Form::kConditional,
+          .parts = {std::move(condition), std::move(value), Conditional()}};
+}
+
+Expression ExpressionParser::Or() {
+  Expression left = And();
+  while (Accept("or")) left = {.form = Form::kOr, .parts = {std::move(left), And()}};
+  return left;
+}
+
+Expression ExpressionParser::And() {
+  Expression left = Not();
+  while (Accept("and")) left = {.form = Form::kAnd, .parts = {std::move(left), Not()}};
+  return left;
+}
+
+Expression ExpressionParser::Not() {
+  if (Accept("not")) return {.form = Form::kNot, .parts = {Not()}};
+  return Comparison();
+}
+
+// As in Python, a < b < c is a < b and b < c.
+Expression ExpressionParser::Comparison() {
+  static constexpr InfixOp kComparisons[] = {
+      {"==", Form::kEqual},     {"!=", Form::kEqual, false, true},
+      {"<", Form::kLess},       {"<=", Form::kLessOrEqual},
+      {">", Form::kLess, true}, {">=", Form::kLessOrEqual, true},
+      {"in", Form::kIn}};
+  Expression left = Sum();
+  Expression all;
+  while (true) {
+    const bool is_negated = Accept("not");
+    const InfixOp* op = InfixOp::Find(kComparisons, Now());
+    if (op == nullptr) return all.form == Form::kNothing ? left : all;
+    Take();
+    Expression right = Sum();
+    Expression one{.form = op->form,
+                   .parts = op->swaps ? std::vector{right, left} : std::vector{left, right}};
+    if (is_negated || op->negates) one = {.form = Form::kNot, .parts = {std::move(one)}};
+    all = all.form == Form::kNothing
+              ? std::move(one)
+              : Expression{.form = Form::kAnd, .parts = {std::move(all), std::move(one)}};
+    left = std::move(right);
+  }
+}
+
+Expression ExpressionParser::Sum() {
+  static constexpr InfixOp kSums[] = {{"+", Form::kAdd}, {"-", Form::kSubtract}};
+  Expression left = Product();
+  while (const InfixOp* op = InfixOp::Find(kSums, Now())) {
+    Take();
+    left = {.form = op->form, .parts = {std::move(left), Product()}};
+  }
+  return left;
+}
+
+Expression ExpressionParser::Product() {
+  static constexpr InfixOp kProducts[] = {
+      {"*", Form::kMultiply}, {"//", Form::kFloorDivide}, {"%", Form::kModulo}};
+  Expression left = Unary();
+  while (const InfixOp* op = InfixOp::Find(kProducts, Now())) {
+    Take();
+    left = {.form = op->form, .parts = {std::move(left), Unary()}};
+  }
+  return left;
+}
+
+Expression ExpressionParser::Unary() {
+  if (Accept("-")) return {.form = Form::kNegative, .parts = {Unary()}};
+  Expression value = Atom();
+  while (true) {
+    if (Accept(".")) {
+      std::string member(Demand(Token::Kind::kName));
+      value = {.form = Form::kMember, .text = std::move(member), .parts = {std::move(value)}};
+    } else if (Accept("[")) {
+      value = Subscript(std::move(value));
+    } else {
+      return value;
+    }
+  }
+}
+
+Expression ExpressionParser::Subscript(Expression base) {
+  if (base.form == Form::kVariable && base.number == kVariableAttributes) {
+    if (!Is(Token::Kind::kText)) Fail("an attribute's name");
+    Expression value{.form = Form::kAttribute, .text = Unquoted(Take().text)};
+    Demand("]");
+    return value;
+  }
+  Expression begin = Is(":") ? Expression{} : Conditional();
+  if (!Accept(":")) {
+    Demand("]");
+    return {.form = Form::kItem, .parts = {std::move(base), std::move(begin)}};
+  }
+  Expression end = Is("]") ? Expression{} : Conditional();
+  Demand("]");
+  return {.form = Form::kSlice, .parts = {std::move(base), std::move(begin), std::move(end)}};
+}
+
+Expression ExpressionParser::Atom() {
+  if (Is(Token::Kind::kText)) return {.form = Form::kText, .text = Unquoted(Take().text)};
+  if (Is(Token::Kind::kNumber)) return Number();
+  if (Accept("(")) return Tuple();
+  if (Accept("[")) return {.form = Form::kList, .parts = Items("]")};
+  const std::string_view name = Demand(Token::Kind::kName);
+  if (Accept("(")) return Call(name);
+  return {.form = Form::kVariable, .number = names_.Place(name)};
+}
+
+Expression ExpressionParser::Number() {
+  Expression value{.form = Form::kNumber};
+  if (!absl::SimpleAtoi(View(Take().text), &value.number)) Fail("a number");
+  return value;
+}
+
+// Brackets around one expression without a comma mean nothing.
+Expression ExpressionParser::Tuple() {
+  if (Accept(")")) return {.form = Form::kTuple};
+  Expression first = Conditional();
+  if (Accept(")")) return first;
+  Demand(",");
+  Expression tuple{.form = Form::kTuple, .parts = Items(")")};
+  tuple.parts.insert(tuple.parts.begin(), std::move(first));
+  return tuple;
+}
+
+std::vector<Expression> ExpressionParser::Items(std::string_view end) {
+  std::vector<Expression> items;
+  while (status_.ok() && !Is(end)) {
+    items.push_back(Conditional());
+    if (!Is(end)) Demand(",");
+  }
+  Demand(end);
+  return items;
+}
+
+Expression ExpressionParser::Call(std::string_view name) {
+  const RuleFunction* function = FindRuleFunction(name);
+  if (function == nullptr) Fail("a function of rules");
+  Expression call{.form = Form::kCall, .function = function};
+  Expression first = Conditional();
+  if (Accept("for")) {
+    call.parts.push_back(Comprehension(std::move(first)));
+    return call;
+  }
+  if (!Is(")")) Demand(",");
+  call.parts = Items(")");
+  call.parts.insert(call.parts.begin(), std::move(first));
+  return call;
+}
+
+Expression ExpressionParser::Comprehension(Expression element) {
+  const int64_t variable = names_.Define(Demand(Token::Kind::kName));
+  Demand("in");
+  Expression result{.form = Form::kComprehension, .number = variable};
+  result.parts = {std::move(element), Or()};
+  if (Accept("if")) result.parts.push_back(Or());
+  Demand(")");
+  return result;
+}
+
+std::string Unquoted(std::string_view literal) {
+  std::string text;
+  for (size_t i = 1; i + 1 < literal.size(); ++i) {
+    if (literal[i] == '\\') ++i;
+    text += literal[i];
+  }
+  return text;
+}
+
+}  // namespace kiln::ops

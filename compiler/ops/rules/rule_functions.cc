@@ -1,0 +1,229 @@
+#include "compiler/ops/rules/rule_functions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/rules/einsum.h"
+#include "compiler/ops/rules/infer.h"
+#include "compiler/ops/rules/sliding.h"
+
+namespace kiln::ops {
+namespace {
+
+using ir::Shape;
+using Arguments = absl::Span<const RuleValue>;
+using Shapes = std::vector<Shape>;
+
+// Python's own.
+
+RuleValue Len(RuleRun& run, Arguments arguments) {
+  if (const auto* shapes = std::get_if<Shapes>(&arguments[0])) {
+    return static_cast<int64_t>(shapes->size());
+  }
+  if (const auto* dtypes = std::get_if<std::vector<ir::DType>>(&arguments[0])) {
+    return static_cast<int64_t>(dtypes->size());
+  }
+  return static_cast<int64_t>(run.ShapeOf(arguments[0]).size());
+}
+
+RuleValue AsTuple(RuleRun& run, Arguments arguments) { return run.ShapeOf(arguments[0]); }
+
+RuleValue Sorted(RuleRun& run, Arguments arguments) {
+  Shape sorted = run.ShapeOf(arguments[0]);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+// Of the number of a tensor's dimensions or the like.
+RuleValue Range(RuleRun& run, Arguments arguments) {
+  const int64_t begin = arguments.size() > 1 ? run.IntOf(arguments[0]) : 0;
+  const int64_t end = run.IntOf(arguments.back());
+  Shape range;
+  for (int64_t i = begin; i < end; ++i) range.push_back(i);
+  return range;
+}
+
+RuleValue Least(RuleRun& run, Arguments arguments) {
+  int64_t least = run.IntOf(arguments[0]);
+  for (const RuleValue& other : arguments) least = std::min(least, run.IntOf(other));
+  return least;
+}
+
+RuleValue Most(RuleRun& run, Arguments arguments) {
+  int64_t most = run.IntOf(arguments[0]);
+  for (const RuleValue& other : arguments) most = std::max(most, run.IntOf(other));
+  return most;
+}
+
+RuleValue Magnitude(RuleRun& run, Arguments arguments) {
+  const int64_t value = run.IntOf(arguments[0]);
+  return value < 0 ? -std::max(value, -INT64_MAX) : value;
+}
+
+RuleValue Total(RuleRun& run, Arguments arguments) {
+  int64_t total = 0;
+  for (const int64_t one : run.ShapeOf(arguments[0])) {
+    if (__builtin_add_overflow(total, one, &total)) run.FailAsTooLarge();
+  }
+  return total;
+}
+
+RuleValue Product(RuleRun& run, Arguments arguments) {
+  int64_t product = 1;
+  for (const int64_t one : run.ShapeOf(arguments[0])) {
+    if (__builtin_mul_overflow(product, one, &product)) run.FailAsTooLarge();
+  }
+  return product;
+}
+
+RuleValue All(RuleRun& run, Arguments arguments) {
+  const Shape& all = run.ShapeOf(arguments[0]);
+  return int64_t{std::find(all.begin(), all.end(), 0) == all.end()};
+}
+
+// Shapes and axes.
+
+RuleValue CallCheckShape(RuleRun& run, Arguments arguments) {
+  const Shape& shape = run.ShapeOf(arguments[0]);
+  run.Fail(CheckShape(shape));
+  return shape;
+}
+
+RuleValue CallNormalizeAxis(RuleRun& run, Arguments arguments) {
+  return run.OrFail(NormalizeAxis(run.IntOf(arguments[0]), run.IntOf(arguments[1])));
+}
+
+RuleValue CallNormalizeAxes(RuleRun& run, Arguments arguments) {
+  return run.OrFail(NormalizeAxes(run.ShapeOf(arguments[0]), run.IntOf(arguments[1])));
+}
+
+RuleValue CheckAxes(RuleRun& run, Arguments arguments) {
+  for (const int64_t axis : run.ShapeOf(arguments[0])) {
+    run.Fail(NormalizeAxis(axis, run.IntOf(arguments[1])).status());
+  }
+  return {};
+}
+
+RuleValue Broadcast(RuleRun& run, Arguments arguments) {
+  return run.OrFail(BroadcastShapes(run.As<Shapes>(arguments[0])));
+}
+
+RuleValue DoBroadcast(RuleRun& run, Arguments arguments) {
+  return int64_t{BroadcastShapes({run.ShapeOf(arguments[0]), run.ShapeOf(arguments[1])}).ok()};
+}
+
+RuleValue BroadcastsTo(RuleRun& run, Arguments arguments) {
+  const Shape& target = run.ShapeOf(arguments[1]);
+  const auto together = BroadcastShapes({run.ShapeOf(arguments[0]), target});
+  return int64_t{together.ok() && *together == target};
+}
+
+// Operands.
+
+RuleValue Given(RuleRun&, Arguments arguments) {
+  return int64_t{!std::holds_alternative<std::monostate>(arguments[0])};
+}
+
+// Operand i as a message shows it.
+RuleValue Described(RuleRun& run, Arguments arguments) {
+  const size_t i = run.IntOf(arguments[2]);
+  std::string_view name = run.query().op.operands[i];
+  if (name.back() == '?') name.remove_suffix(1);
+  return StrCat(name, " ", ToString(run.query().shapes[i]));
+}
+
+RuleValue IsOptional(RuleRun& run, Arguments arguments) {
+  return int64_t{run.query().op.operands[run.IntOf(arguments[1])].back() == '?'};
+}
+
+RuleValue OperandNamed(RuleRun& run, Arguments arguments) {
+  const auto& names = run.query().op.operands;
+  const auto found = std::find(names.begin(), names.end(), run.As<std::string>(arguments[2]));
+  return run.query().shapes[found - names.begin()];
+}
+
+// Numbers that are variables in the client, which knows their bounds alone.
+
+RuleValue SurelyMore(RuleRun& run, Arguments arguments) {
+  return int64_t{run.IntOf(arguments[0]) > run.IntOf(arguments[1])};
+}
+
+RuleValue Largest(RuleRun& run, Arguments arguments) { return run.IntOf(arguments[0]); }
+
+// Windows.
+
+RuleValue CallSpatialRank(RuleRun& run, Arguments) {
+  return static_cast<int64_t>(SpatialRank(run.query().op));
+}
+
+RuleValue CallWindowPositions(RuleRun& run, Arguments arguments) {
+  return run.OrFail(WindowPositions(run.IntOf(arguments[0]), run.IntOf(arguments[1]),
+                                    run.IntOf(arguments[2]), run.IntOf(arguments[3])));
+}
+
+RuleValue ConvolutionPositions(RuleRun& run, Arguments arguments) {
+  auto sliding = ConvolutionSliding(run.ShapeOf(arguments[0]), run.ShapeOf(arguments[1]),
+                                    run.query().attributes);
+  return run.OrFail(std::move(sliding)).positions;
+}
+
+RuleValue TransposedSizes(RuleRun& run, Arguments arguments) {
+  auto spreading = TransposedSpreading(run.ShapeOf(arguments[0]), run.ShapeOf(arguments[1]),
+                                       run.query().attributes);
+  return run.OrFail(std::move(spreading)).result;
+}
+
+RuleValue PoolPositions(RuleRun& run, Arguments arguments) {
+  return run.OrFail(PoolSliding(run.ShapeOf(arguments[0]), run.query().attributes)).positions;
+}
+
+RuleValue EinsumShape(RuleRun& run, Arguments arguments) {
+  auto equation = ParseEinsum(run.As<std::string>(arguments[0]), run.query().shapes);
+  if (equation.ok()) return equation->ResultShape();
+  run.Fail(equation.status());
+  return {};
+}
+
+constexpr RuleFunction kFunctions[] = {{"len", Len, true},
+                                       {"tuple", AsTuple, true},
+                                       {"sorted", Sorted, true},
+                                       {"range", Range, true},
+                                       {"min", Least, true},
+                                       {"max", Most, true},
+                                       {"abs", Magnitude, true},
+                                       {"sum", Total, true},
+                                       {"all", All, true},
+                                       {"prod", Product},
+                                       {"check_shape", CallCheckShape},
+                                       {"normalize_axis", CallNormalizeAxis},
+                                       {"normalize_axes", CallNormalizeAxes},
+                                       {"check_axes", CheckAxes},
+                                       {"broadcast", Broadcast},
+                                       {"do_broadcast", DoBroadcast},
+                                       {"broadcasts_to", BroadcastsTo},
+                                       {"given", Given},
+                                       {"described", Described},
+                                       {"is_optional", IsOptional},
+                                       {"operand_named", OperandNamed},
+                                       {"surely_more", SurelyMore},
+                                       {"largest", Largest},
+                                       {"spatial_rank", CallSpatialRank},
+                                       {"window_positions", CallWindowPositions},
+                                       {"convolution_positions", ConvolutionPositions},
+                                       {"transposed_sizes", TransposedSizes},
+                                       {"pool_positions", PoolPositions},
+                                       {"einsum_shape", EinsumShape}};
+
+}  // namespace
+
+const RuleFunction* FindRuleFunction(std::string_view name) {
+  for (const RuleFunction& function : kFunctions) {
+    if (function.name == name) return &function;
+  }
+  return nullptr;
+}
+
+absl::Span<const RuleFunction> RuleFunctions() { return kFunctions; }
+
+}  // namespace kiln::ops

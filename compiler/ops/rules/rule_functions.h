@@ -1,0 +1,25 @@
+// The functions that rules may call. Internal to compiler/ops/rules.
+#ifndef KILN_COMPILER_OPS_RULES_RULE_FUNCTIONS_H_
+#define KILN_COMPILER_OPS_RULES_RULE_FUNCTIONS_H_
+
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "compiler/ops/rules/rule_run.h"
+
+namespace kiln::ops {
+
+struct RuleFunction {
+  std::string_view name;
+  RuleValue (*call)(RuleRun& run, absl::Span<const RuleValue> arguments);
+  bool is_python = false;  // one of Python's own
+};
+
+// Null if there is none.
+const RuleFunction* FindRuleFunction(std::string_view name);
+
+absl::Span<const RuleFunction> RuleFunctions();
+
+}  // namespace kiln::ops
+
+#endif  // KILN_COMPILER_OPS_RULES_RULE_FUNCTIONS_H_

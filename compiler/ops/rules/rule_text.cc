@@ -1,0 +1,130 @@
+#include "compiler/ops/rules/rule_text.h"
+
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ops/rules/rule_expression.h"
+#include "compiler/ops/rules/rule_tokens.h"
+
+namespace kiln::ops {
+namespace {
+
+class StepParser : public ExpressionParser {
+ public:
+  using ExpressionParser::ExpressionParser;
+
+  std::vector<RuleStep> Steps() {
+    std::vector<RuleStep> steps;
+    while (status_.ok() && !Is(RuleToken::Kind::kEnd)) {
+      steps.push_back(Step());
+      if (!Is(RuleToken::Kind::kEnd)) Demand(RuleToken::Kind::kLineEnd);
+    }
+    return steps;
+  }
+
+ private:
+  RuleStep Step() {
+    if (Accept("->")) return Valued({.kind = RuleStep::Kind::kResult});
+    if (Accept("check")) return Check();
+    const bool is_assigned = tokens_[at_ + 1].text == "=";
+    if (!is_assigned) return Valued({.kind = RuleStep::Kind::kCall});
+    RuleStep step = Named({.kind = RuleStep::Kind::kAssign});
+    Demand("=");
+    return Valued(std::move(step));
+  }
+
+  RuleStep Check() {
+    RuleStep step = Valued({.kind = RuleStep::Kind::kCheck});
+    if (Accept("for")) {
+      step = Named(std::move(step));
+      Demand("in");
+      const size_t first = at_;
+      step.each = Or();
+      step.each_text = Written(first);
+    }
+    Demand(":");
+    if (!Is(RuleToken::Kind::kText)) Fail("a message");
+    while (Is(RuleToken::Kind::kText)) {
+      step.message_text.emplace_back(Now().text);
+      AddMessage(Unquoted(Take().text), &step.message);
+    }
+    return step;
+  }
+
+  RuleStep Named(RuleStep step) {
+    step.variable_text = std::string(Demand(RuleToken::Kind::kName));
+    step.variable = names_.Define(step.variable_text);
+    return step;
+  }
+
+  RuleStep Valued(RuleStep step) {
+    const size_t first = at_;
+    step.value = Conditional();
+    step.value_text = Written(first);
+    return step;
+  }
+
+  // From token `first` to the one before the present one, on one line.
+  std::string Written(size_t first) const {
+    if (at_ == first) return "";
+    const char* begin = tokens_[first].text.data();
+    const std::string_view last = tokens_[at_ - 1].text;
+    std::string text;
+    for (const char* c = begin; c < last.data() + last.size(); ++c) {
+      const bool is_space = *c == ' ' || *c == '\n';
+      if (!is_space || text.back() != ' ') text += is_space ? ' ' : *c;
+    }
+    return text;
+  }
+
+  // Strings, and the expressions in braces between them.
+  void AddMessage(std::string_view text, std::vector<Expression>* parts) {
+    while (!text.empty()) {
+      const size_t open = text.find('{');
+      parts->push_back(
+          {.form = Expression::Form::kText, .text = std::string(text.substr(0, open))});
+      if (open == std::string_view::npos) return;
+      const size_t close = text.find('}', open);
+      if (close == std::string_view::npos) return Fail("a message with two braces of each");
+      auto tokens = RuleTokens(text.substr(open + 1, close - open - 1));
+      if (!tokens.ok()) return Fail("a message with an expression in its braces");
+      ExpressionParser inside(*std::move(tokens), names_);
+      parts->push_back(inside.Whole());
+      if (status_.ok()) status_ = inside.status();
+      text.remove_prefix(close + 1);
+    }
+  }
+};
+
+absl::Status Parse(const Rule& rule, RuleProgram* program) {
+  RuleNames names;
+  for (const absl::string_view operand :
+       absl::StrSplit(View(rule.operands), ", ", absl::SkipEmpty())) {
+    program->operands.emplace_back(operand);
+    const bool is_optional = operand.back() == '?';
+    names.Define({operand.data(), operand.size() - (is_optional ? 1 : 0)});
+  }
+  auto tokens = RuleTokens(rule.text);
+  if (!tokens.ok()) return tokens.status();
+  StepParser parser(*std::move(tokens), names);
+  program->steps = parser.Steps();
+  if (!parser.status().ok()) return parser.status();
+  for (const auto& [name, place] : names.places) {
+    if (!names.defined[place]) return absl::InternalError(StrCat("nothing is named ", name));
+  }
+  program->variables = static_cast<int64_t>(names.places.size());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RuleProgram> ParseRule(const Rule& rule) {
+  RuleProgram program;
+  const absl::Status status = Parse(rule, &program);
+  if (status.ok()) return program;
+  return absl::InternalError(StrCat("the rule \"", rule.name, "\": ", status.message()));
+}
+
+}  // namespace kiln::ops
