@@ -133,7 +133,8 @@ void ProgramCache::BindAhead(const Request& request, const General& general) {
     auto future = std::make_shared<ProgramFuture>();
     future->Resolve(*std::move(bound));
     absl::MutexLock lock(&mutex_);
-    if (!by_source_.try_emplace(next.key, Entry{std::move(future), ++uses_, true, {}}).second) continue;
+    if (!by_source_.try_emplace(next.key, Entry{std::move(future), ++uses_, true, {}}).second)
+      continue;
     ++shared_;
     options_.metrics->ProgramBound(true);
   }
