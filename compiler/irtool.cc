@@ -50,7 +50,7 @@ absl::StatusOr<Command> ReadCommand(const std::vector<std::string>& words) {
     if (flag == "--list" || flag == "--times") {
       (flag == "--list" ? command.list : command.times) = true;
     } else if (flag == "--pass" || flag == "--to" || flag == "--disable" || flag == "--dump") {
-      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a pass' name");
+      if (++i == words.size()) return absl::InvalidArgumentError(flag + " needs a pass's name");
       if (flag == "--disable") {
         command.options.disabled_passes = absl::StrSplit(words[i], ',');
       } else if (flag == "--dump") {

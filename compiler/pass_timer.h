@@ -1,4 +1,4 @@
-// One pass' report in the making: added to a list at the end, with the time that it took.
+// A pass's report in the making: added to a list at the end, with the time that the pass took.
 #ifndef KILN_COMPILER_PASS_TIMER_H_
 #define KILN_COMPILER_PASS_TIMER_H_
 

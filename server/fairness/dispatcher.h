@@ -45,7 +45,7 @@ struct DispatcherLimits {
 // Thread-safe.
 class Dispatcher {
  public:
-  // `device` is what the log calls this queue's.
+  // The log says `device` of what is queued here.
   Dispatcher(std::string device, std::function<absl::Time()> now, DispatcherLimits limits = {})
       : device_(std::move(device)), now_(std::move(now)), limits_(limits) {}
 

@@ -1,9 +1,11 @@
-// The compiler without the pass "schedule".
+// The compiler without some of its passes.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler/compiler.h"
 #include "drivers/cpu/host.h"
@@ -62,6 +64,26 @@ TEST(PlainSchedule, IsCachedApart) {
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_EQ(program->kernels[0].schedule.empty(), plain);
   }
+}
+
+// A kernel that was made without some passes is never taken for one that was made with them.
+TEST(DisabledPasses, ArePartOfTheCachesKey) {
+  const auto target = drivers::cpu::DetectTarget(2);
+  ASSERT_TRUE(target.ok()) << target.status();
+  MapCache cache;
+  compiler::Options options;
+  options.cache = &cache;
+  const auto is_known = [&](std::vector<std::string> disabled) {
+    options.disabled_passes = std::move(disabled);
+    const auto program = compiler::Compile(Product(), *target, options);
+    EXPECT_TRUE(program.ok()) << program.status();
+    return program->kernels[0].from_cache;
+  };
+  EXPECT_FALSE(is_known({}));
+  EXPECT_FALSE(is_known({"order_groups"}));
+  EXPECT_FALSE(is_known({"order_groups", "merge_rows"}));
+  EXPECT_TRUE(is_known({"merge_rows", "order_groups", "merge_rows"})) << "a set";
+  EXPECT_TRUE(is_known({}));
 }
 
 }  // namespace
