@@ -32,7 +32,7 @@ ANSWERED: dict[str, Callable[[], None]] = {}
 
 
 def answers(question: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    """Marks the test of the row that begins with `question`."""
+    """Marks the test of the row that asks this."""
 
     def mark(test: Callable[[], None]) -> Callable[[], None]:
         ANSWERED[question] = test
