@@ -1,10 +1,12 @@
 #include "compiler/ops/bindings/opgen_tables.h"
 
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/attributes.h"
+#include "compiler/ops/bindings/opgen_examples.h"
 #include "compiler/ops/op_def.h"
 
 namespace kiln::ops {
@@ -58,6 +60,22 @@ std::string Demands(const AttributeDef& attribute) {
   return StrCat(", range=", Quoted(Name(attribute.range)));
 }
 
+// ((operands' shapes), {attributes}), or None.
+std::string PythonExample(const OpDef& op) {
+  const std::optional<OpExample> example = ExampleOf(op);
+  if (!example.has_value()) return "None";
+  std::vector<std::string> shapes;
+  for (const ir::Shape& shape : example->operands) shapes.push_back(PythonValue{}(shape));
+  std::string attributes;
+  for (const AttributeDef& attribute : op.attributes) {
+    const auto given = example->attributes.find(std::string(attribute.name));
+    if (given == example->attributes.end()) continue;
+    StrAppend(&attributes, attributes.empty() ? "" : ", ", Quoted(attribute.name), ": ",
+              std::visit(PythonValue{}, given->second));
+  }
+  return StrCat("(", Tuple(shapes), ", {", attributes, "})");
+}
+
 std::string PythonRow(const OpDef& op) {
   std::vector<std::string> operands;
   for (const std::string_view name : op.operands) operands.push_back(Quoted(name));
@@ -72,7 +90,7 @@ std::string PythonRow(const OpDef& op) {
                 ", ", Tuple(attributes), ", ", Quoted(op.shape_rule.name), ", ",
                 Quoted(Name(op.dtype_rule)), ", ", Quoted(Name(op.operand_class)), ", ",
                 op.special_operand, ", ", Quoted(Name(op.special_class)), ", ", Tuple(constraints),
-                ",\n       ", Quoted(op.doc), "),\n");
+                ",\n       ", Quoted(op.doc), ",\n       ", PythonExample(op), "),\n");
 }
 
 std::string Signature(const OpDef& op) {
@@ -114,7 +132,8 @@ std::string PythonTable() {
   std::string text = StrCat(
       "\"\"\"The table of ops. Generated from compiler/ops by opgen; do not edit.\"\"\"\n\n"
       "# ruff: noqa: E501\n"
-      "from kiln._ops.definition import Attribute as A\nfrom kiln._ops.definition import Op\n\nOP_SET_VERSION = ",
+      "from kiln._ops.definition import Attribute as A\nfrom kiln._ops.definition import "
+      "Op\n\nOP_SET_VERSION = ",
       kOpSetVersion, "\n\nOPS = (\n");
   for (const OpDef& op : AllOps()) text += PythonRow(op);
   return text + ")\n";
@@ -124,7 +143,8 @@ std::string MarkdownTable() {
   std::string text =
       "# Ops\n\nGenerated from `compiler/ops` by `opgen`; do not edit. After an operand's name `?` "
       "marks it optional, `*` any number of them. The rules of shapes and dtypes, "
-      "and the constraints that follow the first, stand by their names in `kiln/_rules/generated.py`.\n\nDtypes "
+      "and the constraints that follow the first, stand by their names in "
+      "`kiln/_rules/generated.py`.\n\nDtypes "
       "promote as in the Python array API. Where it leaves the "
       "result open: bool gives way to every other dtype, an integer to a float of any width (int64 "
       "and float32 give float32), float16 and bfloat16 give float32; uint64 and a signed integer "

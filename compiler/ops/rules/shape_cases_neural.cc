@@ -109,6 +109,8 @@ void AddLosses(std::vector<ShapeCase>& cases) {
        {"mse_loss", {{2, 3}, {2, 3}}, Reduction("none"), Shape{2, 3}},
        {"mse_loss", {{2, 3}, {3}}, {}, kError},
        {"mse_loss", {{2, 3}, {2, 3}}, Reduction("median"), kError},
+       {"margin_ranking_loss", {{2, 3}, {2, 3}, {2, 3}}, {}, Shape{}},
+       {"gaussian_nll_loss", {{2, 3}, {2, 3}, {2, 3}}, {}, Shape{}},
        {"binary_cross_entropy", {{2, 3}, {2, 3}, {3}}, Reduction("sum"), Shape{}},
        {"binary_cross_entropy", {{2, 3}, {2, 3}, {2}}, {}, kError},
        {"cross_entropy", {{4, 5}, {4}}, {}, Shape{}},

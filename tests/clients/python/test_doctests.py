@@ -36,7 +36,7 @@ def test_examples(connection, kilnd, monkeypatch, name):
 @pytest.mark.parametrize("name", dir(kiln.ops))
 def test_the_example_of_an_op(name):
     function = getattr(kiln.ops, name)
-    assert ">>> kiln.ops." in function.__doc__, f"{name} needs a row in kiln/ops/_examples.py"
+    assert ">>> kiln.ops." in function.__doc__, f"{name} needs a case in compiler/ops/rules/shape_cases.cc"
     report = []
     test = doctest.DocTestParser().get_doctest(
         function.__doc__, {"kiln": kiln}, name, __file__, None)

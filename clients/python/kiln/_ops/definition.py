@@ -1,6 +1,6 @@
 """The form of a row in the generated table of ops (`kiln/_ops/table.py`)."""
 
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 
 class Attribute(NamedTuple):
@@ -28,6 +28,8 @@ class Op(NamedTuple):
     special_class: str
     constraints: Tuple[str, ...]  # what must hold besides, by the names of `kiln/_rules`
     doc: str
+    # Operands' shapes and attributes of a call to show it by.
+    example: Optional[Tuple[Tuple[Tuple[int, ...], ...], Dict[str, Any]]]
 
     def is_special(self, operand: int) -> bool:
         """Whether an operand, by its number, stands apart."""
