@@ -94,7 +94,7 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
   rpc::OpenCalls open_calls;
-  rpc::Backend backend;
+  rpc::DaemonView view;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
 
@@ -157,23 +157,23 @@ void Daemon::Implementation::MakeRegistry() {
   for (const auto& device : devices) all.push_back(device.get());
   registry = std::make_unique<sessions::Registry>(std::move(options), all);
 
-  backend.registry = registry.get();
-  backend.programs = programs.get();
-  backend.blobs = &blobs;
-  backend.kernel_cache = kernel_cache.get();
-  backend.metrics = &metrics;
-  backend.copies = copies.get();
-  backend.open_calls = &open_calls;
-  backend.devices = all;
-  backend.now = now;
-  backend.version = DaemonVersion();
-  backend.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
-  backend.started = now();
-  backend.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
+  view.registry = registry.get();
+  view.programs = programs.get();
+  view.blobs = &blobs;
+  view.kernel_cache = kernel_cache.get();
+  view.metrics = &metrics;
+  view.copies = copies.get();
+  view.open_calls = &open_calls;
+  view.devices = all;
+  view.now = now;
+  view.version = DaemonVersion();
+  view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
+  view.started = now();
+  view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
 absl::Status Daemon::Implementation::Serve() {
-  auto started = rpc::Server::Start(backend, config.listen);
+  auto started = rpc::Server::Start(view, config.listen);
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);
@@ -273,10 +273,10 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (absl::Status status = config::Check(config); !status.ok()) return status;
   if (absl::Status status = CheckPasses(config); !status.ok()) return status;
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
-  implementation->backend.transport_bytes =
+  implementation->view.transport_bytes =
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
   implementation->now = std::move(parts.now);
-  implementation->backend.disassemble = std::move(parts.disassemble);
+  implementation->view.disassemble = std::move(parts.disassemble);
   auto devices =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
   if (!devices.ok()) return devices.status();

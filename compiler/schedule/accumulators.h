@@ -9,8 +9,8 @@
 
 #include "absl/types/span.h"
 #include "compiler/kernel/expression_folder.h"
+#include "compiler/schedule/expression_placer.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/placer.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/stage_buffers.h"
 
@@ -35,7 +35,8 @@ class AccumulatorBuilder {
  public:
   // `reduces`: the stage's kReduce nodes. All must outlive the builder.
   AccumulatorBuilder(std::vector<const ir::Node*> reduces, const Plan& plan, Nest& nest,
-                     kernel::ExpressionFolder& folder, const Placer& placer, StageBuffers& buffers)
+                     kernel::ExpressionFolder& folder, const ExpressionPlacer& placer,
+                     StageBuffers& buffers)
       : reduces_(std::move(reduces)),
         plan_(plan),
         nest_(nest),
@@ -66,7 +67,7 @@ class AccumulatorBuilder {
   const Plan& plan_;
   Nest& nest_;
   kernel::ExpressionFolder& folder_;
-  const Placer& placer_;
+  const ExpressionPlacer& placer_;
   StageBuffers& buffers_;
 };
 

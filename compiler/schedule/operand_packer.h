@@ -11,8 +11,8 @@
 #include "absl/types/span.h"
 #include "compiler/kernel/expression_folder.h"
 #include "compiler/kernel/index_sum.h"
+#include "compiler/schedule/expression_placer.h"
 #include "compiler/schedule/nest.h"
-#include "compiler/schedule/placer.h"
 #include "compiler/schedule/stage_buffers.h"
 #include "compiler/schedule/stage_operand.h"
 
@@ -38,7 +38,7 @@ struct StagedOperand {
 class OperandPacker {
  public:
   // All must outlive the packer.
-  OperandPacker(Nest& nest, kernel::ExpressionFolder& folder, const Placer& placer,
+  OperandPacker(Nest& nest, kernel::ExpressionFolder& folder, const ExpressionPlacer& placer,
                 StageBuffers& buffers)
       : nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
 
@@ -87,7 +87,7 @@ class OperandPacker {
 
   Nest& nest_;
   kernel::ExpressionFolder& folder_;
-  const Placer& placer_;
+  const ExpressionPlacer& placer_;
   StageBuffers& buffers_;
 };
 

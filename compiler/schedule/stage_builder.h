@@ -10,10 +10,10 @@
 #include "absl/types/span.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/accumulators.h"
+#include "compiler/schedule/expression_placer.h"
 #include "compiler/schedule/loop_program.h"
 #include "compiler/schedule/nest.h"
 #include "compiler/schedule/operand_packer.h"
-#include "compiler/schedule/placer.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/stage_buffers.h"
 
@@ -63,7 +63,7 @@ class StageBuilder {
   Nest& nest_;
   kernel::ExpressionFolder& folder_;
   LoopProgram& program_;
-  const Placer placer_;
+  const ExpressionPlacer placer_;
   StageBuffers buffers_;
   AccumulatorBuilder sums_;
   OperandPacker packer_;

@@ -55,7 +55,7 @@ std::pair<int64_t, int64_t> JointCoefficients(const std::vector<Sum>& sums, cons
 
 }  // namespace
 
-std::optional<Contraction> FindContraction(const kernel::Stage& stage, const AxisBook& book,
+std::optional<Contraction> FindContraction(const kernel::Stage& stage, const ScheduleWriter& writer,
                                            const std::vector<int>& parallel,
                                            const std::vector<int>& reduce) {
   const Node* sum = OnlySum(stage);
@@ -63,8 +63,8 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
   Contraction result;
   for (int i = 0; i < 2; ++i) result.factor[i] = sum->operand(0)->operand(i);
   for (int axis : parallel) {
-    const bool first = kernel::DependsOn(result.factor[0], book[axis].range);
-    const bool second = kernel::DependsOn(result.factor[1], book[axis].range);
+    const bool first = kernel::DependsOn(result.factor[0], writer[axis].range);
+    const bool second = kernel::DependsOn(result.factor[1], writer[axis].range);
     if (first == second) {
       result.batch.push_back(axis);
     } else {
@@ -73,7 +73,7 @@ std::optional<Contraction> FindContraction(const kernel::Stage& stage, const Axi
   }
   for (int axis : reduce) {
     for (const Node* factor : result.factor) {
-      if (!kernel::DependsOn(factor, book[axis].range)) return std::nullopt;
+      if (!kernel::DependsOn(factor, writer[axis].range)) return std::nullopt;
     }
   }
   result.reduce = reduce;
@@ -106,7 +106,7 @@ int64_t StepOf(const Node* factor, const Node* range) {
   return step;
 }
 
-std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const AxisBook& book,
+std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const ScheduleWriter& writer,
                                                   const std::vector<int>& axes,
                                                   const Contraction& contraction) {
   std::vector<Sum> sums;
@@ -115,17 +115,17 @@ std::vector<StageOperand::Dimension> StagedLayout(const Node* factor, const Axis
   std::vector<int> joined;
   for (int axis : axes) {
     if (absl::c_linear_search(joined, axis)) continue;
-    if (!kernel::DependsOn(factor, book[axis].range)) continue;
+    if (!kernel::DependsOn(factor, writer[axis].range)) continue;
     StageOperand::Dimension dimension = {{1, axis}};
     for (int other : axes) {
       const bool pair = absl::c_linear_search(contraction.reduce, axis) !=
                         absl::c_linear_search(contraction.reduce, other);
       if (!pair || absl::c_linear_search(joined, other)) continue;
-      const auto [ca, cb] = JointCoefficients(sums, book[axis].range, book[other].range);
+      const auto [ca, cb] = JointCoefficients(sums, writer[axis].range, writer[other].range);
       if (ca == 0 || (std::abs(ca) != 1 && std::abs(cb) != 1)) continue;
       const int64_t size =
-          std::abs(ca) * (book.extent(axis) - 1) + std::abs(cb) * (book.extent(other) - 1) + 1;
-      if (size >= book.extent(axis) * book.extent(other)) continue;
+          std::abs(ca) * (writer.extent(axis) - 1) + std::abs(cb) * (writer.extent(other) - 1) + 1;
+      if (size >= writer.extent(axis) * writer.extent(other)) continue;
       dimension = {{ca, axis}, {cb, other}};
       joined.push_back(other);
       break;

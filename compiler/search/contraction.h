@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 
 namespace kiln::search {
 
@@ -22,7 +22,7 @@ struct Contraction {
 
 // Null if the stage is no sum of products. `parallel` and `reduce` are the stage's axes, after
 // fusing.
-std::optional<Contraction> FindContraction(const kernel::Stage& stage, const AxisBook& book,
+std::optional<Contraction> FindContraction(const kernel::Stage& stage, const ScheduleWriter& writer,
                                            const std::vector<int>& parallel,
                                            const std::vector<int>& reduce);
 
@@ -38,7 +38,7 @@ int64_t StepOf(const ir::Node* factor, const ir::Node* range);
 // The layout in which `factor` is staged: its axes in order of `axes`, pairs of a parallel and a
 // reduce axis that it sees only as a sum joined into one dimension.
 std::vector<schedule::StageOperand::Dimension> StagedLayout(const ir::Node* factor,
-                                                            const AxisBook& book,
+                                                            const ScheduleWriter& writer,
                                                             const std::vector<int>& axes,
                                                             const Contraction& contraction);
 

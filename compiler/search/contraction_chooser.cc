@@ -27,7 +27,7 @@ constexpr int64_t kLeastBlock = 16;
 class Writer {
  public:
   Writer(int number, const drivers::Target& target, const Contraction& contraction,
-         const ContractionWay& way, AxisBook* book)
+         const ContractionWay& way, ScheduleWriter* writer)
       : number_(number),
         target_(target),
         contraction_(contraction),
@@ -35,7 +35,7 @@ class Writer {
         rows_(contraction.only[1 - way.packed]),
         block_(static_cast<int64_t>(way.tile.vectors) * way.lanes),
         element_bytes_(ir::SizeOf(contraction.factor[0]->dtype())),
-        book_(*book) {}
+        writer_(*writer) {}
 
   // The loops, from the outermost: tasks (batch, blocks of lanes, blocks of rows), outer sums,
   // rows, inner sums, the tile.
@@ -61,22 +61,22 @@ class Writer {
     for (int axis : {more_rows_inner_, rows_inner_, vectors_, lane_}) {
       if (axis >= 0) order.push_back(axis);
     }
-    book_.Order(number_, order);
+    writer_.Order(number_, order);
     StagePanel();
     if (way_.stage_rows) StageRows(outer_rows);
   }
 
  private:
   void SplitLanes() {
-    std::tie(lane_outer_, lane_) = book_.Split(way_.lane_axis, block_);
-    if (way_.tile.vectors > 1) std::tie(vectors_, lane_) = book_.Split(lane_, way_.lanes);
-    book_.Bind(lane_, Binding::kVector);
-    if (vectors_ >= 0) book_.Bind(vectors_, Binding::kUnroll);
+    std::tie(lane_outer_, lane_) = writer_.Split(way_.lane_axis, block_);
+    if (way_.tile.vectors > 1) std::tie(vectors_, lane_) = writer_.Split(lane_, way_.lanes);
+    writer_.Bind(lane_, Binding::kVector);
+    if (vectors_ >= 0) writer_.Bind(vectors_, Binding::kUnroll);
   }
 
   void AddTask(const std::vector<int>& axes, std::vector<int>* order) {
     for (int axis : axes) {
-      book_.Bind(axis, Binding::kTask);
+      writer_.Bind(axis, Binding::kTask);
       order->push_back(axis);
     }
   }
@@ -87,18 +87,18 @@ class Writer {
     const std::vector<int>& reduce = contraction_.reduce;
     int64_t product = 1;
     size_t i = reduce.size();
-    for (; i > 0 && product * book_.extent(reduce[i - 1]) <= most; --i) {
-      product *= book_.extent(reduce[i - 1]);
+    for (; i > 0 && product * writer_.extent(reduce[i - 1]) <= most; --i) {
+      product *= writer_.extent(reduce[i - 1]);
       inner_sums_.insert(inner_sums_.begin(), reduce[i - 1]);
     }
     if (i == 0) return;
     // An axis that fits only in part is split into blocks of nearly equal size.
     if (inner_sums_.empty()) {
       const int64_t room = std::max(most, kLeastBlock);
-      const int64_t extent = book_.extent(reduce[i - 1]);
+      const int64_t extent = writer_.extent(reduce[i - 1]);
       const int64_t blocks = (extent + room - 1) / room;
       const int64_t size = ((extent + blocks - 1) / blocks + 7) / 8 * 8;
-      const auto [blocks_axis, within] = book_.Split(reduce[i - 1], size);
+      const auto [blocks_axis, within] = writer_.Split(reduce[i - 1], size);
       outer_sums_.insert(outer_sums_.begin(), blocks_axis);
       inner_sums_.insert(inner_sums_.begin(), within);
       --i;
@@ -109,18 +109,18 @@ class Writer {
   // Repeats the innermost step of the sum, within bounds for the size of the code.
   void UnrollSteps() {
     const int64_t size = way_.tile.vectors * way_.tile.rows * way_.tile.more_rows;
-    const int64_t extent = book_.extent(inner_sums_.back());
+    const int64_t extent = writer_.extent(inner_sums_.back());
     const int64_t most = std::min(kMostUnrolled / size, kMostSteps);
     if (extent <= most) {
-      book_.Bind(inner_sums_.back(), Binding::kUnroll);
+      writer_.Bind(inner_sums_.back(), Binding::kUnroll);
       return;
     }
     int64_t steps = std::min<int64_t>(most, 4);
     // A ragged end is more code: only for long sums.
     while (steps > 1 && extent % steps != 0 && extent < kLongSum) --steps;
     if (steps < 2) return;
-    const auto [outer, inner] = book_.Split(inner_sums_.back(), steps);
-    book_.Bind(inner, Binding::kUnroll);
+    const auto [outer, inner] = writer_.Split(inner_sums_.back(), steps);
+    writer_.Bind(inner, Binding::kUnroll);
     inner_sums_.back() = outer;
     inner_sums_.push_back(inner);
   }
@@ -129,23 +129,23 @@ class Writer {
   int ChunkRows() {
     int64_t chunks = way_.row_chunks;
     if (!outer_sums_.empty() && rows_.size() == 1) {
-      chunks = std::max(chunks, (book_.Product(rows_) + 2 * kTaskRows - 1) / (2 * kTaskRows));
+      chunks = std::max(chunks, (writer_.Product(rows_) + 2 * kTaskRows - 1) / (2 * kTaskRows));
     }
     int task = -1;
     for (int axis : rows_) {
       const int64_t tile = way_.TileOf(axis);
-      const int64_t tiles = (book_.extent(axis) + tile - 1) / tile;
+      const int64_t tiles = (writer_.extent(axis) + tile - 1) / tile;
       int rest = axis;
       if (axis == rows_[0] && chunks > 1) {
         const int64_t parts = std::min(chunks, tiles);
-        std::tie(task, rest) = book_.Split(axis, (tiles + parts - 1) / parts * tile);
+        std::tie(task, rest) = writer_.Split(axis, (tiles + parts - 1) / parts * tile);
       }
       if (axis != way_.row_axis && axis != way_.more_row_axis) {
         row_loops_.push_back(rest);
         continue;
       }
-      const auto [outer, inner] = book_.Split(rest, tile);
-      book_.Bind(inner, Binding::kUnroll);
+      const auto [outer, inner] = writer_.Split(rest, tile);
+      writer_.Bind(inner, Binding::kUnroll);
       row_loops_.push_back(outer);
       (axis == way_.row_axis ? rows_inner_ : more_rows_inner_) = inner;
     }
@@ -156,10 +156,10 @@ class Writer {
   // the cache.
   size_t RowsOutside(bool first_is_cut) const {
     const int64_t most = target_.private_cache_bytes / 4 / (block_ * element_bytes_);
-    int64_t inside = book_.Product(rows_) / (first_is_cut ? way_.row_chunks : 1);
+    int64_t inside = writer_.Product(rows_) / (first_is_cut ? way_.row_chunks : 1);
     size_t outside = 0;
     for (; outside + 1 < rows_.size() && inside > most; ++outside) {
-      inside /= std::max<int64_t>(book_.extent(rows_[outside]), 1);
+      inside /= std::max<int64_t>(writer_.extent(rows_[outside]), 1);
     }
     return outside;
   }
@@ -174,9 +174,9 @@ class Writer {
     panel.at = PackedAt();
     panel.lanes = way_.lanes;
     panel.layout =
-        StagedLayout(contraction_.factor[way_.packed], book_, contraction_.reduce, contraction_);
+        StagedLayout(contraction_.factor[way_.packed], writer_, contraction_.reduce, contraction_);
     panel.layout.push_back({{1, way_.lane_axis}});
-    book_.Stage(panel);
+    writer_.Stage(panel);
   }
 
   // Rows that are not plain loads are computed into scratch, for as many points as the cache holds.
@@ -189,7 +189,7 @@ class Writer {
     staged.stage = number_;
     staged.operand = operand;
     staged.lanes = way_.lanes;
-    staged.layout = StagedLayout(contraction_.factor[operand], book_, axes, contraction_);
+    staged.layout = StagedLayout(contraction_.factor[operand], writer_, axes, contraction_);
     // In front of all row loops, or inside as many as it takes.
     staged.at = PackedAt();
     for (size_t open = outer_rows; open <= row_loops_.size(); ++open) {
@@ -197,7 +197,7 @@ class Writer {
       const double bytes = StagedElements(staged.layout, open) * element_bytes_;
       if (bytes <= static_cast<double>(target_.private_cache_bytes) / 2) break;
     }
-    book_.Stage(staged);
+    writer_.Stage(staged);
   }
 
   // Elements of the layout with the first `open` row loops open; batch axes are tasks.
@@ -216,7 +216,7 @@ class Writer {
     auto is_in = [axis](auto begin, auto end) { return std::find(begin, end, axis) != end; };
     if (is_in(contraction_.batch.begin(), contraction_.batch.end())) return 1;
     const bool is_open = is_in(rows_.begin(), rows_.begin() + std::min(open, rows_.size()));
-    return is_open ? way_.TileOf(axis) : book_.extent(axis);
+    return is_open ? way_.TileOf(axis) : writer_.extent(axis);
   }
 
   const int number_;
@@ -226,7 +226,7 @@ class Writer {
   const std::vector<int>& rows_;  // the kernel's axes
   const int64_t block_;           // lanes of a tile
   const int element_bytes_;
-  AxisBook& book_;
+  ScheduleWriter& writer_;
   // The loops; -1: there is none.
   int lane_outer_ = -1;
   int vectors_ = -1;
@@ -242,15 +242,15 @@ class Writer {
 
 bool ChooseContraction(const kernel::Kernel& kernel, int stage, const std::vector<int>& parallel,
                        const std::vector<int>& reduce, const drivers::Target& target,
-                       AxisBook* book) {
+                       ScheduleWriter* writer) {
   const std::optional<Contraction> contraction =
-      FindContraction(kernel.stages[stage], *book, parallel, reduce);
+      FindContraction(kernel.stages[stage], *writer, parallel, reduce);
   if (!contraction) return false;
-  if (ChooseSkinny(stage, *contraction, target, book)) return true;
+  if (ChooseSkinny(stage, *contraction, target, writer)) return true;
   const std::optional<ContractionWay> way =
-      ChooseWay(kernel.stages[stage], *contraction, target, *book);
+      ChooseWay(kernel.stages[stage], *contraction, target, *writer);
   if (!way) return false;
-  Writer(stage, target, *contraction, *way, book).Write();
+  Writer(stage, target, *contraction, *way, writer).Write();
   return true;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
 #include "compiler/search/contraction.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -17,7 +17,7 @@ namespace kiln::search {
 // nothing is written. The stage must not share a grid.
 bool ChooseContraction(const kernel::Kernel& kernel, int stage, const std::vector<int>& parallel,
                        const std::vector<int>& reduce, const drivers::Target& target,
-                       AxisBook* book);
+                       ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

@@ -24,8 +24,8 @@ constexpr double kImbalance = 0.1;
 class WayChooser {
  public:
   WayChooser(const kernel::Stage& stage, const Contraction& contraction,
-             const drivers::Target& target, const AxisBook& book)
-      : stage_(stage), contraction_(contraction), target_(target), book_(book) {
+             const drivers::Target& target, const ScheduleWriter& writer)
+      : stage_(stage), contraction_(contraction), target_(target), writer_(writer) {
     const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
     lanes_ = std::max(target.vector_bytes / std::max(bytes, 1), 1);
   }
@@ -44,14 +44,14 @@ class WayChooser {
 
  private:
   int64_t Work() const {
-    return book_.Product(contraction_.only[0]) * book_.Product(contraction_.only[1]) *
-           book_.Product(contraction_.batch) * book_.Product(contraction_.reduce);
+    return writer_.Product(contraction_.only[0]) * writer_.Product(contraction_.only[1]) *
+           writer_.Product(contraction_.batch) * writer_.Product(contraction_.reduce);
   }
-  const Node* Range(int axis) const { return book_[axis].range; }
+  const Node* Range(int axis) const { return writer_[axis].range; }
 
   std::optional<ContractionWay> Try(int packed, int lane_axis) const {
     const std::vector<int>& rows = contraction_.only[1 - packed];
-    const int64_t total_rows = book_.Product(rows);
+    const int64_t total_rows = writer_.Product(rows);
     if (total_rows < kLeastRows) return std::nullopt;
     std::optional<ContractionWay> best;
     for (int row : rows) {
@@ -82,31 +82,32 @@ class WayChooser {
     way.row_axis = row;
     way.more_row_axis = more;
     way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
-    way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, book_.extent(row),
-                          more < 0 ? 1 : book_.extent(more), target_.vector_registers);
+    way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, writer_.extent(row),
+                          more < 0 ? 1 : writer_.extent(more), target_.vector_registers);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
     return way;
   }
 
-  int64_t LaneVectors(int axis) const { return (book_.extent(axis) + lanes_ - 1) / lanes_; }
+  int64_t LaneVectors(int axis) const { return (writer_.extent(axis) + lanes_ - 1) / lanes_; }
   // Pieces into which the outermost row axis can be cut.
   int64_t RowTiles(const ContractionWay& way) const {
     const int axis = contraction_.only[1 - way.packed][0];
-    return (book_.extent(axis) + way.TileOf(axis) - 1) / way.TileOf(axis);
+    return (writer_.extent(axis) + way.TileOf(axis) - 1) / way.TileOf(axis);
   }
   int64_t Tasks(const ContractionWay& way) const {
-    const int64_t others =
-        book_.Product(contraction_.only[way.packed]) / book_.extent(way.lane_axis) * way.row_chunks;
+    const int64_t others = writer_.Product(contraction_.only[way.packed]) /
+                           writer_.extent(way.lane_axis) * way.row_chunks;
     const int64_t vectors = LaneVectors(way.lane_axis);
-    return others * book_.Product(contraction_.batch) *
+    return others * writer_.Product(contraction_.batch) *
            ((vectors + way.tile.vectors - 1) / way.tile.vectors);
   }
 
   double Cycles(const ContractionWay& way) const {
     // The tile's estimate is for all rows of its two axes and all lanes.
-    double repeats = static_cast<double>(Work()) /
-                     static_cast<double>(book_.extent(way.lane_axis) * book_.extent(way.row_axis));
-    if (way.more_row_axis >= 0) repeats /= static_cast<double>(book_.extent(way.more_row_axis));
+    double repeats =
+        static_cast<double>(Work()) /
+        static_cast<double>(writer_.extent(way.lane_axis) * writer_.extent(way.row_axis));
+    if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
     double cycles = repeats * way.tile.cycles * Locality(way) +
                     PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
                     StoringCycles(way.lane_axis);
@@ -135,9 +136,9 @@ class WayChooser {
   }
 
   double SizeOf(int factor) const {
-    return static_cast<double>(book_.Product(contraction_.only[factor]) *
-                               book_.Product(contraction_.batch) *
-                               book_.Product(contraction_.reduce));
+    return static_cast<double>(writer_.Product(contraction_.only[factor]) *
+                               writer_.Product(contraction_.batch) *
+                               writer_.Product(contraction_.reduce));
   }
   double PackingCycles(int packed, int lane_axis) const {
     const bool contiguous = StepOf(contraction_.factor[packed], Range(lane_axis)) == 1;
@@ -149,9 +150,9 @@ class WayChooser {
     return SizeOf(factor) * kCopyCycles / 8;
   }
   double StoringCycles(int lane_axis) const {
-    const double outputs = static_cast<double>(book_.Product(contraction_.only[0]) *
-                                               book_.Product(contraction_.only[1]) *
-                                               book_.Product(contraction_.batch));
+    const double outputs = static_cast<double>(writer_.Product(contraction_.only[0]) *
+                                               writer_.Product(contraction_.only[1]) *
+                                               writer_.Product(contraction_.batch));
     bool contiguous = true;
     for (const kernel::Store& store : stage_.stores) {
       contiguous &= kernel::SumOf(store.index).Coefficient(Range(lane_axis)) == 1;
@@ -162,15 +163,16 @@ class WayChooser {
   const kernel::Stage& stage_;
   const Contraction& contraction_;
   const drivers::Target& target_;
-  const AxisBook& book_;
+  const ScheduleWriter& writer_;
   int lanes_ = 1;
 };
 
 }  // namespace
 
 std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
-                                        const drivers::Target& target, const AxisBook& book) {
-  return WayChooser(stage, contraction, target, book).Choose();
+                                        const drivers::Target& target,
+                                        const ScheduleWriter& writer) {
+  return WayChooser(stage, contraction, target, writer).Choose();
 }
 
 }  // namespace kiln::search

@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
 #include "compiler/search/contraction.h"
 #include "compiler/search/register_tile.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -32,7 +32,8 @@ struct ContractionWay {
 
 // Null: too little work, or too few rows, to gain by panels.
 std::optional<ContractionWay> ChooseWay(const kernel::Stage& stage, const Contraction& contraction,
-                                        const drivers::Target& target, const AxisBook& book);
+                                        const drivers::Target& target,
+                                        const ScheduleWriter& writer);
 
 }  // namespace kiln::search
 

@@ -13,8 +13,8 @@ using schedule::Binding;
 
 class GridChooser {
  public:
-  GridChooser(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book)
-      : kernel_(kernel), target_(target), book_(*book), axes_(book->FuseAll(book->grid())) {
+  GridChooser(const kernel::Kernel& kernel, const drivers::Target& target, ScheduleWriter* writer)
+      : kernel_(kernel), target_(target), writer_(*writer), axes_(writer->FuseAll(writer->grid())) {
     int widest = 4;
     for (const kernel::Stage& stage : kernel.stages) {
       work_.push_back(WorkOf(stage));
@@ -29,7 +29,7 @@ class GridChooser {
     if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.near_memory_bytes / 2) {
       for (int axis : axes_) {
         const double other = CostOfGridLanes(axis);
-        if (book_.extent(axis) < lanes_ || other >= cost) continue;
+        if (writer_.extent(axis) < lanes_ || other >= cost) continue;
         cost = other;
         vector = axis;
       }
@@ -37,23 +37,23 @@ class GridChooser {
     std::vector<int> others = axes_;
     if (vector >= 0) others.erase(std::find(others.begin(), others.end(), vector));
     std::vector<int> order;
-    const int64_t tasks = AppendTasks(others, TasksFor(cost, target_), &book_, &order);
+    const int64_t tasks = AppendTasks(others, TasksFor(cost, target_), &writer_, &order);
     if (vector >= 0) {
-      const int rest = tasks > 1 ? AppendChunks(vector, tasks, lanes_, &book_, &order) : vector;
-      const auto [outer, lane] = book_.Split(rest, lanes_);
-      book_.Bind(lane, Binding::kVector);
+      const int rest = tasks > 1 ? AppendChunks(vector, tasks, lanes_, &writer_, &order) : vector;
+      const auto [outer, lane] = writer_.Split(rest, lanes_);
+      writer_.Bind(lane, Binding::kVector);
       order.insert(order.end(), {outer, lane});
     }
-    if (!order.empty()) book_.Order(-1, order);
+    if (!order.empty()) writer_.Order(-1, order);
     return vector >= 0;
   }
 
  private:
   int64_t Points(size_t stage) const {
-    return book_.Product(book_.ranges(static_cast<int>(stage)));
+    return writer_.Product(writer_.ranges(static_cast<int>(stage)));
   }
   int64_t ReducePoints(size_t stage) const {
-    return book_.Product(book_.reduce_ranges(static_cast<int>(stage)));
+    return writer_.Product(writer_.reduce_ranges(static_cast<int>(stage)));
   }
 
   // With the lanes of each stage along its best axis.
@@ -63,22 +63,22 @@ class GridChooser {
       const int stage = static_cast<int>(i);
       double best = CostOf(work_[i], Points(i), ReducePoints(i), LaneAxis(), 1);
       for (bool reduce : {false, true}) {
-        for (int axis : reduce ? book_.reduce_ranges(stage) : book_.ranges(stage)) {
+        for (int axis : reduce ? writer_.reduce_ranges(stage) : writer_.ranges(stage)) {
           if (lanes_ == 1 || (reduce && work_[i].reductions == 0)) continue;
-          const LaneAxis along{book_[axis].range, book_.extent(axis), reduce};
+          const LaneAxis along{writer_[axis].range, writer_.extent(axis), reduce};
           best = std::min(best, CostOf(work_[i], Points(i), ReducePoints(i), along, lanes_));
         }
       }
       sum += best;
     }
-    return sum * static_cast<double>(book_.Product(axes_));
+    return sum * static_cast<double>(writer_.Product(axes_));
   }
 
   double CostOfGridLanes(int axis) const {
     double sum = 0;
-    const LaneAxis along{book_[axis].range, book_.extent(axis), false};
+    const LaneAxis along{writer_[axis].range, writer_.extent(axis), false};
     for (size_t i = 0; i < work_.size(); ++i) {
-      sum += CostOf(work_[i], Points(i) * book_.Product(axes_), ReducePoints(i), along, lanes_);
+      sum += CostOf(work_[i], Points(i) * writer_.Product(axes_), ReducePoints(i), along, lanes_);
     }
     return sum;
   }
@@ -95,7 +95,7 @@ class GridChooser {
 
   const kernel::Kernel& kernel_;
   const drivers::Target& target_;
-  AxisBook& book_;
+  ScheduleWriter& writer_;
   const std::vector<int> axes_;
   std::vector<StageWork> work_;
   int lanes_ = 1;
@@ -103,8 +103,9 @@ class GridChooser {
 
 }  // namespace
 
-bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book) {
-  return GridChooser(kernel, target, book).Choose();
+bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target,
+                ScheduleWriter* writer) {
+  return GridChooser(kernel, target, writer).Choose();
 }
 
 }  // namespace kiln::search

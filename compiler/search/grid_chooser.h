@@ -3,14 +3,15 @@
 #define KILN_COMPILER_SEARCH_GRID_CHOOSER_H_
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
 
 // The outer ones become tasks. Lanes stand along one of them where the stages' own loops are too
 // short to fill vectors: true then, and the stages must go without lanes of their own.
-bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book);
+bool ChooseGrid(const kernel::Kernel& kernel, const drivers::Target& target,
+                ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

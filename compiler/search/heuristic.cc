@@ -11,13 +11,13 @@ namespace kiln::search {
 
 schedule::Schedule Choose(const kernel::Kernel& kernel, const drivers::Target& target) {
   schedule::Schedule schedule;
-  AxisBook book(kernel, &schedule);
+  ScheduleWriter writer(kernel, &schedule);
   const bool shared = schedule::SharesGrid(kernel);
-  const bool grid_lanes = shared && ChooseGrid(kernel, target, &book);
+  const bool grid_lanes = shared && ChooseGrid(kernel, target, &writer);
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
-    ChooseStage(kernel, static_cast<int>(i), target, grid_lanes, &book);
+    ChooseStage(kernel, static_cast<int>(i), target, grid_lanes, &writer);
   }
-  if (shared && !grid_lanes) ChoosePrefetches(kernel, target, &book);
+  if (shared && !grid_lanes) ChoosePrefetches(kernel, target, &writer);
   return schedule;
 }
 

@@ -15,17 +15,17 @@ bool StoresOverAndOver(const StageWork& work, const AxisInfo& axis) {
 }  // namespace
 
 LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
-                       const std::vector<int>& reduce, int lanes, const AxisBook& book) {
-  const int64_t points = book.Product(parallel);
-  const int64_t reduce_points = book.Product(reduce);
+                       const std::vector<int>& reduce, int lanes, const ScheduleWriter& writer) {
+  const int64_t points = writer.Product(parallel);
+  const int64_t reduce_points = writer.Product(reduce);
   LaneChoice best{-1, CostOf(work, points, reduce_points, LaneAxis(), lanes)};
   if (lanes == 1) return best;
   for (const bool of_sum : {false, true}) {
     // A reduction over nothing sums nothing up: all of its steps store to one element, too.
     if (of_sum && work.reductions == 0) continue;
     for (const int axis : of_sum ? reduce : parallel) {
-      if (book.extent(axis) < 2 || (!of_sum && StoresOverAndOver(work, book[axis]))) continue;
-      const LaneAxis along{book[axis].range, book.extent(axis), of_sum};
+      if (writer.extent(axis) < 2 || (!of_sum && StoresOverAndOver(work, writer[axis]))) continue;
+      const LaneAxis along{writer[axis].range, writer.extent(axis), of_sum};
       const double cost = CostOf(work, points, reduce_points, along, lanes);
       if (cost <= best.cost) best = {axis, cost};
     }
@@ -34,12 +34,12 @@ LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
 }
 
 int ContiguousElsewhere(const StageWork& work, int lane_axis, const std::vector<int>& others,
-                        const AxisBook& book) {
+                        const ScheduleWriter& writer) {
   for (const StageWork::Access& access : work.accesses) {
-    if (AccessAlong(access.index, book[lane_axis].range) != LaneAccess::kScattered) continue;
+    if (AccessAlong(access.index, writer[lane_axis].range) != LaneAccess::kScattered) continue;
     for (const int axis : others) {
-      if (book.extent(axis) > 1 &&
-          AccessAlong(access.index, book[axis].range) == LaneAccess::kWhole) {
+      if (writer.extent(axis) > 1 &&
+          AccessAlong(access.index, writer[axis].range) == LaneAccess::kWhole) {
         return axis;
       }
     }

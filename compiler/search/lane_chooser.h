@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "compiler/search/stage_cost.h"
 
 namespace kiln::search {
@@ -15,12 +15,12 @@ struct LaneChoice {
 };
 // `parallel`, `reduce`: the stage's axes.
 LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
-                       const std::vector<int>& reduce, int lanes, const AxisBook& book);
+                       const std::vector<int>& reduce, int lanes, const ScheduleWriter& writer);
 
 // The axis of `others` along which an access is contiguous that is scattered along the lanes; -1:
 // none.
 int ContiguousElsewhere(const StageWork& work, int lane_axis, const std::vector<int>& others,
-                        const AxisBook& book);
+                        const ScheduleWriter& writer);
 
 }  // namespace kiln::search
 

@@ -25,7 +25,8 @@ int64_t RowStep(const kernel::Stage& stage, int buffer, const ir::Node* row) {
 
 }  // namespace
 
-void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book) {
+void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target,
+                      ScheduleWriter* writer) {
   if (kernel.grid.empty()) return;
   const ir::Node* row = kernel.grid.back();
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
@@ -43,7 +44,7 @@ void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& targe
       ++readers;
       last = static_cast<int>(stage);
     }
-    if (readers > 1) book->Prefetch({last, static_cast<int>(i), book->grid().back(), 1});
+    if (readers > 1) writer->Prefetch({last, static_cast<int>(i), writer->grid().back(), 1});
   }
 }
 

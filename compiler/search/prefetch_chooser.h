@@ -3,7 +3,7 @@
 #define KILN_COMPILER_SEARCH_PREFETCH_CHOOSER_H_
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -11,7 +11,8 @@ namespace kiln::search {
 // For a kernel whose stages share a grid and read the same rows (softmax, layer norm): only the
 // first stage would wait for memory, and nothing else happened meanwhile. So the last stage that
 // reads a row fetches the next one.
-void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target, AxisBook* book);
+void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& target,
+                      ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

@@ -19,10 +19,10 @@ constexpr int64_t kLeastVectors = 4;
 
 // The axis along which one position's elements stand in memory; -1: none.
 int FindLanes(const kernel::Stage& stage, const std::vector<int>& parallel, int lanes,
-              const AxisBook& book) {
+              const ScheduleWriter& writer) {
   for (const int axis : parallel) {
-    if (2 * book.extent(axis) < lanes) continue;
-    const LaneAccess access = AccessAlong(stage.stores[0].index, book[axis].range);
+    if (2 * writer.extent(axis) < lanes) continue;
+    const LaneAccess access = AccessAlong(stage.stores[0].index, writer[axis].range);
     if (access == LaneAccess::kWhole) return axis;
   }
   return -1;
@@ -31,32 +31,32 @@ int FindLanes(const kernel::Stage& stage, const std::vector<int>& parallel, int 
 }  // namespace
 
 void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<int>& parallel,
-                   const drivers::Target& target, AxisBook* book) {
+                   const drivers::Target& target, ScheduleWriter* writer) {
   const kernel::Stage& stage = kernel.stages[number];
   const StageWork work = WorkOf(stage);
   const int lanes = std::max(target.vector_bytes / std::max(work.widest, 4), 1);
-  const int vector = lanes == 1 ? -1 : FindLanes(stage, parallel, lanes, *book);
-  const int64_t steps = book->Product(parallel) * book->Product(book->ordered_ranges(number));
+  const int vector = lanes == 1 ? -1 : FindLanes(stage, parallel, lanes, *writer);
+  const int64_t steps = writer->Product(parallel) * writer->Product(writer->ordered_ranges(number));
   const double cost = static_cast<double>(steps) * (work.outside_operations + kPositionCost) /
                       (vector < 0 ? 1 : lanes);
   std::vector<int> others = parallel;
   if (vector >= 0) others.erase(std::find(others.begin(), others.end(), vector));
   std::vector<int> order;
-  int64_t tasks = AppendTasks(others, TasksFor(cost, target), book, &order);
+  int64_t tasks = AppendTasks(others, TasksFor(cost, target), writer, &order);
   int rest = vector;
   if (vector >= 0 && tasks > 1) {
-    const int64_t most = std::max<int64_t>(book->extent(vector) / (kLeastVectors * lanes), 1);
+    const int64_t most = std::max<int64_t>(writer->extent(vector) / (kLeastVectors * lanes), 1);
     tasks = std::min({tasks, most, kRowTasksPerThread * std::max(target.compute_units, 1)});
-    rest = AppendChunks(vector, tasks, lanes, book, &order);
+    rest = AppendChunks(vector, tasks, lanes, writer, &order);
   }
-  const std::vector<int>& ordered = book->ordered_ranges(number);
+  const std::vector<int>& ordered = writer->ordered_ranges(number);
   order.insert(order.end(), ordered.begin(), ordered.end());
   if (vector >= 0) {
-    const auto [outer, lane] = book->Split(rest, lanes);
-    book->Bind(lane, Binding::kVector);
+    const auto [outer, lane] = writer->Split(rest, lanes);
+    writer->Bind(lane, Binding::kVector);
     order.insert(order.end(), {outer, lane});
   }
-  book->Order(number, order);
+  writer->Order(number, order);
 }
 
 }  // namespace kiln::search

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -14,7 +14,7 @@ namespace kiln::search {
 // in one order, whatever the number of threads. Lanes stand along memory, if the elements of one
 // position do.
 void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<int>& parallel,
-                   const drivers::Target& target, AxisBook* book);
+                   const drivers::Target& target, ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

@@ -19,8 +19,9 @@ constexpr int64_t kPartialBytes = 64 << 10;
 
 class Chooser {
  public:
-  Chooser(int stage, const Contraction& contraction, const drivers::Target& target, AxisBook* book)
-      : stage_(stage), contraction_(contraction), target_(target), book_(*book) {
+  Chooser(int stage, const Contraction& contraction, const drivers::Target& target,
+          ScheduleWriter* writer)
+      : stage_(stage), contraction_(contraction), target_(target), writer_(*writer) {
     const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
     element_bytes_ = std::max<int64_t>(bytes, 1);
     lanes_ = std::max<int64_t>(target.vector_bytes / element_bytes_, 1);
@@ -29,10 +30,10 @@ class Chooser {
   bool Choose() {
     for (int large = 0; large < 2; ++large) {
       const std::vector<int>& rows = contraction_.only[1 - large];
-      const int64_t bytes = book_.Product(contraction_.only[large]) *
-                            book_.Product(contraction_.reduce) * book_.Product(contraction_.batch) *
-                            element_bytes_;
-      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || book_.Product(rows) > kMostRows ||
+      const int64_t bytes = writer_.Product(contraction_.only[large]) *
+                            writer_.Product(contraction_.reduce) *
+                            writer_.Product(contraction_.batch) * element_bytes_;
+      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || writer_.Product(rows) > kMostRows ||
           rows.size() > 1 || !IsWidenedLoad(contraction_.factor[large]) ||
           !IsWidenedLoad(contraction_.factor[1 - large])) {
         continue;
@@ -41,7 +42,7 @@ class Chooser {
         return WriteRowByRow(large, axis);
       }
       if (const int axis = UnitAxis(large, contraction_.reduce);
-          axis >= 0 && book_.Product(rows) <= kMostRowsOfDotProducts) {
+          axis >= 0 && writer_.Product(rows) <= kMostRowsOfDotProducts) {
         return WriteDotProducts(large, axis);
       }
     }
@@ -52,8 +53,8 @@ class Chooser {
   // The axis along which the large factor lies contiguously, if it is long enough.
   int UnitAxis(int large, const std::vector<int>& axes) const {
     for (int axis : axes) {
-      if (StepOf(contraction_.factor[large], book_[axis].range) == 1 &&
-          book_.extent(axis) >= 8 * lanes_) {
+      if (StepOf(contraction_.factor[large], writer_[axis].range) == 1 &&
+          writer_.extent(axis) >= 8 * lanes_) {
         return axis;
       }
     }
@@ -63,7 +64,7 @@ class Chooser {
   void AddTasks(const std::vector<int>& axes, int but, std::vector<int>* order) {
     for (int axis : axes) {
       if (axis == but) continue;
-      book_.Bind(axis, Binding::kTask);
+      writer_.Bind(axis, Binding::kTask);
       order->push_back(axis);
     }
   }
@@ -71,7 +72,7 @@ class Chooser {
   // How many results along `axis` belong to one task, as a multiple of `block`.
   int64_t ChunkOf(int axis, int64_t most, int64_t block) const {
     const int64_t tasks = 4 * std::max<int64_t>(target_.compute_units, 1);
-    const int64_t share = std::min((book_.extent(axis) + tasks - 1) / tasks, most);
+    const int64_t share = std::min((writer_.extent(axis) + tasks - 1) / tasks, most);
     return std::max<int64_t>((share + block - 1) / block, 1) * block;
   }
 
@@ -79,8 +80,8 @@ class Chooser {
   // none.
   std::pair<int, int> TileRows(const std::vector<int>& rows, int64_t tile) {
     if (rows.empty()) return {-1, -1};
-    const auto [outer, inner] = book_.Split(rows[0], tile);
-    book_.Bind(inner, Binding::kUnroll);
+    const auto [outer, inner] = writer_.Split(rows[0], tile);
+    writer_.Bind(inner, Binding::kUnroll);
     return {outer, inner};
   }
 
@@ -94,32 +95,32 @@ class Chooser {
   // the task.
   bool WriteRowByRow(int large, int lane_axis) {
     const std::vector<int>& rows = contraction_.only[1 - large];
-    const int64_t count = book_.Product(rows);
-    const RegisterTile tile = ChooseTile((book_.extent(lane_axis) + lanes_ - 1) / lanes_, 4, count,
-                                         1, target_.vector_registers);
+    const int64_t count = writer_.Product(rows);
+    const RegisterTile tile = ChooseTile((writer_.extent(lane_axis) + lanes_ - 1) / lanes_, 4,
+                                         count, 1, target_.vector_registers);
     const int64_t block = tile.vectors * lanes_;
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
     AddTasks(contraction_.only[large], lane_axis, &order);
     const int64_t most =
         std::max(kPartialBytes / element_bytes_ / std::max<int64_t>(count, 4), block);
-    const auto [task, within] = book_.Split(lane_axis, ChunkOf(lane_axis, most, block));
-    book_.Bind(task, Binding::kTask);
+    const auto [task, within] = writer_.Split(lane_axis, ChunkOf(lane_axis, most, block));
+    writer_.Bind(task, Binding::kTask);
     order.push_back(task);
-    const auto [blocks, block_axis] = book_.Split(within, block);
+    const auto [blocks, block_axis] = writer_.Split(within, block);
     int vectors = -1;
     int lane = block_axis;
     if (tile.vectors > 1) {
-      std::tie(vectors, lane) = book_.Split(block_axis, lanes_);
-      book_.Bind(vectors, Binding::kUnroll);
+      std::tie(vectors, lane) = writer_.Split(block_axis, lanes_);
+      writer_.Bind(vectors, Binding::kUnroll);
     }
-    book_.Bind(lane, Binding::kVector);
+    writer_.Bind(lane, Binding::kVector);
     const std::vector<int>& sums = contraction_.reduce;
     order.insert(order.end(), sums.begin(), sums.end() - 1);
-    const auto [steps, step] = book_.Split(sums.back(), kStepsAtOnce);
+    const auto [steps, step] = writer_.Split(sums.back(), kStepsAtOnce);
     const auto [row_tiles, row] = TileRows(rows, tile.rows);
     Append(&order, {steps, blocks, row_tiles, step, row, vectors, lane});
-    book_.Order(stage_, order);
+    writer_.Order(stage_, order);
     return true;
   }
 
@@ -129,34 +130,34 @@ class Chooser {
     const std::vector<int>& columns = contraction_.only[large];
     if (columns.empty()) return false;
     const int64_t row_tile =
-        std::clamp<int64_t>(book_.Product(rows), 1, std::max(target_.vector_registers / 4, 1));
+        std::clamp<int64_t>(writer_.Product(rows), 1, std::max(target_.vector_registers / 4, 1));
     const int64_t column_tile =
         std::clamp<int64_t>((target_.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
     AddTasks(columns, columns.back(), &order);
     const auto [task, within] =
-        book_.Split(columns.back(), ChunkOf(columns.back(), INT64_MAX, column_tile));
-    book_.Bind(task, Binding::kTask);
+        writer_.Split(columns.back(), ChunkOf(columns.back(), INT64_MAX, column_tile));
+    writer_.Bind(task, Binding::kTask);
     order.push_back(task);
-    const auto [column_tiles, column] = book_.Split(within, column_tile);
-    book_.Bind(column, Binding::kUnroll);
+    const auto [column_tiles, column] = writer_.Split(within, column_tile);
+    writer_.Bind(column, Binding::kUnroll);
     const auto [row_tiles, row] = TileRows(rows, row_tile);
-    const auto [steps, lane] = book_.Split(lane_axis, lanes_);
-    book_.Bind(lane, Binding::kVector);
+    const auto [steps, lane] = writer_.Split(lane_axis, lanes_);
+    writer_.Bind(lane, Binding::kVector);
     Append(&order, {column_tiles, row_tiles});
     for (int axis : contraction_.reduce) {
       if (axis != lane_axis) order.push_back(axis);
     }
     Append(&order, {steps, row, column, lane});
-    book_.Order(stage_, order);
+    writer_.Order(stage_, order);
     return true;
   }
 
   const int stage_;
   const Contraction& contraction_;
   const drivers::Target& target_;
-  AxisBook& book_;
+  ScheduleWriter& writer_;
   int64_t element_bytes_ = 4;
   int64_t lanes_ = 1;
 };
@@ -164,8 +165,8 @@ class Chooser {
 }  // namespace
 
 bool ChooseSkinny(int stage, const Contraction& contraction, const drivers::Target& target,
-                  AxisBook* book) {
-  return Chooser(stage, contraction, target, book).Choose();
+                  ScheduleWriter* writer) {
+  return Chooser(stage, contraction, target, writer).Choose();
 }
 
 }  // namespace kiln::search

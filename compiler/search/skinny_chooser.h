@@ -3,8 +3,8 @@
 #ifndef KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
 #define KILN_COMPILER_SEARCH_SKINNY_CHOOSER_H_
 
-#include "compiler/search/axis_book.h"
 #include "compiler/search/contraction.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -12,7 +12,7 @@ namespace kiln::search {
 // As ChooseContraction; only for a large factor that exceeds the caches and few rows of the other
 // one.
 bool ChooseSkinny(int stage, const Contraction& contraction, const drivers::Target& target,
-                  AxisBook* book);
+                  ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

@@ -48,7 +48,7 @@ int64_t BytesWritten(const kernel::Kernel& kernel) {
 class StageChooser {
  public:
   StageChooser(const kernel::Kernel& kernel, int number, const drivers::Target& target,
-               std::vector<int> parallel, std::vector<int> reduce, AxisBook* book)
+               std::vector<int> parallel, std::vector<int> reduce, ScheduleWriter* writer)
       : kernel_(kernel),
         stage_(kernel.stages[number]),
         number_(number),
@@ -57,7 +57,7 @@ class StageChooser {
         parallel_(std::move(parallel)),
         reduce_(std::move(reduce)),
         work_(WorkOf(stage_)),
-        book_(*book) {}
+        writer_(*writer) {}
 
   // `grid_lanes`: the lanes stand along a loop of the grid already.
   void Choose(bool grid_lanes) {
@@ -66,7 +66,7 @@ class StageChooser {
     const bool moves = work_.inside_operations + work_.outside_operations == 0;
     const int bytes = std::max(work_.widest, moves ? 2 : 4);
     lanes_ = grid_lanes ? 1 : std::max(target_.vector_bytes / bytes, 1);
-    const LaneChoice choice = ChooseLanes(work_, parallel_, reduce_, lanes_, book_);
+    const LaneChoice choice = ChooseLanes(work_, parallel_, reduce_, lanes_, writer_);
     vector_ = choice.axis;
     cost_ = choice.cost;
     if (vector_ < 0) {
@@ -76,10 +76,10 @@ class StageChooser {
     } else {
       ChooseParallelLanes();
     }
-    if (!order_.empty()) book_.Order(number_, order_);
+    if (!order_.empty()) writer_.Order(number_, order_);
     if (!absl::c_linear_search(reduce_, vector_) && WritesGlobalOnly() &&
         BytesWritten(kernel_) >= kStreamedBytes) {
-      book_.Stream(number_);
+      writer_.Stream(number_);
     }
   }
 
@@ -93,15 +93,15 @@ class StageChooser {
   int64_t Tasks() const { return shared_ ? 1 : TasksFor(cost_, target_); }
 
   void ChooseScalar() {
-    AppendTasks(parallel_, Tasks(), &book_, &order_);
+    AppendTasks(parallel_, Tasks(), &writer_, &order_);
     if (UnrollsReduction()) {
-      for (int axis : reduce_) book_.Bind(axis, Binding::kUnroll);
+      for (int axis : reduce_) writer_.Bind(axis, Binding::kUnroll);
     }
     Append(reduce_);
   }
 
   bool UnrollsReduction() const {
-    const int64_t points = book_.Product(reduce_);
+    const int64_t points = writer_.Product(reduce_);
     return points <= kUnrolledPoints && points * work_.inside_operations <= kUnrolledOperations;
   }
 
@@ -117,13 +117,13 @@ class StageChooser {
   std::vector<int> ShareSteps(const std::vector<int>& axes, std::vector<int>* inner) {
     std::vector<int> outer;
     for (int axis : axes) {
-      const int64_t steps = SharedSteps(work_, book_[axis].range);
-      if (steps == 1 || book_.extent(axis) % steps != 0) {
+      const int64_t steps = SharedSteps(work_, writer_[axis].range);
+      if (steps == 1 || writer_.extent(axis) % steps != 0) {
         outer.push_back(axis);
         continue;
       }
-      const auto [rest, few] = book_.Split(axis, steps);
-      book_.Bind(few, Binding::kUnroll);
+      const auto [rest, few] = writer_.Split(axis, steps);
+      writer_.Bind(few, Binding::kUnroll);
       outer.push_back(rest);
       inner->push_back(few);
     }
@@ -137,7 +137,7 @@ class StageChooser {
   // Vectors of sums that stand side by side.
   int64_t VectorsAtOnce() const {
     int64_t vectors = 1;
-    while (vectors < 4 && 2 * vectors * lanes_ <= book_.extent(vector_) &&
+    while (vectors < 4 && 2 * vectors * lanes_ <= writer_.extent(vector_) &&
            2 * vectors * work_.reductions <= kAccumulators) {
       vectors *= 2;
     }
@@ -146,21 +146,21 @@ class StageChooser {
 
   // Lanes along a reduction: several vectors of sums, added up at the end.
   void ChooseReduceLanes() {
-    AppendTasks(parallel_, Tasks(), &book_, &order_);
+    AppendTasks(parallel_, Tasks(), &writer_, &order_);
     std::vector<int> steps;
     Append(ShareSteps(Others(reduce_), &steps));
     const int64_t copies = VectorsAtOnce();
-    auto [outer, lane] = book_.Split(vector_, lanes_ * copies);
+    auto [outer, lane] = writer_.Split(vector_, lanes_ * copies);
     order_.push_back(outer);
     Append(steps);
     if (copies > 1) {
-      const auto [copy, lane_of_copy] = book_.Split(lane, lanes_);
-      book_.Bind(copy, Binding::kUnroll);
-      book_.Partial(copy);
+      const auto [copy, lane_of_copy] = writer_.Split(lane, lanes_);
+      writer_.Bind(copy, Binding::kUnroll);
+      writer_.Partial(copy);
       order_.push_back(copy);
       lane = lane_of_copy;
     }
-    book_.Bind(lane, Binding::kVector);
+    writer_.Bind(lane, Binding::kVector);
     order_.push_back(lane);
   }
 
@@ -176,7 +176,7 @@ class StageChooser {
   void ChoosePointLanes() {
     std::vector<int> others = Others(parallel_);
     std::vector<int> steps;
-    const int near = ContiguousElsewhere(work_, vector_, others, book_);
+    const int near = ContiguousElsewhere(work_, vector_, others, writer_);
     if (near >= 0) others.erase(std::find(others.begin(), others.end(), near));
     if (near >= 0 && CanTranspose(near)) return ChooseSquares(near, others);
     others = ShareSteps(others, &steps);
@@ -184,38 +184,38 @@ class StageChooser {
     int rest = vector_;
     int block = -1;
     if (near >= 0) {
-      const auto [blocks, inside] = book_.Split(near, std::min(kBlock, book_.extent(near)));
+      const auto [blocks, inside] = writer_.Split(near, std::min(kBlock, writer_.extent(near)));
       others.push_back(blocks);
       block = inside;
     }
-    tasks = AppendTasks(others, tasks, &book_, &order_);
-    if (tasks > 1) rest = AppendChunks(vector_, tasks, lanes_, &book_, &order_);
-    const auto [outer, lane] = book_.Split(rest, lanes_);
+    tasks = AppendTasks(others, tasks, &writer_, &order_);
+    if (tasks > 1) rest = AppendChunks(vector_, tasks, lanes_, &writer_, &order_);
+    const auto [outer, lane] = writer_.Split(rest, lanes_);
     order_.push_back(outer);
     if (block >= 0) order_.push_back(block);
     Append(steps);
-    book_.Bind(lane, Binding::kVector);
+    writer_.Bind(lane, Binding::kVector);
     order_.push_back(lane);
     for (int axis : reduce_) {
-      book_.Bind(axis, Binding::kUnroll);
+      writer_.Bind(axis, Binding::kUnroll);
       order_.push_back(axis);
     }
   }
 
   // Squares of lanes by lanes are transposed in registers: the code repeats for each of their rows.
   bool CanTranspose(int near) const {
-    return reduce_.empty() && book_.extent(near) >= lanes_ && book_.extent(vector_) >= lanes_ &&
+    return reduce_.empty() && writer_.extent(near) >= lanes_ && writer_.extent(vector_) >= lanes_ &&
            work_.outside_operations <= kSquareOperations;
   }
 
   // Along memory in the innermost loop of squares: rows of lines that the prefetchers follow.
   void ChooseSquares(int near, const std::vector<int>& others) {
-    const int64_t tasks = AppendTasks(others, Tasks(), &book_, &order_);
-    const int rest = tasks > 1 ? AppendChunks(vector_, tasks, lanes_, &book_, &order_) : vector_;
-    const auto [outer, lane] = book_.Split(rest, lanes_);
-    const auto [squares, row] = book_.Split(near, lanes_);
-    book_.Bind(row, Binding::kUnroll);
-    book_.Bind(lane, Binding::kVector);
+    const int64_t tasks = AppendTasks(others, Tasks(), &writer_, &order_);
+    const int rest = tasks > 1 ? AppendChunks(vector_, tasks, lanes_, &writer_, &order_) : vector_;
+    const auto [outer, lane] = writer_.Split(rest, lanes_);
+    const auto [squares, row] = writer_.Split(near, lanes_);
+    writer_.Bind(row, Binding::kUnroll);
+    writer_.Bind(lane, Binding::kVector);
     Append({outer, squares, row, lane});
   }
 
@@ -223,26 +223,26 @@ class StageChooser {
   // columns' stand in the nearest cache.
   void ChooseColumnLanes() {
     const int64_t copies = VectorsAtOnce();
-    int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &book_, &order_);
+    int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &writer_, &order_);
     int rest = vector_;
-    const int64_t columns = book_.extent(vector_);
+    const int64_t columns = writer_.extent(vector_);
     tasks = std::min(tasks, std::max<int64_t>(columns / kColumns, target_.compute_units));
     if (shared_) tasks = 1;
     const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
     if (!shared_ && std::max(tasks, most) > 1) {
       // Tasks stand before all loops.
       std::vector<int> chunks;
-      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &book_, &chunks);
+      rest = AppendChunks(vector_, std::max(tasks, most), lanes_ * copies, &writer_, &chunks);
       order_.insert(tasks > 1 ? order_.end() : order_.begin(), chunks.begin(), chunks.end());
     }
-    const auto [outer, block] = book_.Split(rest, lanes_ * copies);
-    const auto [copy, lane] = book_.Split(block, lanes_);
-    book_.Bind(copy, Binding::kUnroll);
-    book_.Bind(lane, Binding::kVector);
+    const auto [outer, block] = writer_.Split(rest, lanes_ * copies);
+    const auto [copy, lane] = writer_.Split(block, lanes_);
+    writer_.Bind(copy, Binding::kUnroll);
+    writer_.Bind(lane, Binding::kVector);
     const int row = reduce_.back();
-    if (book_.extent(outer) > 1 && book_.extent(row) > kRows &&
-        book_.extent(rest) <= 2 * kMostColumns) {
-      const auto [row_outer, row_inner] = book_.Split(row, kRows);
+    if (writer_.extent(outer) > 1 && writer_.extent(row) > kRows &&
+        writer_.extent(rest) <= 2 * kMostColumns) {
+      const auto [row_outer, row_inner] = writer_.Split(row, kRows);
       reduce_.pop_back();
       Append(reduce_);
       Append({row_outer, outer, row_inner, copy, lane});
@@ -261,7 +261,7 @@ class StageChooser {
   std::vector<int> parallel_;
   std::vector<int> reduce_;
   const StageWork work_;
-  AxisBook& book_;
+  ScheduleWriter& writer_;
   int lanes_ = 1;
   int vector_ = -1;
   double cost_ = 0;
@@ -271,17 +271,17 @@ class StageChooser {
 }  // namespace
 
 void ChooseStage(const kernel::Kernel& kernel, int number, const drivers::Target& target,
-                 bool grid_lanes, AxisBook* book) {
+                 bool grid_lanes, ScheduleWriter* writer) {
   const bool shared = schedule::SharesGrid(kernel);
-  std::vector<int> parallel = book->ranges(number);
-  if (!shared) parallel.insert(parallel.begin(), book->grid().begin(), book->grid().end());
-  parallel = book->FuseAll(parallel);
+  std::vector<int> parallel = writer->ranges(number);
+  if (!shared) parallel.insert(parallel.begin(), writer->grid().begin(), writer->grid().end());
+  parallel = writer->FuseAll(parallel);
   if (!kernel.stages[number].ordered_ranges.empty()) {
-    return ChooseScatter(kernel, number, parallel, target, book);
+    return ChooseScatter(kernel, number, parallel, target, writer);
   }
-  std::vector<int> reduce = book->FuseAll(book->reduce_ranges(number));
-  if (!shared && ChooseContraction(kernel, number, parallel, reduce, target, book)) return;
-  StageChooser(kernel, number, target, std::move(parallel), std::move(reduce), book)
+  std::vector<int> reduce = writer->FuseAll(writer->reduce_ranges(number));
+  if (!shared && ChooseContraction(kernel, number, parallel, reduce, target, writer)) return;
+  StageChooser(kernel, number, target, std::move(parallel), std::move(reduce), writer)
       .Choose(grid_lanes);
 }
 

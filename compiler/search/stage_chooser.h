@@ -4,7 +4,7 @@
 #define KILN_COMPILER_SEARCH_STAGE_CHOOSER_H_
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -12,7 +12,7 @@ namespace kiln::search {
 // One stage; of a kernel whose stages share no grid, with its tasks. `grid_lanes`: lanes stand
 // along a loop of the grid already.
 void ChooseStage(const kernel::Kernel& kernel, int stage, const drivers::Target& target,
-                 bool grid_lanes, AxisBook* book);
+                 bool grid_lanes, ScheduleWriter* writer);
 
 }  // namespace kiln::search
 

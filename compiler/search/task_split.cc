@@ -30,30 +30,31 @@ int64_t TasksFor(double cost, const drivers::Target& target) {
   return std::min(static_cast<int64_t>(cost / kTaskCost), most);
 }
 
-int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, AxisBook* book,
+int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter* writer,
                     std::vector<int>* order) {
   for (int axis : axes) {
-    const int64_t extent = book->extent(axis);
+    const int64_t extent = writer->extent(axis);
     if (tasks <= 1) {
       order->push_back(axis);
     } else if (extent <= 2 * tasks) {
-      book->Bind(axis, Binding::kTask);
+      writer->Bind(axis, Binding::kTask);
       order->push_back(axis);
       tasks = (tasks + extent - 1) / extent;
     } else {
-      order->push_back(AppendChunks(axis, tasks, 1, book, order));
+      order->push_back(AppendChunks(axis, tasks, 1, writer, order));
       tasks = 1;
     }
   }
   return tasks;
 }
 
-int AppendChunks(int axis, int64_t tasks, int64_t unit, AxisBook* book, std::vector<int>* order) {
-  const int64_t extent = book->extent(axis);
+int AppendChunks(int axis, int64_t tasks, int64_t unit, ScheduleWriter* writer,
+                 std::vector<int>* order) {
+  const int64_t extent = writer->extent(axis);
   const int64_t chunk = ChunkOf(extent, (extent + tasks - 1) / tasks, unit);
   if (chunk >= extent) return axis;
-  const auto [outer, inner] = book->Split(axis, chunk);
-  book->Bind(outer, Binding::kTask);
+  const auto [outer, inner] = writer->Split(axis, chunk);
+  writer->Bind(outer, Binding::kTask);
   order->push_back(outer);
   return inner;
 }

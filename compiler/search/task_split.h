@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 #include "drivers/interface/target.h"
 
 namespace kiln::search {
@@ -16,12 +16,13 @@ int64_t TasksFor(double cost, const drivers::Target& target);
 
 // Appends the axes to the order, outermost first; the outer ones become tasks until there are
 // `tasks` of them, one is split for it. Returns how many tasks are still wanted.
-int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, AxisBook* book,
+int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter* writer,
                     std::vector<int>* order);
 
 // Splits the axis into `tasks` chunks, or fewer, each a multiple of `unit` but for the last; they
 // are appended as tasks. Returns the axis inside a chunk.
-int AppendChunks(int axis, int64_t tasks, int64_t unit, AxisBook* book, std::vector<int>* order);
+int AppendChunks(int axis, int64_t tasks, int64_t unit, ScheduleWriter* writer,
+                 std::vector<int>* order);
 
 }  // namespace kiln::search
 

@@ -4,7 +4,7 @@
 // results are laid over each other (anti-unification; Plotkin, "A note on inductive
 // generalization", 1970): where they differ must be numbers, and those must lie on one affine
 // function of the variables. Composites, gradients and the rules of shapes take part without
-// knowing of it. What was guessed so from a few values is never trusted: see covers.h.
+// knowing of it. What was guessed so from a few values is never trusted: see is_right_at.h.
 #ifndef KILN_COMPILER_VARIABLES_GENERALIZE_H_
 #define KILN_COMPILER_VARIABLES_GENERALIZE_H_
 

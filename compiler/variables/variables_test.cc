@@ -13,8 +13,8 @@
 #include "compiler/ops/builder.h"
 #include "compiler/ops/evaluate.h"
 #include "compiler/variables/capacity.h"
-#include "compiler/variables/covers.h"
 #include "compiler/variables/generalize.h"
+#include "compiler/variables/is_right_at.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/packed.h"
 #include "tests/numerics/variable_graph.h"
@@ -117,7 +117,7 @@ int ExpectOneGraph(const std::vector<graph::Variable>& variables, const Make& ma
     for (const int64_t value : values) where += " " + std::to_string(value);
     const auto special = build(values);
     ASSERT_TRUE(special.ok()) << where << ": " << special.status();
-    if (!Covers(*general, *special, values)) return;
+    if (!IsRightAt(*general, *special, values)) return;
     ++covered;
     ExpectEqualAt(*special, *capacity, values, where);
   });
@@ -357,7 +357,7 @@ TEST(VariablesTest, AValueOfAnotherFormIsNotCovered) {
   for (int64_t n = 1; n <= 40; ++n) {
     const auto special = Building(make)({n});
     ASSERT_TRUE(special.ok());
-    EXPECT_EQ(Covers(*general, *special, {n}), n != 3) << n;
+    EXPECT_EQ(IsRightAt(*general, *special, {n}), n != 3) << n;
   }
 }
 

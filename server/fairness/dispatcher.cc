@@ -33,7 +33,7 @@ void Dispatcher::RemoveFlow(FairQueue::FlowId flow) {
 void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
   const absl::Status refused = Queue(flow, work);
   if (!refused.ok()) return work->Fail(refused);
-  Pump();
+  SubmitWaiting();
 }
 
 absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work) {
@@ -79,7 +79,7 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
     device_seconds_ += seconds;
     running_.erase(found);
   }
-  Pump();
+  SubmitWaiting();
 }
 
 bool Dispatcher::Fits() const {
@@ -88,7 +88,7 @@ bool Dispatcher::Fits() const {
   return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight;
 }
 
-void Dispatcher::Pump() {
+void Dispatcher::SubmitWaiting() {
   mutex_.Lock();
   if (pumping_) {
     mutex_.Unlock();

@@ -84,7 +84,7 @@ class Dispatcher {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts what fits. One thread at a time does this, so that lists start in the queue's order; the
   // others leave their work to it.
-  void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SubmitWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void LogQueued(int64_t ticket, const Work& work, int64_t queued) const;

@@ -16,8 +16,8 @@ using grpc::CallbackServerContext;
 
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  UploadReader(const Backend& backend, grpc::ByteBuffer* response)
-      : backend_(backend), call_(backend.open_calls), response_bytes_(response) {
+  UploadReader(const DaemonView& daemon, grpc::ByteBuffer* response)
+      : daemon_(daemon), call_(daemon.open_calls), response_bytes_(response) {
     StartRead(&request_bytes_);
   }
 
@@ -25,7 +25,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     const absl::Status status = ok ? Take() : Complete();
     if (ok && status.ok()) return StartRead(&request_bytes_);
     Serialize(response_, response_bytes_);
-    Finish(End(backend_, status));
+    Finish(End(daemon_, status));
   }
   void OnDone() override { delete this; }
 
@@ -37,13 +37,13 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
           "NO_HEADER");
     }
     const v1::UploadHeader& header = request_.header();
-    auto session = FindSession(backend_, header.session_id());
+    auto session = FindSession(daemon_, header.session_id());
     if (!session.ok()) return session.status();
     session_ = std::move(*session);
     response_.set_blob(header.blob());
     response_.set_size_bytes(header.size_bytes());
-    auto upload = backend_.blobs->Begin(session_->identity().number, session_->user().name,
-                                        header.blob(), header.size_bytes(), *session_->host());
+    auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
+                                       header.blob(), header.size_bytes(), *session_->host());
     if (upload.ok()) upload_ = std::move(*upload);
     return upload.status();
   }
@@ -54,9 +54,9 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       if (absl::Status status = Begin(); !status.ok()) return status;
     }
     // The session may have ended meanwhile, as it does when the daemon stops.
-    auto session = FindSession(backend_, session_->identity().id);
+    auto session = FindSession(daemon_, session_->identity().id);
     if (!session.ok()) return session.status();
-    backend_.metrics->Received(static_cast<int64_t>(request_.data().size()));
+    daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
     return upload_->Append(*request_.mutable_data());
   }
 
@@ -64,12 +64,12 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (!upload_) return Begin();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     // A session that has ended meanwhile will not free the blob any more.
-    auto session = backend_.registry->Find(session_->identity().id);
-    if (!session.ok()) backend_.blobs->EndSession(session_->identity().number);
+    auto session = daemon_.registry->Find(session_->identity().id);
+    if (!session.ok()) daemon_.blobs->EndSession(session_->identity().number);
     return session.status();
   }
 
-  const Backend& backend_;
+  const DaemonView& daemon_;
   const OpenCalls::Call call_;
   grpc::ByteBuffer request_bytes_;
   v1::UploadRequest request_;
@@ -83,12 +83,12 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
                  public std::enable_shared_from_this<Download> {
  public:
-  explicit Download(const Backend& backend) : backend_(backend), call_(backend.open_calls) {}
+  explicit Download(const DaemonView& daemon) : daemon_(daemon), call_(daemon.open_calls) {}
 
-  static Download* Start(const Backend& backend, const v1::DownloadRequest& request) {
-    auto download = std::make_shared<Download>(backend);
+  static Download* Start(const DaemonView& daemon, const v1::DownloadRequest& request) {
+    auto download = std::make_shared<Download>(daemon);
     download->self_ = download;
-    auto session = FindSession(backend, request.session_id());
+    auto session = FindSession(daemon, request.session_id());
     if (!session.ok()) {
       download->End(session.status());
       return download.get();
@@ -104,7 +104,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
           // This may be the device's thread: copy elsewhere.
-          download->backend_.copies->Schedule(
+          download->daemon_.copies->Schedule(
               [download, value = std::move(value)] { download->Begin(value); });
         });
     return download.get();
@@ -114,7 +114,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
     if (buffers::Pool::IsHostMemory(*value_)) return SendChunk();
-    backend_.copies->Schedule([self = shared_from_this()] { self->SendChunk(); });
+    daemon_.copies->Schedule([self = shared_from_this()] { self->SendChunk(); });
   }
   void OnCancel() override {
     // A write under way fails by itself; without one, nothing else would end the call.
@@ -148,7 +148,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     const absl::Status read = value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data));
     if (!read.ok()) return End(read);
     sent_ += size;
-    backend_.metrics->Sent(size);
+    daemon_.metrics->Sent(size);
     StartWrite(&response_);
   }
 
@@ -158,10 +158,10 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       if (finished_) return;
       finished_ = true;
     }
-    Finish(kiln::rpc::End(backend_, status));
+    Finish(kiln::rpc::End(daemon_, status));
   }
 
-  const Backend& backend_;
+  const DaemonView& daemon_;
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   memory::Charge charge_;
@@ -180,51 +180,51 @@ using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
 
 class BlobService final : public BlobMethods {
  public:
-  explicit BlobService(const Backend& backend) : backend_(backend) {}
+  explicit BlobService(const DaemonView& daemon) : daemon_(daemon) {}
 
   grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context,
                                       const v1::FindBlobsRequest* request,
                                       v1::FindBlobsResponse* response) override {
-    auto session = FindSession(backend_, request->session_id());
+    auto session = FindSession(daemon_, request->session_id());
     if (session.ok()) {
       for (std::string& name :
-           backend_.blobs->Hold((*session)->identity().number, (*session)->user().name,
-                                {request->blobs().begin(), request->blobs().end()})) {
+           daemon_.blobs->Hold((*session)->identity().number, (*session)->user().name,
+                               {request->blobs().begin(), request->blobs().end()})) {
         response->add_found(std::move(name));
       }
     }
-    return Reply(backend_, context, session.status());
+    return Reply(daemon_, context, session.status());
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return new UploadReader(backend_, response);
+    return new UploadReader(daemon_, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
       CallbackServerContext* context, const v1::DownloadRequest* request) override {
-    return rpc::Download::Start(backend_, *request);
+    return rpc::Download::Start(daemon_, *request);
   }
 
   grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context,
                                         const v1::DeleteBlobsRequest* request,
                                         v1::DeleteBlobsResponse* response) override {
-    auto session = FindSession(backend_, request->session_id());
+    auto session = FindSession(daemon_, request->session_id());
     if (session.ok()) {
-      backend_.blobs->Delete((*session)->identity().number, (*session)->user().name,
-                             {request->blobs().begin(), request->blobs().end()});
+      daemon_.blobs->Delete((*session)->identity().number, (*session)->user().name,
+                            {request->blobs().begin(), request->blobs().end()});
     }
-    return Reply(backend_, context, session.status());
+    return Reply(daemon_, context, session.status());
   }
 
  private:
-  const Backend& backend_;
+  const DaemonView& daemon_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend) {
-  return std::make_unique<BlobService>(backend);
+std::unique_ptr<grpc::Service> MakeBlobService(const DaemonView& daemon) {
+  return std::make_unique<BlobService>(daemon);
 }
 
 }  // namespace kiln::rpc

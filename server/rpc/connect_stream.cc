@@ -38,8 +38,8 @@ bool TakesTimeToCopy(const sessions::Answer* answer) {
 
 }  // namespace
 
-ConnectStream* ConnectStream::Start(const Backend& backend) {
-  std::shared_ptr<ConnectStream> stream(new ConnectStream(backend));
+ConnectStream* ConnectStream::Start(const DaemonView& daemon) {
+  std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon));
   stream->self_ = stream;
   stream->StartRead(&stream->request_bytes_);
   return stream.get();
@@ -50,7 +50,7 @@ absl::Status ConnectStream::Attach() {
     return errors::WithReason(
         absl::InvalidArgumentError("the first request on Connect must be attach"), "NOT_ATTACHED");
   }
-  auto session = FindSession(backend_, request_.attach().session_id());
+  auto session = FindSession(daemon_, request_.attach().session_id());
   if (!session.ok()) return session.status();
   auto charge = (*session)->host()->Reserve(memory::Use::kSessions, kStreamBytes);
   if (!charge.ok()) return charge.status();
@@ -134,10 +134,10 @@ void ConnectStream::Flush() {
       return;
     }
   }
-  if (finish) return Finish(End(backend_, end));
+  if (finish) return Finish(End(daemon_, end));
   if (!TakesTimeToCopy(AnswerIn(next))) return Write(next, more);
   // This may be a thread of the device's, which must not be held up.
-  backend_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
+  daemon_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
 absl::Status ConnectStream::Copy(const buffers::Value& value, v1::Result* result) {
@@ -151,7 +151,7 @@ absl::Status ConnectStream::Copy(const buffers::Value& value, v1::Result* result
     data->clear();
     return status;
   }
-  backend_.metrics->Sent(value.bytes());
+  daemon_.metrics->Sent(value.bytes());
   return absl::OkStatus();
 }
 

@@ -26,7 +26,7 @@ namespace kiln::rpc {
 class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public sessions::Sink {
  public:
-  static ConnectStream* Start(const Backend& backend);
+  static ConnectStream* Start(const DaemonView& daemon);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -42,7 +42,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   using Outgoing = std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>;
 
-  explicit ConnectStream(const Backend& backend) : backend_(backend), call_(backend.open_calls) {}
+  explicit ConnectStream(const DaemonView& daemon) : daemon_(daemon), call_(daemon.open_calls) {}
 
   absl::Status Handle();
   absl::Status Attach();
@@ -51,7 +51,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   // Puts a value's bytes into `result`, and charges them until the message has been written.
   absl::Status Copy(const buffers::Value& value, v1::Result* result);
 
-  const Backend& backend_;
+  const DaemonView& daemon_;
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread

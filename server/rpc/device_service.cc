@@ -47,8 +47,8 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
 // Looks at the devices every interval and sends those that have changed.
 class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
  public:
-  DeviceWatch(const Backend& backend, absl::Duration interval)
-      : backend_(backend), interval_(interval) {
+  DeviceWatch(const DaemonView& daemon, absl::Duration interval)
+      : daemon_(daemon), interval_(interval) {
     Look();
   }
 
@@ -63,8 +63,8 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
  private:
   void Look() {
     response_.Clear();
-    for (runtime::ManagedDevice* device : backend_.devices) {
-      v1::Device now = Describe(*device, backend_.now());
+    for (runtime::ManagedDevice* device : daemon_.devices) {
+      v1::Device now = Describe(*device, daemon_.now());
       std::string& sent = sent_[now.name()];
       std::string bytes = now.SerializeAsString();
       if (bytes == sent) continue;
@@ -95,7 +95,7 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
   // Without the lock: OnDone may delete this before Finish returns.
   void End() { Finish(grpc::Status::CANCELLED); }
 
-  const Backend& backend_;
+  const DaemonView& daemon_;
   const absl::Duration interval_;
   v1::WatchDevicesResponse response_;
   std::map<std::string, std::string> sent_;
@@ -106,13 +106,13 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
 
 class DeviceService final : public v1::DeviceService::CallbackService {
  public:
-  explicit DeviceService(const Backend& backend) : backend_(backend) {}
+  explicit DeviceService(const DaemonView& daemon) : daemon_(daemon) {}
 
   grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,
                                         v1::ListDevicesResponse* response) override {
-    for (runtime::ManagedDevice* device : backend_.devices)
-      *response->add_devices() = Describe(*device, backend_.now());
+    for (runtime::ManagedDevice* device : daemon_.devices)
+      *response->add_devices() = Describe(*device, daemon_.now());
     auto* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
@@ -120,18 +120,18 @@ class DeviceService final : public v1::DeviceService::CallbackService {
 
   grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(
       CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
-    return new DeviceWatch(backend_, std::clamp(absl::Milliseconds(request->min_interval_ms()),
-                                                absl::Milliseconds(100), absl::Seconds(10)));
+    return new DeviceWatch(daemon_, std::clamp(absl::Milliseconds(request->min_interval_ms()),
+                                               absl::Milliseconds(100), absl::Seconds(10)));
   }
 
  private:
-  const Backend& backend_;
+  const DaemonView& daemon_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeDeviceService(const Backend& backend) {
-  return std::make_unique<DeviceService>(backend);
+std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon) {
+  return std::make_unique<DeviceService>(daemon);
 }
 
 }  // namespace kiln::rpc

@@ -14,7 +14,7 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& program,
+void Fill(const DaemonView& daemon, const std::shared_ptr<runtime::Program>& program,
           v1::Program* proto) {
   const runtime::Program::Description& description = program->description();
   const compiler::CompiledProgram& compiled = program->compiled();
@@ -31,7 +31,7 @@ void Fill(const Backend& backend, const std::shared_ptr<runtime::Program>& progr
   proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
   proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
   uint32_t sessions = 0;
-  for (const auto& session : backend.registry->List()) sessions += session->Uses(*program) ? 1 : 0;
+  for (const auto& session : daemon.registry->List()) sessions += session->Uses(*program) ? 1 : 0;
   proto->set_sessions(sessions);
 }
 
@@ -50,12 +50,12 @@ void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& ti
   proto->set_compile_seconds(kernel.compile_seconds);
 }
 
-absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& request,
+absl::Status Explain(const DaemonView& daemon, const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
-  auto program = backend.programs->Find(request.digest());
+  auto program = daemon.programs->Find(request.digest());
   if (!program.ok()) return program.status();
   const compiler::CompiledProgram& compiled = (*program)->compiled();
-  Fill(backend, *program, response->mutable_program());
+  Fill(daemon, *program, response->mutable_program());
   response->set_graph(compiled.graph_text);
   response->set_partition(compiled.partition_text);
   response->set_queue(runtime::QueueText(compiled));
@@ -82,7 +82,7 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
     }
     if (!request.with_assembly()) continue;
     auto assembly = kernel.assembly.empty()
-                        ? backend.disassemble(kernel.image, (*program)->device().info().target)
+                        ? daemon.disassemble(kernel.image, (*program)->device().info().target)
                         : absl::StatusOr<std::string>(kernel.assembly);
     if (!assembly.ok()) return assembly.status();
     proto->set_assembly(*assembly);
@@ -92,39 +92,39 @@ absl::Status Explain(const Backend& backend, const v1::ExplainProgramRequest& re
 
 class ProgramService final : public v1::ProgramService::CallbackService {
  public:
-  explicit ProgramService(const Backend& backend) : backend_(backend) {}
+  explicit ProgramService(const DaemonView& daemon) : daemon_(daemon) {}
 
   ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
                                    const v1::ListProgramsRequest* request,
                                    v1::ListProgramsResponse* response) override {
-    for (const auto& program : backend_.programs->List())
-      Fill(backend_, program, response->add_programs());
-    return Reply(backend_, context, absl::OkStatus());
+    for (const auto& program : daemon_.programs->List())
+      Fill(daemon_, program, response->add_programs());
+    return Reply(daemon_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
                                      const v1::CompileProgramRequest* request,
                                      v1::CompileProgramResponse* response) override {
-    auto session = FindSession(backend_, request->session_id());
-    if (!session.ok()) return Reply(backend_, context, session.status());
+    auto session = FindSession(daemon_, request->session_id());
+    if (!session.ok()) return Reply(daemon_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
     // The request lives until it is answered, beside the copy that is compiled.
     auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
-    if (!charge.ok()) return Reply(backend_, context, charge.status());
+    if (!charge.ok()) return Reply(daemon_, context, charge.status());
     auto source = MakeGraphSource(request->graph(), *host);
-    if (!source.ok()) return Reply(backend_, context, source.status());
+    if (!source.ok()) return Reply(daemon_, context, source.status());
     const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
     absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
     if (status.ok()) status = (*session)->device().CheckUsable(true);
-    if (!status.ok()) return Reply(backend_, context, status);
+    if (!status.ok()) return Reply(daemon_, context, status);
     auto future =
-        backend_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
+        daemon_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
     ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
     const auto ended = [this, reactor, future, response, kept] {
       if (future->result().ok())
-        Fill(backend_, (*future->result())->program, response->mutable_program());
-      reactor->Finish(End(backend_, future->result().status()));
+        Fill(daemon_, (*future->result())->program, response->mutable_program());
+      reactor->Finish(End(daemon_, future->result().status()));
     };
     if (!future->AddWaiter(ended)) ended();
     return reactor;
@@ -133,7 +133,7 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
                                      const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
-    return Reply(backend_, context, Explain(backend_, *request, response));
+    return Reply(daemon_, context, Explain(daemon_, *request, response));
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,
@@ -141,10 +141,10 @@ class ProgramService final : public v1::ProgramService::CallbackService {
                                   v1::ListKernelsResponse* response) override {
     std::vector<std::shared_ptr<runtime::Program>> programs;
     if (request->program_digest().empty()) {
-      programs = backend_.programs->List();
+      programs = daemon_.programs->List();
     } else {
-      auto program = backend_.programs->Find(request->program_digest());
-      if (!program.ok()) return Reply(backend_, context, program.status());
+      auto program = daemon_.programs->Find(request->program_digest());
+      if (!program.ok()) return Reply(daemon_, context, program.status());
       programs.push_back(*program);
     }
     for (const auto& program : programs) {
@@ -153,13 +153,13 @@ class ProgramService final : public v1::ProgramService::CallbackService {
         Fill(program->compiled().kernels[i], times[i], response->add_kernels());
       }
     }
-    return Reply(backend_, context, absl::OkStatus());
+    return Reply(daemon_, context, absl::OkStatus());
   }
 
   grpc::ServerWriteReactor<v1::TuneProgramResponse>* TuneProgram(
       CallbackServerContext* context, const v1::TuneProgramRequest* request) override {
     return new Refusal<v1::TuneProgramResponse>(End(
-        backend_,
+        daemon_,
         errors::WithReason(
             absl::UnimplementedError("this daemon does not search schedules; programs run with the "
                                      "schedules the compiler chooses"),
@@ -167,13 +167,13 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   }
 
  private:
-  const Backend& backend_;
+  const DaemonView& daemon_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeProgramService(const Backend& backend) {
-  return std::make_unique<ProgramService>(backend);
+std::unique_ptr<grpc::Service> MakeProgramService(const DaemonView& daemon) {
+  return std::make_unique<ProgramService>(daemon);
 }
 
 }  // namespace kiln::rpc

@@ -67,13 +67,13 @@ Server::Server(std::unique_ptr<Implementation> implementation)
     : implementation_(std::move(implementation)) {}
 Server::~Server() { Stop(absl::ZeroDuration()); }
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
                                                       const std::vector<std::string>& addresses) {
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
-  implementation->open_calls = backend.open_calls;
+  implementation->open_calls = daemon.open_calls;
   grpc::ServerBuilder builder;
-  Configure(builder, backend.transport_bytes);
+  Configure(builder, daemon.transport_bytes);
   ExplainMalformedRequests(builder);
   std::vector<int> ports(addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) {
@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Backend& backend,
   }
   for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
                           MakeProgramService, MakeAdminService}) {
-    implementation->services.push_back(make(backend));
+    implementation->services.push_back(make(daemon));
     builder.RegisterService(implementation->services.back().get());
   }
   implementation->server = builder.BuildAndStart();

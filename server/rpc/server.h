@@ -14,9 +14,9 @@ namespace kiln::rpc {
 
 class Server {
  public:
-  // `addresses`: "unix:PATH" or "host:port"; port 0 picks a free one. `backend` outlives the
+  // `addresses`: "unix:PATH" or "host:port"; port 0 picks a free one. `daemon` outlives the
   // server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const Backend& backend,
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const DaemonView& daemon,
                                                        const std::vector<std::string>& addresses);
   ~Server();
 

@@ -28,7 +28,8 @@ namespace kiln::rpc {
 inline constexpr int64_t kMaxMessageBytes = 64 << 20;
 inline constexpr int64_t kChunkBytes = 1 << 20;
 
-struct Backend {
+// What the services see of the daemon. All of it outlives them.
+struct DaemonView {
   sessions::Registry* registry = nullptr;
   runtime::ProgramCache* programs = nullptr;
   buffers::BlobStore* blobs = nullptr;
@@ -50,17 +51,17 @@ struct Backend {
 // The only user there is as long as nobody logs in.
 inline constexpr char kLocalUser[] = "local";
 
-std::unique_ptr<grpc::Service> MakeDeviceService(const Backend& backend);
-std::unique_ptr<grpc::Service> MakeSessionService(const Backend& backend);
-std::unique_ptr<grpc::Service> MakeBlobService(const Backend& backend);
-std::unique_ptr<grpc::Service> MakeProgramService(const Backend& backend);
-std::unique_ptr<grpc::Service> MakeAdminService(const Backend& backend);
+std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon);
+std::unique_ptr<grpc::Service> MakeSessionService(const DaemonView& daemon);
+std::unique_ptr<grpc::Service> MakeBlobService(const DaemonView& daemon);
+std::unique_ptr<grpc::Service> MakeProgramService(const DaemonView& daemon);
+std::unique_ptr<grpc::Service> MakeAdminService(const DaemonView& daemon);
 
 // The call's end: counts a failure.
-grpc::Status End(const Backend& backend, const absl::Status& status);
+grpc::Status End(const DaemonView& daemon, const absl::Status& status);
 
 // Ends a unary call.
-grpc::ServerUnaryReactor* Reply(const Backend& backend, grpc::CallbackServerContext* context,
+grpc::ServerUnaryReactor* Reply(const DaemonView& daemon, grpc::CallbackServerContext* context,
                                 const absl::Status& status);
 // Ends a call that streams its answers before the first of them. Deletes itself.
 template <typename Response>
@@ -71,7 +72,7 @@ class Refusal : public grpc::ServerWriteReactor<Response> {
 };
 
 // The session of a call, whose lease is renewed by it.
-absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const Backend& backend,
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const DaemonView& daemon,
                                                                const std::string& id);
 
 }  // namespace kiln::rpc

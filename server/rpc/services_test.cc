@@ -31,16 +31,16 @@ class ServicesTest : public ::testing::Test {
     registry.services = {
         programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}};
     registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
-    backend_.registry = registry_.get();
-    backend_.programs = programs_.get();
-    backend_.blobs = &blobs_;
-    backend_.metrics = &metrics_;
-    backend_.copies = &copies_;
-    backend_.open_calls = &open_calls_;
-    backend_.devices = {&device_};
-    backend_.now = [] { return absl::Now(); };
-    services_.push_back(MakeSessionService(backend_));
-    services_.push_back(MakeDeviceService(backend_));
+    daemon_.registry = registry_.get();
+    daemon_.programs = programs_.get();
+    daemon_.blobs = &blobs_;
+    daemon_.metrics = &metrics_;
+    daemon_.copies = &copies_;
+    daemon_.open_calls = &open_calls_;
+    daemon_.devices = {&device_};
+    daemon_.now = [] { return absl::Now(); };
+    services_.push_back(MakeSessionService(daemon_));
+    services_.push_back(MakeDeviceService(daemon_));
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
     server_ = builder.BuildAndStart();
@@ -60,7 +60,7 @@ class ServicesTest : public ::testing::Test {
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
   OpenCalls open_calls_;
-  Backend backend_;
+  DaemonView daemon_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -50,62 +50,62 @@ using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
 
 class SessionService final : public SessionMethods {
  public:
-  explicit SessionService(const Backend& backend) : backend_(backend) {}
+  explicit SessionService(const DaemonView& daemon) : daemon_(daemon) {}
 
   ServerUnaryReactor* OpenSession(CallbackServerContext* context,
                                   const v1::OpenSessionRequest* request,
                                   v1::OpenSessionResponse* response) override {
     auto session =
-        backend_.registry->Open(kLocalUser, FromProto(request->client()),
-                                absl::Seconds(request->lease_seconds()), request->device());
+        daemon_.registry->Open(kLocalUser, FromProto(request->client()),
+                               absl::Seconds(request->lease_seconds()), request->device());
     if (session.ok()) {
       const sessions::Session::Identity& identity = (*session)->identity();
       response->set_session_id(identity.id);
       response->set_name(identity.name);
       response->set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(identity.lease)));
       response->set_device((*session)->device().name());
-      response->set_daemon_version(backend_.version);
-      response->set_op_set_version(backend_.op_set_version);
+      response->set_daemon_version(daemon_.version);
+      response->set_op_set_version(daemon_.op_set_version);
       response->set_max_message_bytes(kMaxMessageBytes);
       response->set_chunk_bytes(kChunkBytes);
     }
-    return Reply(backend_, context, session.status());
+    return Reply(daemon_, context, session.status());
   }
 
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
                                    const v1::RenewSessionRequest* request,
                                    v1::RenewSessionResponse* response) override {
-    auto session = FindSession(backend_, request->session_id());
+    auto session = FindSession(daemon_, request->session_id());
     if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
-    return Reply(backend_, context, session.status());
+    return Reply(daemon_, context, session.status());
   }
 
   ServerUnaryReactor* CloseSession(CallbackServerContext* context,
                                    const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
-    return Reply(backend_, context, backend_.registry->Close(request->session_id()));
+    return Reply(daemon_, context, daemon_.registry->Close(request->session_id()));
   }
 
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,
                                    const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
-    for (const auto& session : backend_.registry->List()) Fill(*session, response->add_sessions());
-    return Reply(backend_, context, absl::OkStatus());
+    for (const auto& session : daemon_.registry->List()) Fill(*session, response->add_sessions());
+    return Reply(daemon_, context, absl::OkStatus());
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(
       CallbackServerContext* context) override {
-    return ConnectStream::Start(backend_);
+    return ConnectStream::Start(daemon_);
   }
 
  private:
-  const Backend& backend_;
+  const DaemonView& daemon_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeSessionService(const Backend& backend) {
-  return std::make_unique<SessionService>(backend);
+std::unique_ptr<grpc::Service> MakeSessionService(const DaemonView& daemon) {
+  return std::make_unique<SessionService>(daemon);
 }
 
 }  // namespace kiln::rpc

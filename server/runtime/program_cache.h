@@ -16,7 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
-#include "compiler/variables/one_graph.h"
+#include "compiler/variables/variable_graph.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/runtime/bound_program.h"
@@ -37,8 +37,8 @@ using CompileFunction = std::function<absl::StatusOr<compiler::CompiledProgram>(
 // all; then by the digest of the canonical graph, which finds the same graph written differently.
 //
 // A graph with variables is compiled once for all their values. Each new binding of them costs the
-// proof that this program is the graph's at these values (variables/covers.h), and where it is not,
-// or there is none, a program of its own.
+// proof that this program is the graph's at these values (variables/is_right_at.h), and where it is
+// not, or there is none, a program of its own.
 class ProgramCache {
  public:
   struct Options {
@@ -97,7 +97,7 @@ class ProgramCache {
   // One program for all values of a source's variables.
   struct General {
     std::vector<Variable> bounds;
-    variables::OneGraph graph;
+    variables::VariableGraph graph;
     std::shared_ptr<Program> program;
   };
   using GeneralFuture = Future<std::shared_ptr<const General>>;

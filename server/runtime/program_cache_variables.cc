@@ -22,10 +22,10 @@ std::vector<int64_t> InOrder(const std::vector<Variable>& variables, const Bindi
   return values;
 }
 
-absl::StatusOr<variables::OneGraph> MakeOneGraph(const GraphSource& source,
-                                                 const std::vector<Variable>& bounds,
-                                                 const std::function<Grow()>& next_graph) {
-  return variables::OneGraph::Make(bounds, [&](absl::Span<const int64_t> values) {
+absl::StatusOr<variables::VariableGraph> MakeOneGraph(const GraphSource& source,
+                                                      const std::vector<Variable>& bounds,
+                                                      const std::function<Grow()>& next_graph) {
+  return variables::VariableGraph::Make(bounds, [&](absl::Span<const int64_t> values) {
     Bindings bindings;
     for (size_t i = 0; i < values.size(); ++i) bindings[source.variables()[i].name] = values[i];
     return source.Build(bindings, next_graph());
@@ -96,7 +96,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> ProgramCache::BindIfCovered(
     const Request& request, const graph::Graph& graph, const General& general) {
   const std::vector<int64_t> values =
       InOrder(request.source->variables(), std::get<Bindings>(request.key));
-  if (!general.graph.Covers(graph, values)) {
+  if (!general.graph.IsRightAt(graph, values)) {
     return absl::NotFoundError("another form at these values");
   }
   return Bind(general.program, Signature::Of(graph), values);

@@ -107,7 +107,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     Admit(sequence, &operation);
     queue_.push_back({sequence, std::move(operation)});
   }
-  Pump();
+  ExecuteQueued();
   return absl::OkStatus();
 }
 
@@ -128,7 +128,7 @@ bool Session::WantsMore() {
   return !refused_more_;
 }
 
-void Session::Pump() {
+void Session::ExecuteQueued() {
   Queued next;
   std::shared_ptr<runtime::ProgramFuture> wait_for;
   while (TakeNext(&next, &wait_for)) {
@@ -171,7 +171,7 @@ void Session::Resume() {
     absl::MutexLock lock(&mutex_);
     stalled_on_.reset();
   }
-  Pump();
+  ExecuteQueued();
 }
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,

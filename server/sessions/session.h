@@ -161,7 +161,7 @@ class Session : public std::enable_shared_from_this<Session> {
   };
 
   // Executes what can be executed. One thread at a time does.
-  void Pump() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ExecuteQueued() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next operation to execute, or what must be there first. False: nothing to do for this
   // thread.
   bool TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wait_for)

@@ -8,8 +8,8 @@
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/plan.h"
-#include "compiler/search/axis_book.h"
 #include "compiler/search/contraction.h"
+#include "compiler/search/schedule_writer.h"
 
 namespace kiln::full_size {
 namespace {
@@ -26,13 +26,13 @@ class Draft {
  public:
   Draft(const kernel::Kernel& kernel, int lanes, std::mt19937_64& random,
         schedule::Schedule* schedule)
-      : kernel_(kernel), lanes_(lanes), random_(random), book_(kernel, schedule) {}
+      : kernel_(kernel), lanes_(lanes), random_(random), writer_(kernel, schedule) {}
 
   void Write() {
     const bool shared = schedule::SharesGrid(kernel_);
     bool grid_lanes = false;
     if (shared) {
-      std::vector<Loop> loops = LoopsOf(MaybeFused(book_.grid()), false, false);
+      std::vector<Loop> loops = LoopsOf(MaybeFused(writer_.grid()), false, false);
       grid_lanes = Arrange(-1, loops, true, OneIn(2));
     }
     for (size_t i = 0; i < kernel_.stages.size(); ++i) {
@@ -54,7 +54,7 @@ class Draft {
   int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
 
   std::vector<int> MaybeFused(const std::vector<int>& axes) {
-    return OneIn(3) ? axes : book_.FuseAll(axes);
+    return OneIn(3) ? axes : writer_.FuseAll(axes);
   }
 
   static std::vector<Loop> LoopsOf(const std::vector<int>& axes, bool reduce, bool ordered) {
@@ -67,17 +67,17 @@ class Draft {
   }
 
   void WriteStage(int stage, bool shared, bool may_have_lanes) {
-    std::vector<int> parallel = book_.ranges(stage);
-    if (!shared) parallel.insert(parallel.begin(), book_.grid().begin(), book_.grid().end());
+    std::vector<int> parallel = writer_.ranges(stage);
+    if (!shared) parallel.insert(parallel.begin(), writer_.grid().begin(), writer_.grid().end());
     parallel = MaybeFused(parallel);
-    const std::vector<int> reduce = MaybeFused(book_.reduce_ranges(stage));
+    const std::vector<int> reduce = MaybeFused(writer_.reduce_ranges(stage));
     const auto contraction =
-        search::FindContraction(kernel_.stages[stage], book_, parallel, reduce);
+        search::FindContraction(kernel_.stages[stage], writer_, parallel, reduce);
     std::vector<int> whole = parallel;
     whole.insert(whole.end(), reduce.begin(), reduce.end());
     std::vector<Loop> loops = LoopsOf(parallel, false, false);
     for (const Loop& loop : LoopsOf(reduce, true, false)) loops.push_back(loop);
-    for (const Loop& loop : LoopsOf(book_.ordered_ranges(stage), false, true)) {
+    for (const Loop& loop : LoopsOf(writer_.ordered_ranges(stage), false, true)) {
       loops.push_back(loop);
     }
     Arrange(stage, loops, !shared, may_have_lanes && !OneIn(8));
@@ -86,7 +86,7 @@ class Draft {
         if (!OneIn(3)) StageFactor(stage, operand, *contraction, whole);
       }
     }
-    if (OneIn(6)) book_.Stream(stage);
+    if (OneIn(6)) writer_.Stream(stage);
     if (OneIn(6)) Prefetch(stage);
   }
 
@@ -95,17 +95,17 @@ class Draft {
     prefetch.stage = stage;
     prefetch.buffer = static_cast<int>(Below(static_cast<int64_t>(kernel_.buffers.size())));
     prefetch.steps = 1 + Below(20);
-    std::vector<int> axes = book_.ranges(stage);
-    axes.insert(axes.end(), book_.grid().begin(), book_.grid().end());
+    std::vector<int> axes = writer_.ranges(stage);
+    axes.insert(axes.end(), writer_.grid().begin(), writer_.grid().end());
     if (axes.empty() || kernel_.buffers[prefetch.buffer].memory != kernel::Memory::kGlobal) return;
     prefetch.axis = axes[Below(static_cast<int64_t>(axes.size()))];
-    book_.Prefetch(prefetch);
+    writer_.Prefetch(prefetch);
   }
 
   // The axis's loop becomes two. Gives the inner one's place.
   size_t Split(std::vector<Loop>& loops, size_t i, int64_t factor) {
     const Loop whole = loops[i];
-    const auto [outer, inner] = book_.Split(whole.axis, factor);
+    const auto [outer, inner] = writer_.Split(whole.axis, factor);
     for (Loop& loop : loops) {
       auto found = std::find(loop.after.begin(), loop.after.end(), whole.axis);
       if (found == loop.after.end()) continue;
@@ -126,7 +126,7 @@ class Draft {
     if (loops.empty()) return false;
     for (int splits = static_cast<int>(Below(4)); splits > 0; --splits) {
       const auto i = static_cast<size_t>(Below(static_cast<int64_t>(loops.size())));
-      const int64_t extent = book_.extent(loops[i].axis);
+      const int64_t extent = writer_.extent(loops[i].axis);
       if (!loops[i].splits || extent < 2) continue;
       constexpr int64_t kFactors[] = {2, 3, 4, 5, 7, 8, 16, 24, 32, 64, 100};
       Split(loops, i, std::min(kFactors[Below(std::size(kFactors))], extent));
@@ -145,7 +145,7 @@ class Draft {
     while (lanes > 2 && OneIn(4)) lanes /= 2;
     const size_t lane = Split(loops, i, lanes);
     loops[lane].binding = Binding::kVector;
-    book_.Bind(loops[lane].axis, Binding::kVector);
+    writer_.Bind(loops[lane].axis, Binding::kVector);
     return true;
   }
 
@@ -155,15 +155,15 @@ class Draft {
     for (size_t k = 0; k < count; ++k) {
       if (loops[k].binding != Binding::kSerial || loops[k].ordered || !OneIn(3)) continue;
       size_t i = k;
-      if (book_.extent(loops[k].axis) > 8) {
+      if (writer_.extent(loops[k].axis) > 8) {
         if (!loops[k].splits) continue;
         i = Split(loops, k, 2 + Below(5));
       }
-      copies *= book_.extent(loops[i].axis);
+      copies *= writer_.extent(loops[i].axis);
       if (copies > kMostUnrolled) return;
       loops[i].binding = Binding::kUnroll;
-      book_.Bind(loops[i].axis, Binding::kUnroll);
-      if (loops[i].reduce && OneIn(2)) book_.Partial(loops[i].axis);
+      writer_.Bind(loops[i].axis, Binding::kUnroll);
+      if (loops[i].reduce && OneIn(2)) writer_.Partial(loops[i].axis);
     }
   }
 
@@ -178,7 +178,7 @@ class Draft {
           });
       if (follows_loops) continue;
       loop.binding = Binding::kTask;
-      book_.Bind(loop.axis, Binding::kTask);
+      writer_.Bind(loop.axis, Binding::kTask);
     }
   }
 
@@ -209,7 +209,7 @@ class Draft {
       order_.push_back(loops[chosen]);
       loops.erase(loops.begin() + static_cast<int64_t>(chosen));
     }
-    book_.Order(stage, order);
+    writer_.Order(stage, order);
   }
 
   // In front of all loops, or in one that has only tasks and loops around it.
@@ -220,7 +220,7 @@ class Draft {
     staged.stage = stage;
     staged.operand = operand;
     staged.lanes = OneIn(3) ? 2 : lanes_;
-    staged.layout = search::StagedLayout(contraction.factor[operand], book_, axes, contraction);
+    staged.layout = search::StagedLayout(contraction.factor[operand], writer_, axes, contraction);
     if (staged.layout.empty()) return;
     std::vector<int> places = {-1};
     for (const Loop& loop : order_) {
@@ -229,13 +229,13 @@ class Draft {
       places.push_back(loop.axis);
     }
     staged.at = places[Below(static_cast<int64_t>(places.size()))];
-    book_.Stage(staged);
+    writer_.Stage(staged);
   }
 
   const kernel::Kernel& kernel_;
   const int lanes_;
   std::mt19937_64& random_;
-  search::AxisBook book_;
+  search::ScheduleWriter writer_;
   std::vector<Loop> order_;  // of the stage that was written last
 };
 

@@ -8,7 +8,7 @@
 #include "compiler/graph/wire.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/evaluate.h"
-#include "compiler/variables/one_graph.h"
+#include "compiler/variables/variable_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"
 #include "tests/numerics/packed.h"
@@ -76,12 +76,12 @@ Outcome TryOne(Random& random) {
   const auto build = [&](absl::Span<const int64_t> values) {
     return graph::FromProto(proto, {{variable.name(), values[0]}}, SmallLimits());
   };
-  const auto one = variables::OneGraph::Make(*variables, build);
+  const auto one = variables::VariableGraph::Make(*variables, build);
   if (!one.ok() || variable.max() != kMost) return {"no one graph", std::nullopt};
   int covered = 0;
   for (int64_t n = 1; n <= kMost; ++n) {
     const auto special = build({n});
-    if (!special.ok() || !one->Covers(*special, {n})) continue;
+    if (!special.ok() || !one->IsRightAt(*special, {n})) continue;
     const auto differentiated = autodiff::Differentiate(*special);
     if (!differentiated.ok()) continue;
     ++covered;

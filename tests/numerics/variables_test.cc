@@ -6,7 +6,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ops/evaluate.h"
-#include "compiler/variables/one_graph.h"
+#include "compiler/variables/variable_graph.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/packed.h"
@@ -42,12 +42,12 @@ void ExpectCompiledRight(const Make& make, int64_t most, const std::vector<int64
     make(maker, n[0]);
     return maker.graph;
   };
-  const auto one = variables::OneGraph::Make({{"n", 1, most}}, build);
+  const auto one = variables::VariableGraph::Make({{"n", 1, most}}, build);
   ASSERT_TRUE(one.ok()) << name << ": " << one.status();
   for (const int64_t n : values) {
     const auto special = autodiff::Differentiate(*build({n}));
     ASSERT_TRUE(special.ok()) << special.status();
-    if (!one->Covers(*special, {n})) continue;
+    if (!one->IsRightAt(*special, {n})) continue;
     std::vector<HostTensor> inputs;
     std::vector<HostTensor> packed;
     for (size_t i = 0; i < special->inputs.size(); ++i) {

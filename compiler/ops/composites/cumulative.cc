@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/ops/composites/around_axis.h"
 #include "compiler/ops/composites/composite.h"
-#include "compiler/ops/composites/planes.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/constraints.h"
 #include "compiler/ops/rules/infer.h"
@@ -90,8 +90,8 @@ Expansion AlongAxis(Builder& b, const Node* x, const Attributes& attributes,
                     const Accumulation& what) {
   const int64_t axis = AxisOf(x, attributes);
   if (ir::NumElements(x->shape()) == 0) return x;
-  const Planes planes = PlanesOf(x->shape(), axis);
-  const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});
+  const AroundAxis extents = ExtentsAround(x->shape(), axis);
+  const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   return b.Reshape(Accumulate(b, flat, what), x->shape());
 }
 

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/around_axis.h"
 #include "compiler/ops/composites/composite.h"
-#include "compiler/ops/composites/planes.h"
 #include "compiler/ops/composites/sort_keys.h"
 #include "compiler/ops/promote.h"
 #include "compiler/ops/rows.h"
@@ -108,14 +108,14 @@ Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::opti
   Shape shape = x->shape();
   if (shape.empty()) shape.push_back(1);
   const int64_t axis = NormalizeAxis(IntOf(attributes, "axis"), shape.size()).value();
-  const Planes planes = PlanesOf(shape, axis);
-  shape[axis] = count.value_or(planes.length);
-  const Node* flat = b.Reshape(x, {planes.outer, planes.length, planes.inner});
+  const AroundAxis extents = ExtentsAround(shape, axis);
+  shape[axis] = count.value_or(extents.length);
+  const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
   // What is sorted is not computed anew in every round.
   const Node* positions =
-      FirstPositions(b, b.Contiguous(flat), count.value_or(planes.length), descending);
+      FirstPositions(b, b.Contiguous(flat), count.value_or(extents.length), descending);
   return Order{flat, positions, shape};
 }
 

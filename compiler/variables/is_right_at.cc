@@ -1,4 +1,4 @@
-#include "compiler/variables/covers.h"
+#include "compiler/variables/is_right_at.h"
 
 #include <optional>
 #include <utility>
@@ -93,8 +93,8 @@ bool SameInputs(const GeneralGraph& general, const graph::Graph& special,
 
 }  // namespace
 
-bool Covers(const GeneralGraph& general, const graph::Graph& special,
-            absl::Span<const int64_t> values) {
+bool IsRightAt(const GeneralGraph& general, const graph::Graph& special,
+               absl::Span<const int64_t> values) {
   const bool same_results = general.outputs.size() == special.outputs.size() &&
                             general.updates.size() == special.updates.size();
   if (!same_results || !SameInputs(general, special, values)) return false;

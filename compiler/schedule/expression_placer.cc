@@ -1,4 +1,4 @@
-#include "compiler/schedule/placer.h"
+#include "compiler/schedule/expression_placer.h"
 
 #include <utility>
 #include <vector>
@@ -10,7 +10,7 @@ namespace kiln::schedule {
 using ir::Node;
 using ir::Op;
 
-kernel::ExpressionFolder::Map Placer::RangeValues(const State& state) const {
+kernel::ExpressionFolder::Map ExpressionPlacer::RangeValues(const State& state) const {
   kernel::ExpressionFolder::Map values;
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const Axis& axis = plan_.axes[i];
@@ -19,7 +19,7 @@ kernel::ExpressionFolder::Map Placer::RangeValues(const State& state) const {
   return values;
 }
 
-int Placer::OpenVectorAxis(const State& state) const {
+int ExpressionPlacer::OpenVectorAxis(const State& state) const {
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const Axis& axis = plan_.axes[i];
     if (axis.leaf() && axis.binding == Binding::kVector && state.values[i] != nullptr) {
@@ -29,7 +29,7 @@ int Placer::OpenVectorAxis(const State& state) const {
   return -1;
 }
 
-const Node* Placer::LaneMasks(const State& state, bool reduce_only) const {
+const Node* ExpressionPlacer::LaneMasks(const State& state, bool reduce_only) const {
   const Node* valid = nullptr;
   for (const LaneMask& mask : state.masks) {
     if (reduce_only && !mask.reduce) continue;
@@ -38,7 +38,7 @@ const Node* Placer::LaneMasks(const State& state, bool reduce_only) const {
   return valid;
 }
 
-const Node* Placer::LocalIndex(int buffer, const Node* index, const State& state) const {
+const Node* ExpressionPlacer::LocalIndex(int buffer, const Node* index, const State& state) const {
   const bool local = buffer >= program_.num_arguments;
   const int vector = OpenVectorAxis(state);
   if (!local || vector < 0 || plan_.axes[vector].stage != -1 ||
@@ -48,14 +48,14 @@ const Node* Placer::LocalIndex(int buffer, const Node* index, const State& state
   return folder_.Add(folder_.Mul(index, plan_.axes[vector].extent), state.values[vector]);
 }
 
-const Node* Placer::Place(const Node* root, const State& state,
-                          kernel::ExpressionFolder::Map* memo) const {
+const Node* ExpressionPlacer::Place(const Node* root, const State& state,
+                                    kernel::ExpressionFolder::Map* memo) const {
   if (root == nullptr) return nullptr;
   kernel::ExpressionFolder::Map finished;
   return Finish(folder_.Substitute(root, memo), state, &finished);
 }
 
-bool Placer::MayReadAnyLane(int buffer, const Node* index) const {
+bool ExpressionPlacer::MayReadAnyLane(int buffer, const Node* index) const {
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kRegister) return true;
   if (from.space == Space::kGlobal) return false;
@@ -64,8 +64,8 @@ bool Placer::MayReadAnyLane(int buffer, const Node* index) const {
   return bounds.low >= 0 && bounds.high < (from.elements * size + 63) / 64 * 64 / size;
 }
 
-const Node* Placer::Finish(const Node* node, const State& state,
-                           kernel::ExpressionFolder::Map* memo) const {
+const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
+                                     kernel::ExpressionFolder::Map* memo) const {
   if (auto found = memo->find(node); found != memo->end()) return found->second;
   const int buffer =
       node->op() == Op::kLoad ? static_cast<int>(node->attr<ir::IntAttr>().value) : -1;

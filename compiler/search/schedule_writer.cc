@@ -1,10 +1,10 @@
-#include "compiler/search/axis_book.h"
+#include "compiler/search/schedule_writer.h"
 
 #include "compiler/schedule/plan.h"
 
 namespace kiln::search {
 
-AxisBook::AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule)
+ScheduleWriter::ScheduleWriter(const kernel::Kernel& kernel, schedule::Schedule* schedule)
     : kernel_(kernel), schedule_(*schedule) {
   auto add_all = [this](const std::vector<const ir::Node*>& ranges) {
     std::vector<int> axes;
@@ -21,47 +21,49 @@ AxisBook::AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule)
   }
 }
 
-int64_t AxisBook::Product(const std::vector<int>& axes) const {
+int64_t ScheduleWriter::Product(const std::vector<int>& axes) const {
   int64_t product = 1;
   for (int axis : axes) product *= extent(axis);
   return product;
 }
 
-int AxisBook::Add(int64_t extent, const ir::Node* range) {
+int ScheduleWriter::Add(int64_t extent, const ir::Node* range) {
   axes_.push_back({extent, range});
   return static_cast<int>(axes_.size()) - 1;
 }
 
-int AxisBook::Fuse(int outer, int inner) {
+int ScheduleWriter::Fuse(int outer, int inner) {
   schedule_.directives.push_back(schedule::Fuse{outer, inner});
   return Add(extent(outer) * extent(inner), axes_[inner].range);
 }
 
-std::pair<int, int> AxisBook::Split(int axis, int64_t factor) {
+std::pair<int, int> ScheduleWriter::Split(int axis, int64_t factor) {
   schedule_.directives.push_back(schedule::Split{axis, factor});
   const int outer = Add((extent(axis) + factor - 1) / factor, nullptr);
   return {outer, Add(factor, nullptr)};
 }
 
-void AxisBook::Bind(int axis, schedule::Binding binding) {
+void ScheduleWriter::Bind(int axis, schedule::Binding binding) {
   schedule_.directives.push_back(schedule::Bind{axis, binding});
 }
 
-void AxisBook::Partial(int axis) { schedule_.directives.push_back(schedule::Partial{axis}); }
+void ScheduleWriter::Partial(int axis) { schedule_.directives.push_back(schedule::Partial{axis}); }
 
-void AxisBook::Order(int stage, std::vector<int> axes) {
+void ScheduleWriter::Order(int stage, std::vector<int> axes) {
   schedule_.directives.push_back(schedule::Order{stage, std::move(axes)});
 }
 
-void AxisBook::Stage(schedule::StageOperand directive) {
+void ScheduleWriter::Stage(schedule::StageOperand directive) {
   schedule_.directives.push_back(std::move(directive));
 }
 
-void AxisBook::Stream(int stage) { schedule_.directives.push_back(schedule::Stream{stage}); }
+void ScheduleWriter::Stream(int stage) { schedule_.directives.push_back(schedule::Stream{stage}); }
 
-void AxisBook::Prefetch(schedule::Prefetch directive) { schedule_.directives.push_back(directive); }
+void ScheduleWriter::Prefetch(schedule::Prefetch directive) {
+  schedule_.directives.push_back(directive);
+}
 
-std::vector<int> AxisBook::FuseAll(const std::vector<int>& axes) {
+std::vector<int> ScheduleWriter::FuseAll(const std::vector<int>& axes) {
   std::vector<int> fused;
   for (int axis : axes) {
     if (!fused.empty() && schedule::IsContiguous(kernel_, axes_[fused.back()].range,

@@ -1,19 +1,19 @@
-#include "compiler/variables/one_graph.h"
+#include "compiler/variables/variable_graph.h"
 
 #include <utility>
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
 #include "compiler/variables/capacity.h"
-#include "compiler/variables/covers.h"
+#include "compiler/variables/is_right_at.h"
 
 namespace kiln::variables {
 
-OneGraph::OneGraph(GeneralGraph general, graph::Graph capacity)
+VariableGraph::VariableGraph(GeneralGraph general, graph::Graph capacity)
     : general_(std::move(general)), capacity_(std::move(capacity)) {}
 
-absl::StatusOr<OneGraph> OneGraph::Make(std::vector<graph::Variable> variables,
-                                        const BuildFunction& build) {
+absl::StatusOr<VariableGraph> VariableGraph::Make(std::vector<graph::Variable> variables,
+                                                  const BuildFunction& build) {
   absl::StatusOr<GeneralGraph> general = Generalize(
       std::move(variables), [&](absl::Span<const int64_t> values) -> absl::StatusOr<graph::Graph> {
         absl::StatusOr<graph::Graph> graph = build(values);
@@ -23,12 +23,12 @@ absl::StatusOr<OneGraph> OneGraph::Make(std::vector<graph::Variable> variables,
   absl::StatusOr<graph::Graph> capacity = AtCapacity(*general);
   if (!capacity.ok()) return capacity.status();
   if (absl::Status legal = graph::Verify(*capacity); !legal.ok()) return legal;
-  return OneGraph(*std::move(general), *std::move(capacity));
+  return VariableGraph(*std::move(general), *std::move(capacity));
 }
 
-bool OneGraph::Covers(const graph::Graph& special, absl::Span<const int64_t> values) const {
+bool VariableGraph::IsRightAt(const graph::Graph& special, absl::Span<const int64_t> values) const {
   const absl::StatusOr<graph::Graph> differentiated = autodiff::Differentiate(special);
-  return differentiated.ok() && variables::Covers(general_, *differentiated, values);
+  return differentiated.ok() && variables::IsRightAt(general_, *differentiated, values);
 }
 
 }  // namespace kiln::variables

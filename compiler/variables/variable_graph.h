@@ -1,7 +1,7 @@
 // One graph for all values of the variables, and the knowledge of where it holds: what the daemon
 // uses of this folder.
-#ifndef KILN_COMPILER_VARIABLES_ONE_GRAPH_H_
-#define KILN_COMPILER_VARIABLES_ONE_GRAPH_H_
+#ifndef KILN_COMPILER_VARIABLES_VARIABLE_GRAPH_H_
+#define KILN_COMPILER_VARIABLES_VARIABLE_GRAPH_H_
 
 #include <vector>
 
@@ -13,23 +13,23 @@
 namespace kiln::variables {
 
 // Immutable. Thread-safe.
-class OneGraph {
+class VariableGraph {
  public:
   // Gradient requests are fulfilled before the graphs are laid over each other, so that what a
   // reverse walk adds is masked too. UNIMPLEMENTED, saying why, if there is no one graph; an error
   // of `build` if it fails wherever it is tried.
-  static absl::StatusOr<OneGraph> Make(std::vector<graph::Variable> variables,
-                                       const BuildFunction& build);
+  static absl::StatusOr<VariableGraph> Make(std::vector<graph::Variable> variables,
+                                            const BuildFunction& build);
 
   // See capacity.h: its inputs are the graph's, then the variables' values.
   const graph::Graph& capacity() const { return capacity_; }
 
   // Whether `special`, the graph built for `values`, is what `capacity` computes there. Adds nodes
   // to special's context.
-  bool Covers(const graph::Graph& special, absl::Span<const int64_t> values) const;
+  bool IsRightAt(const graph::Graph& special, absl::Span<const int64_t> values) const;
 
  private:
-  OneGraph(GeneralGraph general, graph::Graph capacity);
+  VariableGraph(GeneralGraph general, graph::Graph capacity);
 
   GeneralGraph general_;
   graph::Graph capacity_;
@@ -37,4 +37,4 @@ class OneGraph {
 
 }  // namespace kiln::variables
 
-#endif  // KILN_COMPILER_VARIABLES_ONE_GRAPH_H_
+#endif  // KILN_COMPILER_VARIABLES_VARIABLE_GRAPH_H_

@@ -1,7 +1,7 @@
 // Keeps the numbers of axes while a schedule is written: what Apply will count, and what is known
 // of each axis.
-#ifndef KILN_COMPILER_SEARCH_AXIS_BOOK_H_
-#define KILN_COMPILER_SEARCH_AXIS_BOOK_H_
+#ifndef KILN_COMPILER_SEARCH_SCHEDULE_WRITER_H_
+#define KILN_COMPILER_SEARCH_SCHEDULE_WRITER_H_
 
 #include <cstdint>
 #include <utility>
@@ -18,10 +18,10 @@ struct AxisInfo {
                                     // null for parts of splits
 };
 
-class AxisBook {
+class ScheduleWriter {
  public:
-  // `schedule` gets the directives; it must be empty and outlive the book.
-  AxisBook(const kernel::Kernel& kernel, schedule::Schedule* schedule);
+  // `schedule` gets the directives; it must be empty and outlive the writer.
+  ScheduleWriter(const kernel::Kernel& kernel, schedule::Schedule* schedule);
 
   const AxisInfo& operator[](int axis) const { return axes_[axis]; }
   int64_t extent(int axis) const { return axes_[axis].extent; }
@@ -60,4 +60,4 @@ class AxisBook {
 
 }  // namespace kiln::search
 
-#endif  // KILN_COMPILER_SEARCH_AXIS_BOOK_H_
+#endif  // KILN_COMPILER_SEARCH_SCHEDULE_WRITER_H_

@@ -1,7 +1,7 @@
 // The kernel's expressions at one place of the nest that is being built: ranges have become loops,
 // lanes and constants, loads are masked, locals are addressed.
-#ifndef KILN_COMPILER_SCHEDULE_PLACER_H_
-#define KILN_COMPILER_SCHEDULE_PLACER_H_
+#ifndef KILN_COMPILER_SCHEDULE_EXPRESSION_PLACER_H_
+#define KILN_COMPILER_SCHEDULE_EXPRESSION_PLACER_H_
 
 #include "compiler/kernel/expression_folder.h"
 #include "compiler/schedule/loop_program.h"
@@ -10,11 +10,11 @@
 
 namespace kiln::schedule {
 
-class Placer {
+class ExpressionPlacer {
  public:
   // All must outlive the placer. The first `kernel_buffers` of the program's are the kernel's own.
-  Placer(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder, const LoopProgram& program,
-         int kernel_buffers)
+  ExpressionPlacer(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder,
+                   const LoopProgram& program, int kernel_buffers)
       : plan_(plan),
         nest_(nest),
         folder_(folder),
@@ -51,4 +51,4 @@ class Placer {
 
 }  // namespace kiln::schedule
 
-#endif  // KILN_COMPILER_SCHEDULE_PLACER_H_
+#endif  // KILN_COMPILER_SCHEDULE_EXPRESSION_PLACER_H_
