@@ -1,5 +1,5 @@
-// Writes what is generated from the table of ops: the Python client's table, the C++ client's
-// bindings and the list of ops for people.
+// Writes what is generated from the table of ops: the Python client's table and rules, the C++
+// client's bindings and the list of ops for people.
 //
 //   opgen python > clients/python/kiln/_ops/table.py
 //   opgen cpp_header > clients/cpp/kiln/ops.h
