@@ -340,7 +340,7 @@ TEST(MalformedGraphs, TextOfAClientIsEscapedAndCut) {
   proto.add_outputs(0);
   absl::Status status = graph::FromProto(proto, {}).status();
   EXPECT_LT(status.message().size(), 500u);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\\033[31mxxx"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\\x1B[31mxxx"));
   EXPECT_EQ(graph::ErrorDetail(status, "node"), "0");
 }
 
