@@ -45,6 +45,25 @@ stage reduce r0:100
   }
 }
 
+// A scatter writes each of its elements, also where what it adds is masked.
+TEST_F(ShortenTest, ScattersAddWhatIsMaskedToo) {
+  const auto kernel = kernel::ParseKernel(R"(buffer b0 int32[3] read
+buffer b1 float64[8] read
+buffer b2 float64[36] update
+stage r0:3 r1:6 order r2:3
+  v0 = int64(b0[r2])
+  v1 = cmplt(-1, v0)
+  v2 = cmplt(v0, 2)
+  v3 = and(v1, v2)
+  b2[r0*12 + v0*6 + r1 if v3] = b2[r0*12 + v0*6 + r1 if v3] + b1[r0*12 + v0*6 + r1 + -25 if and(and(and(cmplt(24, r0*12 + v0*6 + r1), v1), v2), cmplt(r0*12 + v0*6 + r1, 33))]
+)",
+                                          context_);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  ExpectAllMatch(*kernel, 1e-12, "a masked scatter", /*specials=*/true);
+  ExpectMatches(*kernel, *schedule::Parse("split 1 2\nbind 4 vector\norder 0 0 2 3 4\n"),
+                HostTarget(), 1e-12, true, "a masked scatter by pairs");
+}
+
 // Loops that look as if they could end early, and what they would leave undone.
 TEST_F(ShortenTest, LoopsThatMustNotEndEarly) {
   // A local's other half is copied whatever is added to it.
