@@ -3,6 +3,8 @@
 # Everything that decides what code a kernel becomes names itself in the kernel cache's keys: a changed source is a new
 # compiler, so that no kernel of an older one is ever taken for its own.
 file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_SOURCE_DIR}/ir/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/ir/*.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/kernel/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/kernel/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/search/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/search/*.h

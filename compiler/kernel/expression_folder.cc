@@ -1,10 +1,7 @@
 #include "compiler/kernel/expression_folder.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
-
-#include "compiler/kernel/index_bounds.h"
 
 namespace kiln::kernel {
 namespace {
@@ -83,15 +80,6 @@ const Node* Identity(Op op, const Node* a, const Node* b) {
   }
 }
 
-// Conditions over ranges that are always true or false within their bounds.
-std::optional<bool> DecideLess(const Node* a, const Node* b) {
-  const Interval x = BoundsOf(a);
-  const Interval y = BoundsOf(b);
-  if (IsSmall(x.high) && IsSmall(y.low) && x.high < y.low) return true;
-  if (IsSmall(x.low) && IsSmall(y.high) && x.low >= y.high) return false;
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool IsConstant(const Node* node, int64_t* value) {
@@ -123,6 +111,14 @@ const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
   if (factor == 0) return Int(0);
   if (factor == 1) return a;
   return context_.Get(Op::kMul, DType::kInt64, {}, {a, Int(factor)});
+}
+
+std::optional<bool> ExpressionFolder::DecideLess(const Node* a, const Node* b) {
+  const Interval x = bounds_.Of(a);
+  const Interval y = bounds_.Of(b);
+  if (IsSmall(x.high) && IsSmall(y.low) && x.high < y.low) return true;
+  if (IsSmall(x.low) && IsSmall(y.high) && x.low >= y.high) return false;
+  return std::nullopt;
 }
 
 const Node* ExpressionFolder::Less(const Node* a, const Node* b) {
@@ -171,10 +167,11 @@ const Node* ExpressionFolder::Divide(Op op, const Node* dividend, const Node* di
   int64_t c;
   if (!IsConstant(divisor, &c) || c < 1) return nullptr;
   // A sum that may wrap cannot be taken apart.
-  if (!IsKnown(BoundsOf(dividend))) return nullptr;
-  const auto [multiple, rest] = SplitMultiple(SumOf(dividend), c);
+  const Sum sum = SumOf(dividend);
+  if (!IsKnown(bounds_.Of(sum))) return nullptr;
+  const auto [multiple, rest] = SplitMultiple(sum, c);
   const Node* left = FromSum(rest);
-  const Interval bounds = BoundsOf(left);
+  const Interval bounds = bounds_.Of(rest);
   if (IsKnown(bounds) && bounds.low >= 0 && bounds.high < c) {
     return op == Op::kMod ? left : FromSum(multiple);
   }

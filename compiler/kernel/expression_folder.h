@@ -1,15 +1,17 @@
 // Makes index and condition nodes, folding constants on the way, so that substituted loops leave
 // simple expressions. Sums keep the order in which they are made, since code generators compute the
-// outer loops' part of one first: that is what distinguishes this from IndexMath (index.h), which
-// gives equal sums one form.
+// outer loops' part of one first (but for dividends that are taken apart): that is what
+// distinguishes this from IndexMath (index.h), which gives equal sums one form.
 #ifndef KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
 #define KILN_COMPILER_KERNEL_EXPRESSION_FOLDER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/ir/node.h"
+#include "compiler/kernel/index_bounds.h"
 #include "compiler/kernel/index_sum.h"
 
 namespace kiln::kernel {
@@ -43,8 +45,11 @@ class ExpressionFolder {
  private:
   const ir::Node* Divide(ir::Op op, const ir::Node* dividend, const ir::Node* divisor);
   const ir::Node* FromSum(const Sum& sum);
+  // Whether a < b holds for all values of the ranges, or for none.
+  std::optional<bool> DecideLess(const ir::Node* a, const ir::Node* b);
 
   ir::Context& context_;
+  IndexBounds bounds_;
 };
 
 // The value of an int64 or bool constant.

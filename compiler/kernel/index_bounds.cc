@@ -52,8 +52,8 @@ Interval AtomBounds(const Node* atom, IndexBounds& of) {
       return IsIndex(atom) ? Union(of.Of(atom->operand(1)), of.Of(atom->operand(2))) : any;
     case Op::kCast: {
       const DType from = atom->operand(0)->dtype();
-      const bool keeps = from == DType::kBool || ir::IsInteger(from);
-      return keeps ? Intersect(any, DTypeBounds(from)) : any;
+      const bool keeps = IsIndex(atom) && (from == DType::kBool || ir::IsInteger(from));
+      return keeps ? DTypeBounds(from) : any;
     }
     default:
       return any;

@@ -229,7 +229,9 @@ int Compare(const Node* a, const Node* b) {
   for (size_t i = 0; i < size; ++i) {
     if (const int order = Compare(a->operand(i), b->operand(i)); order != 0) return order;
   }
-  return a->operands().size() < b->operands().size() ? -1 : 1;
+  if (a->operands().size() != b->operands().size())
+    return a->operands().size() < b->operands().size() ? -1 : 1;
+  return a->id() < b->id() ? -1 : 1;  // other attributes
 }
 
 }  // namespace kiln::kernel

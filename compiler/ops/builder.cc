@@ -226,7 +226,10 @@ const Node* Builder::Window(const Node* x, int64_t axis, int64_t size, int64_t s
                             int64_t dilation) {
   const int64_t normal = NormalAxis(axis, x->shape().size());
   Shape shape = x->shape();
-  shape[normal] = WindowPositions(shape[normal], size, stride, dilation).value();
+  const auto positions = WindowPositions(shape[normal], size, stride, dilation);
+  // After a failure shapes may be anything.
+  if (status_.ok()) status_ = positions.status();
+  shape[normal] = positions.value_or(1);
   shape.push_back(size);
   return Make(Op::kWindow, x->dtype(), shape, {x}, IntsAttr{{normal, size, stride, dilation}});
 }

@@ -213,9 +213,9 @@ class Planner {
   Plan plan_;
 };
 
-bool AllLinears(const kernel::Kernel& kernel,
-                bool (*holds)(const kernel::Sum&, const Node*, const Node*, int64_t),
-                const Node* outer, const Node* inner, int64_t extent) {
+bool AllSums(const kernel::Kernel& kernel,
+             bool (*holds)(const kernel::Sum&, const Node*, const Node*, int64_t),
+             const Node* outer, const Node* inner, int64_t extent) {
   std::vector<kernel::Sum> sums;
   for (const kernel::Stage& stage : kernel.stages) {
     for (const kernel::Store& store : stage.stores) {
@@ -244,7 +244,7 @@ bool SharesGrid(const kernel::Kernel& kernel) {
 
 bool IsContiguous(const kernel::Kernel& kernel, const Node* outer, const Node* inner,
                   int64_t extent) {
-  return AllLinears(kernel, StandTogether, outer, inner, extent);
+  return AllSums(kernel, StandTogether, outer, inner, extent);
 }
 
 absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& schedule) {

@@ -62,7 +62,8 @@ Expansion ExpandTriu(Builder& b, Operands x, const Attributes& attributes) {
 
 constexpr Rule kConcatShape = {"concat", "x", R"rule(
   axis = normalize_axis(attributes["axis"], len(x))
-  check len(y) == len(x) and y[:axis] + y[axis + 1:] == x[:axis] + x[axis + 1:] for y in shapes:
+  rest = x[:axis] + x[axis + 1:]
+  check len(y) == len(x) and y[:axis] + y[axis + 1:] == rest for y in shapes:
     "cannot concat {x} and {y} along axis {axis}: all other sizes must agree"
   -> x[:axis] + (sum(y[axis] for y in shapes),) + x[axis + 1:]
 )rule"};

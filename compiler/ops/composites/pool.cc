@@ -1,4 +1,5 @@
 // Pools: reductions over sliding windows, which are views.
+#include <algorithm>
 #include <limits>
 
 #include "compiler/ir/str_cat.h"
@@ -60,7 +61,8 @@ bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
 
 // min(start + size, end) - max(start, begin) along one of the last dimensions.
 const Node* CountAlong(Builder& b, const Sliding& sliding, Counted counted, size_t i) {
-  const bool small = counted.end + sliding.size[i] + sliding.stride[i] < (int64_t{1} << 31);
+  const int64_t most = std::max({counted.end, sliding.size[i], sliding.stride[i]});
+  const bool small = most < (int64_t{1} << 31) / 3;
   const DType dtype = small ? DType::kInt32 : DType::kInt64;
   Shape shape(sliding.rank(), 1);
   shape[i] = sliding.positions[i];

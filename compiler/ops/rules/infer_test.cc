@@ -93,6 +93,19 @@ TEST(InferShapeTest, ExtremeAttributes) {
                      {{"padding", std::vector<int64_t>{kMost, kMost}}})
                    .ok());
   EXPECT_FALSE(Infer("one_hot", {{2}}, {{"classes", kMost}}).ok());
+  const auto one = [](int64_t value) { return std::vector<int64_t>{value}; };
+  EXPECT_FALSE(Infer("conv_transpose1d", {{1, 1, 2}, {1, 1, 1}}, {{"stride", one(kMost)}}).ok());
+  EXPECT_FALSE(Infer("max_pool1d", {{1, 1, 4}},
+                     {{"kernel", one(9000000000000000000)},
+                      {"padding", one(4500000000000000000)},
+                      {"stride", one(4400000000000000000)},
+                      {"ceil_mode", true}})
+                   .ok());
+  // A stride beyond the end leaves one window.
+  const auto pooled = Infer("max_pool1d", {{1, 1, 4}},
+                            {{"kernel", one(3)}, {"stride", one(kMost)}, {"ceil_mode", true}});
+  ASSERT_TRUE(pooled.ok()) << pooled.status();
+  EXPECT_EQ(*pooled, (ir::Shape{1, 1, 1}));
 }
 
 absl::Status Check(const ConstraintCase& test_case) {

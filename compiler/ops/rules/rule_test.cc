@@ -95,12 +95,14 @@ TEST(RuleTest, DefectsAreTold) {
 
 // Documents and clients know rules by their names.
 TEST(RuleTest, EachNameHasOneText) {
-  std::map<std::string_view, std::string_view> texts;
+  // With the names of its operands.
+  std::map<std::string_view, std::pair<std::string_view, std::string_view>> texts;
   for (const OpDef& op : AllOps()) {
     std::vector<Rule> rules = {op.shape_rule};
     rules.insert(rules.end(), op.constraints.begin(), op.constraints.end());
     for (size_t i = 0; i < rules.size(); ++i) {
-      EXPECT_EQ(texts.emplace(rules[i].name, rules[i].text).first->second, rules[i].text);
+      const std::pair written(rules[i].operands, rules[i].text);
+      EXPECT_EQ(texts.emplace(rules[i].name, written).first->second, written);
       const bool gives_shape = op.programs[i]->steps.back().kind == RuleStep::Kind::kResult;
       EXPECT_EQ(gives_shape, i == 0) << rules[i].name;
     }

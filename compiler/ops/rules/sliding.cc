@@ -44,7 +44,7 @@ absl::Status ReadPadding(const Attributes& attributes, size_t rank, Sliding* sli
 absl::StatusOr<int64_t> PaddedLength(int64_t length, int64_t before, int64_t after) {
   int64_t result = length;
   if (before < 0 || after < 0 || __builtin_add_overflow(result, before, &result) ||
-      __builtin_add_overflow(result, after, &result)) {
+      __builtin_add_overflow(result, after, &result) || result > kMaxElements) {
     return ShapeError("a padding of ", before, " and ", after, " on a dimension of size ", length,
                       "; it must not be negative, nor huge");
   }
@@ -82,6 +82,8 @@ absl::Status CountWhole(absl::Span<const int64_t> spatial, Sliding* sliding) {
 void AddHanging(absl::Span<const int64_t> spatial, Sliding* sliding) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     const int64_t length = spatial[i] + sliding->before[i] + sliding->after[i];
+    // The next window would start there or later, perhaps beyond all numbers.
+    if (sliding->stride[i] >= spatial[i] + sliding->before[i]) continue;
     const int64_t next = sliding->positions[i] * sliding->stride[i];
     const int64_t covered = next - sliding->stride[i] + sliding->reach(i) + 1;
     if (covered == length || next >= spatial[i] + sliding->before[i]) continue;
@@ -117,11 +119,11 @@ absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
   }
   int64_t begin = 0;
   int64_t reach = 0;
-  int64_t covered = 0;
+  int64_t last = 0;
   const bool overflow = __builtin_mul_overflow(length - 1, windows.stride[i], &begin) ||
                         __builtin_mul_overflow(windows.size[i] - 1, windows.dilation[i], &reach) ||
-                        __builtin_add_overflow(begin, reach, &covered) || covered >= kMaxElements;
-  ++covered;
+                        __builtin_add_overflow(begin, reach, &last) || last >= kMaxElements;
+  const int64_t covered = overflow ? 0 : last + 1;
   const int64_t before = windows.before[i];
   const int64_t after = windows.after[i];
   if (overflow || before < 0 || after < 0 || before >= covered || after >= covered ||

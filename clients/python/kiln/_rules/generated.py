@@ -67,8 +67,9 @@ def _shape_broadcast(op: Op, shapes: Sequence[Shape], attributes: Attributes) ->
 def _shape_concat(op: Op, shapes: Sequence[Shape], attributes: Attributes) -> Shape:
     x = shapes[0]
     axis = normalize_axis(attributes["axis"], len(x))
+    rest = x[:axis] + x[axis + 1:]
     for y in shapes:
-        if not (len(y) == len(x) and y[:axis] + y[axis + 1:] == x[:axis] + x[axis + 1:]):
+        if not (len(y) == len(x) and y[:axis] + y[axis + 1:] == rest):
             raise InvalidArgument(
                 f"cannot concat {x} and {y} along axis {axis}: all other sizes must agree")
     return x[:axis] + (sum(y[axis] for y in shapes),) + x[axis + 1:]
