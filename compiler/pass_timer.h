@@ -36,7 +36,12 @@ class PassTimer {
 
   bool disabled() const { return report_.disabled; }
   bool dumped() const { return dumped_; }
-  void SetText(std::string text) { report_.text = std::move(text); }
+  // Cut where it is too long for a person to read.
+  void SetText(std::string text) {
+    constexpr size_t kLongest = 1 << 20;
+    if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "\n...\n");
+    report_.text = std::move(text);
+  }
   // What comes after this call does not count.
   void Stop() {
     if (stopped_) return;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
@@ -37,11 +38,18 @@ int NullDevices(const std::vector<std::string>& wanted) {
   return devices;
 }
 
+// All devices are wanted if none is named.
+bool WantsCpu(const std::vector<std::string>& wanted) {
+  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [](const std::string& name) {
+           return absl::StartsWith(name, "cpu");
+         });
+}
+
 }  // namespace
 
 DaemonParts ProductionParts(const config::Config& config) {
   DaemonParts parts;
-  if (config.cpu_devices > 0) {
+  if (config.cpu_devices > 0 && WantsCpu(config.devices)) {
     drivers::cpu::CpuOptions options;
     options.devices = config.cpu_devices;
     options.threads_per_device = config.cpu_threads;
@@ -54,6 +62,10 @@ DaemonParts ProductionParts(const config::Config& config) {
     drivers::null::NullOptions options;
     options.devices = devices;
     options.memory_bytes_per_device = drivers::cpu::AvailableMemory() / kNullShare / devices;
+    if (config.memory_limit_bytes > 0) {
+      options.memory_bytes_per_device =
+          std::min(options.memory_bytes_per_device, config.memory_limit_bytes);
+    }
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
   }

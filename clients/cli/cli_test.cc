@@ -237,6 +237,12 @@ TEST_F(CliTest, ExplainOneKernel) {
   EXPECT_THAT(error(), HasSubstr("has no kernel none"));
 }
 
+TEST_F(CliTest, ExplainPassesShowsNothingElse) {
+  EXPECT_EQ(Run({"explain", "train_step", "--passes", "--summary"}), 2);
+  EXPECT_EQ(Run({"explain", "train_step", "--passes", "--kernel", "slow"}), 2);
+  EXPECT_THAT(error(), HasSubstr("--passes goes with neither"));
+}
+
 TEST_F(CliTest, ExplainSummaryHasNoCode) {
   ASSERT_EQ(Run({"explain", "train_step", "--summary"}), 0) << error();
   EXPECT_THAT(out(), HasSubstr("the partition"));

@@ -42,6 +42,8 @@ absl::StatusOr<ExplainOptions> Parse(const std::vector<std::string>& arguments) 
           absl::StrCat("expected one program, but found also ", arguments[i]));
     }
   }
+  if (options.passes && (options.summary || !options.kernel.empty()))
+    return absl::InvalidArgumentError("--passes goes with neither --summary nor --kernel");
   if (options.program.empty())
     return absl::InvalidArgumentError("expected a program; `kiln programs` lists them");
   return options;

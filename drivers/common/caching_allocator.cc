@@ -74,10 +74,10 @@ int64_t CachingAllocator::cached_bytes() const {
 }
 
 absl::Status CachingAllocator::Exhausted(int64_t bytes) const {
-  return absl::ResourceExhaustedError(
-      absl::StrCat(options_.device, " is out of memory: ", bytes, " bytes asked for, ",
-                   options_.memory_bytes - live_bytes_, " left of ", options_.memory_bytes,
-                   "; release tensors or use a smaller batch"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      options_.device, " is out of memory: ", bytes, " bytes asked for, which take ",
+      bytes > kLargest ? bytes : SizeClass(bytes), ", ", options_.memory_bytes - live_bytes_,
+      " left of ", options_.memory_bytes, "; release tensors or use a smaller batch"));
 }
 
 void* CachingAllocator::TakeCached(int64_t size) {

@@ -47,8 +47,9 @@ TEST(DriverTest, OptionsAreChecked) {
   EXPECT_THAT(CpuDriver({.devices = -1}).Enumerate(&why_none).status().message(), HasSubstr("-1"));
   EXPECT_THAT(CpuDriver({.threads_per_device = -2}).Enumerate(&why_none).status().message(),
               HasSubstr("-2"));
-  EXPECT_THAT(CpuDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none).status().message(),
-              HasSubstr("-3"));
+  EXPECT_THAT(
+      CpuDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none).status().message(),
+      HasSubstr("-3"));
   auto none = CpuDriver({.devices = 0}).Enumerate(&why_none);
   ASSERT_TRUE(none.ok());
   EXPECT_TRUE(none->empty());

@@ -53,7 +53,9 @@ TEST_F(BuffersTest, LimitNamesTheNumbers) {
 
 TEST_F(BuffersTest, DeviceRefusalIsPassedOn) {
   auto pool = std::make_shared<Pool>(device_, int64_t{1} << 40);
-  const auto refused = pool->Allocate(Floats(1 << 20), session_);
+  EXPECT_EQ(pool->total_bytes(), device_.info().memory_bytes);
+  const auto taken = *device_.Allocate(device_.info().memory_bytes / 2);
+  const auto refused = pool->Allocate(Floats(device_.info().memory_bytes / 6), session_);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(pool->used_bytes(), 0);
 }

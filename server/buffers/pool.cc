@@ -11,7 +11,9 @@
 namespace kiln::buffers {
 
 Pool::Pool(drivers::Device& device, int64_t limit_bytes)
-    : device_(device), limit_(limit_bytes > 0 ? limit_bytes : device.info().memory_bytes) {}
+    : device_(device),
+      limit_(limit_bytes > 0 ? std::min(limit_bytes, device.info().memory_bytes)
+                             : device.info().memory_bytes) {}
 
 bool Pool::TryReserve(int64_t bytes) {
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
@@ -45,7 +47,8 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
   auto buffer = TryAllocate(bytes);
-  if (!absl::IsResourceExhausted(buffer.status()) || !reclaimer_) return buffer;
+  const bool may_help = reclaimer_ && bytes <= limit_;
+  if (!absl::IsResourceExhausted(buffer.status()) || !may_help) return buffer;
   reclaimer_();
   return TryAllocate(bytes);
 }

@@ -20,8 +20,8 @@ namespace kiln::buffers {
 // Thread-safe. Shared: values keep it, and with it the promise that the device still exists.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // `limit_bytes` bounds what is handed out at once; 0: the device's memory. `device` outlives the
-  // pool and its values.
+  // `limit_bytes` bounds what is handed out at once, within the device's memory; 0: all of that.
+  // `device` outlives the pool and its values.
   Pool(drivers::Device& device, int64_t limit_bytes);
 
   // Called when something does not fit, before it is refused: gives back what nobody needs any

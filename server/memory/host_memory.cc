@@ -116,19 +116,19 @@ absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
 }
 
 absl::Status Account::Refusal(Use use, int64_t bytes) const {
-  return errors::WithReason(
-      absl::ResourceExhaustedError(absl::StrCat(
-          "the daemon's host memory has no room for ", Size(bytes), " of ", Name(use), ": ",
-          memory_->Describe(), ", ", Size(this->bytes()), " of it by ", name_,
-          "; each session is sure of ", Size(memory_->guaranteed_), " and may hold ", kTimesOfFree,
-          " times what it leaves free of the rest; read answers, release tensors, "
-          "programs and blobs, or start kilnd with a higher "
-          "--host_memory_limit")),
-      "HOST_MEMORY",
-      {{"use", std::string(Name(use))},
-       {"bytes", absl::StrCat(bytes)},
-       {"used", absl::StrCat(memory_->used_bytes())},
-       {"limit", absl::StrCat(memory_->limit_)}});
+  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
+                                "the daemon's host memory has no room for ", Size(bytes), " of ",
+                                Name(use), ": ", memory_->Describe(), ", ", Size(this->bytes()),
+                                " of it by ", name_, "; each session is guaranteed ",
+                                Size(memory_->guaranteed_), " and may hold up to ", kTimesOfFree,
+                                " times as much as is still free; read answers, release tensors, "
+                                "programs and blobs, or start kilnd with a higher "
+                                "--host_memory_limit")),
+                            "HOST_MEMORY",
+                            {{"use", std::string(Name(use))},
+                             {"bytes", absl::StrCat(bytes)},
+                             {"used", absl::StrCat(memory_->used_bytes())},
+                             {"limit", absl::StrCat(memory_->limit_)}});
 }
 
 absl::StatusOr<Charge> Account::Reserve(Use use, int64_t bytes) {

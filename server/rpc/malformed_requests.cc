@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "server/rpc/message.h"
-#include "server/rpc/status.h"
 
 namespace kiln::rpc {
 namespace {
@@ -31,36 +30,43 @@ std::string RequestType(std::string method) {
 
 class Explainer : public Interceptor {
  public:
-  explicit Explainer(std::string method) : method_(std::move(method)) {}
+  Explainer(const DaemonView& daemon, std::string method)
+      : daemon_(daemon), method_(std::move(method)) {}
 
   void Intercept(InterceptorBatchMethods* call) override {
     if (call->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       // Our own methods never end so: each of their errors says what it is.
       const grpc::Status status = call->GetSendStatus();
       if (status.error_code() == grpc::UNIMPLEMENTED && status.error_message().empty())
-        call->ModifySendStatus(ToGrpc(Malformed(RequestType(method_))));
+        call->ModifySendStatus(End(daemon_, Malformed(RequestType(method_))));
     }
     call->Proceed();
   }
 
  private:
+  const DaemonView& daemon_;
   const std::string method_;
 };
 
 class ExplainerFactory : public ServerInterceptorFactoryInterface {
  public:
+  explicit ExplainerFactory(const DaemonView& daemon) : daemon_(daemon) {}
+
   Interceptor* CreateServerInterceptor(ServerRpcInfo* info) override {
     const bool parses = info->type() == ServerRpcInfo::Type::UNARY ||
                         info->type() == ServerRpcInfo::Type::SERVER_STREAMING;
-    return parses ? new Explainer(info->method()) : nullptr;
+    return parses ? new Explainer(daemon_, info->method()) : nullptr;
   }
+
+ private:
+  const DaemonView& daemon_;
 };
 
 }  // namespace
 
-void ExplainMalformedRequests(grpc::ServerBuilder& builder) {
+void ExplainMalformedRequests(const DaemonView& daemon, grpc::ServerBuilder& builder) {
   std::vector<std::unique_ptr<ServerInterceptorFactoryInterface>> factories;
-  factories.push_back(std::make_unique<ExplainerFactory>());
+  factories.push_back(std::make_unique<ExplainerFactory>(daemon));
   builder.experimental().SetInterceptorCreators(std::move(factories));
 }
 

@@ -5,11 +5,14 @@
 
 #include <grpcpp/server_builder.h>
 
+#include "server/rpc/services.h"
+
 namespace kiln::rpc {
 
 // Such a request gets INVALID_ARGUMENT (MALFORMED_MESSAGE), which names the type that it is not of.
 // Methods whose requests are a stream are left alone: they parse their own messages, see message.h.
-void ExplainMalformedRequests(grpc::ServerBuilder& builder);
+// `daemon`, which counts them, outlives the server.
+void ExplainMalformedRequests(const DaemonView& daemon, grpc::ServerBuilder& builder);
 
 }  // namespace kiln::rpc
 

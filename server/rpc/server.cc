@@ -74,7 +74,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   implementation->open_calls = daemon.open_calls;
   grpc::ServerBuilder builder;
   Configure(builder, daemon.transport_bytes);
-  ExplainMalformedRequests(builder);
+  ExplainMalformedRequests(daemon, builder);
   std::vector<int> ports(addresses.size());
   for (size_t i = 0; i < addresses.size(); ++i) {
     absl::string_view path = addresses[i];

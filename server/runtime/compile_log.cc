@@ -38,18 +38,17 @@ void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph) {
 }
 
 void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
-                      const absl::Status& status) {
+                      const absl::Status& status, bool with_graph) {
   const std::string program = ShortDigest(label.digest);
   const std::string why = status.ToString();
   if (!absl::IsInternal(status)) {
     log::Debug("compile_failed", {{"program", program}, {"name", label.name}, {"why", why}});
     return;
   }
+  std::string text = with_graph ? graph::Print(graph) : "logged before, or one of too many";
+  text = std::string(Shortened(text, kMostGraphBytes));
   log::Error("compile_failed",
-             {{"program", program},
-              {"name", label.name},
-              {"why", why},
-              {"graph", std::string(Shortened(graph::Print(graph), kMostGraphBytes))}});
+             {{"program", program}, {"name", label.name}, {"why", why}, {"graph", text}});
 }
 
 void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,

@@ -17,10 +17,10 @@ struct CompileLabel {
 };
 
 void LogCompileStarted(const CompileLabel& label, const graph::Graph& graph);
-// A defect of Kiln's is an error, and its graph is told, so that irtool can read it; all else is
-// the client's.
+// A defect of Kiln's is an error, and all else the client's. `with_graph`: of a defect, the
+// beginning of its graph, too.
 void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
-                      const absl::Status& status);
+                      const absl::Status& status, bool with_graph);
 // Also every pass and kernel, where the log wants to know.
 void LogCompiled(const CompileLabel& label, const compiler::CompiledProgram& program,
                  double seconds);

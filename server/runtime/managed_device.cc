@@ -32,6 +32,7 @@ void ManagedDevice::DropIdleArena() {
 }
 
 absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
+  absl::MutexLock making(&arena_mutex_);
   {
     std::shared_ptr<Arena> smaller;  // goes without the lock, and first: both might not fit
     absl::MutexLock lock(&mutex_);
@@ -42,8 +43,7 @@ absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
   if (!buffer.ok()) return buffer.status();
   auto arena = std::make_shared<Arena>(pool_, std::move(*buffer));
   absl::MutexLock lock(&mutex_);
-  // Another run may have been as fast: the larger one serves both, the smaller one its own run.
-  if (!arena_ || arena_->buffer()->bytes() < bytes) arena_ = arena;
+  arena_ = arena;
   return arena;
 }
 

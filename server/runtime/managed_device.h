@@ -59,7 +59,8 @@ class ManagedDevice {
   // At least `bytes` for intermediate results. All runs on the device share one arena, since a
   // device's lists run one after another; it grows to what the largest program needs, and goes when
   // no run uses it and something else does not fit.
-  absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes)
+      ABSL_LOCKS_EXCLUDED(arena_mutex_, mutex_);
 
   Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Why it failed; empty otherwise.
@@ -85,6 +86,8 @@ class ManagedDevice {
   const std::function<absl::Time()> now_;
   fairness::Dispatcher dispatcher_;
   HealthObserver observer_;
+  // Held while an arena is made, before mutex_: whoever comes meanwhile wants the same one.
+  absl::Mutex arena_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   std::shared_ptr<Arena> arena_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

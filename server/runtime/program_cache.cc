@@ -40,6 +40,9 @@ absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevi
 // many small kernels, the dearest there are.
 constexpr int64_t kCompilationBytes = 6 << 10;
 
+// Of those that the compiler failed on: a client that asks again and again must not fill the log.
+constexpr size_t kMostShownGraphs = 100;
+
 std::shared_ptr<memory::Charge> OpenCharge(const std::shared_ptr<memory::Account>& account) {
   auto charge = std::make_shared<memory::Charge>();
   if (account) *charge = account->Open(memory::Use::kCompilation);
@@ -50,6 +53,17 @@ Grow GrowsBy(const std::shared_ptr<memory::Charge>& charge) {
   return [charge, before = charge->bytes()](int64_t primitives) {
     return charge->Resize(before + primitives * kCompilationBytes);
   };
+}
+
+absl::Status ShuttingDown() {
+  return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
+}
+
+void AddPayer(const std::shared_ptr<memory::Account>& account,
+              std::vector<std::weak_ptr<memory::Account>>* payers) {
+  const bool is_there = std::any_of(payers->begin(), payers->end(),
+                                    [&](const auto& payer) { return payer.lock() == account; });
+  if (!is_there) payers->push_back(account);
 }
 
 // What was refused to one session need not be refused to another.
@@ -90,10 +104,12 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     entry.used = ++uses_;
     options_.metrics->ProgramCacheLookup(entry.future != nullptr);
     if (entry.future) {
-      if (account && !entry.future->resolved()) entry.others.push_back(std::move(account));
+      if (entry.compiling) AddPayer(account, &entry.payers);
       return entry.future;
     }
     entry.future = std::make_shared<ProgramFuture>();
+    entry.compiling = true;
+    entry.payers.push_back(account);
     request.future = entry.future;
     EvictIdle();
   }
@@ -123,8 +139,7 @@ void ProgramCache::StopCompiling() { stopped_ = true; }
 
 void ProgramCache::Compile(const Request& request) {
   if (stopped_) {
-    return Finish(request, errors::WithReason(absl::UnavailableError("daemon is shutting down"),
-                                              "SHUTTING_DOWN"));
+    return Finish(request, ShuttingDown());
   }
   if (request.source->variables().empty()) {
     const auto graph = request.source->Build({}, ChargeFor(request));
@@ -154,7 +169,11 @@ void ProgramCache::CompileOnce(const Request& request, const graph::Graph& graph
   if (same) {
     const auto take = [this, request, graph, future, finished, same] {
       if (!LacksHostMemory(same->result().status())) return finished(same->result());
-      CompileOnce(request, graph, future, finished);
+      // On a thread of its own turn: this one is of whoever failed.
+      threads_.Schedule(request.account.get(), [this, request, graph, future, finished] {
+        if (stopped_) return finished(ShuttingDown());
+        CompileOnce(request, graph, future, finished);
+      });
     };
     if (!same->AddWaiter(take)) take();
     return;
@@ -199,7 +218,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCache::CompileGraph(const Reques
   auto compiled = options_.compile(graph, device.info().target, options);
   if (!compiled.ok()) {
     options_.metrics->CompileFailed();
-    LogCompileFailed(label, graph, compiled.status());
+    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(digest));
     return compiled.status();
   }
   const double seconds = absl::ToDoubleSeconds(options_.now() - start);
@@ -245,32 +264,42 @@ absl::Status ProgramCache::CheckRunTime(const Program& program) const {
 
 void ProgramCache::Finish(const Request& request,
                           absl::StatusOr<std::shared_ptr<const BoundProgram>> result) {
-  if (LacksHostMemory(result.status()) && PassOn(request)) return;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!result.ok()) {
-      // Not kept: what failed for want of memory or a file may succeed the next time.
-      by_source_.erase(request.key);
-      ForgetGeneral(request.key);
-    } else if (const auto entry = by_source_.find(request.key); entry != by_source_.end()) {
-      entry->second.others.clear();
-    }
-  }
-  request.future->Resolve(std::move(result));
-}
-
-bool ProgramCache::PassOn(const Request& request) {
-  Request again = request;
+  std::optional<Request> again;
   {
     absl::MutexLock lock(&mutex_);
     const auto entry = by_source_.find(request.key);
-    if (entry == by_source_.end() || entry->second.others.empty()) return false;
-    again.account = std::move(entry->second.others.back());
-    entry->second.others.pop_back();
+    if (entry != by_source_.end() && LacksHostMemory(result.status())) {
+      again = AtNextExpense(request, &entry->second);
+    }
+    if (!again && !result.ok()) {
+      // Not kept: what failed for want of memory or a file may succeed the next time.
+      by_source_.erase(request.key);
+      ForgetGeneral(request.key);
+    } else if (!again && entry != by_source_.end()) {
+      entry->second.compiling = false;
+      entry->second.payers.clear();
+    }
   }
-  again.compiling = OpenCharge(again.account);
-  Schedule(std::move(again));
-  return true;
+  if (again) return Schedule(*std::move(again));
+  request.future->Resolve(std::move(result));
+}
+
+bool ProgramCache::ShowsGraphOf(const std::string& digest) {
+  absl::MutexLock lock(&mutex_);
+  return shown_.size() < kMostShownGraphs && shown_.insert(digest).second;
+}
+
+std::optional<ProgramCache::Request> ProgramCache::AtNextExpense(const Request& request,
+                                                                 Entry* entry) {
+  while (entry->next_payer < entry->payers.size()) {
+    auto account = entry->payers[entry->next_payer++].lock();
+    if (!account) continue;  // its session has ended
+    Request again = request;
+    again.account = std::move(account);
+    again.compiling = OpenCharge(again.account);
+    return again;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::shared_ptr<Program>> ProgramCache::List() const {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -105,8 +107,10 @@ class ProgramCache {
     std::shared_ptr<ProgramFuture> future;
     int64_t used = 0;
     bool shared = false;  // served by its source's one program, so that it costs next to nothing
-    // Who else waits for it, and compiles it when the first lacks the host memory.
-    std::vector<std::shared_ptr<memory::Account>> others;
+    bool compiling = false;
+    // Whoever asked while it compiles, each once: when one lacks the host memory, the next pays.
+    std::vector<std::weak_ptr<memory::Account>> payers;
+    size_t next_payer = 1;
   };
   struct Request {
     Key key;
@@ -143,8 +147,10 @@ class ProgramCache {
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   void Finish(const Request& request, absl::StatusOr<std::shared_ptr<const BoundProgram>> result)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Has the program compiled at another's expense; false if nobody else waits for it.
-  bool PassOn(const Request& request) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the log may show the graph, which the compiler failed on.
+  bool ShowsGraphOf(const std::string& digest) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same at the expense of the next who waits for it, if there is anyone.
+  static std::optional<Request> AtNextExpense(const Request& request, Entry* entry);
   // The program at the request's bindings, if it is right there.
   absl::StatusOr<std::shared_ptr<const BoundProgram>> BindIfCovered(const Request& request,
                                                                     const graph::Graph& graph,
@@ -179,7 +185,8 @@ class ProgramCache {
   std::map<std::pair<std::string, std::string>, std::shared_ptr<ProgramFuture>> by_digest_
       ABSL_GUARDED_BY(mutex_);
   std::map<GeneralKey, std::shared_ptr<GeneralFuture>> generals_ ABSL_GUARDED_BY(mutex_);
-  FairPool threads_;  // last: its tasks use everything above
+  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests; the log has their graphs
+  FairPool threads_;                                     // last: its tasks use everything above
 };
 
 }  // namespace kiln::runtime

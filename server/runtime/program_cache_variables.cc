@@ -130,11 +130,13 @@ void ProgramCache::BindAhead(const Request& request, const General& general) {
     if (stopped_ || !graph.ok()) return;
     auto bound = BindIfCovered(next, *graph, general);
     if (!bound.ok()) return;
-    auto future = std::make_shared<ProgramFuture>();
-    future->Resolve(*std::move(bound));
+    Entry entry;
+    entry.future = std::make_shared<ProgramFuture>();
+    entry.future->Resolve(*std::move(bound));
+    entry.shared = true;
     absl::MutexLock lock(&mutex_);
-    if (!by_source_.try_emplace(next.key, Entry{std::move(future), ++uses_, true, {}}).second)
-      continue;
+    entry.used = ++uses_;
+    if (!by_source_.try_emplace(next.key, std::move(entry)).second) continue;
     ++shared_;
     options_.metrics->ProgramBound(true);
   }

@@ -344,6 +344,21 @@ TEST_F(ProgramCacheTest, ArenaGrowsAndIsShared) {
   EXPECT_EQ(device_.ArenaFor(5000).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
+// Two at once would not fit.
+TEST_F(ProgramCacheTest, RunsThatBeginTogetherShareOneArena) {
+  const int64_t bytes = device_.pool()->total_bytes() / 4 * 3;
+  for (int round = 0; round < 50; ++round) {
+    std::vector<std::thread> runs;
+    for (int i = 0; i < 3; ++i)
+      runs.emplace_back([&] { EXPECT_TRUE(device_.ArenaFor(bytes).ok()); });
+    for (std::thread& run : runs) run.join();
+    // It gives way, so that the next round makes it anew.
+    auto all = device_.pool()->AllocateBytes(device_.pool()->total_bytes());
+    ASSERT_TRUE(all.ok()) << all.status();
+    device_.pool()->Free(*std::move(all));
+  }
+}
+
 // A session that has ended leaves no memory that others could not have.
 TEST_F(ProgramCacheTest, IdleArenaGivesWay) {
   const int64_t limit = device_.pool()->total_bytes();
