@@ -2,8 +2,8 @@
 
 (Micikevicius et al., 2018.) Parameters stay float32; inside `autocast` matrix products,
 convolutions and attention cast their float32 operands to the half type, while norms, softmax, sums
-and losses cast half operands to float32. All other operations take what they get, by the rules of
-promotion. With float16, whose small gradients vanish, a GradScaler multiplies the loss.
+and losses cast half operands to float32. All other operations take what they get and
+promote it as usual. With float16, whose small gradients vanish, a GradScaler multiplies the loss.
 
     scaler = kiln.GradScaler()
 

@@ -29,7 +29,8 @@ Tensors = Union[Tensor, Sequence[Tensor]]
 def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function that returns (value, gradient) of a scalar function.
 
-    `argnums` are the positions of the arguments that vary, floats; gradients have their shapes.
+    `argnums` are the positions of the arguments to differentiate, which are floats; gradients have
+    their shapes.
     Raises InvalidArgument if the function gives no scalar.
 
     >>> value, slope = kiln.value_and_grad(lambda x: (x * x).sum())(kiln.tensor([1.0, 2.0]))

@@ -1,4 +1,4 @@
-"""Making tensors. Lazy, as everything."""
+"""Making tensors. Lazy, like everything."""
 
 from math import ceil
 from typing import Any, List, Optional, Sequence, Tuple, Union
@@ -87,7 +87,7 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
 
 def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bool = False, *,
          device: Any = None) -> Tensor:
-    """One number everywhere; its dtype is float32, int64 or bool by the number, unless given.
+    """One number everywhere; without a dtype, the number makes it float32, int64 or bool.
 
     >>> kiln.full((2, 2), 7).tolist()
     [[7, 7], [7, 7]]
@@ -101,7 +101,7 @@ def full(shape: ShapeLike, fill_value: Any, dtype: Any = None, requires_grad: bo
 
 def zeros(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
           requires_grad: bool = False) -> Tensor:
-    """Zeros; float32 unless said otherwise. The shape may be given as several numbers.
+    """Zeros; float32 by default. The shape may be given as several numbers.
 
     >>> kiln.zeros(2, 3).shape, kiln.zeros((2, 3), dtype=kiln.int8).dtype
     ((2, 3), kiln.int8)
@@ -111,7 +111,7 @@ def zeros(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
 
 def ones(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:
-    """Ones; float32 unless said otherwise. The shape may be given as several numbers.
+    """Ones; float32 by default. The shape may be given as several numbers.
 
     >>> kiln.ones(3).tolist()
     [1.0, 1.0, 1.0]
@@ -121,7 +121,7 @@ def ones(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
 
 def empty(shape: ShapeLike, *more: int, dtype: Any = None, device: Any = None,
           requires_grad: bool = False) -> Tensor:
-    """As zeros: no tensor holds what memory held before.
+    """Zeros, like zeros(): no tensor shows what was in memory before.
 
     >>> kiln.empty(2, 3).shape
     (2, 3)
@@ -148,7 +148,7 @@ def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
 
 
 def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """As zeros_like.
+    """Zeros, like zeros_like().
 
     >>> kiln.empty_like(kiln.tensor([1, 2])).shape
     (2,)
@@ -220,7 +220,7 @@ def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None, devic
 
 def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any = None,
         device: Any = None) -> Tensor:
-    """Ones on the k-th diagonal, zeros elsewhere; float32 unless said otherwise.
+    """Ones on the k-th diagonal, zeros elsewhere; float32 by default.
 
     >>> kiln.eye(2, 3, k=1).tolist()
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]

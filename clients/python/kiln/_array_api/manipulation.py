@@ -49,7 +49,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 @torch_names
 def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
-    """The parts along an axis, without it.
+    """The entries along an axis, each without that axis.
 
     >>> [part.tolist() for part in kiln.unstack(kiln.tensor([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
@@ -58,7 +58,7 @@ def unstack(x: Tensor, /, axis: int = 0) -> Tuple[Tensor, ...]:
 
 
 def split(x: Tensor, size: Union[int, Sequence[int]], dim: int = 0) -> List[Tensor]:
-    """Parts of a size (the last one smaller), or of the given sizes, along a dimension.
+    """Parts of a size (the last may be smaller), or of the given sizes, along a dimension.
 
     >>> [part.tolist() for part in kiln.split(kiln.arange(5), 2)]
     [[0, 1], [2, 3], [4]]
@@ -67,7 +67,7 @@ def split(x: Tensor, size: Union[int, Sequence[int]], dim: int = 0) -> List[Tens
 
 
 def chunk(x: Tensor, chunks: int, dim: int = 0) -> List[Tensor]:
-    """Up to so many parts along a dimension, the last one smaller.
+    """Up to that many parts along a dimension; the last may be smaller.
 
     >>> [part.tolist() for part in kiln.chunk(kiln.arange(5), 2)]
     [[0, 1, 2], [3, 4]]
@@ -151,7 +151,7 @@ def flip(x: Tensor, /, axis: Optional[Axes] = None) -> Tensor:
 
 @also(shifts="shift", dims="axis", dim="axis")
 def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
-    """Elements moved along axes, those that leave at the end coming in at the beginning.
+    """Elements moved along axes; those that leave at the end come in at the beginning.
 
     Without an axis, of the flattened tensor.
 
@@ -163,7 +163,7 @@ def roll(x: Tensor, /, shift: Axes, axis: Optional[Axes] = None) -> Tensor:
 
 @torch_names
 def repeat(x: Tensor, repeats: Union[int, Tensor], /, *, axis: Optional[int] = None) -> Tensor:
-    """Each element so many times, along an axis or, without one, flattened.
+    """Each element repeated that many times, along an axis or, without one, flattened.
 
     A tensor of counts gives a shape that depends on its values, so they are read first (a
     TraceError within kiln.jit).

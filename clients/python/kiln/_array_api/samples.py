@@ -128,7 +128,7 @@ def corrcoef(x: Tensor, /) -> Tensor:
 
 def interp(x: Operand, xp: Tensor, fp: Tensor, /, *, left: Optional[float] = None,
            right: Optional[float] = None) -> Tensor:
-    """The line through the points (xp, fp) at x; xp rises. Beyond its ends left and right, by
+    """The line through the points (xp, fp) at x; xp increases. Beyond its ends left and right, by
     default the first and last fp. Gradients flow to all three.
 
     >>> kiln.interp(kiln.tensor([0.5, 3.0]), kiln.tensor([0.0, 1.0]),

@@ -16,7 +16,7 @@ from kiln.tensor import Tensor
 
 @torch_names
 def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
-    """The place of the largest element as int64, the first of equals; without axis, when flat.
+    """The index of the largest element as int64, the first of equals; without axis, when flat.
 
     >>> kiln.argmax(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [1, 0]
@@ -26,7 +26,7 @@ def argmax(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) 
 
 @torch_names
 def argmin(x: Tensor, /, axis: Optional[int] = None, *, keepdims: bool = False) -> Tensor:
-    """The place of the smallest element as int64, the first of equals; without axis, when flat.
+    """The index of the smallest element as int64, the first of equals; without axis, when flat.
 
     >>> kiln.argmin(kiln.tensor([[1, 4], [3, 2]]), axis=1).tolist()
     [0, 1]
@@ -50,7 +50,7 @@ def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
-    """The places of elements that are not 0, row-major: one int64 vector for each dimension.
+    """The indices of elements that are not 0, row-major: one int64 vector for each dimension.
 
     How many there are depends on the values, so they are read; a TraceError within kiln.jit.
 
@@ -65,9 +65,9 @@ def nonzero(x: Tensor, /) -> Tuple[Tensor, ...]:
 
 @torch_names
 def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
-    """Entries of x at integer places along an axis, which only a vector need not name.
+    """Entries of x at integer indices along an axis, which only a vector may leave out.
 
-    The places' dimensions stand where the axis was. Negative ones count from the end; see
+    The dimensions of the indices replace the axis. Negative indices count from the end; see
     Tensor.__getitem__ for those out of range.
 
     >>> kiln.take(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([1, 0, 1]), axis=1).tolist()
@@ -81,9 +81,9 @@ def take(x: Tensor, indices: Any, /, *, axis: Optional[int] = None) -> Tensor:
 
 @torch_names
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """Entries of x at places along an axis, of each of the other axes' places its own.
+    """Entries of x at indices along an axis, with indices of their own for each other position.
 
-    Axes other than that one broadcast. Negative places count from the end.
+    The other axes broadcast. Negative indices count from the end.
 
     >>> kiln.take_along_axis(kiln.tensor([[1, 2], [3, 4]]), kiln.tensor([[1], [0]])).tolist()
     [[2], [3]]

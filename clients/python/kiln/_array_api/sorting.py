@@ -31,7 +31,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 @torch_names
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
             stable: bool = True) -> Tensor:
-    """The places, int64, that sort's elements come from; equal ones keep their order.
+    """The indices (int64) that sort's elements come from; equal ones keep their order.
 
     >>> kiln.argsort(kiln.tensor([3, 1, 2])).tolist()
     [1, 2, 0]
@@ -41,7 +41,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False,
 
 @torch_names
 def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> ValuesAndIndices:
-    """The k largest (or smallest) elements along an axis in order, and their places as int64.
+    """The k largest (or smallest) elements along an axis in order, and their indices as int64.
 
     NaN is larger than all. Of equal elements the first come first.
 
@@ -54,7 +54,7 @@ def topk(x: Tensor, /, k: int, axis: int = -1, *, largest: bool = True) -> Value
 @torch_names
 def kthvalue(x: Tensor, /, k: int, axis: int = -1, *,
              keepdims: bool = False) -> ValuesAndIndices:
-    """The k-th smallest element along an axis, counted from 1, and its place as int64.
+    """The k-th smallest element along an axis, counted from 1, and its index as int64.
 
     >>> [part.item() for part in kiln.kthvalue(kiln.tensor([3, 1, 5, 2]), 2)]
     [2, 3]

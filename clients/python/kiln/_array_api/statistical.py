@@ -1,4 +1,4 @@
-"""Sums, means and their like over axes, as the Python array API standard has them.
+"""Sums, means and the like over axes, as the Python array API standard has them.
 
 `axis` is None for all axes, one axis or several; `keepdims` leaves them with size 1.
 """
@@ -113,7 +113,7 @@ def std(x: Tensor, /, axis: Axis = None, *, correction: float = 0.0,
 @torch_names
 def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
-    """Sums up to each place along an axis, which only a vector need not name.
+    """Running sums along an axis, which only a vector may leave out.
 
     With include_initial there is a 0 before them. Dtypes as sum's.
 
@@ -126,7 +126,7 @@ def cumulative_sum(x: Tensor, /, axis: Optional[int] = None, *, dtype: Any = Non
 @torch_names
 def cumulative_prod(x: Tensor, /, *, axis: Optional[int] = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
-    """Products up to each place along an axis, which only a vector need not name.
+    """Running products along an axis, which only a vector may leave out.
 
     With include_initial there is a 1 before them. Dtypes as prod's.
 

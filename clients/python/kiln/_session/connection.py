@@ -230,7 +230,7 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
     local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
     127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
-    daemon keeps the session's tensors when it hears nothing of this process (0: its default).
+    daemon keeps the session's tensors when it hears nothing from this process (0: its default).
 
     >>> connection = kiln.connect()
     >>> connection is kiln.default_connection()

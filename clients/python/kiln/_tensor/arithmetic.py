@@ -51,7 +51,7 @@ class Arithmetic(Comparison):
         return self._numeric("sub", other)
 
     def mul(self, other: Any) -> "Tensor":
-        """Self * other.
+        """self * other.
 
         >>> kiln.tensor([1.0, 4.0]).mul(2).tolist()
         [2.0, 8.0]
@@ -59,7 +59,7 @@ class Arithmetic(Comparison):
         return self._numeric("mul", other)
 
     def div(self, other: Any, *, rounding_mode: Optional[str] = None) -> "Tensor":
-        """Self / other; integers become float32, but for a rounding_mode: "floor" or "trunc".
+        """self / other; integers become float32 unless rounding_mode is "floor" or "trunc".
 
         >>> kiln.tensor([1, 3]).div(2).tolist()
         [0.5, 1.5]
@@ -96,7 +96,7 @@ class Arithmetic(Comparison):
         return self._numeric("remainder", other)
 
     def pow(self, exponent: Any) -> "Tensor":
-        """Self to a power; integers stay integers and wrap.
+        """self to a power; integers stay integers and wrap.
 
         >>> kiln.tensor([1.0, 4.0]).pow(2).tolist()
         [1.0, 16.0]
@@ -132,7 +132,7 @@ class Arithmetic(Comparison):
         return self._op("minimum", other)
 
     def fmod(self, other: Any) -> "Tensor":
-        """The remainder of self / other with self's sign; remainder() has other's.
+        """The remainder of self / other with self's sign; remainder() takes other's.
 
         >>> kiln.tensor([7.0, -7.0]).fmod(kiln.tensor(3.0)).tolist()
         [1.0, -1.0]
@@ -164,7 +164,7 @@ class Arithmetic(Comparison):
         return self._op("logaddexp", other)
 
     def copysign(self, other: Any) -> "Tensor":
-        """Self with other's sign.
+        """self with the sign of other.
 
         >>> kiln.tensor([3.0, 2.0]).copysign(kiln.tensor([-1.0, 1.0])).tolist()
         [-3.0, 2.0]
@@ -180,7 +180,7 @@ class Arithmetic(Comparison):
         return self._op("nextafter", other)
 
     def lerp(self, end: Any, weight: Any) -> "Tensor":
-        """Self + weight * (end - self).
+        """self + weight * (end - self).
 
         >>> kiln.tensor([1.0, 4.0]).lerp(kiln.tensor([3.0, 8.0]), 0.5).tolist()
         [2.0, 6.0]
@@ -188,7 +188,7 @@ class Arithmetic(Comparison):
         return self._tensor.add((end - self._tensor) * weight)
 
     def addcmul(self, a: "Tensor", b: "Tensor", value: Any = 1) -> "Tensor":
-        """Self + value * a * b.
+        """self + value * a * b.
 
         >>> kiln.ones(2).addcmul(kiln.ones(2), kiln.ones(2) * 3, value=2).tolist()
         [7.0, 7.0]
@@ -196,7 +196,7 @@ class Arithmetic(Comparison):
         return self.add(a.mul(b), value)
 
     def addcdiv(self, a: "Tensor", b: "Tensor", value: Any = 1) -> "Tensor":
-        """Self + value * a / b.
+        """self + value * a / b.
 
         >>> kiln.ones(2).addcdiv(kiln.full((2,), 6.0), kiln.ones(2) * 3).tolist()
         [3.0, 3.0]
@@ -204,7 +204,7 @@ class Arithmetic(Comparison):
         return self.add(a.div(b), value)
 
     def addmm(self, a: "Tensor", b: "Tensor", beta: Any = 1, alpha: Any = 1) -> "Tensor":
-        """Beta * self + alpha * (a @ b).
+        """beta * self + alpha * (a @ b).
 
         >>> kiln.zeros(2, 2).addmm(kiln.eye(2), kiln.ones(2, 2), alpha=3).tolist()
         [[3.0, 3.0], [3.0, 3.0]]

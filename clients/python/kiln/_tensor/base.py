@@ -106,8 +106,8 @@ class TensorBase:
 
     @property
     def size(self) -> Any:
-        """Number of elements, as the array API has it; called, the shape or one size of it, as
-        PyTorch has it.
+        """Number of elements, as in the array API; when called, the shape or the size of one
+        dimension, as in PyTorch.
 
         >>> x = kiln.zeros(2, 3)
         >>> x.size, x.size(), x.size(1)
@@ -186,7 +186,7 @@ class TensorBase:
         return wrap(make(name, (operand_node(other, self._node), self._node)))
 
     def contiguous(self) -> "Tensor":
-        """The same value, computed and stored before what uses it.
+        """The same value, computed and stored before anything uses it.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).T.contiguous().tolist()
         [[1, 3], [2, 4]]

@@ -19,10 +19,10 @@ class Casting(TensorBase):
     def cast(self, dtype: Any, saturate: builtins.bool = True) -> "Tensor":
         """The same values in another dtype.
 
-        Integers wrap; a float becomes an integer without its fraction, the nearest end of the
-        range where it is outside, 0 where it is NaN; to bool: whether it is not 0. To a float8,
-        what is beyond its largest number, infinities too, becomes that number; without saturate
-        NaN of float8_e4m3 and an infinity of float8_e5m2.
+        Integers wrap. A float that becomes an integer loses its fraction; out of range it becomes
+        the nearest end of the range, and NaN becomes 0. A bool is whether the value is not 0. In a
+        float8, what is beyond the largest number, infinities too, becomes that number; without
+        saturate it becomes NaN in float8_e4m3 and an infinity in float8_e5m2.
 
         >>> kiln.tensor([1.7, -2.5]).cast(kiln.int32).tolist()
         [1, -2]
@@ -68,7 +68,7 @@ class Casting(TensorBase):
         return self.cast(dtype)
 
     def to(self, target: Any, *, copy: bool = False) -> "Tensor":
-        """In another dtype, a dtype, a tensor's dtype, or on the device that has this name.
+        """In another dtype, in the dtype of another tensor, or on the device of this name.
 
         >>> kiln.tensor([1.0, 4.0]).to("float64").dtype
         kiln.float64
@@ -80,7 +80,7 @@ class Casting(TensorBase):
         return result.__copy__() if copy and result is self else result
 
     def cpu(self) -> "Tensor":
-        """The tensor itself: its values come to this process's memory by numpy() alone.
+        """The tensor itself: only numpy() brings its values into this process's memory.
 
         >>> kiln.tensor([1.0, 4.0]).cpu().tolist()
         [1.0, 4.0]

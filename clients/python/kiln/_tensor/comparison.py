@@ -29,7 +29,7 @@ class Comparison(Casting):
         return bool(self.eq(value).any())
 
     def eq(self, other: Any) -> "Tensor":
-        """Self == other.
+        """self == other.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).eq(2).tolist()
         [[False, True], [False, False]]
@@ -37,7 +37,7 @@ class Comparison(Casting):
         return self._compared("cmpeq", other)
 
     def ne(self, other: Any) -> "Tensor":
-        """Self != other.
+        """self != other.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).ne(2).tolist()
         [[True, False], [True, True]]
@@ -45,7 +45,7 @@ class Comparison(Casting):
         return self._compared("cmpne", other)
 
     def lt(self, other: Any) -> "Tensor":
-        """Self < other.
+        """self < other.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).lt(2).tolist()
         [[True, False], [False, False]]
@@ -53,7 +53,7 @@ class Comparison(Casting):
         return self._compared("cmplt", other)
 
     def gt(self, other: Any) -> "Tensor":
-        """Self > other.
+        """self > other.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).gt(2).tolist()
         [[False, False], [True, True]]
@@ -61,7 +61,7 @@ class Comparison(Casting):
         return self._compared("greater", other)
 
     def le(self, other: Any) -> "Tensor":
-        """Self <= other; false where either is NaN.
+        """self <= other; false where either is NaN.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).le(2).tolist()
         [[True, True], [False, False]]
@@ -69,7 +69,7 @@ class Comparison(Casting):
         return self._compared("less_equal", other)
 
     def ge(self, other: Any) -> "Tensor":
-        """Self >= other; false where either is NaN.
+        """self >= other; false where either is NaN.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).ge(2).tolist()
         [[False, True], [True, True]]
@@ -125,7 +125,7 @@ class Comparison(Casting):
         return self.shape == other.shape and bool(self.eq(other).all())
 
     def is_same_size(self, other: "Tensor") -> bool:
-        """Whether both have one shape.
+        """Whether both have the same shape.
 
         >>> kiln.tensor([1.0, 4.0]).is_same_size(kiln.tensor([1.0, 4.0]))
         True

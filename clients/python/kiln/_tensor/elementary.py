@@ -30,7 +30,7 @@ class Elementary(TensorBase):
         return self._op("rsqrt")
 
     def exp(self) -> "Tensor":
-        """E to the power of self.
+        """e to the power of self.
 
         >>> print(kiln.tensor([1.0, 4.0]).exp())
         tensor([ 2.7183, 54.5982], dtype=float32)
@@ -46,7 +46,7 @@ class Elementary(TensorBase):
         return self._op("exp2")
 
     def expm1(self) -> "Tensor":
-        """E to the power of self, less 1, with all digits near 0.
+        """exp(self) - 1, accurate near 0.
 
         >>> print(kiln.tensor([0.5, 1.0]).expm1())
         tensor([0.6487, 1.7183], dtype=float32)
@@ -78,7 +78,7 @@ class Elementary(TensorBase):
         return self._op("log10")
 
     def log1p(self) -> "Tensor":
-        """The natural logarithm of 1 + self, with all digits near 0.
+        """The natural logarithm of 1 + self, accurate near 0.
 
         >>> print(kiln.tensor([0.5, 1.0]).log1p())
         tensor([0.4055, 0.6931], dtype=float32)
@@ -86,7 +86,7 @@ class Elementary(TensorBase):
         return self._op("log1p")
 
     def sin(self) -> "Tensor":
-        """The sine of radians.
+        """The sine of an angle in radians.
 
         >>> print(kiln.tensor([1.0, 4.0]).sin())
         tensor([ 0.8415, -0.7568], dtype=float32)
@@ -94,7 +94,7 @@ class Elementary(TensorBase):
         return self._op("sin")
 
     def cos(self) -> "Tensor":
-        """The cosine of radians.
+        """The cosine of an angle in radians.
 
         >>> print(kiln.tensor([1.0, 4.0]).cos())
         tensor([ 0.5403, -0.6536], dtype=float32)
@@ -102,7 +102,7 @@ class Elementary(TensorBase):
         return self._op("cos")
 
     def tan(self) -> "Tensor":
-        """The tangent of radians.
+        """The tangent of an angle in radians.
 
         >>> print(kiln.tensor([1.0, 4.0]).tan())
         tensor([1.5574, 1.1578], dtype=float32)
@@ -198,7 +198,7 @@ class Elementary(TensorBase):
         return self._op("erf")
 
     def erfc(self) -> "Tensor":
-        """1 - erf(self), with all digits where that is small.
+        """1 - erf(self), accurate where that is small.
 
         >>> print(kiln.tensor([0.5, 1.0]).erfc())
         tensor([0.4795, 0.1573], dtype=float32)

@@ -34,7 +34,7 @@ class Interop(TensorBase):
 
     @property
     def device(self) -> str:
-        """The name of the device that it lives on, or will, such as "cpu:0".
+        """The name of the device that holds it, or will, such as "cpu:0".
 
         >>> kiln.tensor([1.0, 4.0]).device
         'cpu:0'

@@ -27,7 +27,7 @@ def filled(shape: Tuple[int, ...], value: Any, dtype: Any = None) -> "Tensor":
 
 
 def iota(shape: Sequence[int], axis: int = 0, dtype: Any = None) -> "Tensor":
-    """Each element's index along an axis; int64 unless said otherwise.
+    """Each element's index along an axis; int64 by default.
 
     >>> kiln.iota((2, 3), 1).tolist()
     [[0, 1, 2], [0, 1, 2]]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ValuesAndIndices(NamedTuple):
-    """Elements along a dimension, and their places in it as int64."""
+    """Elements along a dimension, and their indices in it as int64."""
 
     values: "Tensor"
     indices: "Tensor"
@@ -61,7 +61,7 @@ class Ordering(Reductions):
     @numpy_names
     def max(self, dim: Optional[int] = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The largest element; along a dim its place, too, the first of equals. NaN if any is.
+        """The largest element; along a dim also its index, the first of equals. NaN if any is.
 
         Equal ones share the gradient equally.
 
@@ -83,7 +83,7 @@ class Ordering(Reductions):
     @numpy_names
     def min(self, dim: Optional[int] = None,
             keepdim: bool = False) -> "Union[Tensor, ValuesAndIndices]":
-        """The smallest element; along a dim its place, too, the first of equals. NaN if any is.
+        """The smallest element; along a dim also its index, the first of equals. NaN if any is.
 
         Equal ones share the gradient equally.
 
@@ -104,7 +104,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def argmax(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the largest element, the first of equals; without `dim`, when flat.
+        """The index of the largest element, the first of equals; without `dim`, in the flat tensor.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).argmax(1).tolist()
         [1, 1]
@@ -113,7 +113,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def argmin(self, dim: Optional[int] = None, keepdim: bool = False) -> "Tensor":
-        """The place of the smallest element, the first of equals.
+        """The index of the smallest element, the first of equals.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).argmin().item()
         0
@@ -200,7 +200,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def argsort(self, dim: int = -1, descending: bool = False) -> "Tensor":
-        """The places that the sorted elements come from; equal ones keep their order.
+        """The indices that the sorted elements come from; equal ones keep their order.
 
         >>> kiln.tensor([3, 1, 2]).argsort().tolist()
         [1, 2, 0]
@@ -209,7 +209,7 @@ class Ordering(Reductions):
 
     @numpy_names
     def topk(self, k: int, dim: int = -1, largest: bool = True) -> ValuesAndIndices:
-        """The k largest (or smallest) along `dim` in order, and their places.
+        """The k largest (or smallest) along `dim` in order, and their indices.
 
         >>> [part.tolist() for part in kiln.tensor([3, 1, 2]).topk(2)]
         [[3, 2], [0, 2]]

@@ -33,7 +33,7 @@ class Parts(Shapes):
         return self._op("shrink", bounds=tuple(bounds))
 
     def select(self, dim: int, index: int) -> "Tensor":
-        """One place along a dimension, without it.
+        """The entry at one index of a dimension, without that dimension.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).select(1, 0).tolist()
         [1, 3]
@@ -43,7 +43,7 @@ class Parts(Shapes):
 
     @numpy_names
     def chunk(self, chunks: int, dim: int = 0) -> List["Tensor"]:
-        """Up to `chunks` parts along a dimension, the last one smaller.
+        """Up to `chunks` parts along a dimension; the last may be smaller.
 
         >>> [part.tolist() for part in kiln.arange(5).chunk(2)]
         [[0, 1, 2], [3, 4]]
@@ -55,7 +55,7 @@ class Parts(Shapes):
 
     @numpy_names
     def split(self, size: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """Parts of `size` (the last one smaller), or of the given sizes, along a dimension.
+        """Parts of `size` (the last may be smaller), or of the given sizes, along a dimension.
 
         >>> [part.tolist() for part in kiln.arange(5).split(2)]
         [[0, 1], [2, 3], [4]]
@@ -84,7 +84,7 @@ class Parts(Shapes):
         return self.split(parts, dim)
 
     def tensor_split(self, parts: Union[int, Sequence[int]], dim: int = 0) -> List["Tensor"]:
-        """So many parts, sizes as equal as can be, or parts that end at these places.
+        """That many parts of nearly equal size, or parts that end at these indices.
 
         >>> [part.shape for part in kiln.zeros(5).tensor_split(2)]
         [(3,), (2,)]
@@ -101,7 +101,7 @@ class Parts(Shapes):
 
     @numpy_names
     def unbind(self, dim: int = 0) -> Tuple["Tensor", ...]:
-        """The parts along a dimension, without it.
+        """The entries along a dimension, each without that dimension.
 
         >>> [part.tolist() for part in kiln.tensor([[1, 2], [3, 4]]).unbind(1)]
         [[1, 3], [2, 4]]
@@ -129,9 +129,9 @@ class Parts(Shapes):
         return self._op("diagonal", offset=int(offset), axis1=int(dim1), axis2=int(dim2))
 
     def index_select(self, dim: int, index: "Tensor") -> "Tensor":
-        """The places `index` along a dimension; negative ones count from the end.
+        """The entries at `index` along a dimension; negative indices count from the end.
 
-        A place outside raises IndexError where the index's values are known here, else it reads
+        An index out of range raises IndexError where its value is known here; otherwise it reads
         zero.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).index_select(0, kiln.tensor([1])).tolist()
@@ -140,7 +140,7 @@ class Parts(Shapes):
         return self._tensor[(*[slice(None)] * normalize_axis(dim, self.ndim), index)]
 
     def take_along_dim(self, index: "Tensor", dim: int) -> "Tensor":
-        """Entries at places along a dimension; the others broadcast.
+        """Entries at indices along a dimension; the other dimensions broadcast.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).take_along_dim(kiln.tensor([[1], [0]]), 1).tolist()
         [[2], [3]]
@@ -169,7 +169,7 @@ class Parts(Shapes):
     # Those that give a shape that depends on values read them.
 
     def nonzero(self, as_tuple: bool = False) -> Any:
-        """The places of elements that are not 0: a row for each, or a vector for each dimension.
+        """The indices of elements that are not 0: a row for each, or a vector for each dimension.
 
         How many there are depends on the values, so they are read; a TraceError within kiln.jit.
 
@@ -183,7 +183,7 @@ class Parts(Shapes):
         return constant(np.stack(places, 1) if self.ndim else np.zeros((1, 0), np.int64))
 
     def argwhere(self) -> "Tensor":
-        """The places of elements that are not 0, a row for each; see nonzero.
+        """The indices of elements that are not 0, a row for each; see nonzero.
 
         >>> kiln.tensor([0, 1, 1]).argwhere().tolist()
         [[1], [2]]

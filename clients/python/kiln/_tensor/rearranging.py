@@ -48,7 +48,7 @@ class Rearranging(Shapes):
         return self.repeat((1,) * (self.ndim - len(counts)) + counts)
 
     def repeat_interleave(self, repeats: Any, dim: Optional[int] = None) -> "Tensor":
-        """Each element so many times, along a dimension or flat.
+        """Each element repeated that many times, along a dimension or flattened.
 
         >>> kiln.tensor([1, 2]).repeat_interleave(2).tolist()
         [1, 1, 2, 2]
@@ -81,7 +81,7 @@ class Rearranging(Shapes):
         return self._op("flip", axes=axes) if axes else self._alias()
 
     def roll(self, shifts: Any, dims: Any = None) -> "Tensor":
-        """Elements moved along dimensions, round the end; without any, of the flat tensor.
+        """Elements moved along dimensions, wrapping around; without dims, in the flat tensor.
 
         >>> kiln.tensor([1, 2, 3]).roll(1).tolist()
         [3, 1, 2]
@@ -128,7 +128,7 @@ class Rearranging(Shapes):
         return padded.where(inside, value)
 
     def one_hot(self, classes: int) -> "Tensor":
-        """1 at the place that each integer names, 0 elsewhere, along a new last dimension.
+        """1 at the index that each integer names, 0 elsewhere, along a new last dimension.
 
         >>> kiln.tensor([1, 0]).one_hot(3).tolist()
         [[0, 1, 0], [1, 0, 0]]

@@ -69,7 +69,7 @@ class Reductions(Casting):
     @numpy_names
     def var(self, dim: Axes = None, keepdim: bool = False, correction: float = 1, *,
             unbiased: Optional[bool] = None) -> "Tensor":
-        """The variance, divided by N - correction; unbiased stands for a correction of 1, or 0.
+        """The variance, divided by N - correction; unbiased is a correction of 1 (True) or 0.
 
         >>> kiln.tensor([1.0, 3.0]).var().item()
         2.0
@@ -164,7 +164,7 @@ class Reductions(Casting):
 
     @numpy_names
     def cumsum(self, dim: int) -> "Tensor":
-        """Sums up to each place along `dim`.
+        """Running sums along `dim`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).cumsum(1).tolist()
         [[1, 3], [3, 7]]
@@ -173,7 +173,7 @@ class Reductions(Casting):
 
     @numpy_names
     def cumprod(self, dim: int) -> "Tensor":
-        """Products up to each place along `dim`.
+        """Running products along `dim`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).cumprod(1).tolist()
         [[1, 2], [3, 12]]
@@ -182,7 +182,7 @@ class Reductions(Casting):
 
     @numpy_names
     def logcumsumexp(self, dim: int) -> "Tensor":
-        """log(sum(exp(self))) up to each place along `dim`, without overflow.
+        """Running log(sum(exp(self))) along `dim`, without overflow.
 
         >>> print(kiln.tensor([1.0, 4.0]).logcumsumexp(0))
         tensor([1.    , 4.0486], dtype=float32)

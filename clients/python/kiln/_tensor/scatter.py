@@ -84,8 +84,8 @@ def put_along(tensor: "Tensor", dim: int, index: "Tensor", values: "Tensor",
 
 
 class GatherScatter(Casting):
-    """Negative places count from the end. A place outside raises IndexError where the index's
-    values are known to this process, else nothing is written for it."""
+    """Negative indices count from the end. One out of range raises IndexError where its value is
+    known to this process; otherwise nothing is written for it."""
 
     __slots__ = ()
 
@@ -99,9 +99,9 @@ class GatherScatter(Casting):
 
     def scatter(self, dim: int, index: "Tensor", src: Union["Tensor", float], *,
                 reduce: str = "") -> "Tensor":
-        """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one stays.
+        """self with self[index[i][j]][j] = src[i][j] for dim 0, and so on; the last one wins.
 
-        A number for src stands for a tensor that is full of it.
+        A number for src stands for a tensor filled with it.
 
         index has as many dimensions as self; where it (but for dim) or src is longer than the
         other, the rest is left out. Errors: InvalidArgument for shapes that do not fit.
@@ -124,9 +124,9 @@ class GatherScatter(Casting):
 
     def scatter_reduce(self, dim: int, index: "Tensor", src: "Tensor", reduce: str, *,
                        include_self: bool = True) -> "Tensor":
-        """As scatter, each element combined with what comes to it: sum, prod, amax or amin.
+        """As scatter, but each element is combined with what it receives: sum, prod, amax or amin.
 
-        Without include_self an element that something comes to does not count itself.
+        Without include_self an element that receives something does not count itself.
 
         >>> x, i = kiln.zeros(2), kiln.tensor([1, 1])
         >>> x.scatter_reduce(0, i, kiln.tensor([3.0, 5.0]), "amax").tolist()
@@ -139,7 +139,7 @@ class GatherScatter(Casting):
 
     def index_put(self, indices: Sequence["Tensor"], values: Any,
                   accumulate: bool = False) -> "Tensor":
-        """self after self[indices] = values, or with accumulate += values, also where they repeat.
+        """self after self[indices] = values; with accumulate, += values, repeats included.
 
         >>> i = kiln.tensor([1, 1])
         >>> kiln.zeros(2).index_put((i,), kiln.tensor([3.0, 5.0]), accumulate=True).tolist()

@@ -76,7 +76,7 @@ class Shapes(TensorBase):
     reshape_as = view_as
 
     def ravel(self) -> "Tensor":
-        """All in one dimension.
+        """All elements in one dimension.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).ravel().tolist()
         [1, 2, 3, 4]
@@ -109,7 +109,7 @@ class Shapes(TensorBase):
 
     @numpy_names
     def squeeze(self, dim: Optional[int] = None) -> "Tensor":
-        """Without dimensions of size 1, or without that one.
+        """Without its dimensions of size 1, or without the given one.
 
         >>> kiln.zeros(2, 1, 3).squeeze(1).shape
         (2, 3)
@@ -193,7 +193,7 @@ class Shapes(TensorBase):
         return self.transpose(-2, -1)
 
     def t(self) -> "Tensor":
-        """A matrix transposed; a vector or scalar itself.
+        """A matrix transposed; a vector or scalar unchanged.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).t().tolist()
         [[1, 3], [2, 4]]

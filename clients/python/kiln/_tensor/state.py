@@ -162,7 +162,7 @@ class State(TensorBase):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether backward() sets its grad (or it needs none).
+        """Whether backward() sets its grad, or it needs no gradient.
 
         >>> kiln.ones(2, requires_grad=True).is_leaf
         True
@@ -171,7 +171,7 @@ class State(TensorBase):
 
     @property
     def grad(self) -> Optional["Tensor"]:
-        """The gradient that backward() added up here; None before.
+        """The gradient that backward() has added up here; None before that.
 
         >>> x = kiln.ones(2, requires_grad=True)
         >>> (x * 3).sum().backward()
@@ -230,9 +230,9 @@ class State(TensorBase):
         return self._tensor.detach()
 
     def retain_grad(self) -> None:
-        """Lets backward() set the grad of this result, too. Of a leaf it does nothing.
+        """Lets backward() set the grad of this result, too. For a leaf it does nothing.
 
-        To be called before backward(). Raises InvalidArgument where no gradient flows.
+        Call it before backward(). Raises InvalidArgument where no gradient flows.
 
         >>> x = kiln.ones(2, requires_grad=True)
         >>> y = x * 3

@@ -55,7 +55,7 @@ class Unary(TensorBase):
         return self._op("sign")
 
     def signbit(self) -> "Tensor":
-        """Whether the sign bit is set: below 0, or -0.
+        """Whether the sign bit is set: true below 0 and for -0.
 
         >>> kiln.tensor([-0.0, 1.0]).signbit().tolist()
         [True, False]
@@ -71,7 +71,7 @@ class Unary(TensorBase):
         return self._op("reciprocal")
 
     def square(self) -> "Tensor":
-        """Self * self.
+        """self * self.
 
         >>> kiln.tensor([1.0, 4.0]).square().tolist()
         [1.0, 16.0]
@@ -155,9 +155,9 @@ class Unary(TensorBase):
         return self._op("isfinite") if self.dtype.is_float else self._op("cmpeq", self)
 
     def clamp(self, min: Any = None, max: Any = None) -> "Tensor":
-        """Held between `min` and `max`, numbers or tensors, of which one may be None.
+        """Limited to between `min` and `max`, numbers or tensors, of which one may be None.
 
-        Where min is above max it is max. The gradient is 1 from min to max, both included.
+        Where min is above max the result is max. The gradient is 1 from min to max, both included.
 
         >>> kiln.tensor([1.0, 5.0]).clamp(max=2).tolist()
         [1.0, 2.0]
@@ -172,7 +172,7 @@ class Unary(TensorBase):
     clip = clamp
 
     def clamp_min(self, min: Any) -> "Tensor":
-        """Held at or above `min`.
+        """Raised to at least `min`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_min(2).tolist()
         [[2, 2], [3, 4]]
@@ -180,7 +180,7 @@ class Unary(TensorBase):
         return self._op("clamp_min", min)
 
     def clamp_max(self, max: Any) -> "Tensor":
-        """Held at or below `max`.
+        """Lowered to at most `max`.
 
         >>> kiln.tensor([[1, 2], [3, 4]]).clamp_max(2).tolist()
         [[1, 2], [2, 2]]
@@ -188,7 +188,7 @@ class Unary(TensorBase):
         return self._op("clamp_max", max)
 
     def where(self, condition: Any, other: Any) -> "Tensor":
-        """Self where `condition` is true, else `other`.
+        """self where `condition` is true, else `other`.
 
         >>> kiln.tensor([1.0, 4.0]).where(kiln.tensor([True, False]), 0).tolist()
         [1.0, 0.0]

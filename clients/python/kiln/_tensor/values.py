@@ -60,9 +60,9 @@ class Values(TensorBase):
     def with_variable(self, dim: int, variable: Variable) -> "Tensor":
         """The same value, whose size in one dimension is a variable, bound to what it is.
 
-        What is made of it holds for all sizes within the variable's bounds: under kiln.jit another
-        size neither traces nor compiles again. Without gradient. Raises InvalidArgument if the
-        size is outside of the bounds.
+        What is made from it holds for all sizes within the variable's bounds: under kiln.jit
+        another size neither traces nor compiles again. No gradient flows through it. Raises
+        InvalidArgument if the size is outside of the bounds.
 
         >>> n = kiln.Variable("n", 1, 8)
         >>> x = kiln.tensor([1, 2, 3]).with_variable(0, n)

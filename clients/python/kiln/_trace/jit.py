@@ -154,7 +154,7 @@ def jit(function: Callable[..., Any]) -> Jit:
 
     Errors, rather than old results: reading a value inside; changing Python state inside (a
     counter, a list); NumPy arrays used inside; Python's or NumPy's random numbers inside; a tensor
-    that is out of watch (behind an object without attributes). What cannot be noticed: files,
+    that is out of sight (behind an object without attributes). What cannot be noticed: files,
     clocks and other things outside of Python's objects, read while tracing; attributes found by
     name at run time in modules (getattr on a module, globals()); changes inside of a large NumPy
     array.

@@ -1,4 +1,4 @@
-"""Arguments as PyTorch takes them, made what the table of ops wants."""
+"""Arguments as PyTorch takes them, turned into what the table of ops wants."""
 
 from typing import Any, List, Optional, Sequence, Tuple, Union
 

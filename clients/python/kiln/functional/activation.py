@@ -44,7 +44,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3,
           training: bool = False) -> Tensor:
-    """leaky_relu whose slope is the mean of the bounds, or in training drawn between them.
+    """leaky_relu whose slope is drawn between the bounds in training, else their mean.
 
     >>> F.rrelu(kiln.tensor([-2.0, 2.0]), 0.25, 0.75).tolist()
     [-1.0, 2.0]
@@ -119,7 +119,7 @@ def hardsigmoid(input: Tensor) -> Tensor:
 
 
 def logsigmoid(input: Tensor) -> Tensor:
-    """log(sigmoid(x)), exact for large negative x, too.
+    """log(sigmoid(x)), accurate for large negative x, too.
 
     >>> F.logsigmoid(kiln.tensor([-100.0])).tolist()
     [-100.0]
@@ -164,7 +164,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """x held between min_val and max_val; the gradient at both is 0.
+    """x limited to between min_val and max_val; the gradient at both is 0.
 
     >>> F.hardtanh(kiln.tensor([-3.0, 0.5, 3.0])).tolist()
     [-1.0, 0.5, 1.0]
@@ -209,7 +209,7 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """x, lambd nearer to 0; 0 where |x| <= lambd.
+    """x moved towards 0 by lambd; 0 where |x| <= lambd.
 
     >>> F.softshrink(kiln.tensor([-1.0, 0.25, 2.0])).tolist()
     [-0.5, 0.0, 1.5]
@@ -274,7 +274,7 @@ def log_softmax(input: Tensor, dim: int = -1) -> Tensor:
 def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: int = -1) -> Tensor:
     """A softmax of logits and Gumbel noise: a draw of a class that has a gradient.
 
-    With `hard` the value is one-hot, and the gradient that of the soft one (Jang et al., 2016).
+    With `hard` the value is one-hot, and the gradient is that of the soft one (Jang et al., 2016).
 
     >>> (F.gumbel_softmax(kiln.zeros(3), hard=True) > 0.5).sum().item()
     1

@@ -17,10 +17,10 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  enable_gqa: bool = False) -> Tensor:
     """softmax(query key^T * scale + mask) value, of (…, L, E), (…, S, E) and (…, S, V).
 
-    scale defaults to 1 / sqrt(E). A bool mask keeps where it is true, another one is added; it
-    broadcasts to (…, L, S). is_causal keeps keys up to the query's own place, counted from the
+    scale defaults to 1 / sqrt(E). A bool mask keeps what is true, any other mask is added; it
+    broadcasts to (…, L, S). is_causal keeps keys up to the query's own position, counted from the
     first. With enable_gqa the last leading dimension, heads, of key and value divides query's,
-    and each serves as many heads of query. A row of which nothing is kept gives zeros.
+    and each serves as many heads of query. A row that keeps no key gives zeros.
 
     >>> q = kiln.zeros(1, 2, 4)
     >>> F.scaled_dot_product_attention(q, q, q + 1, is_causal=True)[0, :, 0].tolist()

@@ -1,4 +1,4 @@
-"""Rows of a table, put together by bags."""
+"""Rows of a table, combined in bags."""
 
 from typing import Optional
 
@@ -15,11 +15,11 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
                   mode: str = "mean", per_sample_weights: Optional[Tensor] = None,
                   include_last_offset: bool = False,
                   padding_idx: Optional[int] = None) -> Tensor:
-    """The sum, mean or largest of the rows of weight that each bag names, as (bags, columns).
+    """The sum, mean or maximum of the rows of weight that each bag names, as (bags, columns).
 
     Integers `input` are (bags, length), or a vector whose bags begin at `offsets`, a vector that
-    rises from 0; with include_last_offset the last one is where the last bag ends. A bag of nothing
-    gives zeros. Rows at padding_idx count for nothing. `per_sample_weights`, of input's shape,
+    rises from 0; with include_last_offset the last one is where the last bag ends. An empty bag
+    gives zeros. Rows at padding_idx are ignored. `per_sample_weights`, of input's shape,
     multiply the rows of a sum. The dtype is weight's. Raises InvalidArgument for other shapes.
 
     >>> table = kiln.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]])

@@ -1,4 +1,4 @@
-"""Losses. reduction: "mean", "sum", or "none" for one loss an element or row."""
+"""Losses. reduction: "mean", "sum", or "none" for one loss per element or row."""
 
 from typing import Optional, Union
 
@@ -77,7 +77,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean",
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Optional[Tensor] = None,
                          reduction: str = "mean") -> Tensor:
-    """-log of the probability that input gives target; logarithms are held above -100.
+    """-log of the probability that input gives target; logarithms are at least -100.
 
     >>> F.binary_cross_entropy(kiln.tensor([0.5]), kiln.tensor([1.0])).item()
     0.6931471824645996
@@ -102,7 +102,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor,
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
-    """target * (log target - input), of log probabilities; with log_target so is the target.
+    """target * (log target - input), of log probabilities; with log_target, target is one, too.
 
     reduction may also be "batchmean", the sum over the size of dimension 0, which is the
     mathematical one.

@@ -90,8 +90,8 @@ def rms_norm(input: Tensor, normalized_shape: Union[Sequence[int], Tensor, None]
              weight: Optional[Tensor] = None, eps: Optional[float] = 1e-6) -> Tensor:
     """x over the root of its mean square plus eps, over the last dimensions, times weight.
 
-    Without normalized_shape it is the last dimension alone. An eps of None is the dtype's step
-    from 1 to the next number.
+    Without normalized_shape it is the last dimension alone. An eps of None is the distance
+    from 1 to the dtype's next number.
 
     >>> F.rms_norm(kiln.tensor([[3.0, 3.0]]), (2,), eps=0.0).tolist()
     [[1.0, 1.0]]
@@ -109,7 +109,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Optional[Tensor] = None,
                bias: Optional[Tensor] = None, eps: float = 1e-5) -> Tensor:
     """x (N, C, …) less its mean over its standard deviation, over each group of channels.
 
-    weight and bias have one element a channel; num_groups divides the channels.
+    weight and bias have one element per channel; num_groups divides the channels.
 
     >>> F.group_norm(kiln.tensor([[1.0, 3.0, 5.0, 7.0]]), 2, eps=0.0).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]

@@ -30,7 +30,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor,
 
 
 def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) -> Tensor:
-    """The rows of weight that input names; an index outside gives zeros.
+    """The rows of weight that input names; an index out of range gives zeros.
 
     The row at padding_idx gets no gradient.
 
@@ -49,7 +49,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None) 
 
 
 def one_hot(tensor: Tensor, num_classes: int) -> Tensor:
-    """1 at the place that each integer names, 0 elsewhere, along a new last dimension, as int64.
+    """1 at the index that each integer names, 0 elsewhere, along a new last dimension, as int64.
 
     >>> F.one_hot(kiln.tensor([2, 0]), 3).tolist()
     [[0, 0, 1], [1, 0, 0]]

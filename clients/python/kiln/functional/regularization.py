@@ -1,4 +1,4 @@
-"""Elements that are left out at random in training."""
+"""Dropout: elements that are left out at random in training."""
 
 from typing import Tuple
 
@@ -60,7 +60,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tensor:
-    """Dropout that keeps mean 0 and variance 1 of what selu gives (Klambauer et al., 2017).
+    """Dropout that keeps the mean 0 and variance 1 of selu's results (Klambauer et al., 2017).
 
     >>> F.alpha_dropout(kiln.ones(3), 0.5).tolist()
     [1.0, 1.0, 1.0]

@@ -14,7 +14,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: Any = 
     """Padded as PyTorch's: pad is (before, after) of the last dimension, of the one before, …
 
     mode "constant" puts value there, "reflect" mirrors without repeating the edge, "replicate"
-    repeats the edge, "circular" goes on with the other end. Negative amounts cut.
+    repeats the edge, "circular" goes on with the other end. Negative amounts crop.
 
     >>> F.pad(kiln.tensor([1, 2, 3]), (1, 2)).tolist()
     [0, 1, 2, 3, 0, 0]

@@ -177,7 +177,7 @@ class GPT(nn.Module):
         return self._logits(x).squeeze(1)
 
     def load_pretrained(self, state: Mapping[str, Tensor]) -> None:
-        """Takes GPT-2's published weights: their linear layers are transposed there."""
+        """Loads GPT-2's published weights, whose linear layers are stored transposed."""
         mine = dict(self.named_parameters())
         fitting = {}
         for full_name, value in state.items():

@@ -21,7 +21,7 @@ class _Dropout(Module):
 class Dropout(_Dropout):
     """Zeroes elements with probability p in training and scales the rest by 1 / (1 - p).
 
-    `inplace` is taken for the sake of PyTorch's signature; results are always new.
+    `inplace` is accepted for PyTorch's signature; results are always new.
 
     >>> kiln.nn.Dropout(0.5).eval()(kiln.ones(3)).tolist()
     [1.0, 1.0, 1.0]
@@ -69,7 +69,7 @@ class Dropout3d(_Dropout):
 
 
 class AlphaDropout(_Dropout):
-    """Dropout that keeps mean and variance behind SELU. (Klambauer et al., 2017.)
+    """Dropout that keeps the mean and variance of SELU's results. (Klambauer et al., 2017.)
 
     >>> kiln.nn.AlphaDropout(0.5).eval()(kiln.ones(3)).tolist()
     [1.0, 1.0, 1.0]

@@ -1,4 +1,4 @@
-"""Tables of vectors, of which bags are put together."""
+"""Tables of vectors whose rows are combined in bags."""
 
 from typing import Optional
 
@@ -11,9 +11,9 @@ from kiln.tensor import Tensor
 
 
 class EmbeddingBag(Embedding):
-    """The sum, mean or largest of a table's rows that each bag of integers names.
+    """The sum, mean or maximum of the table's rows that each bag of integers names.
 
-    Rows at `padding_idx`, which start as zeros, count for nothing. Raises InvalidArgument for
+    Rows at `padding_idx`, which start as zeros, are ignored. Raises InvalidArgument for
     another mode.
 
     >>> kiln.nn.EmbeddingBag(10, 3)(kiln.tensor([[1, 2], [4, 9]])).shape

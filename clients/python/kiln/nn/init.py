@@ -167,7 +167,7 @@ _GAINS: Dict[str, Callable[[float], float]] = {
 
 
 def calculate_gain(nonlinearity: str, param: Optional[float] = None) -> float:
-    """By how much a nonlinearity's weights are larger, so that variances stay; param: a slope.
+    """The factor on weights that keeps variances across a nonlinearity; param: a slope.
 
     >>> round(kiln.nn.init.calculate_gain("relu"), 4)
     1.4142

@@ -49,7 +49,7 @@ class Module(Hooks, State, Precision):
     def register_buffer(self, name: str, tensor: Optional[Tensor], persistent: bool = True) -> None:
         """Sets a tensor attribute, as plain assignment does.
 
-        One that is not persistent is no part of state_dict().
+        One that is not persistent is left out of state_dict().
 
         >>> net = kiln.nn.Module()
         >>> net.register_buffer("count", kiln.zeros(1))
@@ -121,7 +121,7 @@ class Module(Hooks, State, Precision):
             parameter.grad = None
 
     def apply(self, function: Callable[["Module"], Any]) -> "Module":
-        """Calls a function with each module, with a module after those under it.
+        """Calls a function with each module, submodules before the module that holds them.
 
         >>> net = kiln.nn.Sequential(kiln.nn.Linear(2, 1), kiln.nn.ReLU())
         >>> _ = net.apply(lambda module: print(type(module).__name__))

@@ -6,7 +6,7 @@ from kiln.tensor import Tensor
 
 
 class Parameter(Tensor):
-    """A tensor that training changes. Requires a gradient unless said otherwise.
+    """A tensor that training changes. Requires a gradient by default.
 
     >>> kiln.nn.Parameter(kiln.zeros(2)).requires_grad
     True

@@ -40,7 +40,7 @@ def _norm(tensors: List[Tensor], norm_type: float) -> Tensor:
 def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scales all gradients so that their norm, taken over all together, is at most max_norm.
 
-    Returns the norm before, a float32 scalar; nothing is read, so it works inside kiln.jit.
+    Returns the norm before scaling, a float32 scalar; nothing is read, so it works inside kiln.jit.
     norm_type may be math.inf. (Pascanu et al., 2013.)
 
     >>> weight = kiln.nn.Parameter([3.0, 4.0])
@@ -64,7 +64,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float) -> None:
-    """Holds each element of the gradients between -clip_value and clip_value.
+    """Limits each element of the gradients to between -clip_value and clip_value.
 
     >>> w = kiln.ones(2, requires_grad=True)
     >>> (w * 5).sum().backward()

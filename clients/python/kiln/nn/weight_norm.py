@@ -20,9 +20,10 @@ def _norm(direction: Tensor, dim: Optional[int]) -> Tensor:
 def weight_norm(module: Module, name: str = "weight", dim: Optional[int] = 0) -> Module:
     """Makes `module`'s Parameter `name` the direction name_v times the length name_g.
 
-    The module itself, which has the two as Parameters, of the same product as before, and computes
-    `name` from them whenever it is read. A length for each slice along `dim`, or with None one for
-    all. Its state_dict has PyTorch's names. Raises InvalidArgument if there is no such Parameter.
+    Returns the module, which has the two as Parameters with the same product as before, and
+    computes `name` from them whenever it is read. There is a length for each slice along `dim`, or
+    one for all if it is None. The state_dict has PyTorch's names. Raises InvalidArgument if there
+    is no such Parameter.
 
     >>> layer = kiln.nn.utils.weight_norm(kiln.nn.Linear(3, 2))
     >>> [(name, parameter.shape) for name, parameter in layer.named_parameters()]
@@ -58,7 +59,7 @@ def weight_norm(module: Module, name: str = "weight", dim: Optional[int] = 0) ->
 
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
-    """Makes a Parameter that weight_norm split one again, of the value it has.
+    """Makes a Parameter that weight_norm split one again, with its current value.
 
     >>> layer = kiln.nn.utils.weight_norm(kiln.nn.Linear(3, 2))
     >>> layer = kiln.nn.utils.remove_weight_norm(layer)

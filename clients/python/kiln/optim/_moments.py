@@ -15,7 +15,7 @@ def _check_betas(options: Mapping[str, Any]) -> None:
 
 
 def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, Any]) -> None:
-    """Moves the averages of the gradient and of its square on."""
+    """Updates the averages of the gradient and of its square."""
     first, second = options["betas"]
     mean, square = state["exp_avg"], state["exp_avg_sq"]
     mean.assign(mean * first + gradient * (1 - first))
@@ -25,7 +25,7 @@ def moments(gradient: Tensor, state: Dict[str, Tensor], options: Mapping[str, An
 def correction(beta: float, count: Tensor) -> Tensor:
     """What a moving average from 0 is divided by: 1 - beta^count.
 
-    In float64, since the difference would leave float32 five digits.
+    In float64: in float32 the difference would keep only five digits.
     """
     return 1.0 - beta ** count.double()
 

@@ -14,7 +14,7 @@ from kiln.tensor import Tensor
 
 
 class GradientAccumulation:
-    """Steps an optimizer by the mean gradient of `steps` calls, as one of a larger batch.
+    """Steps an optimizer by the mean gradient of `steps` calls, as one larger batch would.
 
         accumulation = kiln.optim.GradientAccumulation(optimizer, steps=4)
 
@@ -27,7 +27,7 @@ class GradientAccumulation:
             return loss
 
     Sums and count are on the device, so that one program serves all calls. A GradScaler takes it
-    for the optimizer: a batch whose gradients are not finite is left out.
+    in the optimizer's place: a batch whose gradients are not finite is left out.
 
     >>> w = kiln.nn.Parameter(kiln.ones(1))
     >>> optimizer = kiln.optim.SGD([w], lr=1.0)

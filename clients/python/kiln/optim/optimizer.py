@@ -16,7 +16,7 @@ Params = Iterable[Union[Tensor, Mapping[str, Any]]]
 
 
 def decayed(gradient: Tensor, parameter: Tensor, options: Mapping[str, Any]) -> Tensor:
-    """The gradient with that of half the weight decay times the parameter's square."""
+    """The gradient plus that of half the weight decay times the parameter's square."""
     decay = options["weight_decay"]
     return gradient + parameter * decay if decay else gradient
 
@@ -133,7 +133,7 @@ class Optimizer:
         return [parameter for group in self.param_groups for parameter in group.params]
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Adds {"params": tensors, "lr": …}; options that are missing are the defaults.
+        """Adds {"params": tensors, "lr": …}; missing options take the defaults.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.add_param_group({"params": [kiln.nn.Parameter(kiln.ones(1))], "lr": 0.01})
@@ -180,9 +180,9 @@ class Optimizer:
 
     def update(self, parameter: Tensor, gradient: Tensor, state: Dict[str, Tensor], lr: Tensor,
                count: Tensor, options: Mapping[str, Any]) -> None:
-        """Assigns one parameter and its state. The option "maximize" has negated the gradient.
+        """Assigns one parameter and its state. With "maximize" the gradient is negated already.
 
-        `lr` and `count` (the number of steps with this one) are float32 scalars on the device.
+        `lr` and `count` (the number of steps, with this one) are float32 scalars on the device.
         """
         raise NotImplementedError
 
@@ -215,7 +215,7 @@ class Optimizer:
             parameter.grad = None
 
     def step(self, only_if: Optional[Tensor] = None) -> None:
-        """Changes the parameters by their gradients; parameters without one stay.
+        """Changes the parameters by their gradients; those without a gradient stay as they are.
 
         With `only_if`, a bool scalar on the device, nothing changes where it is false: neither
         parameters nor state. Outside of kiln.jit this also computes, in one program with the tensor
@@ -268,7 +268,7 @@ class Optimizer:
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continues from a state_dict(). Raises NotFound where it is another optimizer's.
+        """Continues from a state_dict(). Raises NotFound if it is another optimizer's.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> optimizer.load_state_dict(optimizer.state_dict())

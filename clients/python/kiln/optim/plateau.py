@@ -1,4 +1,4 @@
-"""A learning rate that follows a measure."""
+"""A learning rate that follows a metric."""
 
 import math
 from typing import Any, Dict, List, Mapping
@@ -17,7 +17,7 @@ def refuse_in_trace() -> None:
 
 
 class ReduceLROnPlateau:
-    """Times factor when a measure has not improved for more than `patience` calls of step().
+    """Multiplies by factor once a metric has not improved for more than `patience` steps.
 
         scheduler = ReduceLROnPlateau(optimizer, patience=5)
         scheduler.step(validation_loss)
@@ -59,7 +59,7 @@ class ReduceLROnPlateau:
         return value < self.best - margin if self.mode == "min" else value > self.best + margin
 
     def step(self, metrics: Any) -> None:
-        """Takes note of a measure, a number or a scalar tensor.
+        """Takes the metric, a number or a scalar tensor.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
@@ -97,7 +97,7 @@ class ReduceLROnPlateau:
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where it stands.
+        """The state of the schedule.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.ReduceLROnPlateau(optimizer)

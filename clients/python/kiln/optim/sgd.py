@@ -8,7 +8,7 @@ from kiln.tensor import Tensor
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent, or with maximize ascent. (Momentum: Sutskever et al., 2013.)
+    """Stochastic gradient descent, or ascent with maximize. (Momentum: Sutskever et al., 2013.)
 
     >>> weight = kiln.nn.Parameter([1.0, 2.0])
     >>> optimizer = kiln.optim.SGD([weight], lr=0.5)

@@ -5,7 +5,7 @@ from kiln.tensor import Tensor
 
 
 def expm1(x: Operand, /) -> Tensor:
-    """e to the x, less 1, with all digits near 0.
+    """exp(x) - 1, accurate near 0.
 
     Any shape. Floats keep their dtype; integers and bools become float32.
 
@@ -16,7 +16,7 @@ def expm1(x: Operand, /) -> Tensor:
 
 
 def log1p(x: Operand, /) -> Tensor:
-    """The natural logarithm of 1 + x, with all digits near 0; NaN below -1.
+    """The natural logarithm of 1 + x, accurate near 0; NaN below -1.
 
     Any shape. Floats keep their dtype; integers and bools become float32.
 
@@ -60,7 +60,7 @@ def logaddexp2(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 def erfc(x: Operand, /) -> Tensor:
-    """1 - erf(x), with all digits where that is small.
+    """1 - erf(x), accurate where that is small.
 
     Any shape. Floats keep their dtype; integers and bools become float32.
 

@@ -1,6 +1,6 @@
 """Activations as modules.
 
-`inplace` is taken for the sake of PyTorch's signatures; results are always new.
+`inplace` is accepted for PyTorch's signatures; results are always new.
 """
 
 from kiln.nn.activation.gate import GELU, GLU, Hardswish, Mish, SiLU

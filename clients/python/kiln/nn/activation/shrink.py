@@ -1,4 +1,4 @@
-"""Activations that take what is small away."""
+"""Activations that set small values to 0."""
 
 from kiln import functional
 from kiln.nn.activation._base import Activation

@@ -1,4 +1,4 @@
-"""Activations of the shape of an S."""
+"""S-shaped activations."""
 
 from kiln import functional
 from kiln.nn.activation._base import Activation

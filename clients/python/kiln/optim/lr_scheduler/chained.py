@@ -1,4 +1,4 @@
-"""Several learning rates over time at once."""
+"""Several schedules of the learning rate at once."""
 
 from typing import Sequence
 
@@ -9,8 +9,8 @@ from kiln.optim.lr_scheduler.scheduler import LRScheduler
 class ChainedScheduler(LRScheduler):
     """Several schedulers at once: their factors are multiplied.
 
-    Each scheduler's rate over the rate that it began with is its factor. Only this one's step() is
-    to be called.
+    Each scheduler's factor is its rate divided by the rate it began with. Call only this one's
+    step().
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> half = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)

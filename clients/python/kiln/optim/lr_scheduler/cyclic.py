@@ -1,4 +1,4 @@
-"""Learning rates that go up and down for ever."""
+"""Learning rates that go up and down forever."""
 
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 

@@ -34,7 +34,7 @@ class LambdaLR(LRScheduler):
 
 
 class StepLR(LRScheduler):
-    """Times gamma every step_size epochs.
+    """Multiplied by gamma every step_size epochs.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)
@@ -56,7 +56,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Times gamma at each milestone.
+    """Multiplied by gamma at each milestone.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[2, 3])
@@ -78,7 +78,7 @@ class MultiStepLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Times gamma every epoch.
+    """Multiplied by gamma every epoch.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -98,7 +98,7 @@ class ExponentialLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """Times factor for total_iters epochs.
+    """Multiplied by factor for total_iters epochs.
 
     >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=1.0)
     >>> scheduler = kiln.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=10)

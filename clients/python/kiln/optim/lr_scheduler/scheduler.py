@@ -73,7 +73,7 @@ class LRScheduler:
         return [group.lr for group in self.optimizer.param_groups]
 
     def state_dict(self) -> Dict[str, Any]:
-        """Where it stands; its arguments are not part of it.
+        """The state of the schedule, without its arguments.
 
         >>> optimizer = kiln.optim.SGD([kiln.nn.Parameter(kiln.ones(2))], lr=0.1)
         >>> scheduler = kiln.optim.lr_scheduler.StepLR(optimizer, step_size=2)

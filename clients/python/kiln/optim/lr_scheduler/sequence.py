@@ -36,7 +36,7 @@ class SequentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def rate(self, base_lr: float, epoch: int, group: int) -> float:
-        """By the scheduler that epoch falls to."""
+        """By the scheduler that epoch belongs to."""
         number = bisect.bisect_right(self.milestones, epoch)
         begin = self.milestones[number - 1] if number else 0
         return self.schedulers[number].rate(base_lr, epoch - begin, group)
