@@ -62,10 +62,9 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
     Value* pointer = address.scalar;
     if (reversed) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
     if (reversed && mask != nullptr) mask = Reverse(builder_, mask);
-    Value* value =
-        mask == nullptr
-            ? builder_.CreateAlignedLoad(type, pointer, align)
-            : static_cast<Value*>(builder_.CreateMaskedLoad(type, pointer, align, mask, zero));
+    Value* value = mask == nullptr
+                       ? static_cast<Value*>(builder_.CreateAlignedLoad(type, pointer, align))
+                       : MaskedLoad(builder_, element, align, pointer, mask);
     return FromMemory(builder_, node->dtype(), reversed ? Reverse(builder_, value) : value);
   }
   if (address.vector == nullptr) {
@@ -109,7 +108,7 @@ Value* ExpressionEmitter::EmitShuffledLoad(const Node* node, const Address& addr
     halves[half] = part->isNullValue() ? zero
                    : part->isAllOnesValue()
                        ? static_cast<Value*>(builder_.CreateAlignedLoad(type, pointer, align))
-                       : builder_.CreateMaskedLoad(type, pointer, align, part, zero);
+                       : MaskedLoad(builder_, element, align, pointer, part);
   }
   Value* value = builder_.CreateShuffleVector(halves[0], halves[1], order);
   return mask == nullptr

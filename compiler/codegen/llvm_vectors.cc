@@ -1,6 +1,10 @@
 #include "compiler/codegen/llvm_vectors.h"
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
+
+#include "compiler/codegen/instructions.h"
 
 namespace kiln::codegen {
 
@@ -67,6 +71,89 @@ int OnlyLane(const Value* mask) {
     only = static_cast<int>(lane);
   }
   return only;
+}
+
+namespace {
+
+// Which lanes a mask may let through, as far as its constants tell.
+std::vector<bool> PossibleLanes(const Value* mask) {
+  const auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
+  std::vector<bool> possible(type->getNumElements(), true);
+  if (const auto* known = llvm::dyn_cast<llvm::Constant>(mask)) {
+    for (unsigned lane = 0; lane < possible.size(); ++lane) {
+      const llvm::Constant* bit = known->getAggregateElement(lane);
+      possible[lane] = bit == nullptr || !bit->isNullValue();
+    }
+  } else if (const auto* both = llvm::dyn_cast<llvm::BinaryOperator>(mask);
+             both != nullptr && both->getOpcode() == llvm::Instruction::And) {
+    const std::vector<bool> a = PossibleLanes(both->getOperand(0));
+    const std::vector<bool> b = PossibleLanes(both->getOperand(1));
+    for (size_t lane = 0; lane < possible.size(); ++lane) possible[lane] = a[lane] && b[lane];
+  } else if (const auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(mask);
+             shuffle != nullptr && shuffle->getOperand(0)->getType() == mask->getType()) {
+    const std::vector<bool> from = PossibleLanes(shuffle->getOperand(0));
+    for (size_t lane = 0; lane < possible.size(); ++lane) {
+      const int source = shuffle->getMaskValue(static_cast<unsigned>(lane));
+      possible[lane] = source < 0 || source >= static_cast<int>(from.size()) || from[source];
+    }
+  }
+  return possible;
+}
+
+class MaskedLoader {
+ public:
+  MaskedLoader(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align, Value* pointer,
+               Value* mask)
+      : builder_(builder),
+        element_(element),
+        align_(align),
+        pointer_(pointer),
+        mask_(mask),
+        possible_(PossibleLanes(mask)) {}
+
+  Value* Load() { return Part(0, static_cast<int>(possible_.size())); }
+
+ private:
+  Value* Part(int first, int count) {
+    llvm::Type* type = Wide(element_, count);
+    const auto begin = possible_.begin() + first;
+    const auto some = std::count(begin, begin + count, true);
+    if (some == 0) return llvm::Constant::getNullValue(type);
+    const int register_bytes = MayUse(builder_, Instruction::kScale) ? 64 : 32;
+    const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
+    if (some == count || bytes <= register_bytes) {
+      Value* pointer = builder_.CreateGEP(element_, pointer_, builder_.getInt64(first));
+      return builder_.CreateMaskedLoad(type, pointer, align_, Slice(mask_, first, count),
+                                       llvm::Constant::getNullValue(type));
+    }
+    Value* low = Part(first, count / 2);
+    Value* high = Part(first + count / 2, count / 2);
+    return builder_.CreateShuffleVector(low, high, Counting(0, count));
+  }
+
+  Value* Slice(Value* vector, int first, int count) {
+    if (count == static_cast<int>(possible_.size())) return vector;
+    return builder_.CreateShuffleVector(vector, Counting(first, count));
+  }
+  static llvm::SmallVector<int, 64> Counting(int first, int count) {
+    llvm::SmallVector<int, 64> order(count);
+    std::iota(order.begin(), order.end(), first);
+    return order;
+  }
+
+  llvm::IRBuilder<>& builder_;
+  llvm::Type* element_;
+  const llvm::Align align_;
+  Value* pointer_;
+  Value* mask_;
+  const std::vector<bool> possible_;
+};
+
+}  // namespace
+
+Value* MaskedLoad(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
+                  Value* pointer, Value* mask) {
+  return MaskedLoader(builder, element, align, pointer, mask).Load();
 }
 
 }  // namespace kiln::codegen

@@ -27,6 +27,12 @@ std::vector<llvm::Value*> Transpose(llvm::IRBuilder<>& builder, std::vector<llvm
 // known (or null).
 int OnlyLane(const llvm::Value* mask);
 
+// The lanes that the mask lets through, zero for the others. LLVM 22 splits vectors that are wider
+// than registers, and may then load a part without any mask whose lanes it knows to be masked all:
+// it reads beyond the buffer. So such parts are left out here.
+llvm::Value* MaskedLoad(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
+                        llvm::Value* pointer, llvm::Value* mask);
+
 }  // namespace kiln::codegen
 
 #endif  // KILN_COMPILER_CODEGEN_LLVM_VECTORS_H_
