@@ -80,7 +80,7 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
       return;
     }
     if (mask != nullptr) {
-      builder_.CreateMaskedStore(value, pointer, align, mask);
+      MaskedStore(builder_, element, align, pointer, mask, value);
       return;
     }
     const int64_t bytes = lanes_ * ir::SizeOf(dtype);

@@ -100,9 +100,11 @@ std::vector<bool> PossibleLanes(const Value* mask) {
   return possible;
 }
 
-class MaskedLoader {
+// A masked access, taken apart where the vector is wider than a register and a part of it is not
+// needed.
+class MaskedAccess {
  public:
-  MaskedLoader(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align, Value* pointer,
+  MaskedAccess(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align, Value* pointer,
                Value* mask)
       : builder_(builder),
         element_(element),
@@ -111,28 +113,49 @@ class MaskedLoader {
         mask_(mask),
         possible_(PossibleLanes(mask)) {}
 
-  Value* Load() { return Part(0, static_cast<int>(possible_.size())); }
+  Value* Load() { return LoadPart(0, lanes()); }
+  void Store(Value* value) { StorePart(value, 0, lanes()); }
 
  private:
-  Value* Part(int first, int count) {
-    llvm::Type* type = Wide(element_, count);
-    const auto begin = possible_.begin() + first;
-    const auto some = std::count(begin, begin + count, true);
-    if (some == 0) return llvm::Constant::getNullValue(type);
-    const int register_bytes = MayUse(builder_, Instruction::kScale) ? 64 : 32;
-    const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
-    if (some == count || bytes <= register_bytes) {
-      Value* pointer = builder_.CreateGEP(element_, pointer_, builder_.getInt64(first));
-      return builder_.CreateMaskedLoad(type, pointer, align_, Slice(mask_, first, count),
-                                       llvm::Constant::getNullValue(type));
+  int lanes() const { return static_cast<int>(possible_.size()); }
+
+  Value* LoadPart(int first, int count) {
+    Value* zero = llvm::Constant::getNullValue(Wide(element_, count));
+    if (NumPossible(first, count) == 0) return zero;
+    if (IsWhole(first, count)) {
+      return builder_.CreateMaskedLoad(zero->getType(), PointerTo(first), align_,
+                                       Slice(mask_, first, count), zero);
     }
-    Value* low = Part(first, count / 2);
-    Value* high = Part(first + count / 2, count / 2);
+    Value* low = LoadPart(first, count / 2);
+    Value* high = LoadPart(first + count / 2, count / 2);
     return builder_.CreateShuffleVector(low, high, Counting(0, count));
   }
 
+  void StorePart(Value* value, int first, int count) {
+    if (NumPossible(first, count) == 0) return;
+    if (IsWhole(first, count)) {
+      builder_.CreateMaskedStore(Slice(value, first, count), PointerTo(first), align_,
+                                 Slice(mask_, first, count));
+      return;
+    }
+    StorePart(value, first, count / 2);
+    StorePart(value, first + count / 2, count / 2);
+  }
+
+  int NumPossible(int first, int count) const {
+    const auto begin = possible_.begin() + first;
+    return static_cast<int>(std::count(begin, begin + count, true));
+  }
+  bool IsWhole(int first, int count) const {
+    const int register_bytes = MayUse(builder_, Instruction::kScale) ? 64 : 32;
+    const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
+    return bytes <= register_bytes || NumPossible(first, count) == count;
+  }
+  Value* PointerTo(int lane) {
+    return builder_.CreateGEP(element_, pointer_, builder_.getInt64(lane));
+  }
   Value* Slice(Value* vector, int first, int count) {
-    if (count == static_cast<int>(possible_.size())) return vector;
+    if (count == lanes()) return vector;
     return builder_.CreateShuffleVector(vector, Counting(first, count));
   }
   static llvm::SmallVector<int, 64> Counting(int first, int count) {
@@ -153,7 +176,12 @@ class MaskedLoader {
 
 Value* MaskedLoad(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
                   Value* pointer, Value* mask) {
-  return MaskedLoader(builder, element, align, pointer, mask).Load();
+  return MaskedAccess(builder, element, align, pointer, mask).Load();
+}
+
+void MaskedStore(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align, Value* pointer,
+                 Value* mask, Value* value) {
+  MaskedAccess(builder, element, align, pointer, mask).Store(value);
 }
 
 }  // namespace kiln::codegen

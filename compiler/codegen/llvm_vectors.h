@@ -32,6 +32,9 @@ int OnlyLane(const llvm::Value* mask);
 // it reads beyond the buffer. So such parts are left out here.
 llvm::Value* MaskedLoad(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
                         llvm::Value* pointer, llvm::Value* mask);
+// The same for a store, where a part without its mask would overwrite what stands behind.
+void MaskedStore(llvm::IRBuilder<>& builder, llvm::Type* element, llvm::Align align,
+                 llvm::Value* pointer, llvm::Value* mask, llvm::Value* value);
 
 }  // namespace kiln::codegen
 
