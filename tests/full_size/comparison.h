@@ -46,7 +46,7 @@ class Comparison {
 
   bool complete() const { return complete_; }     // the plain schedule computed everything
   int64_t compared() const { return compared_; }  // elements, with the plain schedule's
-  int64_t skipped() const { return skipped_; }    // of these, elements without a finite bound
+  int64_t skipped() const { return skipped_; }    // elements whose bound is not finite or not known
   bool exact() const;                             // all bounds are zero
   bool positive() const { return input_kind_.positive; }  // inputs are not negative
   double largest_bound(int buffer) const { return largest_[buffer]; }
