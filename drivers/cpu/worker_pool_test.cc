@@ -111,11 +111,11 @@ struct Attendance {
 
 TEST(WorkerPoolTest, ThreadsFollowTheNumberOfCores) {
   std::atomic<int> cores = 4;
-  WorkerPool::Clock::time_point now;
+  std::atomic<WorkerPool::Clock::time_point> now{};
   WorkerPool pool({.name = "test",
                    .threads = 4,
                    .cores = [&] { return cores.load(); },
-                   .now = [&] { return now; }});
+                   .now = [&] { return now.load(); }});
   auto meet = [&](int64_t threads) {
     Meeting meeting{.threads = threads};
     pool.Run({Meeting::Run, &meeting, threads, 1});
@@ -128,18 +128,18 @@ TEST(WorkerPoolTest, ThreadsFollowTheNumberOfCores) {
   };
   meet(4);
   cores = 1;
-  now += WorkerPool::kCoresInterval;
+  now = now.load() + WorkerPool::kCoresInterval;
   // A worker that had looked before the change may still help with one job.
   EXPECT_TRUE(Eventually([&] { return !others_work(); }));
   cores = 3;
   EXPECT_FALSE(others_work()) << "it was asked for less than the interval ago";
-  now += WorkerPool::kCoresInterval;
+  now = now.load() + WorkerPool::kCoresInterval;
   meet(3);
   cores = 0;
-  now += WorkerPool::kCoresInterval;
+  now = now.load() + WorkerPool::kCoresInterval;
   EXPECT_TRUE(Eventually([&] { return !others_work(); })) << "the caller is always there";
   cores = 100;
-  now += WorkerPool::kCoresInterval;
+  now = now.load() + WorkerPool::kCoresInterval;
   meet(4);
 }
 

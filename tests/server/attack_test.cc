@@ -259,7 +259,7 @@ TEST_F(AttackTest, FreedTensorsOfManySizes) {
   Client client(address_);
   auto stream = client.Connect();
   uint64_t handle = 0;
-  for (int64_t bytes = kMebibyte; bytes < DeviceLimit() / 8 * 7; bytes += bytes / 9) {
+  for (int64_t bytes = kMebibyte; bytes < DeviceLimit() / 3 * 2; bytes += bytes / 9) {
     const std::vector<float> values(static_cast<size_t>(bytes) / sizeof(float), 1);
     const v1::Result written = stream->Call(Write(++handle, values));
     EXPECT_FALSE(written.has_error()) << bytes << ": " << written.error().message();
