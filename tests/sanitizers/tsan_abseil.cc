@@ -4,7 +4,8 @@
 // symbols: each function here does what Abseil's does and says who happens before whom.
 //
 // Conditions are evaluated by Abseil while it holds the lock, but possibly before this file can say
-// so; reads within them are therefore not looked at.
+// so, and by whoever unlocks, on the stacks of those that wait; reads within them are therefore not
+// looked at.
 #include <dlfcn.h>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -25,20 +26,25 @@ Function* Next(const char* symbol) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, symbol));
 }
 
+// The lock is given up within.
+class Unlocking {
+ public:
+  explicit Unlocking(void* lock) {
+    __tsan_release(lock);
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+  }
+  ~Unlocking() { AnnotateIgnoreReadsEnd(__FILE__, __LINE__); }
+};
+
 // The lock is given up and taken again within.
 class Waiting {
  public:
-  explicit Waiting(void* lock) : lock_(lock) {
-    __tsan_release(lock_);
-    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-  }
-  ~Waiting() {
-    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    __tsan_acquire(lock_);
-  }
+  explicit Waiting(void* lock) : lock_(lock), unlocking_(lock) {}
+  ~Waiting() { __tsan_acquire(lock_); }
 
  private:
   void* const lock_;
+  Unlocking unlocking_;
 };
 
 }  // namespace
@@ -58,7 +64,7 @@ void Mutex::Lock() {
 }
 void Mutex::Unlock() {
   NEXT("5Mutex6UnlockEv", void(Mutex*));
-  __tsan_release(this);
+  Unlocking unlocking(this);
   next(this);
 }
 bool Mutex::TryLock() {
@@ -74,7 +80,7 @@ void Mutex::ReaderLock() {
 }
 void Mutex::ReaderUnlock() {
   NEXT("5Mutex12ReaderUnlockEv", void(Mutex*));
-  __tsan_release(this);
+  Unlocking unlocking(this);
   next(this);
 }
 void Mutex::Await(const Condition& condition) {
