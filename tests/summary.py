@@ -1,4 +1,5 @@
-"""Sums up JUnit files: names what failed, with the last it printed, and what was skipped and why; then "N passed, N failed".
+"""Sums up JUnit files: names what failed, with the last it printed (the first, of a sanitizer's report), and what was
+skipped and why; then "N passed, N failed".
 
 usage: summary.py [--also-failed N] FILE...
 """
@@ -8,13 +9,19 @@ import sys
 import xml.etree.ElementTree
 
 LINES_OF_A_FAILURE = 20  # the rest is in the logs
+LINES_OF_A_REPORT = 50  # both stacks of a race
+LETTERS_OF_A_LINE = 300  # names of templates fill pages
+A_REPORT = ("WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", ": runtime error: ")
 
 
 def last_words(case: xml.etree.ElementTree.Element) -> str:
-    """The end of what a failed test printed: pytest puts it into the failure, ctest beside it. Indented; may be empty."""
+    """What a failed test printed, from a sanitizer's report on or else its end: pytest puts it into the failure, ctest beside
+    it. Indented; may be empty."""
     texts = [element.text for tag in ("failure", "error", "system-out") for element in case.findall(tag)]
     lines = next((text for text in texts if text and text.strip()), "").strip().splitlines()
-    return "".join(f"    {line}\n" for line in lines[-LINES_OF_A_FAILURE:])
+    report = next((at for at, line in enumerate(lines) if any(mark in line for mark in A_REPORT)), None)
+    lines = lines[-LINES_OF_A_FAILURE:] if report is None else lines[report : report + LINES_OF_A_REPORT]
+    return "".join(f"    {line[:LETTERS_OF_A_LINE]}\n" for line in lines)
 
 
 def main() -> int:

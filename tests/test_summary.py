@@ -44,6 +44,16 @@ def test_a_failure_shows_the_last_it_printed(tmp_path):
     assert "    conftest.py:3: no kilnd" in lines
 
 
+def test_a_report_of_a_sanitizer_is_shown_from_its_head(tmp_path):
+    report = ["WARNING: ThreadSanitizer: data race", *(f"  #{frame} f()" for frame in range(30)), "SUMMARY: in f()"]
+    printed = "\n".join(["[ RUN ] a test"] * 9 + report)
+    (tmp_path / "tsan.xml").write_text(
+        f'<testsuite><testcase name="bad"><failure/><system-out>{printed}</system-out></testcase></testsuite>'
+    )
+    lines = summarize(tmp_path / "tsan.xml").stdout.splitlines()
+    assert lines[1 : 1 + len(report)] == [f"    {line}" for line in report]
+
+
 def test_all_well(tmp_path):
     (tmp_path / "good.xml").write_text('<testsuite><testcase name="good" status="run"/></testsuite>')
     done = summarize(tmp_path / "good.xml")
