@@ -52,11 +52,15 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   return answer;
 }
 
+void Ignore(const absl::StatusOr<v1::Result>& result) {}
+
+}  // namespace
+
 // Everything a session's handles need; they keep a weak reference, so that they may outlive the
 // client.
-struct Core {
-  Core(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionResponse& opened,
-       const std::string& address)
+struct ClientCore {
+  ClientCore(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionResponse& opened,
+             const std::string& address)
       : sessions(v1::SessionService::NewStub(channel)),
         blob_service(v1::BlobService::NewStub(channel)),
         info(opened),
@@ -71,13 +75,9 @@ struct Core {
   client::OperationStream stream;        // last: its thread uses what stands above
 };
 
-void Ignore(const absl::StatusOr<v1::Result>& result) {}
-
-}  // namespace
-
 // Tensors and programs end with their last copy.
 struct Tensor::Handle {
-  Handle(std::weak_ptr<Core> core, uint64_t number) : core(std::move(core)), number(number) {}
+  Handle(std::weak_ptr<ClientCore> core, uint64_t number) : core(std::move(core)), number(number) {}
   ~Handle() {
     auto alive = core.lock();
     if (alive == nullptr) return;
@@ -85,12 +85,12 @@ struct Tensor::Handle {
     request.mutable_release()->add_handles(number);
     alive->stream.Send(std::move(request), Ignore);
   }
-  const std::weak_ptr<Core> core;
+  const std::weak_ptr<ClientCore> core;
   const uint64_t number;
 };
 
 struct Program::Handle {
-  Handle(std::weak_ptr<Core> core, uint64_t number, int inputs, int outputs, std::string name)
+  Handle(std::weak_ptr<ClientCore> core, uint64_t number, int inputs, int outputs, std::string name)
       : core(std::move(core)),
         number(number),
         inputs(inputs),
@@ -103,7 +103,7 @@ struct Program::Handle {
     request.mutable_release_program()->set_program(number);
     alive->stream.Send(std::move(request), Ignore);
   }
-  const std::weak_ptr<Core> core;
+  const std::weak_ptr<ClientCore> core;
   const uint64_t number;
   const int inputs;
   const int outputs;
@@ -113,7 +113,7 @@ struct Program::Handle {
 uint64_t Tensor::handle() const { return handle_->number; }
 
 struct Client::Impl {
-  std::shared_ptr<Core> core;
+  std::shared_ptr<ClientCore> core;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& op
   absl::StatusOr<v1::OpenSessionResponse> opened = OpenSession(*stub, options, address);
   if (!opened.ok()) return opened.status();
   auto impl = std::make_unique<Impl>();
-  impl->core = std::make_shared<Core>(channel, *opened, address);
+  impl->core = std::make_shared<ClientCore>(channel, *opened, address);
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
@@ -150,7 +150,7 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
     return absl::InvalidArgumentError(
         absl::StrCat("shape and dtype need ", expected, " bytes, but the data has ", data.size()));
   }
-  Core& core = *impl_->core;
+  ClientCore& core = *impl_->core;
   const uint64_t handle = core.next_number++;
   v1::ConnectRequest request;
   v1::Write* write = request.mutable_write();
@@ -178,7 +178,7 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
 
 absl::StatusOr<Program> Client::Define(const absl::StatusOr<Graph>& graph, std::string name) {
   if (!graph.ok()) return graph.status();
-  Core& core = *impl_->core;
+  ClientCore& core = *impl_->core;
   const uint64_t number = core.next_number++;
   v1::ConnectRequest request;
   v1::DefineProgram* define = request.mutable_define_program();
@@ -205,7 +205,7 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
     return absl::InvalidArgumentError(absl::StrCat("program ", handle.name, " has ", handle.inputs,
                                                    " inputs, but was given ", inputs.size()));
   }
-  Core& core = *impl_->core;
+  ClientCore& core = *impl_->core;
   v1::ConnectRequest request;
   v1::Run* run = request.mutable_run();
   run->set_program(handle.number);
@@ -230,7 +230,7 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
 }
 
 absl::StatusOr<std::string> Client::DownloadBytes(const Tensor& tensor) {
-  Core& core = *impl_->core;
+  ClientCore& core = *impl_->core;
   absl::StatusOr<std::string> bytes;
   const absl::Status status = core.stream.ThroughCuts([&] {
     bytes = core.blobs.Download(tensor.handle(), core.stream.last_sequence());

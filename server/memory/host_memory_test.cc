@@ -63,7 +63,9 @@ TEST(HostMemory, ManyThatTakeAllTheyCanLeaveRoomForOneMore) {
          charge = greedy->Reserve(Use::kBlobs, kMebibyte / 16)) {
       charges.push_back(*std::move(charge));
     }
-    if (i == 0) EXPECT_NEAR(greedy->bytes() / kMebibyte, 67, 1);
+    if (i == 0) {
+      EXPECT_NEAR(greedy->bytes() / kMebibyte, 67, 1);
+    }
   }
   EXPECT_LE(memory->used_bytes(), memory->limit_bytes());
   EXPECT_TRUE(memory->NewAccount("modest")->Reserve(Use::kHandles, 2 * kMebibyte).ok());

@@ -6,6 +6,12 @@
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
+namespace {
+
+// While host memory is short, answers of no more than this wait for acknowledgement.
+constexpr int64_t kBytesWhenShort = 256 << 10;
+
+}  // namespace
 
 absl::StatusOr<bool> AnswerLog::Receive(uint64_t sequence) {
   if (sequence == last_received_ + 1) {
@@ -30,6 +36,18 @@ void AnswerLog::Add(std::shared_ptr<const Answer> answer) {
   bytes_ += answer->charge.bytes();
   const uint64_t sequence = answer->sequence;
   answers_.emplace(sequence, std::move(answer));
+}
+
+absl::Status AnswerLog::CheckAcknowledged(Limits limits, bool host_is_short) const {
+  const bool few =
+      static_cast<int64_t>(answers_.size()) <= limits.answers && bytes_ <= limits.bytes;
+  if (few && (bytes_ <= kBytesWhenShort || !host_is_short)) return absl::OkStatus();
+  return errors::WithReason(
+      absl::ResourceExhaustedError(
+          absl::StrCat(answers_.size(), " answers of ", bytes_, " bytes have not been acknowledged",
+                       few ? ", and the daemon's host memory is short" : "",
+                       "; set ConnectRequest.acknowledged")),
+      "UNACKNOWLEDGED");
 }
 
 std::vector<std::shared_ptr<const Answer>> AnswerLog::Unacknowledged() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/btree_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/sessions/operation.h"
 
@@ -16,6 +17,11 @@ namespace kiln::sessions {
 // Not thread-safe: the session guards it.
 class AnswerLog {
  public:
+  struct Limits {
+    int64_t answers = 0;
+    int64_t bytes = 0;
+  };
+
   // What to do with the operation of this number: true, run it; false, it has been received before
   // (a client sends again what it does not know to have arrived). INVALID_ARGUMENT: numbers are
   // missing.
@@ -23,6 +29,9 @@ class AnswerLog {
   // The client has every answer up to `sequence`.
   void Acknowledge(uint64_t sequence);
   void Add(std::shared_ptr<const Answer> answer);
+  // RESOURCE_EXHAUSTED if the client acknowledges too few answers; while host memory is short, few
+  // are too many.
+  absl::Status CheckAcknowledged(Limits limits, bool host_is_short) const;
 
   // In the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;

@@ -1,6 +1,7 @@
 #include "server/sessions/handle_table.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -24,17 +25,31 @@ absl::Status HandleTable::CheckNew(absl::Span<const uint64_t> handles) const {
   return absl::OkStatus();
 }
 
-void HandleTable::Bind(uint64_t handle, runtime::ValuePointer value) {
-  used_.Insert(handle);
-  values_[handle] = std::move(value);
+absl::Status HandleTable::Reserve(absl::Span<const uint64_t> handles) {
+  if (absl::Status status = CheckNew(handles); !status.ok()) return status;
+  return charge_.Resize(BytesWith(handles.size()));
 }
 
-void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error,
-                         memory::Charge charge) {
-  const auto failed = buffers::Value::Failed(error, std::move(charge));
-  for (const uint64_t handle : handles) {
-    if (handle != 0 && !used_.Contains(handle)) Bind(handle, failed);
+void HandleTable::Bind(absl::Span<const uint64_t> handles,
+                       absl::Span<const runtime::ValuePointer> values) {
+  for (size_t i = 0; i < handles.size(); ++i) {
+    used_.Insert(handles[i]);
+    values_[handles[i]] = values[i];
   }
+  Settle();
+}
+
+void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status& error) {
+  // They may not be new: what is refused for that keeps the value it had.
+  std::vector<uint64_t> fresh;
+  for (const uint64_t handle : handles) {
+    if (handle != 0 && !used_.Contains(handle)) fresh.push_back(handle);
+  }
+  if (fresh.empty() || !charge_.Resize(BytesWith(fresh.size())).ok()) return;
+  memory::Charge charge = host_->Open(memory::Use::kHandles);
+  charge.ForceResize(errors::BytesOf(error));
+  const auto failed = buffers::Value::Failed(error, std::move(charge));
+  Bind(fresh, std::vector<runtime::ValuePointer>(fresh.size(), failed));
 }
 
 int64_t HandleTable::BytesWith(size_t more) const {
@@ -50,8 +65,18 @@ absl::StatusOr<runtime::ValuePointer> HandleTable::Find(uint64_t handle) const {
   return found->second;
 }
 
-absl::Status HandleTable::Release(uint64_t handle) {
-  return values_.erase(handle) > 0 ? absl::OkStatus() : Unknown(handle);
+absl::Status HandleTable::Release(absl::Span<const uint64_t> handles) {
+  absl::Status status;
+  for (const uint64_t handle : handles) {
+    if (values_.erase(handle) == 0) status.Update(Unknown(handle));
+  }
+  Settle();
+  return status;
+}
+
+absl::flat_hash_map<uint64_t, runtime::ValuePointer> HandleTable::TakeAll() {
+  charge_ = memory::Charge();  // one that was never made stays empty, whatever comes late
+  return std::exchange(values_, {});
 }
 
 absl::Status HandleTable::Unknown(uint64_t handle) const {

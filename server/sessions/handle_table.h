@@ -1,67 +1,56 @@
-// The client's numbers for tensors and programs.
+// The tensors of a session, by the client's numbers.
 #ifndef KILN_SERVER_SESSIONS_HANDLE_TABLE_H_
 #define KILN_SERVER_SESSIONS_HANDLE_TABLE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/memory/host_memory.h"
-#include "server/runtime/graph_source.h"
-#include "server/runtime/program_cache.h"
 #include "server/runtime/run.h"
 #include "server/sessions/id_set.h"
 
 namespace kiln::sessions {
 
-// Tensors of a session, by handle. Not thread-safe: the session guards it.
+// Not thread-safe: the session guards it. Charges its account for the table, its values' host
+// memory and the errors of failed ones.
 class HandleTable {
  public:
-  // OK if all are new, not 0 and distinct; INVALID_ARGUMENT names the handle.
-  absl::Status CheckNew(absl::Span<const uint64_t> handles) const;
-  // `handle` has passed CheckNew.
-  void Bind(uint64_t handle, runtime::ValuePointer value);
-  // Binds those of `handles` that are new to one failed value; `charge` is for its error.
-  void Poison(absl::Span<const uint64_t> handles, const absl::Status& error,
-              memory::Charge charge = {});
+  explicit HandleTable(std::shared_ptr<memory::Account> host)
+      : host_(std::move(host)), charge_(host_->Open(memory::Use::kHandles)) {}
+
+  // Room for these, if all are new, not 0 and distinct; INVALID_ARGUMENT names the handle that is
+  // not.
+  absl::Status Reserve(absl::Span<const uint64_t> handles);
+  // Binds each to its value; they have been reserved.
+  void Bind(absl::Span<const uint64_t> handles, absl::Span<const runtime::ValuePointer> values);
+  // Binds those of `handles` that are new to one failed value; none if there is no room.
+  void Poison(absl::Span<const uint64_t> handles, const absl::Status& error);
   // A known handle names another value from here on.
   void Rebind(uint64_t handle, runtime::ValuePointer value) { values_[handle] = std::move(value); }
   // NOT_FOUND names the handle and says whether it was released.
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
-  absl::Status Release(uint64_t handle);
-  void Clear() { values_.clear(); }
-  size_t size() const { return values_.size(); }
-  // Host memory that the table and its values take with so many handles more.
-  int64_t BytesWith(size_t more) const;
+  // Releases those that are known; the first error, if others are among them.
+  absl::Status Release(absl::Span<const uint64_t> handles);
+  // Empties the table; the values are destroyed by the caller, without locks.
+  [[nodiscard]] absl::flat_hash_map<uint64_t, runtime::ValuePointer> TakeAll();
 
  private:
+  absl::Status CheckNew(absl::Span<const uint64_t> handles) const;
   absl::Status Unknown(uint64_t handle) const;
+  // What the table and its values take with so many handles more.
+  int64_t BytesWith(size_t more) const;
+  // Gives back what has been reserved and not bound.
+  void Settle() { charge_.ForceResize(BytesWith(0)); }
 
+  const std::shared_ptr<memory::Account> host_;
+  memory::Charge charge_;
   absl::flat_hash_map<uint64_t, runtime::ValuePointer> values_;
   IdSet used_;
-};
-
-// A graph under the client's number.
-struct DefinedProgram {
-  // Null once a graph without variables has been handed to the program cache: nobody needs it then.
-  absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
-  std::vector<runtime::Variable> variables;
-  std::string name;
-  memory::Charge charge;
-  struct Instance {
-    std::shared_ptr<runtime::ProgramFuture> future;
-    uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future
-    uint64_t used = 0;          // the latest operation; the smallest goes first
-  };
-  // One for each binding of the variables that a run has used, within the session's limits; without
-  // variables there is one, with no bindings.
-  std::map<runtime::Bindings, Instance> instances;
 };
 
 }  // namespace kiln::sessions

@@ -42,7 +42,7 @@ struct Read {
 };
 struct Release {
   std::vector<uint64_t> handles;
-  std::vector<std::string> blobs;
+  std::vector<std::string> blobs{};
 };
 struct ReleaseProgram {
   uint64_t program = 0;

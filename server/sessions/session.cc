@@ -1,7 +1,11 @@
 #include "server/sessions/session.h"
 
+#include <map>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
@@ -34,9 +38,28 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       device_(device),
       services_(std::move(services)),
       flow_(device.dispatcher().AddFlow(user_->name, 1)),
+      executor_(Steps()),
       expires_(identity_.opened + identity_.lease),
-      small_(host_->Open(memory::Use::kOperations)),
-      handles_charge_(host_->Open(memory::Use::kHandles)) {}
+      unfinished_(host_,
+                  {services_.limits.unfinished_operations, services_.limits.unfinished_bytes}),
+      handles_(host_),
+      programs_({services_.programs, &device_, host_, services_.limits.bindings_per_program}) {}
+
+Executor::Steps Session::Steps() {
+  Executor::Steps steps;
+  steps.must_wait_for = [this](
+                            uint64_t sequence,
+                            const Operation& operation) -> std::shared_ptr<runtime::ProgramFuture> {
+    const auto* run = std::get_if<RunProgram>(&operation);
+    if (run == nullptr) return nullptr;
+    absl::MutexLock lock(&mutex_);
+    return programs_.MustWaitFor(sequence, *run);
+  };
+  steps.execute = [this](uint64_t sequence, Operation& operation) {
+    std::visit([&](auto& kind) { Execute(sequence, kind); }, operation);
+  };
+  return steps;
+}
 
 Session::Snapshot Session::GetSnapshot() const {
   absl::MutexLock lock(&mutex_);
@@ -53,15 +76,7 @@ Session::Snapshot Session::GetSnapshot() const {
 
 bool Session::Uses(const runtime::Program& program) const {
   absl::MutexLock lock(&mutex_);
-  for (const auto& [id, defined] : programs_) {
-    for (const auto& [bindings, instance] : defined.instances) {
-      const runtime::ProgramFuture& future = *instance.future;
-      if (future.resolved() && future.result().ok() &&
-          (*future.result())->program.get() == &program)
-        return true;
-    }
-  }
-  return false;
+  return programs_.Names(program);
 }
 
 absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) {
@@ -100,12 +115,19 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     if (closed_) return *closed_;
     if (sink_.get() != sink) return Replaced();
     log_.Acknowledge(acknowledged);
-    if (absl::Status status = CheckAcknowledged(); !status.ok()) return status;
+    const SessionLimits& limits = services_.limits;
+    if (absl::Status status =
+            log_.CheckAcknowledged({limits.unacknowledged_answers, limits.unacknowledged_bytes},
+                                   host_->memory().IsShort());
+        !status.ok()) {
+      return status;
+    }
     const auto fresh = log_.Receive(sequence);
     if (!fresh.ok()) return fresh.status();
     if (!*fresh) return absl::OkStatus();
-    Admit(sequence, &operation);
-    queue_.push_back({sequence, std::move(operation)});
+    unfinished_.Admit(sequence, &operation);
+    // With the lock held: an earlier stream of this session may still be handing over its last.
+    executor_.Add(sequence, std::move(operation));
   }
   ExecuteQueued();
   return absl::OkStatus();
@@ -116,7 +138,7 @@ void Session::EndAfterAnswers(const Sink* sink) {
   {
     absl::MutexLock lock(&mutex_);
     if (sink_.get() != sink) return;
-    if (unfinished_ == 0) ended = sink_;
+    if (unfinished_.empty()) ended = sink_;
     end_after_answers_ = true;
   }
   if (ended) ended->Close(absl::OkStatus());
@@ -124,54 +146,8 @@ void Session::EndAfterAnswers(const Sink* sink) {
 
 bool Session::WantsMore() {
   absl::MutexLock lock(&mutex_);
-  refused_more_ = !HasRoom();
+  refused_more_ = !unfinished_.HasRoom();
   return !refused_more_;
-}
-
-void Session::ExecuteQueued() {
-  Queued next;
-  std::shared_ptr<runtime::ProgramFuture> wait_for;
-  while (TakeNext(&next, &wait_for)) {
-    if (wait_for) {
-      if (wait_for->AddWaiter([self = shared_from_this()] { self->Resume(); })) return;
-      absl::MutexLock lock(&mutex_);
-      stalled_on_.reset();
-      continue;
-    }
-    std::visit([&](auto& operation) { Execute(next.sequence, operation); }, next.operation);
-    bool readers = false;
-    {
-      absl::MutexLock lock(&mutex_);
-      executing_ = false;
-      executed_ = next.sequence;
-      readers = !readers_.empty();
-    }
-    if (readers) NotifyReaders();
-  }
-}
-
-bool Session::TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wait_for) {
-  absl::MutexLock lock(&mutex_);
-  if (executing_ || closed_ || queue_.empty()) return false;
-  *wait_for = MustWaitFor(queue_.front());
-  if (*wait_for) {
-    // Somebody waits for it already.
-    if (*wait_for == stalled_on_) return false;
-    stalled_on_ = *wait_for;
-    return true;
-  }
-  executing_ = true;
-  *next = std::move(queue_.front());
-  queue_.pop_front();
-  return true;
-}
-
-void Session::Resume() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stalled_on_.reset();
-  }
-  ExecuteQueued();
 }
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
@@ -179,12 +155,7 @@ void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
   const absl::Status bounded = errors::WithBoundedMessage(error);
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_ && !handles.empty() && ReserveHandles(handles.size()).ok()) {
-      memory::Charge charge = host_->Open(memory::Use::kHandles);
-      charge.ForceResize(errors::BytesOf(bounded));
-      handles_.Poison(handles, bounded, std::move(charge));
-      SettleHandles();
-    }
+    if (!closed_) handles_.Poison(handles, bounded);
   }
   Finish({.sequence = sequence, .error = bounded});
 }
@@ -197,22 +168,22 @@ void Session::Finish(Answer answer) {
                 {"operation", absl::StrCat(identity_.name, "/", answer.sequence)},
                 {"status", answer.error.ToString()}});
   }
-  std::vector<uint64_t> ended;
+  std::vector<uint64_t> barriers;
   std::shared_ptr<Sink> sink;
   bool read_more = false;
   bool end = false;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
-    CountDown(answer.sequence, &ended);
+    barriers = unfinished_.End(answer.sequence);
     answer.charge = host_->Open(memory::Use::kAnswers);
     answer.charge.ForceResize(SizeOf(answer));
     auto shared = std::make_shared<const Answer>(std::move(answer));
     log_.Add(shared);
     sink = sink_;
     if (sink) sink->Push(std::move(shared));
-    end = end_after_answers_ && unfinished_ == 0;
-    read_more = refused_more_ && HasRoom();
+    end = end_after_answers_ && unfinished_.empty();
+    read_more = refused_more_ && unfinished_.HasRoom();
     if (read_more) refused_more_ = false;
   }
   if (sink) {
@@ -220,39 +191,21 @@ void Session::Finish(Answer answer) {
     if (read_more) sink->ReadMore();
     if (end) sink->Close(absl::OkStatus());
   }
-  for (const uint64_t barrier : ended) Finish({.sequence = barrier});
-}
-
-void Session::NotifyReaders() {
-  std::vector<Reader> ready;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (size_t i = 0; i < readers_.size();) {
-      if (readers_[i].after_sequence > executed_) {
-        ++i;
-        continue;
-      }
-      ready.push_back(std::move(readers_[i]));
-      readers_.erase(readers_.begin() + static_cast<int64_t>(i));
-    }
-  }
-  for (Reader& reader : ready)
-    WhenReadable(reader.handle, reader.after_sequence, std::move(reader.done));
+  for (const uint64_t barrier : barriers) Finish({.sequence = barrier});
 }
 
 void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,
                            std::function<void(absl::StatusOr<runtime::ValuePointer>)> done) {
+  executor_.WhenExecuted(after_sequence,
+                         [this, handle, done = std::move(done)] { WhenThere(handle, done); });
+}
+
+void Session::WhenThere(uint64_t handle,
+                        const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done) {
   absl::StatusOr<runtime::ValuePointer> value;
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) {
-      value = *closed_;
-    } else if (executed_ < after_sequence) {
-      readers_.push_back({handle, after_sequence, std::move(done)});
-      return;
-    } else {
-      value = handles_.Find(handle);
-    }
+    value = closed_ ? *closed_ : handles_.Find(handle);
   }
   if (!value.ok()) return done(value.status());
   const auto answer = [value = *value, done](const absl::Status& status) {
@@ -283,27 +236,23 @@ bool Session::Expired() const {
 
 void Session::Close(const absl::Status& status) {
   std::shared_ptr<Sink> sink;
-  std::vector<Reader> readers;
-  HandleTable handles;
+  // Destroyed without the lock: values and programs take locks of their own.
+  Executor::Dropped dropped;
+  absl::flat_hash_map<uint64_t, runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;
-  std::deque<Queued> queue;
-  absl::flat_hash_map<uint64_t, Large> large;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
     closed_ = SaysClosed(status);
     sink.swap(sink_);
-    readers.swap(readers_);
-    std::swap(handles, handles_);
-    programs.swap(programs_);
-    queue.swap(queue_);
-    large.swap(large_);
-    small_.Release();
-    handles_charge_.Release();
+    dropped = executor_.Close();
+    values = handles_.TakeAll();
+    programs = programs_.TakeAll();
+    unfinished_.Clear();
   }
   device_.dispatcher().RemoveFlow(flow_);
   services_.blobs->EndSession(identity_.number);
-  for (Reader& reader : readers) reader.done(SaysClosed(status));
+  for (const auto& waiter : dropped.waiters) waiter();
   if (sink) sink->Close(status);
 }
 

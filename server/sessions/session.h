@@ -12,22 +12,20 @@
 #ifndef KILN_SERVER_SESSIONS_SESSION_H_
 #define KILN_SERVER_SESSIONS_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "server/buffers/blob_store.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
@@ -36,8 +34,11 @@
 #include "server/runtime/run.h"
 #include "server/runtime/thread_pool.h"
 #include "server/sessions/answer_log.h"
+#include "server/sessions/executor.h"
 #include "server/sessions/handle_table.h"
 #include "server/sessions/operation.h"
+#include "server/sessions/program_table.h"
+#include "server/sessions/unfinished_operations.h"
 
 namespace kiln::sessions {
 
@@ -137,47 +138,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void Close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Queued {
-    uint64_t sequence = 0;
-    Operation operation;
-  };
-  struct Reader {
-    uint64_t handle = 0;
-    uint64_t after_sequence = 0;
-    std::function<void(absl::StatusOr<runtime::ValuePointer>)> done;
-  };
-  struct Large {
-    memory::Charge charge;
-    int64_t bytes = 0;  // with its graph
-  };
-  struct PendingBarrier {
-    uint64_t sequence = 0;
-    int64_t remaining = 0;
-  };
   // A run that has passed all checks.
   struct Plan {
     std::shared_ptr<const runtime::BoundProgram> program;
     std::vector<runtime::ValuePointer> inputs;
   };
 
-  // Executes what can be executed. One thread at a time does.
-  void ExecuteQueued() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next operation to execute, or what must be there first. False: nothing to do for this
-  // thread.
-  bool TakeNext(Queued* next, std::shared_ptr<runtime::ProgramFuture>* wait_for)
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the front operation waited for is there.
-  void Resume() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The program the operation must wait for; null if none.
-  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(const Queued& queued)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The program with the run's bindings; null if there is none to wait for. A binding that has
-  // failed is compiled again, once for each run: memory may have become free.
-  std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExecuteQueued() { Executor::Run(std::shared_ptr<Executor>(shared_from_this(), &executor_)); }
+  Executor::Steps Steps();
   // The lease runs from now on; `event` is what the log says has happened.
   void StartLease(absl::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NotifyReaders() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);
   void Execute(uint64_t sequence, DefineProgram& operation);
@@ -189,41 +159,23 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, Barrier& operation);
   void Execute(uint64_t sequence, Refused& operation);
 
-  // Charges an operation that has been received until it is answered. One that has no room becomes
-  // Refused.
-  void Admit(uint64_t sequence, Operation* operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // RESOURCE_EXHAUSTED if the client acknowledges too few answers.
-  absl::Status CheckAcknowledged() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  // Room for so many handles, which are bound next.
-  absl::Status ReserveHandles(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives back what handles do not take any more.
-  void SettleHandles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Room for the program's entry with so many instances.
-  absl::Status ReserveProgram(DefinedProgram* program, size_t instances)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  absl::Status Define(const DefineProgram& operation,
-                      std::shared_ptr<runtime::ProgramFuture>* future)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> FindProgram(
-      uint64_t sequence, const RunProgram& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,
-                   const std::vector<runtime::ValuePointer>& results)
+                   absl::Span<const runtime::ValuePointer> results)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<runtime::ValuePointer> MakeValue(const Write& operation);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);
+  // `done` gets the handle's value once it is there.
+  void WhenThere(uint64_t handle,
+                 const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The operation fails, and with it the handles it would have bound.
   void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Finish(Answer answer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts the end of an operation; adds the barriers that were waiting for it to `ended`.
-  void CountDown(uint64_t sequence, std::vector<uint64_t>* ended)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Identity identity_;
   const std::shared_ptr<User> user_;
@@ -233,6 +185,8 @@ class Session : public std::enable_shared_from_this<Session> {
   runtime::ManagedDevice& device_;
   const Services services_;
   const fairness::FairQueue::FlowId flow_;
+  // Has a lock of its own, which is taken after this object's.
+  Executor executor_;
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
@@ -241,20 +195,9 @@ class Session : public std::enable_shared_from_this<Session> {
   bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;
   bool refused_more_ ABSL_GUARDED_BY(mutex_) = false;
   AnswerLog log_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
-  int64_t unfinished_bytes_ ABSL_GUARDED_BY(mutex_) = 0;                // of the large ones
-  absl::flat_hash_map<uint64_t, Large> large_ ABSL_GUARDED_BY(mutex_);  // operations, by sequence
-  memory::Charge small_ ABSL_GUARDED_BY(mutex_);                        // for the other operations
-  memory::Charge handles_charge_ ABSL_GUARDED_BY(mutex_);
-  bool executing_ ABSL_GUARDED_BY(mutex_) = false;
-  std::shared_ptr<runtime::ProgramFuture> stalled_on_ ABSL_GUARDED_BY(mutex_);
-  uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<Reader> readers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<PendingBarrier> barriers_ ABSL_GUARDED_BY(mutex_);
+  UnfinishedOperations unfinished_ ABSL_GUARDED_BY(mutex_);
   HandleTable handles_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, DefinedProgram> programs_ ABSL_GUARDED_BY(mutex_);
-  IdSet used_programs_ ABSL_GUARDED_BY(mutex_);
+  ProgramTable programs_ ABSL_GUARDED_BY(mutex_);
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -45,21 +45,17 @@ absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation)
 }
 
 void Session::Execute(uint64_t sequence, Write& operation) {
-  absl::Status is_new;
+  absl::Status reserved;
   {
     absl::MutexLock lock(&mutex_);
-    is_new = handles_.CheckNew({operation.handle});
-    if (is_new.ok()) is_new = ReserveHandles(1);
+    reserved = handles_.Reserve({operation.handle});
   }
-  if (!is_new.ok()) return Fail(sequence, {}, is_new);
+  if (!reserved.ok()) return Fail(sequence, {}, reserved);
   auto value = MakeValue(operation);
   if (!value.ok()) return Fail(sequence, {operation.handle}, value.status());
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) {
-      handles_.Bind(operation.handle, std::move(*value));
-      SettleHandles();
-    }
+    if (!closed_) handles_.Bind({operation.handle}, {*std::move(value)});
   }
   Finish({.sequence = sequence});
 }
@@ -95,11 +91,7 @@ void Session::Execute(uint64_t sequence, Release& operation) {
   absl::Status status;
   {
     absl::MutexLock lock(&mutex_);
-    for (const uint64_t handle : operation.handles) {
-      absl::Status released = handles_.Release(handle);
-      if (status.ok()) status = std::move(released);
-    }
-    if (!closed_) SettleHandles();
+    status = handles_.Release(operation.handles);
   }
   services_.blobs->Delete(identity_.number, user_->name, operation.blobs);
   Finish({.sequence = sequence, .error = status});
@@ -120,12 +112,7 @@ void Session::Execute(uint64_t sequence, UnknownOperation&) {
 void Session::Execute(uint64_t sequence, Barrier&) {
   {
     absl::MutexLock lock(&mutex_);
-    // What is queued comes after the barrier; the rest, but for the barrier itself, came before.
-    const int64_t before = unfinished_ - static_cast<int64_t>(queue_.size()) - 1;
-    if (before > 0) {
-      barriers_.push_back({sequence, before});
-      return;
-    }
+    if (unfinished_.AddBarrier(sequence)) return;
   }
   Finish({.sequence = sequence});
 }

@@ -67,27 +67,84 @@ TEST(AnswerLog, KeepsWhatIsNotAcknowledged) {
   EXPECT_EQ(log.bytes(), 0);
 }
 
-TEST(HandleTable, NeverReused) {
-  HandleTable table;
-  const auto value = buffers::Value::Failed(absl::InternalError("x"));
-  EXPECT_TRUE(table.CheckNew({1, 2}).ok());
-  EXPECT_THAT(std::string(table.CheckNew({1, 1}).message()), HasSubstr("handle 1 is given twice"));
-  table.Bind(1, value);
-  EXPECT_TRUE(table.Release(1).ok());
-  EXPECT_FALSE(table.CheckNew({1}).ok());
-  EXPECT_THAT(std::string(table.Find(1).status().message()), HasSubstr("has been released"));
-  EXPECT_THAT(std::string(table.Find(2).status().message()), HasSubstr("is unknown"));
-  EXPECT_EQ(table.Release(1).code(), absl::StatusCode::kNotFound);
+TEST(AnswerLog, FewAnswersMayWaitWhileMemoryIsShort) {
+  AnswerLog log;
+  log.Add(AnswerOf(1, 300 << 10));
+  log.Add(AnswerOf(2));
+  EXPECT_TRUE(log.CheckAcknowledged({2, 300 << 10}, false).ok());
+  EXPECT_THAT(
+      std::string(log.CheckAcknowledged({2, 300 << 10}, true).message()),
+      HasSubstr("2 answers of 307200 bytes have not been acknowledged, and the daemon's host "
+                "memory is short"));
+  EXPECT_EQ(errors::Reason(log.CheckAcknowledged({1, 300 << 10}, false)), "UNACKNOWLEDGED");
+  EXPECT_EQ(errors::Reason(log.CheckAcknowledged({2, 1 << 10}, false)), "UNACKNOWLEDGED");
+  log.Acknowledge(1);
+  EXPECT_TRUE(log.CheckAcknowledged({1, 1 << 10}, true).ok());
 }
 
-TEST(HandleTable, PoisonLeavesWhatIsThere) {
-  HandleTable table;
-  const auto value = buffers::Value::Failed(absl::InternalError("old"));
-  table.Bind(1, value);
-  table.Poison({0, 1, 2}, absl::InternalError("new"));
-  EXPECT_EQ((*table.Find(1))->status().message(), "old");
-  EXPECT_EQ((*table.Find(2))->status().message(), "new");
-  EXPECT_EQ(table.size(), 2);
+class HandleTableTest : public ::testing::Test {
+ protected:
+  static runtime::ValuePointer FailedWith(const char* why) {
+    return buffers::Value::Failed(absl::InternalError(why));
+  }
+  const std::shared_ptr<memory::Account> account_ =
+      std::make_shared<memory::HostMemory>(1 << 20, 1)->NewAccount("");
+  HandleTable table_{account_};
+};
+
+TEST_F(HandleTableTest, NeverReused) {
+  EXPECT_TRUE(table_.Reserve({1, 2}).ok());
+  EXPECT_THAT(std::string(table_.Reserve({1, 1}).message()), HasSubstr("handle 1 is given twice"));
+  table_.Bind({1}, {FailedWith("x")});
+  EXPECT_TRUE(table_.Release({1}).ok());
+  EXPECT_FALSE(table_.Reserve({1}).ok());
+  EXPECT_THAT(std::string(table_.Find(1).status().message()), HasSubstr("has been released"));
+  EXPECT_THAT(std::string(table_.Find(2).status().message()), HasSubstr("is unknown"));
+  EXPECT_EQ(table_.Release({1}).code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(HandleTableTest, ReleasesWhatItKnowsAndNamesTheRest) {
+  table_.Bind({1, 2}, {FailedWith("one"), FailedWith("two")});
+  EXPECT_THAT(std::string(table_.Release({1, 7, 2, 8}).message()),
+              HasSubstr("handle 7 is unknown"));
+  EXPECT_FALSE(table_.Find(1).ok());
+  EXPECT_FALSE(table_.Find(2).ok());
+}
+
+TEST_F(HandleTableTest, PoisonLeavesWhatIsThere) {
+  table_.Bind({1}, {FailedWith("old")});
+  table_.Poison({0, 1, 2}, absl::InternalError("new"));
+  EXPECT_EQ((*table_.Find(1))->status().message(), "old");
+  EXPECT_EQ((*table_.Find(2))->status().message(), "new");
+  EXPECT_FALSE(table_.Find(0).ok());
+}
+
+TEST_F(HandleTableTest, ChargesForWhatItHolds) {
+  ASSERT_TRUE(table_.Reserve({1, 2, 3}).ok());
+  const int64_t reserved = account_->bytes();
+  EXPECT_GT(reserved, 0);
+  table_.Bind({1}, {FailedWith("x")});
+  EXPECT_LT(account_->bytes(), reserved);  // what was reserved and not bound is given back
+  const int64_t one = account_->bytes();
+  table_.Poison({2}, absl::InternalError(std::string(1000, 'x')));
+  EXPECT_GE(account_->bytes(), one + 1000);
+}
+
+TEST_F(HandleTableTest, NothingIsBoundWithoutRoom) {
+  std::vector<uint64_t> many(2000);
+  for (uint64_t i = 0; i < many.size(); ++i) many[i] = i + 1;
+  EXPECT_TRUE(absl::IsResourceExhausted(table_.Reserve(many)));
+  table_.Poison(many, absl::InternalError("no room"));
+  EXPECT_FALSE(table_.Find(1).ok());
+  EXPECT_EQ(account_->bytes(), 0);
+}
+
+TEST_F(HandleTableTest, HoldsNothingOnceEmptied) {
+  table_.Bind({1, 2}, {FailedWith("x"), FailedWith("y")});
+  EXPECT_EQ(table_.TakeAll().size(), 2);
+  EXPECT_EQ(account_->bytes(), 0);
+  EXPECT_FALSE(table_.Release({1}).ok());
+  EXPECT_EQ(account_->bytes(), 0);
 }
 
 TEST(RandomId, IsLongAndNew) {

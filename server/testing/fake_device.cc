@@ -82,7 +82,7 @@ class FakeDevice::Memory : public drivers::Buffer {
 };
 
 struct FakeDevice::Task {
-  FakePreparedList* list;
+  const drivers::CommandList* list;
   std::vector<drivers::Buffer*> slots;
   drivers::SubmitOptions options;
   std::function<void(drivers::SubmitResult)> done;
@@ -170,7 +170,7 @@ absl::Status FakeDevice::Submit(drivers::PreparedList& list,
     return absl::InvalidArgumentError("wrong number of buffers");
   }
   absl::MutexLock lock(&mutex_);
-  tasks_.push_back({&prepared, {slots.begin(), slots.end()}, options, std::move(done)});
+  tasks_.push_back({&prepared.list(), {slots.begin(), slots.end()}, options, std::move(done)});
   changed_.SignalAll();
   return absl::OkStatus();
 }
@@ -190,11 +190,11 @@ void FakeDevice::Loop() {
     }
     drivers::SubmitResult result;
     if (!broken.empty()) result.status = absl::InternalError(broken);
-    for (const drivers::Command& command : task.list->list().commands) {
+    for (const drivers::Command& command : task.list->commands) {
       if (result.status.ok()) result.status = RunCommand(command, task.slots);
       if (task.options.time_commands) result.command_seconds.push_back(1e-6);
     }
-    result.seconds = 1e-6 * static_cast<double>(task.list->list().commands.size());
+    result.seconds = 1e-6 * static_cast<double>(task.list->commands.size());
     {
       absl::MutexLock lock(&mutex_);
       ++lists_run_;

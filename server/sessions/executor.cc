@@ -1,0 +1,88 @@
+#include "server/sessions/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::sessions {
+
+void Executor::Add(uint64_t sequence, Operation operation) {
+  absl::MutexLock lock(&mutex_);
+  if (!closed_) queue_.push_back({sequence, std::move(operation)});
+}
+
+void Executor::Run(const std::shared_ptr<Executor>& self) {
+  {
+    absl::MutexLock lock(&self->mutex_);
+    if (self->busy_ || !self->TakeNext()) return;
+  }
+  Continue(self);
+}
+
+bool Executor::TakeNext() {
+  busy_ = !closed_ && !queue_.empty();
+  if (!busy_) return false;
+  current_ = std::move(queue_.front());
+  queue_.pop_front();
+  return true;
+}
+
+void Executor::Continue(const std::shared_ptr<Executor>& self) {
+  Queued& current = self->current_;
+  bool more = true;
+  while (more) {
+    while (auto future = self->steps_.must_wait_for(current.sequence, current.operation)) {
+      // Busy until then, so that nothing overtakes the operation.
+      if (future->AddWaiter([self] { Resume(self); })) return;
+    }
+    self->steps_.execute(current.sequence, current.operation);
+    self->MarkExecuted();
+    absl::MutexLock lock(&self->mutex_);
+    more = self->TakeNext();
+  }
+}
+
+void Executor::Resume(const std::shared_ptr<Executor>& self) {
+  {
+    absl::MutexLock lock(&self->mutex_);
+    if (self->closed_) return;
+  }
+  Continue(self);
+}
+
+void Executor::MarkExecuted() {
+  current_.operation = UnknownOperation();  // a Write's bytes are not kept until the next comes
+  std::vector<Waiter> ready;
+  {
+    absl::MutexLock lock(&mutex_);
+    executed_ = current_.sequence;
+    const auto later =
+        std::stable_partition(waiters_.begin(), waiters_.end(),
+                              [&](const Waiter& waiter) { return waiter.sequence <= executed_; });
+    ready.assign(std::make_move_iterator(waiters_.begin()), std::make_move_iterator(later));
+    waiters_.erase(waiters_.begin(), later);
+  }
+  for (const Waiter& waiter : ready) waiter.then();
+}
+
+void Executor::WhenExecuted(uint64_t sequence, std::function<void()> then) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!closed_ && executed_ < sequence) {
+      waiters_.push_back({sequence, std::move(then)});
+      return;
+    }
+  }
+  then();
+}
+
+Executor::Dropped Executor::Close() {
+  absl::MutexLock lock(&mutex_);
+  closed_ = true;
+  Dropped dropped;
+  dropped.operations.swap(queue_);
+  for (Waiter& waiter : waiters_) dropped.waiters.push_back(std::move(waiter.then));
+  waiters_.clear();
+  return dropped;
+}
+
+}  // namespace kiln::sessions

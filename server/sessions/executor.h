@@ -1,0 +1,80 @@
+// Executes a session's operations one after another, in the order in which they came.
+#ifndef KILN_SERVER_SESSIONS_EXECUTOR_H_
+#define KILN_SERVER_SESSIONS_EXECUTOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/runtime/program_cache.h"
+#include "server/sessions/operation.h"
+
+namespace kiln::sessions {
+
+// Thread-safe. It has no thread of its own: whoever brings an operation executes it and what has
+// been added meanwhile, and whoever resolves what an operation waits for goes on from there.
+// Nothing is called with its lock held, so that its functions may be called under the session's.
+class Executor {
+ public:
+  struct Steps {
+    // What must be there before the operation can be executed; null if nothing. It is asked again
+    // once that has resolved.
+    std::function<std::shared_ptr<runtime::ProgramFuture>(uint64_t sequence, const Operation&)>
+        must_wait_for;
+    std::function<void(uint64_t sequence, Operation&)> execute;
+  };
+  struct Queued {
+    uint64_t sequence = 0;
+    Operation operation;
+  };
+  // What Close leaves to its caller, who destroys the operations and calls the waiters, without
+  // locks.
+  struct Dropped {
+    std::deque<Queued> operations;
+    std::vector<std::function<void()>> waiters;
+  };
+
+  explicit Executor(Steps steps) : steps_(std::move(steps)) {}
+
+  // Behind all others; `sequence` grows from call to call. It is not executed before Run.
+  void Add(uint64_t sequence, Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Executes what can be executed, unless another thread is at it. What waits keeps `self`.
+  static void Run(const std::shared_ptr<Executor>& self);
+  // Calls `then` when everything up to `sequence` has been executed: at once, or else before
+  // anything later is executed.
+  void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing begins any more. What is being executed comes to its end.
+  [[nodiscard]] Dropped Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Waiter {
+    uint64_t sequence = 0;
+    std::function<void()> then;
+  };
+
+  // Takes the next operation into `current_`. False: there is none, and nobody is at it then.
+  bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `current_` has been executed.
+  void MarkExecuted() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Executes `current_` and what follows it, until something must be waited for.
+  static void Continue(const std::shared_ptr<Executor>& self);
+  static void Resume(const std::shared_ptr<Executor>& self);
+
+  const Steps steps_;
+  // Belongs to the thread that has set busy_, and then to whoever resolves what it waits for.
+  Queued current_;
+  absl::Mutex mutex_;
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_EXECUTOR_H_

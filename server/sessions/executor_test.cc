@@ -1,0 +1,166 @@
+#include "server/sessions/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::sessions {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class ExecutorTest : public ::testing::Test {
+ protected:
+  ExecutorTest() {
+    Executor::Steps steps;
+    steps.must_wait_for = [this](uint64_t sequence, const Operation&) {
+      const auto found = futures_.find(sequence);
+      const bool waits = found != futures_.end() && !found->second->resolved();
+      return waits ? found->second : nullptr;
+    };
+    steps.execute = [this](uint64_t sequence, Operation&) { Note(absl::StrCat(sequence)); };
+    executor_ = std::make_shared<Executor>(std::move(steps));
+  }
+
+  void Note(std::string what) {
+    absl::MutexLock lock(&mutex_);
+    log_.push_back(std::move(what));
+  }
+  std::vector<std::string> log() {
+    absl::MutexLock lock(&mutex_);
+    return log_;
+  }
+  void Add(uint64_t sequence) { executor_->Add(sequence, Barrier()); }
+  void NoteWhenExecuted(uint64_t sequence) {
+    executor_->WhenExecuted(sequence, [this, sequence] { Note(absl::StrCat("after ", sequence)); });
+  }
+  runtime::ProgramFuture& WaitsAt(uint64_t sequence) {
+    return *(futures_[sequence] = std::make_shared<runtime::ProgramFuture>());
+  }
+  static void Resolve(runtime::ProgramFuture& future) { future.Resolve(absl::InternalError("")); }
+
+  std::map<uint64_t, std::shared_ptr<runtime::ProgramFuture>> futures_;
+  std::shared_ptr<Executor> executor_;
+  absl::Mutex mutex_;
+  std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(ExecutorTest, InTheOrderInWhichTheyCame) {
+  for (uint64_t i = 1; i <= 3; ++i) Add(i);
+  EXPECT_THAT(log(), IsEmpty());
+  Executor::Run(executor_);
+  EXPECT_THAT(log(), ElementsAre("1", "2", "3"));
+}
+
+TEST_F(ExecutorTest, WhatMustWaitHoldsUpWhatFollowsAndNothingElse) {
+  runtime::ProgramFuture& future = WaitsAt(2);
+  for (uint64_t i = 1; i <= 3; ++i) Add(i);
+  Executor::Run(executor_);
+  Executor::Run(executor_);  // whoever comes meanwhile does nothing
+  EXPECT_THAT(log(), ElementsAre("1"));
+  Resolve(future);
+  EXPECT_THAT(log(), ElementsAre("1", "2", "3"));
+}
+
+TEST_F(ExecutorTest, AsksAgainAfterWaiting) {
+  runtime::ProgramFuture& first = WaitsAt(1);
+  Add(1);
+  Executor::Run(executor_);
+  runtime::ProgramFuture* second = nullptr;
+  const auto kept = futures_[1];
+  second = &WaitsAt(1);
+  Resolve(first);
+  EXPECT_THAT(log(), IsEmpty());
+  Resolve(*second);
+  EXPECT_THAT(log(), ElementsAre("1"));
+}
+
+TEST_F(ExecutorTest, WaitersHearBetweenTheOperations) {
+  NoteWhenExecuted(0);
+  NoteWhenExecuted(2);
+  NoteWhenExecuted(1);
+  for (uint64_t i = 1; i <= 3; ++i) Add(i);
+  Executor::Run(executor_);
+  NoteWhenExecuted(3);
+  EXPECT_THAT(log(), ElementsAre("after 0", "1", "after 1", "2", "after 2", "3", "after 3"));
+}
+
+TEST_F(ExecutorTest, CloseDropsWhatHasNotBegun) {
+  runtime::ProgramFuture& future = WaitsAt(1);
+  Add(1);
+  Add(2);
+  Executor::Run(executor_);
+  NoteWhenExecuted(2);
+  const Executor::Dropped dropped = executor_->Close();
+  ASSERT_EQ(dropped.operations.size(), 1);
+  EXPECT_EQ(dropped.operations.front().sequence, 2);
+  ASSERT_EQ(dropped.waiters.size(), 1);
+  Resolve(future);
+  Add(3);
+  Executor::Run(executor_);
+  EXPECT_THAT(log(), IsEmpty());
+  NoteWhenExecuted(9);  // nothing will be executed any more
+  EXPECT_THAT(log(), ElementsAre("after 9"));
+}
+
+TEST_F(ExecutorTest, WhatWaitsKeepsTheExecutor) {
+  runtime::ProgramFuture& future = WaitsAt(1);
+  Add(1);
+  Executor::Run(executor_);
+  const std::weak_ptr<Executor> weak = executor_;
+  executor_.reset();
+  EXPECT_FALSE(weak.expired());
+  Resolve(future);
+  EXPECT_THAT(log(), ElementsAre("1"));
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST(Executor, OneThreadAtATime) {
+  constexpr uint64_t kOperations = 2000;
+  std::atomic<int> inside{0};
+  std::vector<uint64_t> order;  // without a lock: ThreadSanitizer sees who is inside with whom
+  std::vector<std::shared_ptr<runtime::ProgramFuture>> futures(kOperations + 1);
+  for (auto& future : futures) future = std::make_shared<runtime::ProgramFuture>();
+  Executor::Steps steps;
+  steps.must_wait_for = [&](uint64_t sequence, const Operation&) {
+    return sequence % 5 == 0 && !futures[sequence]->resolved() ? futures[sequence] : nullptr;
+  };
+  steps.execute = [&](uint64_t sequence, Operation&) {
+    EXPECT_EQ(++inside, 1);
+    order.push_back(sequence);
+    --inside;
+  };
+  const auto executor = std::make_shared<Executor>(std::move(steps));
+  absl::Mutex adding;
+  uint64_t next = 1;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      for (bool more = true; more; Executor::Run(executor)) {
+        absl::MutexLock lock(&adding);
+        more = next <= kOperations;
+        if (more) executor->Add(next++, Barrier());
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (const auto& future : futures) future->Resolve(absl::InternalError(""));
+  });
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(order.size(), kOperations);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+}  // namespace
+}  // namespace kiln::sessions

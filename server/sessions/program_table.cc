@@ -1,0 +1,136 @@
+#include "server/sessions/program_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::sessions {
+namespace {
+
+// Room for the program's entry with so many instances.
+absl::Status Reserve(DefinedProgram* program, size_t instances) {
+  constexpr size_t kPerProgram = 1 << 10;
+  constexpr size_t kPerInstance = 1 << 10;  // here and in the program cache
+  size_t names = 0;
+  for (const runtime::Variable& variable : program->variables) names += variable.name.size();
+  return program->charge.Resize(
+      static_cast<int64_t>(kPerProgram + instances * (kPerInstance + 2 * names)));
+}
+
+void ForgetLeastRecent(DefinedProgram* program) {
+  program->instances.erase(
+      std::min_element(program->instances.begin(), program->instances.end(),
+                       [](const auto& a, const auto& b) { return a.second.used < b.second.used; }));
+}
+
+}  // namespace
+
+absl::Status ProgramTable::TakeNumber(uint64_t program) {
+  if (program != 0 && used_.Insert(program)) return absl::OkStatus();
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "program id ", program,
+                                program == 0 ? " is not allowed; count from 1"
+                                             : " has been used before; ids are never reused")),
+                            "PROGRAM_REUSED", {{"program", absl::StrCat(program)}});
+}
+
+absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
+    const DefineProgram& operation) {
+  if (absl::Status status = TakeNumber(operation.program); !status.ok()) return status;
+  DefinedProgram program;
+  program.source = operation.graph;
+  program.name = runtime::ShortName(operation.name);
+  if (program.source.ok()) program.variables = (*program.source)->variables();
+  program.charge = services_.host->Open(memory::Use::kPrograms);
+  if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
+  absl::Status status = program.source.status();
+  if (status.ok()) status = services_.device->CheckUsable(true);
+  std::shared_ptr<runtime::ProgramFuture> future;
+  if (!status.ok()) {
+    program.source = status;
+  } else if (program.variables.empty()) {
+    future = Compile(program, {});
+    program.instances[{}].future = future;
+    program.source = nullptr;
+  }
+  programs_.emplace(operation.program, std::move(program));
+  if (!status.ok()) return status;
+  return future;
+}
+
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
+    const DefinedProgram& program, const runtime::Bindings& bindings) const {
+  return services_.programs->Get(*program.source, bindings, *services_.device, program.name,
+                                 services_.host);
+}
+
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence,
+                                                               const RunProgram& run) {
+  const auto found = programs_.find(run.program);
+  if (found == programs_.end() || !found->second.source.ok()) return nullptr;
+  DefinedProgram& program = found->second;
+  const auto known = program.instances.find(run.bindings);
+  if (known != program.instances.end()) {
+    DefinedProgram::Instance& instance = known->second;
+    instance.used = sequence;
+    const bool failed = instance.future->resolved() && !instance.future->result().ok();
+    // Without variables the definition has failed, and the client knows.
+    if (!failed || program.variables.empty() || instance.compiled_for == sequence)
+      return instance.future;
+  } else {
+    if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
+    if (program.instances.size() >= services_.bindings_per_program ||
+        !Reserve(&program, program.instances.size() + 1).ok()) {
+      // There is one: the definition has reserved the first.
+      ForgetLeastRecent(&program);
+    }
+  }
+  auto future = Compile(program, run.bindings);
+  program.instances[run.bindings] = {future, sequence, sequence};
+  return future;
+}
+
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::MustWaitFor(uint64_t sequence,
+                                                                  const RunProgram& run) {
+  auto future = Instance(sequence, run);
+  return future && !future->resolved() ? future : nullptr;
+}
+
+absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> ProgramTable::Find(
+    uint64_t sequence, const RunProgram& run) {
+  const auto defined = programs_.find(run.program);
+  if (defined == programs_.end()) return Unknown(run.program);
+  const DefinedProgram& program = defined->second;
+  if (!program.source.ok()) return program.source.status();
+  absl::Status bound = runtime::CheckBindings(program.variables, run.bindings);
+  if (!bound.ok()) return bound;
+  return Instance(sequence, run)->result();
+}
+
+absl::Status ProgramTable::Release(uint64_t program) {
+  return programs_.erase(program) > 0 ? absl::OkStatus() : Unknown(program);
+}
+
+absl::Status ProgramTable::Unknown(uint64_t program) const {
+  const char* what = used_.Contains(program) ? " has been released" : " is unknown in this session";
+  return errors::WithReason(absl::NotFoundError(absl::StrCat("program ", program, what)),
+                            "UNKNOWN_PROGRAM", {{"program", absl::StrCat(program)}});
+}
+
+bool ProgramTable::Names(const runtime::Program& program) const {
+  for (const auto& [number, defined] : programs_) {
+    for (const auto& [bindings, instance] : defined.instances) {
+      const runtime::ProgramFuture& future = *instance.future;
+      if (future.resolved() && future.result().ok() &&
+          (*future.result())->program.get() == &program)
+        return true;
+    }
+  }
+  return false;
+}
+
+std::map<uint64_t, DefinedProgram> ProgramTable::TakeAll() { return std::exchange(programs_, {}); }
+
+}  // namespace kiln::sessions

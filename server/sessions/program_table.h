@@ -1,0 +1,85 @@
+// The programs of a session, by the client's numbers.
+#ifndef KILN_SERVER_SESSIONS_PROGRAM_TABLE_H_
+#define KILN_SERVER_SESSIONS_PROGRAM_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/memory/host_memory.h"
+#include "server/runtime/graph_source.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/program_cache.h"
+#include "server/sessions/id_set.h"
+#include "server/sessions/operation.h"
+
+namespace kiln::sessions {
+
+// A graph under the client's number.
+struct DefinedProgram {
+  // Null once a graph without variables has been handed to the program cache: nobody needs it then.
+  absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
+  std::vector<runtime::Variable> variables;
+  std::string name;
+  memory::Charge charge;
+  struct Instance {
+    std::shared_ptr<runtime::ProgramFuture> future;
+    uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future
+    uint64_t used = 0;          // the latest operation; the smallest goes first
+  };
+  // One for each binding of the variables that a run has used, within the session's limits; without
+  // variables there is one, with no bindings.
+  std::map<runtime::Bindings, Instance> instances;
+};
+
+// Not thread-safe: the session guards it.
+class ProgramTable {
+ public:
+  // All of it outlives the table.
+  struct Services {
+    runtime::ProgramCache* programs = nullptr;
+    runtime::ManagedDevice* device = nullptr;
+    std::shared_ptr<memory::Account> host;
+    size_t bindings_per_program = 0;  // remembered; the least recently used go first
+  };
+
+  explicit ProgramTable(Services services) : services_(std::move(services)) {}
+
+  // The program is being compiled where a future is returned; it is null where the graph has
+  // variables, which a run binds. An error is the program's from here on, too: runs get it.
+  absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(const DefineProgram& operation);
+  // What the run must wait for, by its sequence number; null if it can be looked up.
+  std::shared_ptr<runtime::ProgramFuture> MustWaitFor(uint64_t sequence, const RunProgram& run);
+  // The program with the run's bindings, which MustWaitFor has been asked for.
+  absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Find(uint64_t sequence,
+                                                                    const RunProgram& run);
+  absl::Status Release(uint64_t program);
+
+  // True if one of the numbers names `program`.
+  bool Names(const runtime::Program& program) const;
+  size_t size() const { return programs_.size(); }
+  // Empties the table; what it held is destroyed by the caller, without locks.
+  [[nodiscard]] std::map<uint64_t, DefinedProgram> TakeAll();
+
+ private:
+  // The program with the run's bindings; null if there is none to wait for. A binding that has
+  // failed is compiled again, once for each run: memory may have become free.
+  std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
+  std::shared_ptr<runtime::ProgramFuture> Compile(const DefinedProgram& program,
+                                                  const runtime::Bindings& bindings) const;
+  absl::Status TakeNumber(uint64_t program);
+  absl::Status Unknown(uint64_t program) const;
+
+  const Services services_;
+  std::map<uint64_t, DefinedProgram> programs_;
+  IdSet used_;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_PROGRAM_TABLE_H_

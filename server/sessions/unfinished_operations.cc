@@ -1,0 +1,76 @@
+#include "server/sessions/unfinished_operations.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kiln::sessions {
+namespace {
+
+// An operation of no more than this is charged in bulk, without an entry of its own: thousands of
+// small runs are what a session mostly sends. It and its answer are some objects.
+constexpr int64_t kSmall = 1 << 10;
+// One of more may be refused. What is below is bounded by the number of operations under way.
+constexpr int64_t kRefusable = 64 << 10;
+
+}  // namespace
+
+void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation) {
+  ++count_;
+  const int64_t bytes = SizeOf(*operation);
+  // The graph has been charged for where it was read; here it only counts towards the limit.
+  const int64_t with_graph = bytes + GraphBytes(*operation);
+  if (with_graph <= kSmall) return small_.ForceResize(small_.bytes() + kSmall);
+  Large large{host_->Open(memory::Use::kOperations), with_graph};
+  if (bytes <= kRefusable) {
+    large.charge.ForceResize(bytes);
+  } else if (absl::Status status = large.charge.Resize(bytes); !status.ok()) {
+    Refused refused{std::move(status), NewHandles(*operation)};
+    if (SizeOf(refused) > kRefusable) refused.handles.clear();
+    *operation = std::move(refused);
+    large.bytes = 0;
+  }
+  large_bytes_ += large.bytes;
+  large_.emplace(sequence, std::move(large));
+}
+
+std::vector<uint64_t> UnfinishedOperations::End(uint64_t sequence) {
+  --count_;
+  ++ended_;
+  if (const auto large = large_.find(sequence); large != large_.end()) {
+    large_bytes_ -= large->second.bytes;
+    large_.erase(large);
+  } else {
+    small_.ForceResize(small_.bytes() - kSmall);
+  }
+  std::vector<uint64_t> reached;
+  for (Barrier& barrier : barriers_) {
+    if (sequence < barrier.sequence && --barrier.remaining == 0)
+      reached.push_back(barrier.sequence);
+  }
+  if (reached.empty()) return reached;
+  barriers_.erase(std::remove_if(barriers_.begin(), barriers_.end(),
+                                 [](const Barrier& barrier) { return barrier.remaining == 0; }),
+                  barriers_.end());
+  return reached;
+}
+
+bool UnfinishedOperations::AddBarrier(uint64_t sequence) {
+  // Operations are executed in order, so that whatever has ended came before the barrier.
+  const uint64_t remaining = sequence - 1 - ended_;
+  if (remaining == 0) return false;
+  barriers_.push_back({sequence, remaining});
+  return true;
+}
+
+bool UnfinishedOperations::HasRoom() const {
+  // While memory is short, a session goes on alone with what it has: one operation at a time.
+  return count_ < limits_.operations && large_bytes_ < limits_.bytes &&
+         (count_ == 0 || !host_->memory().IsShort());
+}
+
+void UnfinishedOperations::Clear() {
+  large_.clear();
+  small_.Release();
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,63 @@
+// Operations that have been received and not answered: what they take, and the barriers behind
+// them.
+#ifndef KILN_SERVER_SESSIONS_UNFINISHED_OPERATIONS_H_
+#define KILN_SERVER_SESSIONS_UNFINISHED_OPERATIONS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/memory/host_memory.h"
+#include "server/sessions/operation.h"
+
+namespace kiln::sessions {
+
+// Not thread-safe: the session guards it.
+class UnfinishedOperations {
+ public:
+  struct Limits {
+    int64_t operations = 0;
+    int64_t bytes = 0;  // of them and their graphs
+  };
+
+  UnfinishedOperations(std::shared_ptr<memory::Account> host, Limits limits)
+      : host_(std::move(host)), limits_(limits), small_(host_->Open(memory::Use::kOperations)) {}
+
+  // Charges an operation until End. One that has no room becomes Refused. Sequence numbers count
+  // up from 1.
+  void Admit(uint64_t sequence, Operation* operation);
+  // It has been answered. Returns the barriers that were waiting for this one last.
+  std::vector<uint64_t> End(uint64_t sequence);
+  // False if nothing before the barrier is unfinished. Nothing behind it has been executed.
+  bool AddBarrier(uint64_t sequence);
+
+  bool empty() const { return count_ == 0; }
+  // False: no more should be received before some have ended.
+  bool HasRoom() const;
+  // Gives back what all of them were charged for; End is not called any more.
+  void Clear();
+
+ private:
+  struct Large {
+    memory::Charge charge;
+    int64_t bytes = 0;  // with its graph
+  };
+  struct Barrier {
+    uint64_t sequence = 0;
+    uint64_t remaining = 0;
+  };
+
+  const std::shared_ptr<memory::Account> host_;
+  const Limits limits_;
+  int64_t count_ = 0;
+  uint64_t ended_ = 0;
+  memory::Charge small_;                        // for those that are not in large_
+  absl::flat_hash_map<uint64_t, Large> large_;  // by sequence number
+  int64_t large_bytes_ = 0;
+  std::vector<Barrier> barriers_;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_UNFINISHED_OPERATIONS_H_
