@@ -26,6 +26,7 @@ absl::Status CheckAccess(const Kernel& kernel, IndexMath& math, int buffer, cons
         absl::StrCat("kernel ", kernel.name, ": a ", what, " names buffer ", buffer));
   }
   const Validity validity = math.ToValidity(valid);
+  // An access that never happens may name any element.
   if (validity.never) return absl::OkStatus();
   const Interval bounds = math.BoundsOf(index, validity);
   if (bounds.low >= 0 && bounds.high < kernel.buffers[buffer].elements) return absl::OkStatus();
@@ -37,6 +38,7 @@ absl::Status CheckAccess(const Kernel& kernel, IndexMath& math, int buffer, cons
 
 // One digit of a number: coefficient * [0, extent).
 struct ScaledDigit {
+  // Wide enough for a product of two int64.
   __int128 coefficient = 1;
   __int128 extent = 1;
 };
@@ -58,11 +60,13 @@ absl::Status CheckDistinct(const Kernel& kernel, IndexMath& math, const Stage& s
   for (const Node* range : stage.ranges) {
     const int64_t coefficient = rest.Coefficient(range);
     if (range->attr<ir::RangeAttr>().extent == 1) continue;
+    // A range that does not move the index would send all of its points to one element.
     if (coefficient <= 0) return error();
     digits.push_back({coefficient, range->attr<ir::RangeAttr>().extent});
     std::erase_if(rest.terms, [&](const Term& term) { return term.atom == range; });
   }
-  // The position, which may itself depend on the ranges.
+  // What remains is the position that the data name; it may depend on the ranges. It only takes
+  // multiples of `unit`, so it counts as a digit of that weight.
   int64_t unit = 0;
   for (const Term& term : rest.terms) unit = std::gcd(unit, term.coefficient);
   if (unit != 0) {
@@ -119,6 +123,7 @@ class FormVerifier {
     if (range->op() != Op::kRange || range->attr<ir::RangeAttr>().extent < 1) {
       return Error("a loop is no range or is empty");
     }
+    // Ranges are interned, so two loops with one id and extent would be one node.
     if (!ids_.insert(range->attr<ir::RangeAttr>().id).second) {
       return Error(absl::StrCat("range ", range->attr<ir::RangeAttr>().id, " stands twice"));
     }
@@ -146,6 +151,7 @@ class FormVerifier {
     for (const Store& store : stage.stores) {
       if (absl::Status s = VerifyStore(outer, store); !s.ok()) return s;
     }
+    // Only after its loads were checked: a stage may not read a local that it writes itself.
     for (const Store& store : stage.stores) written_[store.buffer] = true;
     return absl::OkStatus();
   }

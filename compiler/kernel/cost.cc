@@ -19,7 +19,7 @@ int64_t Points(const std::vector<const Node*>& ranges) {
   return points;
 }
 
-// How often an index takes a value at most: the product of the ranges that it depends on.
+// At most this many values: the product of the extents of the ranges that the index depends on.
 int64_t DistinctPoints(const Node* index) {
   int64_t points = 1;
   for (const Node* node : ir::TopologicalOrder({&index, 1})) {
@@ -63,6 +63,7 @@ Cost EstimateCost(const Kernel& kernel) {
       if (IsFlop(node)) cost.flops += reduced.contains(node) ? inner : outer;
       if (node->op() == Op::kReduce) cost.flops += inner;
       if (node->op() == Op::kLoad) {
+        // Accesses to one buffer are taken to overlap: the widest one counts.
         int64_t& count = touched[node->attr<ir::IntAttr>().value];
         count = std::max(count, DistinctPoints(node->operand(0)));
       }
@@ -71,6 +72,7 @@ Cost EstimateCost(const Kernel& kernel) {
   for (size_t i = 0; i < kernel.buffers.size(); ++i) {
     const Buffer& buffer = kernel.buffers[i];
     if (buffer.memory != Memory::kGlobal) continue;
+    // An index such as r0 / 4 repeats its values, so the estimate may exceed the buffer.
     const int64_t bytes = std::min(touched[i], buffer.elements) * ir::SizeOf(buffer.dtype);
     cost.bytes += buffer.access == Access::kUpdate ? 2 * bytes : bytes;
   }

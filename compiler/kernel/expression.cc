@@ -24,6 +24,8 @@ const Node* Zero(ir::Context& context, DType dtype) {
 
 bool IsElementwise(Op op) { return op >= Op::kNeg && op <= Op::kWhere; }
 
+// IndexMath::ToNode makes conjunctions that lean to the left, so the loop goes along them and the
+// recursion stays shallow.
 void CollectParts(const Node* condition, absl::flat_hash_set<const Node*>* parts) {
   while (condition->op() == Op::kAnd) {
     CollectParts(condition->operand(1), parts);
@@ -45,6 +47,8 @@ bool Implies(const Node* more, const Node* less) {
 absl::StatusOr<const Node*> ExpressionLowerer::Lower(const Node* node, const Point& point) {
   Key key{node, point.index};
   key.second.push_back(math_.ToNode(point.valid));
+  // A product in a sum may leave one factor without its guard, so it is not the expression that the
+  // same product is elsewhere.
   if (in_sum_) key.second.push_back(nullptr);
   if (auto known = memo_.find(key); known != memo_.end()) return known->second;
   absl::StatusOr<const Node*> value = LowerUncached(node, point);
@@ -70,6 +74,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerUncached(const Node* node, c
   if (!source.ok()) return source.status();
   if (source->kind == Source::Kind::kComputed) return source->value;
   if (source->kind == Source::Kind::kMemory) {
+    // An empty tensor has no element that an index could be proved to lie at.
     if (point.valid.never || ir::NumElements(node->shape()) == 0) {
       return Zero(math_.context(), node->dtype());
     }
@@ -149,6 +154,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* nod
   std::vector<const Node*> ranges[2];
   for (const int i : {0, 1}) {
     if (!IsZeroWhereInvalid(node->operand(i))) return nullptr;
+    // Lowered without guards only to learn which ranges the factor depends on.
     absl::StatusOr<const Node*> factor = Lower(node->operand(i), Point{point.index, {}});
     if (!factor.ok()) return factor;
     ranges[i] = ir::RangesOf(*factor);
@@ -166,6 +172,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerSharedGuards(const Node* nod
     return assigned;
   };
   for (const Bound& bound : point.valid.bounds) {
+    // A condition that spans ranges of both factors belongs to neither.
     if (!assign(math_.ToNode(bound.sum), [&](Validity* v) { v->bounds.push_back(bound); })) {
       return nullptr;
     }
@@ -196,6 +203,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
                                                       const Point& point) {
   Point at_index = point;
   for (size_t i = 0; i < at_index.index.size(); ++i) {
+    // Away from the axis, an index of size 1 stands for all elements of the dimension.
     if (node->operand(1)->shape()[i] == 1) at_index.index[i] = math_.Constant(0);
   }
   absl::StatusOr<const Node*> index = Lower(node->operand(1), at_index);
@@ -208,6 +216,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
   Point inner = point;
   inner.index[axis] = position;
   const int64_t size = node->operand(0)->shape()[axis];
+  // Positions are data. Out of range a gather gives zero and a scatter changes nothing.
   math_.Require(inner.valid, position, 0, size);
   // Where it is valid, an index of a dimension of size 1 is 0, whatever it is made of.
   if (size == 1) inner.index[axis] = math_.Constant(0);
@@ -226,7 +235,7 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
     return value;
   const Node* condition = math_.ToNode(inner.valid);
   const Node* zero = Zero(math_.context(), node->dtype());
-  // Guards further in ask for more.
+  // A guard further in that implies this one has already put the zero in its place.
   const bool guarded = (*value)->op() == Op::kWhere && (*value)->operand(2) == zero &&
                        Implies((*value)->operand(0), condition);
   if (guarded) return value;
@@ -238,10 +247,12 @@ absl::StatusOr<const Node*> ExpressionLowerer::LowerGuarded(const Node* node, co
 bool ExpressionLowerer::IsZeroWhereInvalid(const Node* node) {
   // What lies behind a stored value is no part of the kernel.
   if (is_stored_(node)) return true;
+  // Remembered, since shared operands have exponentially many paths to them.
   auto [known, inserted] = zero_where_invalid_.try_emplace(node, false);
   if (!inserted) return known->second;
   bool zero = false;
   switch (node->op()) {
+    // Both factors of a product must vanish: zero times an infinity is NaN.
     case Op::kAdd:
     case Op::kSub:
     case Op::kMul:

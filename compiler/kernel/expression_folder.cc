@@ -38,6 +38,7 @@ bool Evaluate(Op op, int64_t a, int64_t b, int64_t* result) {
     case Op::kCmpNe:
       *result = a != b;
       return true;
+    // What division by zero or by a negative number means is left to the op.
     case Op::kIDiv:
       if (b <= 0) return false;
       *result = FloorDiv(a, b);
@@ -60,7 +61,7 @@ bool IsOne(const Node* node) {
   return IsConstant(node, &value) && value == 1;
 }
 
-// An operand that is the result, or null.
+// An operand that is the result, or null. For integers only: a float times 0 may be NaN or -0.
 const Node* Identity(Op op, const Node* a, const Node* b) {
   switch (op) {
     case Op::kAdd:
@@ -116,6 +117,7 @@ const Node* ExpressionFolder::Mul(const Node* a, int64_t factor) {
 std::optional<bool> ExpressionFolder::DecideLess(const Node* a, const Node* b) {
   const Interval x = bounds_.Of(a);
   const Interval y = bounds_.Of(b);
+  // An end at or beyond kUnbounded is not a number to compare with.
   if (IsSmall(x.high) && IsSmall(y.low) && x.high < y.low) return true;
   if (IsSmall(x.low) && IsSmall(y.high) && x.low >= y.high) return false;
   return std::nullopt;
@@ -192,6 +194,7 @@ const Node* ExpressionFolder::Make(const Node* like, std::vector<const Node*> op
   }
   if (operands.size() == 2 && operands[0]->dtype() == DType::kInt64) {
     int64_t a, b, result;
+    // The operands decide whether this is index arithmetic: a comparison of indices is a bool.
     if (IsConstant(operands[0], &a) && IsConstant(operands[1], &b) && Evaluate(op, a, b, &result)) {
       return like->dtype() == DType::kBool ? Bool(result != 0) : Int(result);
     }

@@ -71,12 +71,14 @@ std::string ExpressionPrinter::Write(const Node* node, int precedence) const {
   const std::string infix = InfixOf(node->op());
   if (infix.empty()) return WriteCall(std::string(ir::Name(node->op())), node);
   const int own = PrecedenceOf(node->op());
+  // Operators associate to the left: the right operand of a - (b - c) keeps its parentheses.
   std::string text = absl::StrCat(PrintAt(node->operand(0), own), own == 1 ? " " : "", infix,
                                   own == 1 ? " " : "", PrintAt(node->operand(1), own + 1));
   return own < precedence ? absl::StrCat("(", text, ")") : text;
 }
 
-// The fewest digits that read back to the same double.
+// The fewest digits that read back to the same double. 17 are enough for every finite one (IEEE
+// 754); what is left are NaNs other than the usual one, which are written as their bits.
 static std::string ShortestDouble(double value) {
   for (int digits = 6; digits <= 17; ++digits) {
     std::string text = absl::StrFormat("%.*g", digits, value);

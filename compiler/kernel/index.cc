@@ -107,6 +107,7 @@ const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Si
       const Node* a = operand(0);
       const Node* b = operand(1);
       if (index->op() == Op::kMul && a->op() == Op::kConst) std::swap(a, b);
+      // A product or quotient of two pieces of data has no linear form and stays an atom.
       if (b->op() != Op::kConst) return context_.WithOperands(index, {a, b});
       if (index->op() == Op::kMul) return Mul(a, constant(b));
       if (constant(b) < 1) return context_.WithOperands(index, {a, b});
@@ -121,6 +122,7 @@ const Node* IndexMath::SimplifyOnce(const Node* index, const Validity* where, Si
 Sum IndexMath::ToSum(const Node* index) {
   if (auto known = sums_.find(index); known != sums_.end()) return known->second;
   Sum sum = SumOf(index);
+  // A range with a single step is always 0.
   std::erase_if(sum.terms, [](const Term& term) {
     return term.atom->op() == Op::kRange && term.atom->attr<ir::RangeAttr>().extent == 1;
   });
@@ -129,6 +131,8 @@ Sum IndexMath::ToSum(const Node* index) {
 }
 
 const Node* IndexMath::ToNode(const Sum& sum) {
+  // Largest coefficients first, as in the digits of a number. Ties are broken by structure, not by
+  // node ids, so that the order is the same in every context.
   std::vector<Term> terms = sum.terms;
   std::sort(terms.begin(), terms.end(), [](const Term& a, const Term& b) {
     const uint64_t x = Magnitude(a.coefficient);
@@ -145,6 +149,7 @@ const Node* IndexMath::ToNode(const Sum& sum) {
                                              {term.atom, Constant(term.coefficient)}));
   }
   if (sum.constant != 0 || node == nullptr) add(Constant(sum.constant));
+  // So that ToSum need not take the new node apart.
   sums_.try_emplace(node, sum);
   return node;
 }
@@ -174,6 +179,7 @@ static const Node* SingleAtom(const Sum& sum) {
 Sum IndexMath::DivAtom(const Sum& sum, int64_t divisor, const Validity* where) {
   const Node* atom = SingleAtom(sum);
   if (atom != nullptr && atom->op() == Op::kIDiv && Divisor(atom) > 0) {
+    // (x / c) / d is x / (c*d) for positive divisors that round down.
     int64_t product;
     if (!__builtin_mul_overflow(Divisor(atom), divisor, &product)) {
       return DivSum(ToSum(atom->operand(0)), product, where);
@@ -181,6 +187,7 @@ Sum IndexMath::DivAtom(const Sum& sum, int64_t divisor, const Validity* where) {
   }
   if (atom != nullptr && atom->op() == Op::kMod && Divisor(atom) > 0 &&
       Divisor(atom) % divisor == 0) {
+    // (x % (c*d)) / d is (x / d) % c.
     return ModSum(DivSum(ToSum(atom->operand(0)), divisor, where), Divisor(atom) / divisor, where);
   }
   return Sum{0, {{Atom(Op::kIDiv, sum, divisor), 1}}};
@@ -190,6 +197,7 @@ Sum IndexMath::ModAtom(const Sum& sum, int64_t divisor, const Validity* where) {
   const Node* atom = SingleAtom(sum);
   if (atom != nullptr && atom->op() == Op::kMod && Divisor(atom) > 0 &&
       Divisor(atom) % divisor == 0) {
+    // (x % (c*d)) % d is x % d.
     return ModSum(ToSum(atom->operand(0)), divisor, where);
   }
   return Sum{0, {{Atom(Op::kMod, sum, divisor), 1}}};
@@ -197,11 +205,13 @@ Sum IndexMath::ModAtom(const Sum& sum, int64_t divisor, const Validity* where) {
 
 Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
   if (divisor == 1) return sum;
+  // (c*a + b) / c is a + b/c only if the sum cannot wrap.
   if (!IsExact(sum, where)) return DivAtom(sum, divisor, where);
   auto [quotient, rest] = SplitMultiple(sum, divisor);
   const Interval bounds = SumBounds(rest, where);
   const int64_t block = FloorDiv(bounds.low, divisor);
   if (IsKnown(bounds) && block == FloorDiv(bounds.high, divisor)) {
+    // The rest never leaves one block of `divisor` numbers, so its quotient is a constant.
     quotient.constant += block;
     return quotient;
   }
@@ -257,6 +267,7 @@ void IndexMath::CombineDigits(Sum& sum) {
   for (size_t i = 0; i < sum.terms.size(); ++i) {
     const Term low_term = sum.terms[i];
     const BaseDigit low = AsDigit(low_term.atom);
+    // Only a remainder leaves higher digits over.
     if (low.extent == 0) continue;
     for (size_t j = 0; j < sum.terms.size(); ++j) {
       const Term high_term = sum.terms[j];

@@ -11,6 +11,7 @@ using ir::Op;
 
 Interval DTypeBounds(DType dtype) {
   if (dtype == DType::kBool) return {0, 1};
+  // 64-bit data may lie beyond kUnbounded, and then nothing is known of it.
   if (!ir::IsInteger(dtype) || ir::SizeOf(dtype) >= 8) return kAnything;
   const int bits = 8 * ir::SizeOf(dtype);
   if (!ir::IsSigned(dtype)) return {0, (int64_t{1} << bits) - 1};
@@ -22,6 +23,8 @@ Interval Union(const Interval& a, const Interval& b) {
 }
 
 Interval OfRemainder(const Interval& operand, int64_t divisor) {
+  // A remainder has the sign of its divisor, which is positive here, and never exceeds a number
+  // that is not negative.
   return {0, operand.low >= 0 ? std::min(operand.high, divisor - 1) : divisor - 1};
 }
 
@@ -50,6 +53,7 @@ Interval AtomBounds(const Node* atom, IndexBounds& of) {
     }
     case Op::kWhere:
       return IsIndex(atom) ? Union(of.Of(atom->operand(1)), of.Of(atom->operand(2))) : any;
+    // Positions are often narrower than int64: their dtype alone can prove an access to a table.
     case Op::kCast: {
       const DType from = atom->operand(0)->dtype();
       const bool keeps = IsIndex(atom) && (from == DType::kBool || ir::IsInteger(from));

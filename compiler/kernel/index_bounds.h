@@ -8,8 +8,8 @@
 
 namespace kiln::kernel {
 
-// Asks each atom once: the paths to one that sums share can be as many as the atoms in the
-// universe. Not thread-safe.
+// Asks each atom once: sums that share operands have exponentially many paths to one. Not
+// thread-safe.
 class IndexBounds {
  public:
   // Of an int64 node.

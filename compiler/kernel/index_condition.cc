@@ -39,6 +39,7 @@ void IndexMath::Require(Validity& validity, const Node* condition) {
     if (IsConstant(a) && IsSmall(ValueOf(a))) {
       return RequireBound(validity, ToSum(b), {ValueOf(a) + 1, kUnbounded});
     }
+    // a < b is a - b < 0 only if the difference cannot wrap.
     const Sum difference = AddScaled(ToSum(a), ToSum(b), -1);
     if (IsExact(difference, &validity)) {
       return RequireBound(validity, difference, {-kUnbounded, -1});
@@ -49,6 +50,7 @@ void IndexMath::Require(Validity& validity, const Node* condition) {
     const int64_t value = ValueOf(condition->operand(1));
     return RequireBound(validity, ToSum(condition->operand(0)), {value, value});
   }
+  // Not a bound: kept as it is, and true or false as a whole.
   auto& all = validity.conditions;
   if (std::find(all.begin(), all.end(), condition) == all.end()) all.push_back(condition);
 }
@@ -61,6 +63,8 @@ const Node* IndexMath::ToNode(const Validity& validity) {
   std::vector<const Node*> parts = validity.conditions;
   for (const Bound& bound : validity.bounds) {
     const Node* sum = ToNode(bound.sum);
+    // Bounds include their ends, but the only order that the IR has is <. Moving an end by one is
+    // safe, as known ends are smaller than kUnbounded.
     if (bound.interval.low == bound.interval.high) {
       parts.push_back(
           context_.Get(Op::kCmpEq, DType::kBool, {}, {sum, Constant(bound.interval.low)}));

@@ -18,7 +18,8 @@ bool IsInt64Const(const Node* node) {
   return node->op() == Op::kConst && node->dtype() == DType::kInt64;
 }
 
-// Sums share operands: x + x a hundred times over has more terms than atoms in the universe.
+// Nodes that SumOf takes apart; beyond that, parts are kept as atoms. Sums share operands: x + x,
+// nested a hundred deep, would be taken apart in 2^100 steps.
 constexpr int kMostVisits = 512;
 
 // Adds scale * node; integers wrap, as they do when the sum is computed.
@@ -79,6 +80,7 @@ bool IsSum(const Node* node) {
 void Collect(const Node* node, absl::flat_hash_set<const Node*>* seen, std::vector<Sum>* out) {
   if (!seen->insert(node).second) return;
   if (!IsSum(node)) {
+    // The other operands of a reduction are the ranges that it runs over.
     const size_t count = node->op() == Op::kReduce ? 1 : node->operands().size();
     for (size_t i = 0; i < count; ++i) Collect(node->operand(i), seen, out);
     return;
@@ -221,6 +223,7 @@ static int CompareAttributes(const Node* a, const Node* b) {
 
 int Compare(const Node* a, const Node* b) {
   if (a == b) return 0;
+  // Ranges come before all other atoms.
   if (a->op() != b->op())
     return a->op() == Op::kRange ? -1 : b->op() == Op::kRange ? 1 : a->op() < b->op() ? -1 : 1;
   if (a->dtype() != b->dtype()) return a->dtype() < b->dtype() ? -1 : 1;

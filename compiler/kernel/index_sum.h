@@ -12,7 +12,8 @@
 
 namespace kiln::kernel {
 
-// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known.
+// Both ends included. Ends at or beyond ±kUnbounded mean that nothing is known. That is a quarter
+// of int64's range, so that ends can be negated, moved and added without overflow.
 struct Interval {
   int64_t low = 0;
   int64_t high = 0;

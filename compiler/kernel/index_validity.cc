@@ -31,6 +31,7 @@ Interval IndexMath::AtomBounds(const Node* atom, const Validity& where) {
       bounds = Intersect(bounds, known.interval);
     }
   }
+  // Bounds under a condition hold for this one question.
   if (conditional_depth_ > 0) {
     conditional_bounds_[atom] = bounds;
   } else {
@@ -50,12 +51,14 @@ Interval IndexMath::SumBounds(const Sum& sum, const Validity* where) {
   // A bound on a sum that stands, scaled, within this one.
   for (const Bound& known : where->bounds) {
     const Term& first = known.sum.terms[0];
+    // AtomBounds has already used bounds on a single atom.
     if (known.sum.terms.size() < 2 && first.coefficient == 1) continue;
     const int64_t coefficient = sum.Coefficient(first.atom);
     if (!IsSmall(coefficient) || !IsSmall(first.coefficient)) continue;
     if (coefficient == 0 || coefficient % first.coefficient != 0) continue;
     const int64_t factor = coefficient / first.coefficient;
     const Sum rest = AddScaled(sum, known.sum, -factor);
+    // Nothing is gained unless terms cancel. That also ends the recursion below.
     if (rest.terms.size() >= sum.terms.size()) continue;
     Interval whole = Scale(known.interval, factor);
     if (factor != 1 || rest.constant != 0 || !rest.terms.empty()) {
@@ -100,6 +103,9 @@ void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
   const bool one_sided = !IsKnown(interval);
   Interval shifted = interval;
   if (sum.constant != 0 && IsSmall(sum.constant)) shifted = Shift(interval, -sum.constant);
+  // Adding a constant is one-to-one modulo 2^64, so with both ends known it may change sides even
+  // where the sum wraps. With one end open, numbers near the limits of int64 would wrap into the
+  // interval.
   const bool splits = IsSmall(sum.constant) && KeepsEnds(interval, shifted) &&
                       (sum.constant == 0 || !one_sided || IsExact(sum, &validity));
   if (splits) {
@@ -112,6 +118,7 @@ void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
     const Node* atom = sum.terms[0].atom;
     if (atom->op() == Op::kIDiv && IsIndex(atom) && Divisor(atom) > 0) {
       const int64_t divisor = Divisor(atom);
+      // low <= x / d <= high is d*low <= x <= d*high + d-1.
       Interval scaled = Scale(interval, divisor);
       scaled = AddIntervals(scaled, {0, interval.high < kUnbounded ? divisor - 1 : 0});
       if (KeepsEnds(interval, scaled)) {
@@ -119,6 +126,8 @@ void IndexMath::RequireBound(Validity& validity, Sum sum, Interval interval) {
       }
     }
   }
+  // A common factor may be divided out only where nothing wraps. The sign of the leading term makes
+  // bounds on a sum and on its negative the same bound.
   const bool exact = IsExact(sum, &validity);
   int64_t factor = exact ? 0 : 1;
   for (const Term& term : sum.terms) {

@@ -58,6 +58,7 @@ class BlockEvaluator {
 
  private:
   absl::StatusOr<HostTensor> Compute(const Node* node) {
+    // All operands before a pointer to any is taken: an insertion moves what the map holds.
     for (const Node* operand : node->operands()) {
       if (absl::StatusOr<const HostTensor*> value = Evaluate(operand); !value.ok()) {
         return value.status();
@@ -65,6 +66,8 @@ class BlockEvaluator {
     }
     if (node->op() == Op::kLoad) return Load(node);
     std::vector<const HostTensor*> operands;
+    // The table of ops evaluates tensor nodes, so a scalar node gets a twin whose one dimension is
+    // the points.
     std::vector<const Node*> twins;
     for (const Node* operand : node->operands()) {
       operands.push_back(&values_.at(operand));
@@ -167,6 +170,7 @@ class KernelInterpreter {
   absl::Status RunStep(const Stage& stage, int64_t grid_point, int64_t step) {
     const int64_t points = CountPoints(stage.ranges);
     const int64_t reduce_points = CountPoints(stage.reduce_ranges);
+    // Whole points, since each needs all values of its reduction at once.
     const int64_t block = std::max<int64_t>(1, kBlockPoints / std::max<int64_t>(1, reduce_points));
     for (int64_t begin = 0; begin < points; begin += block) {
       const int64_t size = std::min(block, points - begin);
@@ -176,7 +180,8 @@ class KernelInterpreter {
     return absl::OkStatus();
   }
 
-  // Values of the ranges at points begin … of their product, each repeated.
+  // Values of the ranges at `count` points of their product, from `begin` on: each stands `repeat`
+  // times in a row, and the whole sequence `cycles` times.
   static void SetRanges(BlockEvaluator& block, const std::vector<const Node*>& ranges,
                         int64_t begin, int64_t count, int64_t repeat, int64_t cycles) {
     int64_t stride = 1;
@@ -196,6 +201,7 @@ class KernelInterpreter {
     SetRanges(outer, kernel_.grid, grid_point, 1, 1, size);
     SetRanges(outer, stage.ordered_ranges, step, 1, 1, size);
     SetRanges(outer, stage.ranges, begin, size, 1, 1);
+    // A stage with ordered ranges has no reductions (Verify), so these need no values here.
     BlockEvaluator inner(buffers_, size * reduce_points);
     SetRanges(inner, kernel_.grid, grid_point, 1, 1, size * reduce_points);
     SetRanges(inner, stage.ranges, begin, size, reduce_points, 1);

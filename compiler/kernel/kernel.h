@@ -10,9 +10,10 @@
 //     for each stage, in order:
 //       for ranges…:                  // any order
 //         for ordered_ranges…:        // one after the other
-//           for every store:          // `value` may contain kReduce nodes, all over this stage's
-//           reduce_ranges
+//           for every store:
 //             buffer[index] = value   // where valid
+//
+// A value may contain kReduce nodes, all of which run over the stage's reduce_ranges.
 //
 // A scatter is a stage with ordered ranges, whose store goes to an element that a loaded number
 // names and may combine it with the element's old value: b2[b1[r1]*64 + r0] = b2[b1[r1]*64 + r0] +

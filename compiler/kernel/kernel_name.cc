@@ -24,6 +24,7 @@ std::string Extents(const std::vector<const Node*>& ranges) {
 // A product of two loads, reduced: a matmul or a convolution.
 bool IsContraction(const Node* reduce) {
   const Node* value = reduce->operand(0);
+  // Short floats are multiplied in float32, with casts around the product and its factors.
   while (value->op() == Op::kCast) value = value->operand(0);
   if (reduce->attr<ir::ReduceAttr>().kind != ir::ReduceKind::kSum || value->op() != Op::kMul) {
     return false;

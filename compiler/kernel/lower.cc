@@ -32,6 +32,7 @@ const Node* Neutral(ir::Context& context, const Node* reduction) {
   const bool max = reduction->op() == Op::kReduceMax;
   int64_t lowest = 0;
   if (ir::IsInteger(dtype) && ir::IsSigned(dtype)) {
+    // The arithmetic shift gives -2^(bits-1).
     lowest = std::numeric_limits<int64_t>::min() >> (64 - 8 * ir::SizeOf(dtype));
   }
   const ir::ConstValue value = ir::IsFloat(dtype) ? ir::ConstValue::Float(prod  ? 1
@@ -151,7 +152,8 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   expressions_.Clear();
   values_.clear();
   for (const partition::Value& value : stage.values) values_[value.node] = &value;
-  // Also those that are not stored: one after the other they keep the recursion shallow.
+  // Values that are not stored are lowered as well: in their order, each finds its operands
+  // lowered, which keeps the recursion shallow.
   for (const partition::Value& value : stage.values) {
     if (scatters) {
       absl::StatusOr<Store> store = LowerScatter(value);
@@ -185,6 +187,7 @@ absl::Status GroupLowerer::AddStores(const partition::Value& value, const Node* 
     std::vector<int64_t> extents;
     for (const partition::Digits& axis : value.axes) {
       for (const partition::Digit& digit : axis) {
+        // A local lives for one point of the grid, so that the grid's loops do not address it.
         if (InGrid(digit.loop)) continue;
         digits.push_back(DigitIndex(digit));
         extents.push_back(digit.extent);
@@ -217,6 +220,7 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
   }
   absl::StatusOr<const Node*> operand =
       expressions_.LowerReduced(node->operand(0), point, node->op() == Op::kReduceSum);
+  // All reduced dimensions have size 1: the only term is the result.
   if (!operand.ok() || ranges.empty()) return operand;
   absl::c_sort(ranges, [](const Node* a, const Node* b) { return Compare(a, b) < 0; });
   const ir::ReduceKind kind = node->op() == Op::kReduceSum    ? ir::ReduceKind::kSum
@@ -245,6 +249,8 @@ absl::StatusOr<Store> GroupLowerer::LowerScatter(const partition::Value& value) 
   const Node* valid = math_.ToNode(to->valid);
   const std::optional<Op> combiner = ir::CombinerOf(mode);
   if (!combiner.has_value()) return Store{buffer, index, *scattered, valid};
+  // Exactly the element that is stored, under the same condition: Verify allows a scatter no other
+  // load of what it updates.
   std::vector<const Node*> place = {index};
   if (valid != nullptr) place.push_back(valid);
   const ir::DType dtype = value.node->dtype();
@@ -285,6 +291,7 @@ absl::StatusOr<Source> GroupLowerer::Find(const Node* node, const Point& point) 
   const bool reduction =
       node->op() == Op::kReduceSum || node->op() == Op::kReduceProd || node->op() == Op::kReduceMax;
   if (value == values_.end() || !reduction) return Source{};
+  // Within its own stage a reduction has a value only at the point where the loops stand.
   if (!point.valid.always() || point.index != AxesIndex(value->second->axes)) {
     return absl::InternalError(
         absl::StrCat("reduction ", node->id(), " is read in its own stage at another point"));
@@ -301,6 +308,7 @@ absl::StatusOr<Source> GroupLowerer::FindLocal(const LocalValue& local, const Po
     const partition::Digits& axis = local.value->axes[i];
     std::vector<int64_t> sizes;
     for (const partition::Digit& digit : axis) sizes.push_back(digit.extent);
+    // The index of the reader, in the digits by which the local was written.
     const std::vector<const Node*> parts = math_.Unflatten(point.index[i], sizes, &point.valid);
     for (size_t j = 0; j < axis.size(); ++j) {
       if (!InGrid(axis[j].loop)) {
@@ -326,6 +334,7 @@ absl::StatusOr<LoweredKernel> Lower(const partition::Partition& partition, int g
     return absl::Status(lowered.status().code(),
                         absl::StrCat("kernel ", group, ": ", lowered.status().message()));
   }
+  // Before the checks, so that what is compiled is what was checked.
   MergeRanges(&lowered->kernel, context);
   lowered->kernel.name = KernelName(lowered->kernel);
   if (absl::Status status = Verify(lowered->kernel); !status.ok()) return status;

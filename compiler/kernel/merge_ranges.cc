@@ -63,6 +63,7 @@ class Merger {
       }
     }
     for (const Node* node : ir::TopologicalOrder(roots)) {
+      // A sum within a sum is judged as part of the larger one.
       if (IsSum(node)) continue;
       const size_t used = node->op() == Op::kReduce ? 1 : node->operands().size();
       for (size_t i = 0; i < used; ++i) collect(node->operand(static_cast<int>(i)));
@@ -96,6 +97,7 @@ class Merger {
       changed = false;
       for (size_t i = 0; i < list.size() && !changed; ++i) {
         for (size_t j = 0; j < list.size() && !changed; ++j) {
+          // Loops of one list may run in any order, so ranges need not be neighbours to merge.
           if (i == j || (in_order && j != i + 1) || !Mergeable(list[i], list[j])) continue;
           list[i].parts.insert(list[i].parts.end(), list[j].parts.begin(), list[j].parts.end());
           list[i].extent *= list[j].extent;
@@ -108,6 +110,8 @@ class Merger {
     for (const Joined& joined : list) {
       if (joined.extent != 1) result.push_back(math_.Range(joined.extent));
       const Node* whole = joined.extent == 1 ? math_.Constant(0) : result.back();
+      // The old ranges are digits of the new one; in the sums, where they stand together, the
+      // divisions cancel.
       int64_t stride = joined.extent;
       for (const Node* part : joined.parts) {
         const int64_t extent = part->attr<ir::RangeAttr>().extent;
@@ -143,6 +147,7 @@ class Merger {
     if (node->op() == Op::kReduce) {
       operands.resize(1);
       operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
+      // All reduce ranges had one step: the only term is the result.
       if (reduce_ranges_.empty()) return operands[0];
     }
     if (node->op() == Op::kLoad) operands = LoadOperands(node, operands);

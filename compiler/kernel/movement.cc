@@ -87,6 +87,7 @@ Point Window(IndexMath& math, const Node* node, const Point& at) {
   const int64_t stride = ir::IntsOf(node)[2];
   const int64_t dilation = ir::IntsOf(node)[3];
   Point inner = at;
+  // The last dimension of the result is the place within the window.
   const Node* offset = inner.index.back();
   inner.index.pop_back();
   inner.index[axis] = math.Add(math.Mul(inner.index[axis], stride), math.Mul(offset, dilation));
@@ -101,6 +102,7 @@ Point Unwindow(IndexMath& math, const Node* node, const Point& at) {
   const Node* start = math.Sub(at.index[axis], math.Mul(at.index.back(), dilation));
   inner.index[axis] = math.Div(start, stride);
   math.Require(inner.valid, inner.index[axis], 0, node->operand(0)->shape()[axis]);
+  // Windows start at multiples of the stride only; elsewhere the result is zero.
   math.Require(inner.valid, math.Mod(start, stride), 0, 1);
   return inner;
 }

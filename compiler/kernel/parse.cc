@@ -104,6 +104,7 @@ class KernelParser {
     if (kernel_.stages.empty()) return line.Error("a statement outside of a stage");
     absl::StatusOr<std::string> name = line.TakeName();
     if (!name.ok()) return name.status();
+    // A name of a value begins with v, one of a buffer with b.
     const bool defines = name->front() == 'v';
     ExpressionParser::Place place;
     if (!defines) {
@@ -124,6 +125,7 @@ class KernelParser {
   }
 
   ir::Context& context_;
+  // Declared before `expressions_`, which refers to its buffers.
   Kernel kernel_;
   ExpressionParser expressions_;
   int64_t next_range_ = 0;

@@ -15,6 +15,7 @@ using ir::Op;
 
 namespace {
 
+// An index expression of this many nodes gets a name if it is used twice.
 constexpr int kNeverInPlace = 256;
 
 class KernelPrinter {
@@ -84,8 +85,8 @@ class KernelPrinter {
     for (const Node* root : roots) ++uses_[root];
   }
 
-  // How many nodes an index expression writes where it stands, up to kNeverInPlace: also that of
-  // any other expression. Its operands' sizes are known.
+  // How many nodes an index expression writes out in place, at most kNeverInPlace, which is also
+  // the size of every other expression. The sizes of its operands are known.
   int WrittenSize(const Node* node) const {
     if (node->operands().empty() || expressions_.HasName(node)) return 1;
     if (node->dtype() != ir::DType::kInt64) return kNeverInPlace;

@@ -18,6 +18,7 @@ using ir::Op;
 
 namespace {
 
+// Bounds the recursion, since any text must be safe to parse.
 constexpr int kMaxDepth = 2000;
 
 bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
@@ -44,7 +45,7 @@ bool LineReader::AtEnd() {
 bool LineReader::Take(std::string_view text) {
   SkipSpace();
   if (rest_.substr(0, text.size()) != text) return false;
-  // A word must end where it ends.
+  // A word matches as a whole: "r1" does not match the beginning of "r12".
   const bool word = IsNameCharacter(text.back());
   if (word && rest_.size() > text.size() && IsNameCharacter(rest_[text.size()])) return false;
   rest_.remove_prefix(text.size());
@@ -77,6 +78,7 @@ std::string LineReader::TakeNumber() {
   } else if (!std::isdigit(static_cast<unsigned char>(at(size)))) {
     return "";
   }
+  // Letters are for exponents and for the hexadecimal bits of a NaN.
   while (std::isalnum(static_cast<unsigned char>(at(size))) || at(size) == '.' ||
          ((at(size) == '-' || at(size) == '+') && at(size - 1) == 'e')) {
     ++size;
@@ -121,6 +123,7 @@ ExpressionParser::Result ExpressionParser::ParseSum(LineReader& line) {
 }
 
 ExpressionParser::Result ExpressionParser::ParseProduct(LineReader& line) {
+  // The first match is taken, so "//" stands before "/".
   static constexpr std::pair<std::string_view, Op> kInfix[] = {
       {"*", Op::kMul}, {"//", Op::kIDiv}, {"/", Op::kDiv}, {"%", Op::kMod}};
   Result product = ParsePrimary(line);
@@ -255,6 +258,7 @@ ExpressionParser::Result ExpressionParser::MakeCall(LineReader& line, const std:
     return context_.Get(Op::kBitcast, *dtype, {}, std::move(operands));
   }
   const std::optional<Op> op = FindOp(function);
+  // Elementwise ops alone are functions of the text; all others have a notation of their own.
   if (!op.has_value() || *op < Op::kNeg || *op > Op::kWhere) {
     return line.Error(absl::StrCat("no function \"", function, "\""));
   }
