@@ -11,6 +11,7 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
                                                             const State& state, bool registers) {
   auto result = std::make_shared<Accumulators>();
   result->space = registers ? Space::kRegister : Space::kScratch;
+  // The lanes may be open already, outside of the tile.
   int vector = placer_.OpenVectorAxis(state);
   std::vector<int> others;
   for (int axis : tile) {
@@ -22,6 +23,8 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
     if (plan_.axes[axis].reduce) result->partial.push_back(axis);
   }
   const int64_t lanes = vector < 0 ? 1 : plan_.axes[vector].extent;
+  // A register slot holds all lanes; in scratch they are neighbouring elements, so that a vector is
+  // loaded whole.
   int64_t elements = registers ? 1 : lanes;
   if (vector >= 0 && !registers) result->dimensions.push_back({vector, 1});
   for (auto it = others.rbegin(); it != others.rend(); ++it) {
@@ -84,6 +87,7 @@ const Node* AccumulatorBuilder::SumOverPartial(size_t which, State state, const 
     state.values[partial[0]] = folder_.Int(i);
     parts.push_back(SumOverPartial(which, state, from, partial.subspan(1)));
   }
+  // Combined as a tree, so that few operations wait for one another.
   for (; parts.size() > 1; parts.resize((parts.size() + 1) / 2)) {
     const size_t half = (parts.size() + 1) / 2;
     for (size_t i = half; i < parts.size(); ++i) {
@@ -104,6 +108,7 @@ const Node* AccumulatorBuilder::Total(size_t which, const State& state, const Ac
     }
   }
   if (vector < 0) return SumOverPartial(which, state, from, unrolled);
+  // Copies are combined lane by lane first, so that only one vector is reduced across its lanes.
   State lanes = state;
   const Node* range = nest_.NewRange(plan_.axes[vector].extent, vector);
   lanes.values[vector] = range;

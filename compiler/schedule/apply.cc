@@ -114,6 +114,8 @@ class Applier {
     for (LoopBuffer& buffer : program_.buffers) {
       if (buffer.space != Space::kScratch) continue;
       buffer.scratch_offset = offset;
+      // Whole cache lines for each buffer: vectors stay aligned, and lanes beyond a ragged end read
+      // only what fills up a line (ExpressionPlacer::MayReadAnyLane).
       offset += (buffer.elements * ir::SizeOf(buffer.dtype) + 63) / 64 * 64;
     }
     program_.scratch_bytes = offset;
@@ -148,6 +150,7 @@ class Applier {
         buffer.lanes = lanes;
       } else {
         buffer.space = Space::kScratch;
+        // Each lane of the grid is a point of it, with a local of its own.
         buffer.elements *= lanes;
       }
       program_.buffers.push_back(std::move(buffer));
@@ -185,6 +188,7 @@ class Applier {
   }
 
   absl::Status ApplyShared() {
+    // A deque, as builders cannot be moved.
     std::deque<StageBuilder> builders;
     for (size_t i = 0; i < kernel_.stages.size(); ++i) {
       builders.emplace_back(kernel_.stages[i], plan_, plan_.stages[i], nest_, folder_, &program_,

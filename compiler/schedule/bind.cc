@@ -8,6 +8,7 @@
 namespace kiln::schedule {
 namespace {
 
+// In the order of Binding.
 constexpr std::array<std::string_view, 4> kBindings = {"serial", "task", "unroll", "vector"};
 
 }  // namespace

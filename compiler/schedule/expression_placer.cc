@@ -39,6 +39,8 @@ const Node* ExpressionPlacer::LaneMasks(const State& state, bool reduce_only) co
 }
 
 const Node* ExpressionPlacer::LocalIndex(int buffer, const Node* index, const State& state) const {
+  // Lanes of a stage's own loops share the local, while lanes of the grid (stage -1) have one each.
+  // The lane is the innermost index, so that a vector is loaded whole.
   const bool local = buffer >= program_.num_arguments;
   const int vector = OpenVectorAxis(state);
   if (!local || vector < 0 || plan_.axes[vector].stage != -1 ||
@@ -59,6 +61,8 @@ bool ExpressionPlacer::MayReadAnyLane(int buffer, const Node* index) const {
   const LoopBuffer& from = program_.buffers[buffer];
   if (from.space == Space::kRegister) return true;
   if (from.space == Space::kGlobal) return false;
+  // Buffers in scratch begin at multiples of 64 bytes (apply.cc): what fills up the last line
+  // belongs to no other buffer.
   const kernel::Interval bounds = kernel::BoundsOf(index);
   const int64_t size = ir::SizeOf(from.dtype);
   return bounds.low >= 0 && bounds.high < (from.elements * size + 63) / 64 * 64 / size;
@@ -70,6 +74,7 @@ const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
   const int buffer =
       node->op() == Op::kLoad ? static_cast<int>(node->attr<ir::IntAttr>().value) : -1;
   const Node* result = node;
+  // Loads of the buffers that the schedule added have been addressed and masked by what made them.
   if (buffer < kernel_buffers_) {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(Finish(operand, state, memo));

@@ -4,10 +4,10 @@
 //
 // Expressions are kernel-level ir::Nodes over the ranges of the enclosing loops. Two things differ
 // from kernel.h:
-//  * kLoad's attribute numbers LoopProgram::buffers, which hold scratch and registers beside the
-//  kernel's globals;
-//  * kReduce stands only over ranges bound to vector lanes: it combines the lanes of its value into
-//  one scalar.
+//  * kLoad's attribute is an index into LoopProgram::buffers, which holds scratch and registers
+//    beside the kernel's globals;
+//  * kReduce runs only over ranges that are bound to vector lanes: it combines the lanes of its
+//    value into one scalar.
 #ifndef KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 #define KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 

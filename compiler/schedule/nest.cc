@@ -61,6 +61,8 @@ const Node* Nest::Count(const Extent& extent) {
 const Node* Nest::Value(int number, const State& state) {
   const Axis& axis = plan_.axes[number];
   if (state.values[number] != nullptr) return state.values[number];
+  // The two ranges only occur as outer * extent(inner) + inner. So the inner one can stand for the
+  // whole value, and the outer one for 0.
   if (axis.fused_into >= 0) {
     return axis.fused_as_inner ? Value(axis.fused_into, state) : folder_.Int(0);
   }
@@ -94,6 +96,7 @@ Body Nest::Loops(absl::Span<const int> axes, State state, const Inside& inside) 
 }
 
 const Node* Nest::OpenTask(int axis, State* state) {
+  // A constant: CheckOrder refuses tasks of pieces that may be shorter.
   const int64_t extent = state->extents[axis].full;
   const Node* range = NewRange(extent, axis);
   state->values[axis] = extent == 1 ? folder_.Int(0) : range;
@@ -102,7 +105,8 @@ const Node* Nest::OpenTask(int axis, State* state) {
   return range;
 }
 
-// The loop that runs over an axis first.
+// The part of an axis that is opened first, whose binding decides what kind of extent the axis
+// needs.
 int Nest::Consumer(int axis) const {
   while (plan_.axes[axis].split()) axis = plan_.axes[axis].outer;
   return axis;
@@ -112,6 +116,7 @@ Body Nest::Decided(State state, const Inside& inside) {
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const int axis = static_cast<int>(i);
     if (state.extents[i].constant()) continue;
+    // A serial loop can take a computed extent; unrolled loops and lanes need a constant.
     if (plan_.axes[Consumer(axis)].binding == Binding::kSerial) continue;
     const Node* is_last = state.extents[i].is_last;
     return Branched(axis, std::move(state), is_last,
@@ -153,6 +158,7 @@ bool Nest::DeriveInner(int axis, State* state, int* inner) {
   const int64_t whole = state->extents[parent].full;
   const int64_t factor = plan_.axes[parent].factor;
   Extent extent{factor, factor, nullptr};
+  // The only piece may be shorter than the factor.
   if (whole < factor) extent = Extent{whole, whole, nullptr};
   if (whole > factor && whole % factor != 0) {
     extent.last = whole % factor;
@@ -233,6 +239,8 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
   int consumer = inner;
   while (plan_.axes[consumer].split()) consumer = plan_.axes[consumer].outer;
+  // A serial loop runs over the shorter last piece as well if the loop inside can take a computed
+  // extent. Otherwise the last piece is peeled off and becomes code of its own.
   const bool serial = BindingOf(number, state) == Binding::kSerial;
   const bool peel = !serial || tiles == 0 || plan_.axes[consumer].binding != Binding::kSerial;
   if (!peel) {
@@ -253,6 +261,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
+  // A full piece would need a shorter end of its own, so the two cases become separate code.
   if (whole.full % factor != 0) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
@@ -267,6 +276,7 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
   full.values[number] = loop.range;
   Derive(inner, &full, Extent{factor, factor, nullptr});
   loop.body = inside(std::move(full));
+  // Only the last of the enclosing pieces has a rest.
   Body body = Single(std::move(loop));
   if (rest == 0) return body;
   Branch branch;

@@ -57,7 +57,8 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
   for (auto it = staged.dimensions.rbegin(); it != staged.dimensions.rend(); ++it) {
     int64_t high = 0;
     for (const StagedOperand::Term& term : it->terms) {
-      // Space is for ragged parts as if they were full; the lowest place is one that is there.
+      // There is space for ragged parts as if they were full, but the lowest place is one that
+      // exists.
       const Extent& extent = state.extents[term.part];
       if (term.coefficient < 0) {
         it->low += term.coefficient * (std::max(extent.full, extent.last) - 1);
@@ -88,7 +89,8 @@ Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
   return result;
 }
 
-// Gives the axes of a dimension values whose sum is `value` + low.
+// Gives the axes of a dimension values whose sum is `value` + low. Any such values do: the operand
+// depends on the axes only through this sum.
 void OperandPacker::Fix(const StagedOperand::Dimension& dimension, const Node* value,
                         State* state) {
   const Node* shifted = folder_.Add(value, folder_.Int(dimension.low));
@@ -161,6 +163,7 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
   };
   Body body;
   const int64_t whole = most / lanes;
+  // An extent that is computed at run time masks every vector.
   const Node* condition = extent.constant() ? nullptr : nest_.Count(extent);
   const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
   if (serial > 0) {
@@ -212,6 +215,7 @@ Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, 
   return Statement{std::move(rows)};
 }
 
+// Where the copy ends early, the source may end as well: lanes beyond must not read.
 const Node* OperandPacker::MaskLoads(const Node* root, const Node* valid) {
   kernel::ExpressionFolder::Map masked;
   for (const Node* node : ir::TopologicalOrder({root})) {

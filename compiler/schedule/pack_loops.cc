@@ -11,8 +11,8 @@ namespace kiln::schedule {
 
 using ir::Node;
 
-// A value that stands for all places of a dimension. It is as long: a quotient that a shorter one
-// never changes would vanish.
+// A range that stands for all places of a dimension. It is as long as the dimension: quotients that
+// a shorter one never changes would fold away.
 const Node* OperandPacker::Probe(const Extent& extent) {
   return nest_.NewRange(std::max({extent.full, extent.last, int64_t{2}}));
 }
@@ -105,7 +105,8 @@ std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand
     }
   }
   // Lanes that go across memory are transposed in registers, in squares along the loop that goes
-  // along it.
+  // along it. Lanes that are at most two elements apart lie within two vectors, which are read and
+  // shuffled without that.
   if (steps.empty() || std::abs(steps.back()) <= 2) return loops;
   for (PackLoop& loop : loops) {
     if (loop.step == 1 && loop.extent.constant() && loop.extent.full >= directive.lanes) {

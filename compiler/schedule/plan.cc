@@ -69,6 +69,7 @@ class Planner {
       return BadDirective(fuse.Print(), "no such axes");
     const Axis outer = plan_.axes[fuse.outer];
     const Axis inner = plan_.axes[fuse.inner];
+    // A part of a split is no range of the kernel, whose coefficients could be compared.
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
         outer.reduce != inner.reduce || outer.ordered || inner.ordered ||
         !IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
@@ -150,6 +151,7 @@ class Planner {
     if (bind.binding == Binding::kTask && axis.reduce) {
       return BadDirective(bind.Print(), "tasks cannot share a sum");
     }
+    // Tasks run at the same time, and lanes store at once: neither keeps an order.
     if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector)) {
       return BadDirective(bind.Print(), "the axis's steps come one after the other");
     }
@@ -170,6 +172,7 @@ class Planner {
 
   absl::Status Add(const StageOperand& staged) {
     if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
+    // LLVM refuses what the emitter would make of a vector of one lane.
     if (staged.lanes < 2 || (staged.lanes & (staged.lanes - 1)) != 0) {
       return BadDirective(staged.Print(), "the lanes must be a power of two above 1");
     }
@@ -235,6 +238,8 @@ bool StandTogether(const kernel::Sum& sum, const Node* outer, const Node* inner,
 }  // namespace
 
 bool SharesGrid(const kernel::Kernel& kernel) {
+  // A local lives for one point of the grid, so stages that hand on values in locals must share its
+  // loops.
   return kernel.stages.size() > 1 && (!kernel.grid.empty() || [&kernel] {
            return std::any_of(kernel.buffers.begin(), kernel.buffers.end(), [](const auto& buffer) {
              return buffer.memory == kernel::Memory::kLocal;

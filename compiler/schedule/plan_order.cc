@@ -66,6 +66,7 @@ absl::Status CheckOrder(const Plan& plan, const std::string& name, const std::ve
       return BadDirective(name, "an inner axis before its outer one");
     }
     if (!axis.ordered) continue;
+    // Axes are numbered in the kernel's order, which is the one that ordered ranges run in.
     const int whole = WholeOf(plan, order[i]);
     if (whole < last_ordered) return BadDirective(name, "ordered axes in another order");
     last_ordered = whole;

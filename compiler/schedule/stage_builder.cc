@@ -72,6 +72,7 @@ Body StageBuilder::Build(absl::Span<const int> loops, State state) {
   return body;
 }
 
+// The axes of which each point has a sum of its own: parallel ones, and those of partial sums.
 std::vector<int> StageBuilder::TileOf(absl::Span<const int> axes) const {
   std::vector<int> tile;
   for (int axis : axes) {
@@ -81,6 +82,7 @@ std::vector<int> StageBuilder::TileOf(absl::Span<const int> axes) const {
 }
 
 bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
+  // Registers have no address, so the slot must be known when the code is written.
   return std::all_of(tile.begin(), tile.end(), [this](int axis) {
     const Binding binding = plan_.axes[axis].binding;
     return binding == Binding::kUnroll || binding == Binding::kVector;
@@ -88,6 +90,7 @@ bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
 }
 
 Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment environment) {
+  // A scatter's condition is asked as soon as it is known, around all loops that are left.
   if (guard_ != nullptr && !environment.guarded && IsDecided(guard_, state)) {
     environment.guarded = true;
     Branch branch;
@@ -161,6 +164,7 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   Append(&body, Compute(axes, state, environment));
   state.rolled = rolled;
   if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
+    // The sums go to memory, where loops can run over them.
     auto spilled = sums_.New(tile, state, false);
     Append(&body, nest_.Loops(tile, state, [&](State inner) {
       return sums_.Copy(inner, *accumulators, *spilled);
@@ -194,6 +198,8 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
 
 Body StageBuilder::Shadow(absl::Span<const int> axes, State state, Environment environment) {
   const std::vector<int> tile = TileOf(axes);
+  // Sums in memory would be loaded and stored in every step of the reduction; the tile is held in
+  // registers while the reduce loops inside run.
   auto outer = environment.accumulators;
   auto registers = sums_.New(tile, state, true);
   environment.accumulators = registers;
@@ -219,6 +225,8 @@ Body StageBuilder::Update(const State& state, const Environment& environment) {
     store.value = Combine(folder_.context(), reduces()[i]->attr<ir::ReduceAttr>().kind,
                           sums_.Load(accumulators, i, state),
                           placer_.Place(reduces()[i]->operand(0), state, &memo));
+    // Lanes of parallel axes that do not exist may add up anything, since nothing is stored of
+    // them. Lanes along the reduction would add it to sums that exist.
     store.valid = placer_.LaneMasks(state, /*reduce_only=*/true);
     body.push_back(Statement{store});
   }
@@ -239,6 +247,7 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
     store.index = placer_.LocalIndex(from.buffer, placer_.Place(from.index, state, &memo), state);
     store.value = placer_.Place(from.value, state, &memo);
     store.valid = placer_.Place(from.valid, state, &memo);
+    // Lanes that do not exist must not reach memory; in a register they harm nobody.
     if (program_.buffers[from.buffer].space != Space::kRegister) {
       store.valid = folder_.And(store.valid, placer_.LaneMasks(state, /*reduce_only=*/false));
     }
