@@ -49,6 +49,7 @@ std::string FloatText(double value, DType dtype) {
   if (std::isinf(value)) return value < 0 ? "-INFINITY" : "INFINITY";
   std::string text =
       dtype == DType::kFloat64 ? absl::StrCat(value) : absl::StrCat(static_cast<float>(value));
+  // Without a point C would read an integer.
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   if (dtype == DType::kFloat64) return text;
   return ir::IsShortFloat(dtype) ? StrCat("(", CTypeName(dtype), ")", text, "f") : text + "f";
@@ -141,6 +142,7 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintOperator(const Node* node) {
   }
   switch (node->op()) {
     case Op::kNeg:
+      // A second minus gets parentheses, as --x would be a decrement.
       return {StrCat("-", Operand(node->operand(0), kPrimary)), kUnary};
     case Op::kNot:
       return {

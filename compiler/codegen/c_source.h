@@ -10,9 +10,9 @@
 namespace kiln::codegen {
 
 // One function. Ranges are named by what their loop is: p0, p1, … for parallel tasks, i0, … for
-// serial loops, u0, … for unrolled ones, v0, … for vector lanes; values that a statement needs more
-// than once stand in constants t0, t1, …. `/` and
-// `%` of integers round down; a load with a condition is zero where that is false.
+// serial loops, u0, … for unrolled ones, v0, … for vector lanes. Values that a statement needs more
+// than once stand in constants t0, t1, …. `/` and `%` of integers round down; a load with a
+// condition is zero where that is false.
 std::string PrintSource(const schedule::LoopProgram& program);
 
 }  // namespace kiln::codegen

@@ -21,6 +21,8 @@ constexpr char kSymbol[] = "kernel";
 // The architecture of devices that run nothing.
 constexpr char kNoCode[] = "null";
 
+// LLVM ends the process when its backend meets an operation that it cannot select, so nothing
+// unsupported may get there.
 absl::Status CheckNode(const ir::Node* root) {
   if (root == nullptr) return absl::OkStatus();
   for (const ir::Node* node : ir::TopologicalOrder({&root, 1})) {

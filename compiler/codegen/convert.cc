@@ -91,6 +91,8 @@ Value* RoundBits(IRBuilderBase& b, Value* bits, unsigned dropped) {
 Value* FloatToBFloat(IRBuilderBase& b, Value* x) {
   Lanes l(b, x->getType());
   Value* bits = l.Bits(x);
+  // A NaN is made quiet rather than rounded: with its payload in the dropped bits it would become
+  // an infinity.
   Value* nan = b.CreateOr(b.CreateLShr(bits, 16), Bits(bits, 0x40));
   Value* rounded = l.Select(b.CreateFCmpUNO(x, x), nan, RoundBits(b, bits, 16));
   return b.CreateTrunc(rounded, WithLanesOf(x, b.getInt16Ty()));
@@ -158,6 +160,8 @@ Value* IntegerToFloat(IRBuilderBase& b, DType from, llvm::Type* type, Value* x) 
 }
 
 Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
+  // 16 bits are exact in float32 and 32 in double, so that every integer is rounded once: by the
+  // last step.
   if (ir::SizeOf(from) <= 2) {
     llvm::Type* type = WithLanesOf(x, b.getFloatTy());
     return FloatToShort(b, to, IntegerToFloat(b, from, type, x));
@@ -171,11 +175,13 @@ Value* IntegerToShort(IRBuilderBase& b, DType from, DType to, Value* x) {
 // Between dtypes that registers have.
 Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
   if (to == DType::kBool) {
+    // The unordered comparison makes NaN true.
     return ir::IsFloat(from) ? b.CreateFCmpUNE(x, Zero(x)) : b.CreateICmpNE(x, Zero(x));
   }
   llvm::Type* type = WithLanesOf(x, ScalarType(b.getContext(), to));
   if (ir::IsFloat(from)) {
     if (ir::IsFloat(to)) return b.CreateFPCast(x, type);
+    // LLVM's plain conversions give poison out of range; these saturate, and make 0 of NaN.
     const auto intrinsic =
         ir::IsSigned(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b.CreateIntrinsic(intrinsic, {type, x->getType()}, {x});

@@ -6,6 +6,7 @@
 namespace kiln::codegen {
 namespace {
 
+// LLVM keeps string attributes that it does not know and does nothing about them.
 struct InstructionRow {
   Instruction instruction;
   const char* feature;    // of the target

@@ -25,6 +25,7 @@ bool ExpressionEmitter::SplitLanes(const kernel::Sum& sum, kernel::Sum* rest, Ad
     }
     irregular |= atom != lane_range_;
     for (int lane = lanes_ - 1; lane >= 0; --lane) {
+      // An atom such as lane / 4 becomes a constant once the lane is one.
       kernel::ExpressionFolder::Map memo = {{lane_range_, folder_.Int(lane)}};
       int64_t value;
       if (!kernel::IsConstant(folder_.Substitute(atom, &memo), &value)) return false;
@@ -55,6 +56,7 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     address.vector = builder_.CreateGEP(element, bases_[buffer], EmitWide(index, lanes_));
     return address;
   }
+  // A constant of 0 is a multiple of everything, for which 4096 stands: no vector asks for more.
   address.known_multiple = rest.constant == 0 ? 4096 : std::abs(rest.constant);
   for (const auto& term : rest.terms) {
     address.known_multiple = std::gcd(address.known_multiple, std::abs(term.coefficient));

@@ -12,6 +12,8 @@ BasicBlock* ControlFlow::NewBlock(const char* name) {
 
 void ControlFlow::CountedLoop(Value* begin, Value* end, bool runs, const std::vector<int>& written,
                               const std::function<void(Value*)>& inside) {
+  // The test stands at the end, so that an iteration takes one branch. A loop that may be empty is
+  // tested in front as well.
   BasicBlock* before = builder_.GetInsertBlock();
   BasicBlock* body = NewBlock("loop");
   BasicBlock* after = NewBlock("done");
@@ -51,6 +53,7 @@ void ControlFlow::Branch(Value* condition, const std::function<void()>& then_bod
   expressions_.CloseScope();
   const ExpressionEmitter::Slots after_then = expressions_.slots();
   expressions_.slots() = before;
+  // OpenScope takes the builder's block for the one that the scope is entered from.
   builder_.SetInsertPoint(then_block->getSinglePredecessor());
   expressions_.OpenScope(/*conditional=*/true);
   BasicBlock* else_end = Arm(else_block, else_body, after);
@@ -68,7 +71,8 @@ BasicBlock* ControlFlow::Arm(BasicBlock* block, const std::function<void()>& bod
   return end;
 }
 
-// Slots that the two ways set differently become PHIs; the slots are those of the second way now.
+// Slots that the two ways set differently become PHIs. The emitter's slots are those of the second
+// way.
 void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& first,
                         BasicBlock* second_end) {
   ExpressionEmitter::Slots& slots = expressions_.slots();
@@ -78,6 +82,7 @@ void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& f
       Value* b = slots[i][j];
       if (a == b) continue;
       if (a == nullptr || b == nullptr) {
+        // Without a value on one of the ways there is none where they meet.
         slots[i][j] = nullptr;
         continue;
       }
@@ -95,6 +100,7 @@ std::vector<ControlFlow::Carried> ControlFlow::CarrySlots(const std::vector<int>
   for (int buffer : written) {
     std::vector<Value*>& slots = expressions_.slots()[buffer];
     for (size_t i = 0; i < slots.size(); ++i) {
+      // Nothing was set before the loop, so nothing comes into it.
       if (slots[i] == nullptr) continue;
       PHINode* phi = builder_.CreatePHI(slots[i]->getType(), 2);
       phi->addIncoming(slots[i], before);

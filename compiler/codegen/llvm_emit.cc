@@ -107,6 +107,7 @@ class LoopEmitter {
       return;
     }
     Value* number = builder_.CreateSub(task, builder_.getInt64(first));
+    // Unsigned: the tasks of earlier sections, which are negative here, become too large.
     Value* ours = builder_.CreateICmpULT(number, builder_.getInt64(tasks));
     BasicBlock* inside = control_.NewBlock("section");
     BasicBlock* after = control_.NewBlock("next_section");
@@ -122,6 +123,8 @@ class LoopEmitter {
 
   void BindGrid(const schedule::Section& section, Value* number) {
     for (size_t i = section.grid.size(); i-- > 0;) {
+      // The innermost range is the last digit of the task's number. The outermost needs no
+      // remainder, as the number is below the product of all.
       const Node* range = section.grid[i];
       Value* extent = builder_.getInt64(range->attr<ir::RangeAttr>().extent);
       expressions_.BindRange(range, i == 0 ? number : builder_.CreateURem(number, extent));
@@ -182,6 +185,7 @@ class LoopEmitter {
     for (int64_t i = 0; i < extent; ++i) {
       unrolled_ = outer;
       unrolled_.emplace_back(loop.range, folder_.Int(i));
+      // Begun anew: what was substituted before holds the last iteration's constant.
       constants_ = kernel::ExpressionFolder::Map(unrolled_.begin(), unrolled_.end());
       EmitBody(loop.body);
     }

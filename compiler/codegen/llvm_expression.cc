@@ -71,6 +71,7 @@ void ExpressionEmitter::BindLanes(const Node* range) {
   range_levels_[range] = level();
   lane_range_ = range;
   lanes_ = static_cast<int>(range->attr<ir::RangeAttr>().extent);
+  // A constant vector, with which LLVM folds what depends on the lane alone.
   llvm::SmallVector<llvm::Constant*, 64> lanes;
   for (int i = 0; i < lanes_; ++i) lanes.push_back(builder_.getInt64(i));
   range_values_[range] = llvm::ConstantVector::get(lanes);
@@ -122,6 +123,7 @@ int ExpressionEmitter::PlaceOf(const Dependence& dependence) const {
   if (dependence.changing != 0) return level();
   int place = dependence.level;
   if (!dependence.loads) return place;
+  // A load may not leave a scope that may not run: there its address may lie outside of the buffer.
   for (int i = place + 1; i <= level(); ++i) {
     if (scopes_[i].conditional) place = i;
   }
@@ -190,6 +192,7 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
   bool nonnegative = false;
   if (node->op() == Op::kIDiv || node->op() == Op::kMod) {
     int64_t divisor;
+    // An unsigned division rounds down by itself; a signed one would need a correction.
     nonnegative = node->dtype() == ir::DType::kInt64 &&
                   kernel::IsConstant(node->operand(1), &divisor) && divisor > 0 &&
                   kernel::BoundsOf(node->operand(0)).low >= 0;

@@ -40,6 +40,7 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
 
 Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value* valid) {
   llvm::Type* type = MemoryType(builder_.getContext(), node->dtype());
+  // Read without a branch: where the condition fails, AddressOf has chosen element 0.
   Value* value = FromMemory(builder_, node->dtype(),
                             builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype())));
   if (valid == nullptr) return value;
@@ -60,6 +61,7 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
   const bool reversed = address.IsReversed();
   if (address.IsContiguous() || reversed) {
     Value* pointer = address.scalar;
+    // The last lane's element is the first one in memory.
     if (reversed) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
     if (reversed && mask != nullptr) mask = Reverse(builder_, mask);
     Value* value = mask == nullptr
@@ -120,6 +122,7 @@ void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
   const int number = static_cast<int>(rows[0]->attr<ir::IntAttr>().value);
   const schedule::LoopBuffer& buffer = program_.buffers[number];
   const Dependence dependence = DependenceOf(rows[0]);
+  // The results are entered into the innermost scope, so the loads must stand there.
   if (buffer.space == Space::kRegister || buffer.elements == 0 || !dependence.varying ||
       rows[0]->operands().size() != 1 || PlaceOf(dependence) != level()) {
     return;
@@ -132,6 +135,7 @@ void ExpressionEmitter::EmitSquare(const std::vector<const Node*>& rows) {
   }
   kernel::Sum rest;
   Address lanes;
+  // Lanes at most two elements apart lie within two vectors, and EmitShuffledLoad reads those.
   if (!SplitLanes(first, &rest, &lanes) || lanes.irregular || std::abs(lanes.stride) <= 2) return;
   const Address address = AddressOf(number, rows[0]->operand(0), nullptr);
   llvm::Type* element = MemoryType(builder_.getContext(), buffer.dtype);

@@ -20,7 +20,8 @@ Value* Integer(Value* like, int64_t value) {
   return llvm::ConstantInt::getSigned(like->getType(), value);
 }
 
-// The divisor with the values that the processor traps on replaced by 1.
+// The divisor with the values that the processor traps on replaced by 1. For the lowest number by
+// -1 that is also the right quotient: the lowest number, as it wraps.
 Value* SafeDivisor(IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
   Value* unsafe = b.CreateICmpEQ(y, Zero(y));
   if (is_signed) {
@@ -56,8 +57,11 @@ Value* EmitIntegerModulo(IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
 
 Value* EmitShift(IRBuilderBase& b, Op op, bool is_signed, Value* x, Value* amount) {
   const unsigned bits = x->getType()->getScalarSizeInBits();
+  // LLVM's shifts by the width or more are poison. Unsigned, so that negative amounts are too large
+  // as well.
   Value* fits = b.CreateICmpULT(amount, Integer(amount, bits));
   if (op == Op::kShr && is_signed) {
+    // What is left of a signed number is its sign.
     return b.CreateAShr(x, b.CreateSelect(fits, amount, Integer(amount, bits - 1)));
   }
   Value* safe = b.CreateSelect(fits, amount, Zero(amount));
@@ -111,6 +115,7 @@ Value* EmitArithmetic(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) 
 Value* EmitComparison(IRBuilderBase& b, Op op, DType dtype, Value* x, Value* y) {
   if (ir::IsFloat(dtype)) {
     if (op == Op::kCmpLt) return b.CreateFCmpOLT(x, y);
+    // NaN differs from everything, itself included (IEEE 754).
     return op == Op::kCmpEq ? b.CreateFCmpOEQ(x, y) : b.CreateFCmpUNE(x, y);
   }
   if (op == Op::kCmpEq) return b.CreateICmpEQ(x, y);

@@ -46,6 +46,7 @@ void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value
     builder_.CreateAlignedStore(value, pointer, align);
     return;
   }
+  // Unlike a load, a store must not happen where it is not valid, so it takes a branch.
   llvm::Function* function = builder_.GetInsertBlock()->getParent();
   auto* store = llvm::BasicBlock::Create(builder_.getContext(), "store", function);
   auto* after = llvm::BasicBlock::Create(builder_.getContext(), "after", function);
@@ -84,9 +85,11 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
       return;
     }
     const int64_t bytes = lanes_ * ir::SizeOf(dtype);
+    // Buffers begin at multiples of 64 bytes, so that no larger alignment is known.
     const bool aligned = !reversed && bytes <= 64 && address.known_multiple % lanes_ == 0;
     llvm::StoreInst* store = builder_.CreateAlignedStore(
         value, pointer, aligned ? llvm::Align(static_cast<uint64_t>(bytes)) : align);
+    // x86's streaming stores fault unless the whole vector is aligned.
     if (streaming && aligned && bytes >= 16) {
       llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
       store->setMetadata(llvm::LLVMContext::MD_nontemporal,

@@ -6,6 +6,7 @@
 namespace kiln::codegen {
 
 llvm::Value* EmitSqrt(llvm::IRBuilderBase& builder, llvm::Value* x) {
+  // While it lives, `lanes` clears the builder's fast-math flags, also where it is not used.
   Lanes lanes(builder, x->getType());
   return builder.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
 }

@@ -60,6 +60,7 @@ Value* EmitScaleInstruction(const Lanes& l, llvm::Intrinsic::ID instruction, Val
                             Value* n) {
   constexpr int kCurrentRounding = 4;
   const auto lanes = llvm::cast<llvm::FixedVectorType>(l.type())->getNumElements();
+  // Masks have at least eight bits, however few the lanes.
   llvm::IntegerType* mask = l.b.getIntNTy(std::max(lanes, 8U));
   std::vector<Value*> arguments = {value, n, value, llvm::Constant::getAllOnesValue(mask)};
   if (l.type()->getPrimitiveSizeInBits() == 512)
@@ -103,7 +104,9 @@ llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x) {
 
 llvm::Value* EmitExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
   Lanes l(builder, x->getType());
+  // As for exp2, the result is infinity or rounds to zero beyond these bounds.
   Value* bounded = l.IsDouble() ? l.Clamp(x, -746, 710) : l.Clamp(x, -105, 89);
+  // The nearest integer to x log2(e).
   Value* sum = l.MulAdd(bounded, l.F(0x1.71547652b82fep+0), l.F(l.RoundingConstant()));
   Value* n = l.RoundedFloat(sum);
   // log(2) in two parts (Cody and Waite 1980).

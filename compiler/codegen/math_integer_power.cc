@@ -32,13 +32,15 @@ Value* Squaring(llvm::IRBuilderBase& b, Value* x, Value* y) {
   exponent->addIncoming(y, entry);
   exponent->addIncoming(rest, loop);
   Value* more = b.CreateICmpNE(rest, Number(y, 0));
+  // Lanes whose exponent has become 0 keep their product while others go on.
   if (x->getType()->isVectorTy()) more = b.CreateOrReduce(more);
   b.CreateCondBr(more, loop, done);
   b.SetInsertPoint(done);
   return next;
 }
 
-// Negative powers of 1 and -1 are those of the exponent's last bit.
+// A negative power of 1 or -1 depends on the exponent's last bit alone; of every other number it is
+// 0.
 Value* Power(llvm::IRBuilderBase& b, bool is_signed, Value* x, Value* y) {
   if (!is_signed) return Squaring(b, x, y);
   Value* negative = b.CreateICmpSLT(y, Number(y, 0));

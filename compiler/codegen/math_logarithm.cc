@@ -31,6 +31,8 @@ struct Split {
 };
 
 Split SplitNormal(const Lanes& l, Value* x) {
+  // Counted from the bits of sqrt(1/2), the exponent field changes there and at its doubles instead
+  // of at powers of two.
   Value* bits = l.Bits(x);
   Value* from_root =
       l.b.CreateSub(bits, l.Bits(l.F(l.IsDouble() ? 0x1.6a09e667f3bcdp-1 : 0x1.6a09e6p-1)));
@@ -40,6 +42,7 @@ Split SplitNormal(const Lanes& l, Value* x) {
 }
 
 Split SplitAny(const Lanes& l, Value* x) {
+  // A denormal number has no exponent field to read: 2^53 or 2^24 times it is normal.
   Value* tiny = l.Less(x, l.F(l.IsDouble() ? 0x1p-1022 : 0x1p-126));
   const int shift = l.MantissaBits() + 1;
   Split split = SplitNormal(l, l.Select(tiny, l.Mul(x, l.F(l.IsDouble() ? 0x1p53 : 0x1p24)), x));
@@ -62,6 +65,7 @@ Value* Join(const Lanes& l, Value* large, Value* small, Value* tail) {
 Value* Log2OfFloat(const Lanes& l, Value* x) {
   Split split = SplitAny(l, x);
   Value* f = l.Sub(split.mantissa, l.F(1));
+  // log2(e) in two parts.
   DoubleDouble linear = l.TwoProduct(f, l.F(0x1.715476p+0));
   Value* tail = l.MulAdd(f, l.F(0x1.4ae0c0p-26), linear.low);
   tail = l.Fma(l.Mul(f, f), l.Polynomial(f, kLog2Float), tail);
@@ -93,6 +97,8 @@ DoubleDouble EmitPreciseLog2(const Lanes& l, Value* x) {
   DoubleDouble s = Quotient(l, split.mantissa);
   DoubleDouble z = l.Multiply(s, s);
   Value* tail = l.Mul(z.high, l.Polynomial(z.high, kAtanhTail));
+  // The series from s^3 on, its 1/3 in two parts; 2 log2(e), in two parts as well, turns it into a
+  // base-2 logarithm.
   DoubleDouble series = l.FastTwoSum(l.F(0x1.5555555555555p-2), tail);
   series.low = l.Add(series.low, l.F(0x1.5555555555555p-56));
   DoubleDouble cubic = l.Multiply(s, l.Multiply(z, series));

@@ -42,6 +42,7 @@ class Reduction {
     Turns(significand, first_bit);
     Value* quadrant = b.CreateAdd(b.CreateLShr(high_, 62), Rounded());
     Value* rest = Radians();
+    // Only |x| was reduced: with x, both parts change their sign.
     Value* negative = b.CreateICmpSLT(bits, b.getInt64(0));
     rest = b.CreateSelect(negative, b.CreateFNeg(rest), rest);
     quadrant = b.CreateSelect(negative, b.CreateNeg(quadrant), quadrant);
@@ -101,6 +102,7 @@ class Reduction {
     Value* normal = b.CreateShl(magnitude, zeros);
     Value* exponent = b.CreateSub(b.getInt64(1023 - 53), Narrow(zeros));
     Value* scale = b.CreateBitCast(b.CreateShl(exponent, 52), b.getDoubleTy());
+    // The leading 106 bits as two doubles of 53 bits each, both exact.
     Value* high = b.CreateFMul(Mantissa(normal, 75), scale);
     Value* low = b.CreateFMul(Mantissa(normal, 22), b.CreateFMul(scale, Number(0x1p-53)));
     Value* result = TimesHalfPi(high, low);
@@ -114,6 +116,7 @@ class Reduction {
 
   Value* TimesHalfPi(Value* high, Value* low) {
     const Lanes l(b, b.getDoubleTy());
+    // pi/2 in two parts; the product of the low parts is too small to be seen.
     Value* pi = Number(0x1.921fb54442d18p+0);
     const DoubleDouble product = l.TwoProduct(high, pi);
     Value* error = l.MulAdd(high, Number(0x1.1a62633145c07p-54), product.low);

@@ -10,6 +10,7 @@ namespace {
 using Value = llvm::Value;
 
 Value* MagnitudeOfFloats(const Lanes& l, Value* absolute, Value* y) {
+  // In double, where every float is normal, a quick logarithm has digits enough.
   llvm::Type* wide = l.type()->getWithNewType(l.b.getDoubleTy());
   Lanes d(l.b, wide);
   Value* logarithm = EmitQuickLog2(d, l.b.CreateFPExt(absolute, wide));
@@ -50,6 +51,7 @@ llvm::Value* EmitPow(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* 
       builder.CreateOr(builder.CreateFCmpUNO(x, y),
                        builder.CreateAnd(finite_negative, builder.CreateNot(is_integer)));
   power = l.Select(is_nan, l.NaN(), power);
+  // x^0 and 1^y are 1 even for NaN (IEEE 754-2019, 9.2.1).
   Value* is_one = builder.CreateOr(l.Equal(y, l.F(0)), l.Equal(x, l.F(1)));
   return l.Select(is_one, l.F(1), power);
 }

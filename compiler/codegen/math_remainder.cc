@@ -11,6 +11,7 @@ using Value = llvm::Value;
 
 // The divisor, or a power of two times it where the quotient would overflow.
 Value* ReachableDivisor(const Lanes& l, Value* rest, Value* divisor) {
+  // 2^1074 makes 1 of the smallest divisor, and no rest overflows when it is divided by 1.
   Value* large = l.Mul(divisor, l.F(0x1p1000));
   Value* larger = l.Mul(large, l.F(0x1p74));
   auto overflows = [&](Value* by) { return l.Equal(l.Abs(l.Div(rest, by)), l.Infinity()); };

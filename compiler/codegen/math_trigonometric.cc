@@ -64,6 +64,8 @@ Reduced ReduceLane(llvm::IRBuilderBase& b, Value* x, llvm::Type* integer) {
 
 // `small`, with the lanes where `is_large` reduced again.
 Reduced ReduceLarge(const Lanes& l, Value* x, Value* is_large, Reduced small) {
+  // Lanes that are not large get an argument that Payne and Hanek's reduction allows; its result is
+  // not used.
   Value* safe = l.Select(is_large, l.Abs(x), l.F(0x1p20));
   Value* sign = l.b.CreateAnd(l.Bits(x), l.Bits(l.F(-0.0)));
   safe = l.FromBits(l.b.CreateOr(l.Bits(safe), sign));
@@ -114,6 +116,7 @@ Value* SineOfQuadrant(const Lanes& l, Reduced reduced) {
   Value* c = l.IsDouble() ? l.Polynomial(z, kCosDouble) : l.Polynomial(z, kCosFloat);
   Value* sine = l.MulAdd(l.Mul(z, r), s, r);
   Value* cosine = l.MulAdd(l.Mul(z, z), c, l.MulAdd(z, l.F(-0.5), l.F(1)));
+  // The quadrant's low bit chooses the polynomial, the next one the sign.
   Value* odd = l.b.CreateICmpNE(l.b.CreateAnd(reduced.quadrant, l.I(1)), l.I(0));
   Value* sign = l.b.CreateAnd(l.b.CreateShl(reduced.quadrant, l.I(l.IsDouble() ? 62 : 30)),
                               l.Bits(l.F(-0.0)));
@@ -133,6 +136,7 @@ Value* Sine(llvm::IRBuilderBase& builder, absl::Span<Value* const> x) {
 Value* Cosine(llvm::IRBuilderBase& builder, absl::Span<Value* const> x) {
   Lanes l(builder, x[0]->getType());
   Reduced reduced = Reduce(l, x[0]);
+  // cos(x) is sin(x + pi/2).
   reduced.quadrant = builder.CreateAdd(reduced.quadrant, l.I(1));
   return SineOfQuadrant(l, reduced);
 }

@@ -70,6 +70,7 @@ class Disassembler {
       next.valid =
           decoder_->getInstruction(next.inst, next.bytes, {bytes + offset, code.size() - offset},
                                    offset, llvm::nulls()) == llvm::MCDisassembler::Success;
+      // Tries again one byte further.
       if (!next.valid) next.bytes = 1;
       offset += next.bytes;
       decoded_.push_back(std::move(next));

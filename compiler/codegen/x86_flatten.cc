@@ -67,12 +67,14 @@ class Flattener {
     if (entry == nullptr) {
       return absl::InternalError(absl::StrCat("the module defines no function \"", symbol, "\""));
     }
+    // The section's place is what becomes Blob::entry.
     if (entry->st_value != 0) {
       return absl::InternalError(
           absl::StrCat("the function \"", symbol, "\" does not start its section"));
     }
     PlaceAll(entry->st_shndx);
     for (const Elf64_Shdr& section : object_.sections()) {
+      // Sections that were left out need no relocation.
       if (section.sh_type != SHT_RELA || placed_at_[section.sh_info] == kNotPlaced) continue;
       if (absl::Status status = Relocate(section); !status.ok()) return status;
     }
@@ -143,6 +145,7 @@ class Flattener {
         placed_at_[symbol.st_shndx] + symbol.st_value + relocation.r_addend - place;
     switch (ELF64_R_TYPE(relocation.r_info)) {
       case R_X86_64_PC32:
+      // A call within the blob needs no linkage table.
       case R_X86_64_PLT32:
         return Write(place, static_cast<int32_t>(value), value);
       case R_X86_64_PC64:
