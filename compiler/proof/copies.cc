@@ -77,6 +77,7 @@ class Solver {
     if (unknown.coefficient < 0) std::swap(low, high);
     low = CeilDivide(low, unknown.coefficient);
     high = -CeilDivide(-high, unknown.coefficient);
+    // Where the loops are digits of the index, these bounds leave one value at most.
     for (int64_t value = std::max<int64_t>(low, 0); value <= std::min(high, unknown.extent - 1);
          ++value) {
       Try(value, target, depth);

@@ -91,7 +91,8 @@ Value Evaluator::Run(const Step& step, const Tape& tape) {
     default:
       break;
   }
-  if (step.is_index) {  // nearly all steps are sums and products of these
+  // Nearly all steps are sums and products of indices, so these are computed in place.
+  if (step.is_index) {
     const auto a = static_cast<uint64_t>(tape.values[step.operands[0]]);
     const auto b = static_cast<uint64_t>(tape.values[step.operands[1]]);
     if (step.op == Op::kAdd) return static_cast<Value>(a + b);

@@ -82,8 +82,10 @@ Value KernelRun::Load(int buffer, ir::DType dtype, int64_t index) {
   const kernel::Buffer& from = kernel_.buffers[buffer];
   if (from.memory == kernel::Memory::kLocal) {
     const auto found = locals_.find({buffer, index});
+    // A point that was not sampled may have written it. Both runs then agree on a value.
     return found == locals_.end() ? UnwrittenLocal(buffer, dtype) : found->second;
   }
+  // A scatter goes on from what it has combined so far.
   if (from.access == kernel::Access::kUpdate) {
     if (const auto found = globals_.find({buffer, index}); found != globals_.end()) {
       return found->second.value;
@@ -108,6 +110,7 @@ std::string KernelRun::Point() {
 }
 
 std::string KernelRun::PointOf(const Element& element, const Samples& samples) {
+  // Run again, since points are wanted for messages only.
   watched_ = &element;
   watched_point_.clear();
   Run(samples, seed_);

@@ -56,6 +56,8 @@ absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t s
 void ProgramRun::RunTasks(const schedule::Section& section, size_t depth, bool backwards) {
   if (failed()) return;
   if (depth == section.grid.size()) {
+    // Scratch and registers hold nothing from task to task, so reading what another task left is a
+    // fault.
     nearby_.clear();
     copies_.clear();
     return RunBody(section.body);
@@ -114,6 +116,7 @@ void ProgramRun::RunLoop(const Loop& loop, int axis) {
                        std::min(most, plan_.axes[axis].extent)));
   }
   for (const int64_t value : (*samples_)[axis]) {
+    // Samples ascend.
     if (value >= extent || failed()) break;
     SetRange(loop.range, value);
     if (loop.kind == LoopKind::kVector) lane_ = value;
@@ -123,6 +126,7 @@ void ProgramRun::RunLoop(const Loop& loop, int axis) {
 }
 
 Element ProgramRun::ElementOf(int buffer, int64_t index) const {
+  // A register slot holds all lanes; each is an element here.
   const LoopBuffer& of = program_.buffers[buffer];
   return {buffer, of.space == Space::kRegister && of.lanes > 1 ? index * of.lanes + lane_ : index};
 }
@@ -239,6 +243,7 @@ void ProgramRun::CheckEnds(const CopyStore& store) {
       const int64_t extent =
           loop.extent == nullptr ? ir::ExtentOf(loop.range) : Evaluate(loop.extent);
       const int64_t places[] = {0, std::max<int64_t>(0, extent - 2), 0, extent - 1};
+      // Two bits choose the place of each loop.
       values[i] = places[ends >> (2 * i % 64) & 3];
       if (extent < 1) return;
     }
@@ -265,6 +270,7 @@ std::optional<Value> ProgramRun::ValueAt(const CopyStore& store, absl::Span<cons
 Value ProgramRun::LoadCopy(int buffer, int64_t index) {
   Copy& copy = copies_[buffer];
   if (const auto known = copy.known.find(index); known != copy.known.end()) return known->second;
+  // The copy ran where the ranges had other values, and perhaps before some of them had slots.
   Environment here = copy.environment;
   here.resize(environment().size());
   std::swap(here, environment());

@@ -93,6 +93,7 @@ int64_t Sampler::PointsOf(int stage, const Samples& samples) const {
   int64_t points = 1;
   for (size_t i = 0; i < leaves_.size(); ++i) {
     const int of = plan_.axes[i].stage;
+    // The grid's axes (-1) stand around every stage.
     if (leaves_[i].extent > 0 && (of == stage || of == -1)) {
       points *= static_cast<int64_t>(samples[i].size());
     }

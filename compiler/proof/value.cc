@@ -31,12 +31,15 @@ bool Less(DType dtype, Value a, Value b) {
 
 Value FloorDivide(Value a, Value b) {
   if (b == 0) return 0;
+  // The lowest number divided by -1 overflows, which the processor traps on.
   if (b == -1) return Wrap(-U(a));
   const Value quotient = a / b;
   return quotient - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
 }
 
 Value Cast(DType to, DType from, Value value) {
+  // 0 and 1 are the same in every dtype. Other numbers become ones that depend on both dtypes;
+  // integers are kept small, since they may be indices.
   if (to == from || value == 0) return value;
   if (to == DType::kBool) return 1;
   const bool from_float = ir::IsFloat(from);
