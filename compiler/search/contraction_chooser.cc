@@ -14,9 +14,9 @@ namespace {
 using schedule::Binding;
 using schedule::StageOperand;
 
-// Rows of a task, about, whose sums stand in scratch between two blocks of the sum.
+// About how many rows a task has if their sums stand in scratch between two blocks of the sum.
 constexpr int64_t kTaskRows = 256;
-// Multiplications in a row in the code, and steps of the sum that they belong to.
+// Multiplications that are unrolled at most, and the steps of the sum that they belong to.
 constexpr int64_t kMostUnrolled = 160;
 constexpr int64_t kMostSteps = 8;
 constexpr int64_t kLongSum = 256;
@@ -83,6 +83,8 @@ class Writer {
 
   // The innermost axes whose panel fits the cache stay inside.
   void SplitSums() {
+    // The private cache is shared out: a quarter is for the panel, a quarter for sums
+    // (RowsOutside), half for rows that are staged (StageRows).
     const int64_t most = target_.private_cache_bytes / 4 / element_bytes_ / block_;
     const std::vector<int>& reduce = contraction_.reduce;
     int64_t product = 1;

@@ -108,12 +108,14 @@ class WayChooser {
         static_cast<double>(Work()) /
         static_cast<double>(writer_.extent(way.lane_axis) * writer_.extent(way.row_axis));
     if (way.more_row_axis >= 0) repeats /= static_cast<double>(writer_.extent(way.more_row_axis));
+    // Each chunk of rows packs the panel for itself.
     double cycles = repeats * way.tile.cycles * Locality(way) +
                     PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
                     StoringCycles(way.lane_axis);
     if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
     const int64_t units = std::max(target_.compute_units, 1);
     const int64_t tasks = Tasks(way);
+    // The last round takes as long as a full one.
     const int64_t rounds = (tasks + units - 1) / units;
     cycles *= static_cast<double>(rounds) / static_cast<double>(tasks);
     return units == 1 ? cycles
@@ -145,8 +147,8 @@ class WayChooser {
     return SizeOf(packed) * (contiguous ? kCopyCycles : kGatherCycles);
   }
   double StagingCycles(int factor) const {
-    // Windows overlap: only their union is staged, which the product of extents overstates; half of
-    // it is a fair guess.
+    // Windows overlap, and only their union is staged, which the product of extents overstates by
+    // far: an eighth is a guess.
     return SizeOf(factor) * kCopyCycles / 8;
   }
   double StoringCycles(int lane_axis) const {

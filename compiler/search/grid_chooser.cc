@@ -26,6 +26,7 @@ class GridChooser {
   bool Choose() {
     double cost = CostOfStagesLanes();
     int vector = -1;
+    // Every lane has locals of its own, which should stay in the first-level cache.
     if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.near_memory_bytes / 2) {
       for (int axis : axes_) {
         const double other = CostOfGridLanes(axis);

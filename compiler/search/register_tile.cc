@@ -5,6 +5,7 @@
 namespace kiln::search {
 namespace {
 
+// Cycles of a fused multiply-add. Every step adds to each sum once, so that no step is shorter.
 constexpr double kLatency = 4.0;
 // What does not overlap in full: a step's counter and branch, a load, a vector from the
 // second-level cache.

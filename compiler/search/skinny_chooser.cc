@@ -131,6 +131,7 @@ class Chooser {
     if (columns.empty()) return false;
     const int64_t row_tile =
         std::clamp<int64_t>(writer_.Product(rows), 1, std::max(target_.vector_registers / 4, 1));
+    // Registers hold the sums, a vector for each row and each column, and one more.
     const int64_t column_tile =
         std::clamp<int64_t>((target_.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
     std::vector<int> order;

@@ -112,12 +112,14 @@ double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, cons
   const bool vector = axis.range != nullptr;
   const bool masked = vector && axis.extent % lanes != 0;
   for (const StageWork::Access& access : work.accesses) {
+    // Lanes along a reduction are gone when what follows it is computed.
     const bool lanes_here = vector && (access.inside || !axis.reduce);
     (access.inside ? inside : outside) += lanes_here ? AccessCost(access, axis.range, masked) : 1;
   }
   double inner = static_cast<double>(points) * static_cast<double>(reduce_points);
   double outer = static_cast<double>(points);
   if (!vector) return inner * inside + outer * outside;
+  // A ragged last vector costs as much as a full one.
   const double share = static_cast<double>((axis.extent + lanes - 1) / lanes) /
                        static_cast<double>(std::max<int64_t>(axis.extent, 1));
   inner *= share;
