@@ -13,6 +13,7 @@ struct DTypeRow {
   Class kind;
 };
 
+// In the order of DType.
 constexpr std::array<DTypeRow, kNumDTypes> kDTypeRows = {{
     {"invalid", 0, Class::kNone},
     {"bool", 1, Class::kBool},

@@ -10,6 +10,7 @@
 namespace kiln::ir {
 namespace {
 
+// In the order of Op.
 constexpr std::array<std::string_view, kNumOps> kNames = {
     "const",
     "input",
@@ -64,6 +65,7 @@ constexpr std::array<std::string_view, kNumOps> kNames = {
     "load",
     "reduce",
 };
+// A forgotten name would leave the last one empty.
 static_assert(!kNames.back().empty());
 
 size_t Hash(std::monostate) { return 0; }
@@ -146,6 +148,7 @@ int64_t ConstValue::AsInt() const { return static_cast<int64_t>(bits); }
 struct Context::Impl {
   struct HashNode {
     using is_transparent = void;
+    // Kept in the node, so that a table that grows hashes nothing anew.
     size_t operator()(const Node* node) const { return node->hash_; }
     size_t operator()(const Probe& probe) const { return probe.hash; }
   };

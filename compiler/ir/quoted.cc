@@ -10,6 +10,7 @@ constexpr size_t kLongest = 80;
 
 std::string_view Shortened(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
+  // In UTF-8, bytes of the form 10xxxxxx continue a character.
   while (bytes > 0 && (text[bytes] & 0xc0) == 0x80) --bytes;
   return text.substr(0, bytes);
 }

@@ -23,6 +23,7 @@ const Node* Rewriter::Rewrite(const Node* root) {
 // Brings the top frame one step further: operands first, then the rules, then the fixed point of
 // what a rule gave.
 void Rewriter::Step() {
+  // A copy, since pushing moves the frames.
   const Frame frame = stack_.back();
   if (frame.replacement != nullptr) return Finish(memo_.at(frame.replacement));
   if (PushNextOperand()) return;
@@ -87,6 +88,7 @@ void Rewriter::Finish(const Node* result) {
   const Frame frame = stack_.back();
   stack_.pop_back();
   memo_[frame.node] = result;
+  // Whoever meets the rebuilt node need not rewrite it again.
   if (frame.rebuilt != nullptr) memo_[frame.rebuilt] = result;
 }
 

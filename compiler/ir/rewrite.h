@@ -1,8 +1,10 @@
 // The rewrite engine of every level: rules in a table, applied bottom-up to a fixed point.
 //
-//   const std::vector<Rule>& rules = {{"double_negation", {Op::kNeg}, [](Context&, const Node*
-//   node) -> const Node* {
-//     return node->operand(0)->op() == Op::kNeg ? node->operand(0)->operand(0) : nullptr; }}};
+//   const std::vector<Rule> rules = {
+//       {"double_negation", {Op::kNeg}, [](Context&, const Node* node) -> const Node* {
+//          const Node* inner = node->operand(0);
+//          return inner->op() == Op::kNeg ? inner->operand(0) : nullptr;
+//        }}};
 //   const Node* simpler = Rewriter(context, rules).Rewrite(node);
 #ifndef KILN_COMPILER_IR_REWRITE_H_
 #define KILN_COMPILER_IR_REWRITE_H_

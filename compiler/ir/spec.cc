@@ -95,6 +95,7 @@ constexpr DTypeLaw kLoad = {"an int64 index, then a bool", Load};
 constexpr DTypeLaw kReduce = {"a value of the result's dtype (a number, but for max), then ranges",
                               Reduce};
 
+// A bit for each level.
 constexpr uint8_t kT = 1 << static_cast<int>(Level::kTensor);
 constexpr uint8_t kK = 1 << static_cast<int>(Level::kKernel);
 constexpr int kMany = std::numeric_limits<int>::max();

@@ -67,6 +67,7 @@ bool PadLaw(const Node& node) {
       Rank(padding) != 2 * Rank(OperandShape(node)))
     return false;
   for (size_t i = 0; i < OperandShape(node).size(); ++i) {
+    // Clients may write any number, so that even sums can overflow.
     int64_t size;
     if (padding[2 * i] < 0 || padding[2 * i + 1] < 0) return false;
     if (__builtin_add_overflow(padding[2 * i], OperandShape(node)[i], &size)) return false;
@@ -98,6 +99,7 @@ bool FlipLaw(const Node& node) {
 std::optional<int64_t> WindowCount(int64_t size, int64_t window, int64_t stride, int64_t dilation) {
   int64_t span;
   if (window < 1 || stride < 1 || dilation < 1) return std::nullopt;
+  // The window must fit at least once.
   if (__builtin_mul_overflow(dilation, window - 1, &span) || span >= size) return std::nullopt;
   return (size - span - 1) / stride + 1;
 }
@@ -116,6 +118,7 @@ bool WindowLaw(const Node& node) {
 
 bool UnwindowLaw(const Node& node) {
   const std::vector<int64_t>& attr = Ints(node);
+  // The last dimension is the place within the window, so that the axis is one before it.
   if (attr.size() != 4 || attr[0] < 0 || attr[0] + 1 >= Rank(OperandShape(node))) return false;
   std::optional<int64_t> count = WindowCount(attr[1], OperandShape(node).back(), attr[2], attr[3]);
   if (count != OperandShape(node)[attr[0]]) return false;

@@ -32,8 +32,7 @@ std::string Describe(const Node* node);
 // Numbers nodes in the order in which they are first needed, so that equal graphs print equally.
 //
 //   TextPrinter printer("  ");
-//   std::string index = printer.Print(store.index);   // "%4"; the lines of %0 … %4 are in text()
-//   now
+//   std::string index = printer.Print(store.index);   // "%4"; text() has the lines of %0 … %4
 class TextPrinter {
  public:
   // Every line starts with `indent`.

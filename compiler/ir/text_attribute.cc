@@ -14,6 +14,7 @@
 namespace kiln::ir {
 namespace {
 
+// How an attribute is written: kInts is one list, kEachInt has a key for each number.
 enum class Form { kNone, kConst, kInput, kInt, kInts, kEachInt, kRange, kReduce, kScatter };
 
 struct Keys {
@@ -56,6 +57,7 @@ std::string JoinWords(const std::vector<std::string_view>& words) {
   return text;
 }
 
+// In the order of ReduceKind.
 constexpr std::array<std::string_view, 3> kReduceNames = {"sum", "prod", "max"};
 
 std::string FloatText(ConstValue value) {
@@ -64,6 +66,7 @@ std::string FloatText(ConstValue value) {
     bool usual = value == ConstValue::Float(std::numeric_limits<double>::quiet_NaN());
     return usual ? "nan" : StrCat("bits:0x", absl::Hex(value.bits, absl::kZeroPad16));
   }
+  // to_chars writes the fewest digits that read back to the same double.
   char buffer[64];
   return {buffer, std::to_chars(buffer, buffer + sizeof(buffer), v).ptr};
 }

@@ -62,6 +62,7 @@ absl::StatusOr<int64_t> ParseInt(std::string_view text) {
 
 absl::StatusOr<std::vector<int64_t>> ParseIntList(std::string_view text) {
   std::vector<int64_t> values;
+  // Up to and with the end: what stands after a last comma must be a number as well.
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     absl::StatusOr<int64_t> value = ParseInt(text.substr(begin, end - begin));

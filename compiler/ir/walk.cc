@@ -56,6 +56,7 @@ Users FindUsers(absl::Span<const Node* const> roots) {
     users.try_emplace(node);
     for (const Node* operand : node->operands()) {
       std::vector<const Node*>& list = users[operand];
+      // x * x is one user of x. Repeated operands follow each other, as each node is visited once.
       if (list.empty() || list.back() != node) list.push_back(node);
     }
   }
