@@ -117,6 +117,7 @@ ExpressionPrinter::Printed ExpressionPrinter::Print(const Node* node) {
   switch (node->op()) {
     case Op::kConst: {
       std::string text = ConstantText(node);
+      // A sign, or the cast in front of a short float.
       return {text, text[0] == '-' || text[0] == '(' ? kUnary : kPrimary};
     }
     case Op::kRange: {

@@ -62,6 +62,7 @@ Value* ShortToFloat(IRBuilderBase& b, DType from, Value* bits) {
   switch (from) {
     case DType::kFloat16:
       return HalfToFloat(b, bits);
+    // The upper half of a float32.
     case DType::kBFloat16: {
       Value* wide = b.CreateZExt(bits, WithLanesOf(bits, b.getInt32Ty()));
       return b.CreateBitCast(b.CreateShl(wide, 16), WithLanesOf(bits, b.getFloatTy()));
@@ -132,6 +133,7 @@ Value* DoubleToOddFloat(IRBuilderBase& b, Value* x) {
   Value* too_large = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
                                      b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x));
   Value* bits = l.Bits(nearest);
+  // The bits of floats are ordered as their magnitudes are: one less is the neighbour towards zero.
   bits = b.CreateSub(bits, b.CreateZExt(too_large, bits->getType()));
   Value* inexact = b.CreateFCmpONE(back, x);
   return l.FromBits(b.CreateOr(bits, b.CreateZExt(inexact, bits->getType())));
@@ -195,6 +197,7 @@ Value* CastWide(IRBuilderBase& b, DType from, DType to, Value* x) {
 Value* EmitCast(IRBuilderBase& b, DType from, DType to, Value* x) {
   if (from == to) return x;
   if (ir::IsShortFloat(from)) {
+    // float32 holds every short float exactly.
     return EmitCast(b, DType::kFloat32, to, ShortToFloat(b, from, x));
   }
   if (!ir::IsShortFloat(to)) return CastWide(b, from, to, x);

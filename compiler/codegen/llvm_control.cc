@@ -52,6 +52,7 @@ void ControlFlow::Branch(Value* condition, const std::function<void()>& then_bod
   BasicBlock* then_end = Arm(then_block, then_body, after);
   expressions_.CloseScope();
   const ExpressionEmitter::Slots after_then = expressions_.slots();
+  // The other way begins with what was set before the branch.
   expressions_.slots() = before;
   // OpenScope takes the builder's block for the one that the scope is entered from.
   builder_.SetInsertPoint(then_block->getSinglePredecessor());

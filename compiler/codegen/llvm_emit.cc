@@ -74,6 +74,7 @@ class LoopEmitter {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const schedule::LoopBuffer& buffer = program_.buffers[i];
       if (buffer.space == Space::kGlobal) {
+        // Globals have the first numbers, which are those of the arguments.
         Value* slot = builder_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i);
         expressions_.SetBase(static_cast<int>(i), builder_.CreateLoad(pointer, slot));
       } else if (buffer.space == Space::kScratch) {
@@ -232,6 +233,7 @@ class LoopEmitter {
     int64_t known = 1;
     if (extent != nullptr) {
       count = expressions_.Emit(extent);
+      // An extent that is only known when the loop is reached may be 0.
       runs = kernel::IsConstant(extent, &known);
       if (known == 0) return;
     }
@@ -261,6 +263,8 @@ std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
   llvm::IRBuilder<> builder(context);
   llvm::Type* pointer = builder.getPtrTy();
   llvm::Type* integer = builder.getInt64Ty();
+  // As kernel_image.h has it: the buffers' addresses, the first task and the end, scratch. Scratch
+  // is the thread's own, so nothing else points into it.
   auto* type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, integer, integer, pointer},
                                        /*isVarArg=*/false);
   auto* function =

@@ -37,6 +37,8 @@ Value* EmitIntegerDivision(IRBuilderBase& b, bool is_signed, Value* x, Value* y)
   Value* divisor = SafeDivisor(b, is_signed, x, y);
   Value* quotient;
   if (is_signed) {
+    // The processor rounds towards zero; the floor is one less where something is left that has
+    // another sign than the divisor.
     quotient = b.CreateSDiv(x, divisor);
     Value* rest = b.CreateSub(x, b.CreateMul(quotient, divisor));
     Value* inexact = b.CreateICmpNE(rest, Zero(rest));
@@ -146,6 +148,7 @@ Value* EmitUnary(IRBuilderBase& b, const ir::Node* node, Value* x) {
     case Op::kCast:
       return EmitCast(b, from, node->dtype(), x);
     case Op::kBitcast:
+      // In memory, whose bits are meant, a bool is a byte.
       if (from == DType::kBool) return b.CreateZExt(x, WithLanesOf(x, b.getInt8Ty()));
       if (node->dtype() == DType::kBool) return b.CreateICmpNE(x, Zero(x));
       return b.CreateBitCast(x, WithLanesOf(x, ScalarType(b.getContext(), node->dtype())));
@@ -224,6 +227,7 @@ llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node) {
   llvm::Type* type = ScalarType(context, node->dtype());
   const auto& value = node->attr<ir::ConstValue>();
   if (ir::IsShortFloat(node->dtype())) {
+    // Host tensors know the encoding, and round to it as everything else does.
     const auto held = ops::HostTensor::Of(node->dtype(), {}, {value.AsDouble()});
     uint64_t encoded = 0;
     std::memcpy(&encoded, held.bytes.data(), held.bytes.size());

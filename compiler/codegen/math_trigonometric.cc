@@ -46,6 +46,7 @@ struct Reduced {
 };
 
 Reduced CodyWaite(const Lanes& l, Value* x) {
+  // The nearest integer to x 2/pi.
   Value* sum = l.MulAdd(x, l.F(0x1.45f306dc9c883p-1), l.F(l.RoundingConstant()));
   Value* minus_n = l.Neg(l.RoundedFloat(sum));
   Value* rest = x;

@@ -134,6 +134,7 @@ absl::Status TextParser::ParseNode(std::string_view line) {
   const Node* node = context_.Get(*op, type->dtype, std::move(type->shape), std::move(operands),
                                   *std::move(attribute));
   absl::Status legal = VerifyNode(level_, node);
+  // INTERNAL for a node of our own; here it is the text that is wrong.
   if (!legal.ok()) return absl::InvalidArgumentError(legal.message());
   nodes_[*number] = node;
   return absl::OkStatus();

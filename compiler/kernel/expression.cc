@@ -212,6 +212,7 @@ absl::StatusOr<Point> ExpressionLowerer::IndexedPoint(const Node* node, int64_t 
   if (position->dtype() != DType::kInt64) {
     position = math_.context().Get(Op::kCast, DType::kInt64, {}, {position});
   }
+  // In canonical form, so that bounds on it are found again.
   position = math_.Simplify(position);
   Point inner = point;
   inner.index[axis] = position;

@@ -168,6 +168,7 @@ absl::Status GroupLowerer::LowerStage(const partition::Stage& stage) {
   for (const partition::Value& value : stage.values) {
     if (value.local >= 0) locals_[value.node] = {&value, first_local_ + value.local};
   }
+  // The loops of a stage end with it; those of the grid go on.
   for (const int loop : stage.loops) ranges_.erase(loop);
   for (const int loop : stage.reduce_loops) ranges_.erase(loop);
   // A reduction of nothing is a number, and leaves no ranges to run over.

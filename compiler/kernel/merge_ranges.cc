@@ -145,6 +145,7 @@ class Merger {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(replacement_.at(operand));
     if (node->op() == Op::kReduce) {
+      // It runs over the stage's new ranges.
       operands.resize(1);
       operands.insert(operands.end(), reduce_ranges_.begin(), reduce_ranges_.end());
       // All reduce ranges had one step: the only term is the result.

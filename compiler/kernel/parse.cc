@@ -34,6 +34,7 @@ class KernelParser {
         return absl::InvalidArgumentError(absl::StrCat("line ", number, ": ", status.message()));
       }
     }
+    // INTERNAL for a kernel of our own; here it is the text that is wrong.
     if (absl::Status form = Verify(kernel_); !form.ok()) {
       return absl::InvalidArgumentError(form.message());
     }

@@ -163,11 +163,13 @@ Body OperandPacker::PackLanes(const StageOperand& directive, const StagedOperand
   };
   Body body;
   const int64_t whole = most / lanes;
-  // An extent that is computed at run time masks every vector.
+  // A constant extent leaves a shorter vector at the end, as code of its own. One that is computed
+  // masks every vector, so that all of them are alike.
   const Node* condition = extent.constant() ? nullptr : nest_.Count(extent);
   const int64_t serial = condition == nullptr ? whole : (most + lanes - 1) / lanes;
   if (serial > 0) {
     Loop loop;
+    // Squares unroll their rows already.
     loop.kind = serial <= 4 && square == nullptr ? LoopKind::kUnrolled : LoopKind::kSerial;
     loop.range = nest_.NewRange(serial);
     const Node* begin = serial == 1 ? folder_.Int(0) : folder_.Mul(loop.range, lanes);

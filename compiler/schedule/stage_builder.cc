@@ -67,6 +67,7 @@ absl::Status StageBuilder::Check() const {
 
 Body StageBuilder::Build(absl::Span<const int> loops, State state) {
   Environment environment;
+  // What is staged outside of all loops: once for each task.
   Body body = StageAt(-1, state, &environment);
   Append(&body, Compute(loops, std::move(state), std::move(environment)));
   return body;

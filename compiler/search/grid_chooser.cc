@@ -15,6 +15,7 @@ class GridChooser {
  public:
   GridChooser(const kernel::Kernel& kernel, const drivers::Target& target, ScheduleWriter* writer)
       : kernel_(kernel), target_(target), writer_(*writer), axes_(writer->FuseAll(writer->grid())) {
+    // Arithmetic is done in four bytes or more.
     int widest = 4;
     for (const kernel::Stage& stage : kernel.stages) {
       work_.push_back(WorkOf(stage));

@@ -24,6 +24,7 @@ class Counter {
   explicit Counter(StageWork* work) : work_(*work) {}
 
   void Visit(const Node* node, bool inside) {
+    // What is used both within the reduction and after it is computed in both places.
     if (!seen_[inside ? 1 : 0].insert(node).second) return;
     switch (node->op()) {
       case Op::kConst:
