@@ -101,7 +101,7 @@ std::vector<ControlFlow::Carried> ControlFlow::CarrySlots(const std::vector<int>
   for (int buffer : written) {
     std::vector<Value*>& slots = expressions_.slots()[buffer];
     for (size_t i = 0; i < slots.size(); ++i) {
-      // Nothing was set before the loop, so nothing comes into it.
+      // Not set before the loop: there is no value to carry in.
       if (slots[i] == nullptr) continue;
       PHINode* phi = builder_.CreatePHI(slots[i]->getType(), 2);
       phi->addIncoming(slots[i], before);

@@ -37,8 +37,8 @@ Value* EmitIntegerDivision(IRBuilderBase& b, bool is_signed, Value* x, Value* y)
   Value* divisor = SafeDivisor(b, is_signed, x, y);
   Value* quotient;
   if (is_signed) {
-    // The processor rounds towards zero; the floor is one less where something is left that has
-    // another sign than the divisor.
+    // The processor rounds towards zero; the floor is one less where a remainder is left whose sign
+    // is not the divisor's.
     quotient = b.CreateSDiv(x, divisor);
     Value* rest = b.CreateSub(x, b.CreateMul(quotient, divisor));
     Value* inexact = b.CreateICmpNE(rest, Zero(rest));

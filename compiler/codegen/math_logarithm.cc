@@ -31,8 +31,8 @@ struct Split {
 };
 
 Split SplitNormal(const Lanes& l, Value* x) {
-  // Counted from the bits of sqrt(1/2), the exponent field changes there and at its doubles instead
-  // of at powers of two.
+  // Counted from the bits of sqrt(1/2), the exponent field changes at sqrt(1/2) times a power of
+  // two.
   Value* bits = l.Bits(x);
   Value* from_root =
       l.b.CreateSub(bits, l.Bits(l.F(l.IsDouble() ? 0x1.6a09e667f3bcdp-1 : 0x1.6a09e6p-1)));

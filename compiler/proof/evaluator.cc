@@ -8,7 +8,8 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// Operands before their users; below reductions nothing.
+// Operands before their users, without what stands below reductions. Iterative, since expressions
+// may be deep.
 std::vector<const Node*> OrderOutsideReductions(const Node* root) {
   std::vector<const Node*> order;
   absl::flat_hash_map<const Node*, bool> done;  // false: being visited

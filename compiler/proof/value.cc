@@ -38,8 +38,7 @@ Value FloorDivide(Value a, Value b) {
 }
 
 Value Cast(DType to, DType from, Value value) {
-  // 0 and 1 are the same in every dtype. Other numbers become ones that depend on both dtypes;
-  // integers are kept small, since they may be indices.
+  // 0 is the same in every dtype. An integer made of a float is small, since it may be an index.
   if (to == from || value == 0) return value;
   if (to == DType::kBool) return 1;
   const bool from_float = ir::IsFloat(from);

@@ -146,9 +146,11 @@ Binding Nest::BindingOf(int axis, const State& state) const {
   return state.rolled && binding == Binding::kUnroll ? Binding::kSerial : binding;
 }
 
-// Once all parts of an outer part are open, it is known how long its inner part is. True if that
-// depends on where we are.
+// Once all parts of an outer part are open, the length of its inner part is known. True if that
+// depends on the place.
 bool Nest::DeriveInner(int axis, State* state, int* inner) {
+  // Outer parts stand before inner ones, so the innermost part of an outer part is the last to
+  // open.
   while (plan_.axes[axis].parent >= 0 && plan_.axes[plan_.axes[axis].parent].inner == axis) {
     axis = plan_.axes[axis].parent;
   }
@@ -218,6 +220,7 @@ Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& in
   loop.kind = KindOf(BindingOf(number, state));
   loop.range = NewRange(vector ? axis.extent : count, number);
   state.values[number] = loop.range;
+  // Lanes that are too many run all the same, and are masked.
   if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
   loop.body = inside(std::move(state));
   return Single(std::move(loop));

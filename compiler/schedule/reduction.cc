@@ -25,8 +25,6 @@ Op CombineOp(ReduceKind kind) {
 
 const ir::Node* IdentityOf(ir::Context& context, ReduceKind kind, DType dtype) {
   const int64_t number = kind == ReduceKind::kProd ? 1 : 0;
-  // A sum begins with +0, and +0 + -0 is +0 (IEEE 754), so that no accumulator is ever -0:
-  // ShortenLoops relies on that.
   ConstValue value;
   if (ir::IsFloat(dtype)) {
     value = ConstValue::Float(kind == ReduceKind::kMax ? -std::numeric_limits<double>::infinity()

@@ -56,6 +56,7 @@ class WayChooser {
     std::optional<ContractionWay> best;
     for (int row : rows) {
       for (int more : rows) {
+        // ChooseTile knows nothing of tasks, of which narrower tiles make more.
         for (int most_vectors : {4, 2, 1}) {
           ContractionWay way =
               Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
