@@ -192,7 +192,7 @@ class Shortener {
   // Nothing is stored, or what was there is combined with what changes nothing.
   bool Vanishes(const Store& store, const Node* condition) {
     if (store.valid != nullptr && IsFalse(store.valid, condition)) return true;
-    // What a scatter adds 0 to may be -0, which becomes 0; accumulators never are.
+    // What a scatter adds to may be -0, of which adding 0 makes +0. Accumulators begin with +0.
     if (program_.buffers[store.buffer].space == Space::kGlobal) return false;
     const Node* value = store.value;
     const std::optional<ir::ReduceKind> kind = KindOf(value->op());
