@@ -50,7 +50,7 @@ State Nest::Start() const {
 
 // A new extent of a split axis does not touch its parts: they are derived when the outer part
 // opens.
-void Nest::Derive(int axis, State* state, const Extent& extent) const {
+void Nest::SetExtent(int axis, State* state, const Extent& extent) const {
   state->extents[axis] = extent;
 }
 
@@ -166,7 +166,7 @@ bool Nest::DeriveInner(int axis, State* state, int* inner) {
     extent.last = whole % factor;
     extent.is_last = folder_.Equal(Value(axis, *state), folder_.Int(whole / factor));
   }
-  Derive(*inner, state, extent);
+  SetExtent(*inner, state, extent);
   return !extent.constant();
 }
 
@@ -238,7 +238,7 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   if (!whole.constant()) return OpenOuterDynamic(number, parent, whole, std::move(state), inside);
   const int64_t tiles = whole.full / factor;
   const int64_t rest = whole.full % factor;
-  Derive(inner, &state, Extent{factor, factor, nullptr});
+  SetExtent(inner, &state, Extent{factor, factor, nullptr});
   if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
   int consumer = inner;
   while (plan_.axes[consumer].split()) consumer = plan_.axes[consumer].outer;
@@ -250,12 +250,12 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
     Loop loop;
     loop.range = NewRange(tiles + 1, number);
     state.values[number] = loop.range;
-    Derive(inner, &state, Extent{factor, rest, folder_.Equal(loop.range, folder_.Int(tiles))});
+    SetExtent(inner, &state, Extent{factor, rest, folder_.Equal(loop.range, folder_.Int(tiles))});
     loop.body = inside(std::move(state));
     return Single(std::move(loop));
   }
   Body body = OpenConstant(number, tiles, state, inside);
-  Derive(inner, &state, Extent{rest, rest, nullptr});
+  SetExtent(inner, &state, Extent{rest, rest, nullptr});
   Append(&body, OpenAt(number, folder_.Int(tiles), std::move(state), inside));
   return body;
 }
@@ -277,14 +277,14 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
   loop.extent = Count(tiles);
   State full = state;
   full.values[number] = loop.range;
-  Derive(inner, &full, Extent{factor, factor, nullptr});
+  SetExtent(inner, &full, Extent{factor, factor, nullptr});
   loop.body = inside(std::move(full));
   // Only the last of the enclosing pieces has a rest.
   Body body = Single(std::move(loop));
   if (rest == 0) return body;
   Branch branch;
   branch.condition = whole.is_last;
-  Derive(inner, &state, Extent{rest, rest, nullptr});
+  SetExtent(inner, &state, Extent{rest, rest, nullptr});
   branch.then_body = OpenAt(number, folder_.Int(tiles.last), std::move(state), inside);
   body.push_back(Statement{std::move(branch)});
   return body;

@@ -90,7 +90,7 @@ class Nest {
   Body OpenAxis(int number, State state, const Inside& inside);
   Binding BindingOf(int axis, const State& state) const;
   int Consumer(int axis) const;
-  void Derive(int axis, State* state, const Extent& extent) const;
+  void SetExtent(int axis, State* state, const Extent& extent) const;
 
   const Plan& plan_;
   kernel::ExpressionFolder& folder_;

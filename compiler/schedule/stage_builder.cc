@@ -111,7 +111,7 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
   if (axes.empty()) return Update(state, environment);
   if (at_reduce && environment.accumulators->space == Space::kScratch &&
       FitsRegisters(TileOf(axes))) {
-    return Shadow(axes, std::move(state), std::move(environment));
+    return CarryTileInRegisters(axes, std::move(state), std::move(environment));
   }
   return OpenLoop(axes, std::move(state), std::move(environment));
 }
@@ -197,7 +197,8 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   return operations * program_.buffers[sums.buffers[0]].elements > kMostResultOperations;
 }
 
-Body StageBuilder::Shadow(absl::Span<const int> axes, State state, Environment environment) {
+Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,
+                                        Environment environment) {
   const std::vector<int> tile = TileOf(axes);
   // Sums in memory would be loaded and stored in every step of the reduction; the tile is held in
   // registers while the reduce loops inside run.

@@ -45,7 +45,7 @@ class StageBuilder {
   Body Compute(absl::Span<const int> axes, State state, Environment environment);
   Body OpenLoop(absl::Span<const int> axes, State state, Environment environment);
   Body Accumulate(absl::Span<const int> axes, State state, Environment environment);
-  Body Shadow(absl::Span<const int> axes, State state, Environment environment);
+  Body CarryTileInRegisters(absl::Span<const int> axes, State state, Environment environment);
   Body StageAt(int axis, const State& state, Environment* environment);
 
   std::vector<int> TileOf(absl::Span<const int> axes) const;
