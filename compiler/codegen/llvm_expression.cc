@@ -158,6 +158,7 @@ Value* ExpressionEmitter::EmitWide(const Node* node, int lanes) {
   if (lanes == 1 || value->getType()->isVectorTy()) return value;
   if (llvm::isa<llvm::Constant>(value)) return Splat(value, lanes);
   Scope& scope = scopes_[PlaceOf(DependenceOf(node))];
+  // Kept where the value is, so that no loop inside repeats the broadcast.
   Scope::Known& known = scope.splats[node];
   if (known.value != nullptr && IsFresh(known, DependenceOf(node)) &&
       llvm::cast<llvm::FixedVectorType>(known.value->getType())->getNumElements() ==
@@ -224,6 +225,7 @@ Value* ExpressionEmitter::EmitSum(const Sum& parts, int* place) {
     *place = PlaceOf(dependence);
     Value* value = Emit(atom);
     Scope& scope = scopes_[*place];
+    // Indices that begin alike share their partial sums.
     Value*& known = scope.sums[{sum, atom, coefficient}];
     if (known != nullptr && dependence.changing == 0) {
       sum = known;

@@ -75,7 +75,8 @@ int OnlyLane(const Value* mask) {
 
 namespace {
 
-// Which lanes a mask may let through, as far as its constants tell.
+// Which lanes a mask may let through, as far as its constants tell. Masks of ragged ends are
+// constants, conditions are joined to them by `and`, and Reverse shuffles them.
 std::vector<bool> PossibleLanes(const Value* mask) {
   const auto* type = llvm::cast<llvm::FixedVectorType>(mask->getType());
   std::vector<bool> possible(type->getNumElements(), true);
@@ -150,6 +151,7 @@ class MaskedAccess {
     // The instruction stands for AVX-512 with all vector lengths, and so for registers of 64 bytes.
     const int register_bytes = MayUse(builder_, Instruction::kScale) ? 64 : 32;
     const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
+    // If every lane may be let through, LLVM cannot know any part to be masked.
     return bytes <= register_bytes || NumPossible(first, count) == count;
   }
   Value* PointerTo(int lane) {

@@ -216,6 +216,7 @@ Sum IndexMath::DivSum(const Sum& sum, int64_t divisor, const Validity* where) {
     return quotient;
   }
   if (const auto part = DivisiblePart(rest, divisor, where)) {
+    // (f*m + r) / (f*d) is m / d for 0 <= r < f.
     return AddScaled(quotient, DivSum(part->multiple, divisor / part->factor, where), 1);
   }
   return AddScaled(quotient, DivAtom(rest, divisor, where), 1);
@@ -232,6 +233,7 @@ Sum IndexMath::ModSum(const Sum& sum, int64_t divisor, const Validity* where) {
     return rest;
   }
   if (const auto part = DivisiblePart(rest, divisor, where)) {
+    // (f*m + r) % (f*d) is f * (m % d) + r for 0 <= r < f.
     return AddScaled(part->rest, ModSum(part->multiple, divisor / part->factor, where),
                      part->factor);
   }

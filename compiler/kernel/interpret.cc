@@ -197,6 +197,7 @@ class KernelInterpreter {
 
   absl::Status RunBlock(const Stage& stage, int64_t grid_point, int64_t step, int64_t begin,
                         int64_t size, int64_t reduce_points) {
+    // One evaluator has a value for each point, the other for each point of each reduction.
     BlockEvaluator outer(buffers_, size);
     SetRanges(outer, kernel_.grid, grid_point, 1, 1, size);
     SetRanges(outer, stage.ordered_ranges, step, 1, 1, size);

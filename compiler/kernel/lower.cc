@@ -214,6 +214,7 @@ absl::StatusOr<const Node*> GroupLowerer::LowerReduction(const partition::Value&
     point.index[axes[i]] = AxisIndex(value.reduce_axes[i]);
     for (const partition::Digit& digit : value.reduce_axes[i]) {
       const Node* range = ranges_.at(digit.loop);
+      // A loop of one step is the constant 0.
       if (range->op() == Op::kRange && !absl::c_linear_search(ranges, range)) {
         ranges.push_back(range);
       }

@@ -56,8 +56,7 @@ absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t s
 void ProgramRun::RunTasks(const schedule::Section& section, size_t depth, bool backwards) {
   if (failed()) return;
   if (depth == section.grid.size()) {
-    // Scratch and registers hold nothing from task to task, so reading what another task left is a
-    // fault.
+    // To read what another task left in scratch or registers is a fault.
     nearby_.clear();
     copies_.clear();
     return RunBody(section.body);

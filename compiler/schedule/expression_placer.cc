@@ -81,6 +81,7 @@ const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
     if (buffer >= 0) {
       const Node* valid = operands.size() > 1 ? operands[1] : nullptr;
       for (const LaneMask& mask : state.masks) {
+        // A load that the lane does not move reads the same element for all of them.
         if (!MayReadAnyLane(buffer, operands[0]) && kernel::DependsOn(operands[0], mask.range)) {
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }

@@ -118,6 +118,7 @@ Body OperandPacker::PackFrom(const StageOperand& directive, const StagedOperand&
   const PackLoop& here = loops[0];
   auto inside = [&](const Node* value, const Node* of_square) {
     State inner = state;
+    // The loop counts on through the dimensions that it has taken over.
     for (const StagedOperand::Dimension& dimension : here.zeroed) {
       Fix(dimension, folder_.Int(0), &inner);
     }

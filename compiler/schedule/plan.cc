@@ -27,6 +27,7 @@ class Planner {
     for (Axis& axis : plan_.axes) {
       if (axis.reduce && axis.binding == Binding::kVector) axis.partial = true;
     }
+    // Orders are checked last, since they depend on how their axes are bound.
     absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
     if (!status.ok()) return status;
     return std::move(plan_);

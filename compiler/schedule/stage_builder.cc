@@ -134,6 +134,7 @@ bool StageBuilder::IsDecided(const Node* condition, const State& state) const {
 
 Body StageBuilder::OpenLoop(absl::Span<const int> axes, State state, Environment environment) {
   return nest_.Open(axes[0], std::move(state), [&, axes](State opened) {
+    // A copy, since peeled ends come here again.
     Environment inner = environment;
     Body body = StageAt(axes[0], opened, &inner);
     Append(&body, Compute(axes.subspan(1), std::move(opened), std::move(inner)));

@@ -41,6 +41,7 @@ class GridChooser {
     std::vector<int> order;
     const int64_t tasks = AppendTasks(others, TasksFor(cost, target_), &writer_, &order);
     if (vector >= 0) {
+      // The tasks that are still wanted are cut off the axis of the lanes.
       const int rest = tasks > 1 ? AppendChunks(vector, tasks, lanes_, &writer_, &order) : vector;
       const auto [outer, lane] = writer_.Split(rest, lanes_);
       writer_.Bind(lane, Binding::kVector);

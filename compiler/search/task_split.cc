@@ -39,6 +39,7 @@ int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter*
     } else if (extent <= 2 * tasks) {
       writer->Bind(axis, Binding::kTask);
       order->push_back(axis);
+      // Each of these is still to be cut into so many.
       tasks = (tasks + extent - 1) / extent;
     } else {
       order->push_back(AppendChunks(axis, tasks, 1, writer, order));
