@@ -34,6 +34,7 @@ int SizeOf(DType dtype);
 bool IsFloat(DType dtype);
 // Signed or unsigned; bool is not an integer.
 bool IsInteger(DType dtype);
+// Integers with a sign, and all floats.
 bool IsSigned(DType dtype);
 // "float32", "bool", "invalid": the Python array API standard's names.
 std::string_view Name(DType dtype);

@@ -45,6 +45,7 @@ bool Load(const Node& node) {
 bool Reduce(const Node& node) {
   bool ranges = std::all_of(node.operands().begin() + 1, node.operands().end(),
                             [](const Node* operand) { return operand->op() == Op::kRange; });
+  // Of bools there are maxima alone, which are "or".
   bool kind = node.attr<ReduceAttr>().kind == ReduceKind::kMax || IsNumber(node.dtype());
   return OperandDType(node) == node.dtype() && ranges && kind;
 }

@@ -40,6 +40,7 @@ void Sampler::Describe(int number, const std::vector<int64_t>& extents,
       if (extent == 1) Insert(&forced, 0);
       Insert(&leaf.ends, 0);
       Insert(&leaf.ends, extent - 1);
+      // The last of these lies beyond a ragged end.
       for (const int64_t value : {int64_t{0}, int64_t{1}, extent - 2, extent - 1, extent}) {
         if (value >= 0 && value < leaf.extent) Insert(&leaf.notable, value);
       }

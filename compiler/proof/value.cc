@@ -25,6 +25,7 @@ Value Held(DType dtype, Value value) {
 // Odd, so that no product of such numbers vanishes.
 Value AsFloat(uint64_t bits) { return Wrap(bits | 1); }
 
+// Any order will do for floats, as long as kLowest, which stands for minus infinity, is below all.
 bool Less(DType dtype, Value a, Value b) {
   return ir::IsFloat(dtype) || ir::IsSigned(dtype) ? a < b : U(a) < U(b);
 }
@@ -49,6 +50,7 @@ Value Cast(DType to, DType from, Value value) {
   return AsFloat(Mix(Mix(U(value), static_cast<uint64_t>(from)), static_cast<uint64_t>(to)));
 }
 
+// An operation of which nothing is known: a number that depends on its operands.
 Value Uninterpreted(Op op, DType dtype, const Value* operands, int count) {
   uint64_t hash = Mix(static_cast<uint64_t>(op), static_cast<uint64_t>(dtype));
   for (int i = 0; i < count; ++i) hash = Mix(hash, U(operands[i]));

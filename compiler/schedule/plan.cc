@@ -156,6 +156,7 @@ class Planner {
     if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector)) {
       return BadDirective(bind.Print(), "the axis's steps come one after the other");
     }
+    // The emitter halves vectors, to reduce, transpose and mask them.
     if (bind.binding == Binding::kVector && (axis.extent & (axis.extent - 1)) != 0) {
       return BadDirective(bind.Print(), "the extent is no power of two");
     }
