@@ -32,8 +32,6 @@ class Merger {
     std::vector<const Node*> grid = Replace(kernel_->grid);
     for (Stage& stage : kernel_->stages) {
       stage.ranges = Replace(stage.ranges);
-      const absl::flat_hash_set<const Node*> old(stage.reduce_ranges.begin(),
-                                                 stage.reduce_ranges.end());
       stage.reduce_ranges = Replace(stage.reduce_ranges);
       stage.ordered_ranges = Replace(stage.ordered_ranges, /*in_order=*/true);
       for (Store& store : stage.stores) RebuildStore(stage, &store);

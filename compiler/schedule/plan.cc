@@ -218,25 +218,6 @@ class Planner {
   Plan plan_;
 };
 
-bool AllSums(const kernel::Kernel& kernel,
-             bool (*holds)(const kernel::Sum&, const Node*, const Node*, int64_t),
-             const Node* outer, const Node* inner, int64_t extent) {
-  std::vector<kernel::Sum> sums;
-  for (const kernel::Stage& stage : kernel.stages) {
-    for (const kernel::Store& store : stage.stores) {
-      for (const Node* root : {store.index, store.value, store.valid}) {
-        if (root != nullptr) kernel::CollectSums(root, &sums);
-      }
-    }
-  }
-  return std::all_of(sums.begin(), sums.end(),
-                     [&](const kernel::Sum& sum) { return holds(sum, outer, inner, extent); });
-}
-
-bool StandTogether(const kernel::Sum& sum, const Node* outer, const Node* inner, int64_t extent) {
-  return sum.Coefficient(outer) == sum.Coefficient(inner) * extent;
-}
-
 }  // namespace
 
 bool SharesGrid(const kernel::Kernel& kernel) {
@@ -251,7 +232,18 @@ bool SharesGrid(const kernel::Kernel& kernel) {
 
 bool IsContiguous(const kernel::Kernel& kernel, const Node* outer, const Node* inner,
                   int64_t extent) {
-  return AllSums(kernel, StandTogether, outer, inner, extent);
+  // In every sum of an index the two are digits of one number.
+  std::vector<kernel::Sum> sums;
+  for (const kernel::Stage& stage : kernel.stages) {
+    for (const kernel::Store& store : stage.stores) {
+      for (const Node* root : {store.index, store.value, store.valid}) {
+        if (root != nullptr) kernel::CollectSums(root, &sums);
+      }
+    }
+  }
+  return std::all_of(sums.begin(), sums.end(), [&](const kernel::Sum& sum) {
+    return sum.Coefficient(outer) == sum.Coefficient(inner) * extent;
+  });
 }
 
 absl::StatusOr<Plan> MakePlan(const kernel::Kernel& kernel, const Schedule& schedule) {
