@@ -31,6 +31,7 @@ namespace {
 // A few more than run at once, so that graphs that compile for long hold up nobody else.
 constexpr int kCompileThreads = 8;
 constexpr int kCompileThreadsOfOne = 2;
+// For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
 constexpr int64_t kHostMemoryShare = 6;
@@ -226,10 +227,12 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
         if (!stopping) stop_requested.WaitWithTimeout(&mutex, interval);
         if (stopping) return;
       }
+      // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
       const int64_t held = host->used_bytes();
       most = std::max(most, held);
       if (most - held >= kTrimAfter) {
+        // glibc keeps freed memory for itself until it is told to give it back; see malloc_trim(3).
         malloc_trim(0);
         most = held;
       }
@@ -244,19 +247,26 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
     stopping = true;
     stop_requested.SignalAll();
   }
+  // First, so that no lease expires while the devices are given time to finish.
   if (leases.joinable()) leases.join();
+  // Start failed before anything could run.
   if (!server) return true;
   log::Info("stopping");
   server->SetServing("", false);
+  // From the clients inwards: no new sessions, no new programs, nothing more from the queues. Then
+  // what is on the devices ends and is answered, and only then do sessions and connections end, so
+  // that no answer is lost.
   registry->Refuse(ShuttingDown());
   programs->StopCompiling();
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
+  // One deadline for all devices: they finish side by side.
   const absl::Time deadline = now() + grace;
   bool all_idle = true;
   for (const auto& device : devices)
     all_idle = device->dispatcher().WaitIdle(deadline - now()) && all_idle;
   registry->CloseAll(ShuttingDown());
   server->Stop(kFlushTime);
+  // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   metrics.StopListening();
   log::Info("stopped");
   absl::MutexLock lock(&mutex);

@@ -13,13 +13,15 @@
 
 namespace {
 
-// Signals are taken one by one by WaitForStop, in no thread's middle.
+// WaitForStop takes them with sigwait(3), on a thread that may do anything, where a handler may
+// call almost nothing (signal-safety(7)).
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // Whoever reads our log or a connection may go away; the write then fails with EPIPE and no more.
   signal(SIGPIPE, SIG_IGN);
   return signals;
 }
@@ -39,7 +41,8 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Debian's Abseil looks for cycles at each lock taken under another; ThreadSanitizer's tests do.
+  // Debian builds Abseil with its search for lock cycles, which makes a replay a tenth slower. The
+  // tests under ThreadSanitizer find cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
                                                     static_cast<int>(geteuid()));

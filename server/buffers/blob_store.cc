@@ -28,6 +28,7 @@ bool IsLowerHex(absl::string_view text) {
 
 }  // namespace
 
+// Fed while the bytes come in, so that Finish need not go over them again.
 struct BlobStore::Upload::Digest {
   Digest() : context(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
   ~Digest() { EVP_MD_CTX_free(context); }
@@ -67,6 +68,7 @@ absl::Status BlobStore::CheckName(absl::string_view name) {
 BlobStore::Key BlobStore::KeyOf(SessionNumber session, const std::string& user,
                                 const std::string& name) {
   if (IsContentAddressed(name)) return {user, name};
+  // No user's name can clash with this: names of the two kinds differ by their colon.
   return {absl::StrCat("#", session), name};
 }
 
@@ -77,6 +79,8 @@ std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::strin
   for (const std::string& name : names) {
     const auto entry = blobs_.find(KeyOf(session, user, name));
     if (entry == blobs_.end()) continue;
+    // Whoever asks is about to use it, so it may not be forgotten until that has happened. Uses are
+    // numbered from 1: erasing number 0 does nothing.
     entry->second.holders.insert(session);
     used_.erase(std::exchange(entry->second.use, 0));
     found.push_back(name);
@@ -89,6 +93,8 @@ absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std
   absl::MutexLock lock(&mutex_);
   const auto entry = blobs_.find(KeyOf(session, user, name));
   if (entry != blobs_.end()) {
+    // A client can find out that a content-addressed blob is gone and send it again. A private one
+    // is uploaded once and must stay.
     if (IsContentAddressed(name) && entry->second.use == 0) {
       entry->second.use = ++uses_;
       used_.emplace(uses_, entry->first);
@@ -134,7 +140,9 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
                                                                     uint64_t size,
                                                                     memory::Account& account) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
+  // The client's number may not fit an int64; one beyond the limit is refused below.
   const auto announced = static_cast<int64_t>(std::min<uint64_t>(size, limit_));
+  // Before the lock, because a charge that does not fit calls Reclaim, which takes it.
   auto charge =
       account.Reserve(memory::Use::kBlobs, announced + kPerBlob + std::min(announced, kMostSpare));
   std::vector<Blob> dropped;  // outlives the lock
@@ -157,6 +165,7 @@ void BlobStore::DropUsed(int64_t bytes, std::vector<Blob>* dropped) {
   while (bytes > 0 && !used_.empty()) {
     const auto entry = blobs_.find(used_.begin()->second);
     bytes -= entry->second.data->size();
+    // Freeing gigabytes takes a while, so that is left to the caller, who does it without the lock.
     dropped->push_back(entry->second.data);
     Erase(entry);
   }
@@ -205,6 +214,8 @@ BlobStore::Upload::~Upload() {
 }
 
 absl::Status BlobStore::Upload::Append(std::string& data) {
+  // Whatever comes has been charged for and reserved as announced, so no more than that may be
+  // kept.
   if (data.size() > static_cast<size_t>(size_ - data_->size())) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
@@ -232,6 +243,7 @@ absl::Status BlobStore::Upload::Finish() {
                                 "BLOB_DIGEST", {{"blob", name_}});
     }
   }
+  // What was reserved for the upload belongs to the stored entry from here on.
   finished_ = true;
   data_->ShrinkCharge(size_ + kPerBlob);
   store_.Store(KeyOf(session_, user_, name_), session_, std::move(data_));

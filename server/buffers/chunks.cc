@@ -40,8 +40,10 @@ Chunks::~Chunks() {
 
 void Chunks::Append(std::string& data) {
   size_ += static_cast<int64_t>(data.size());
+  // A string with much room to spare would hold more memory than its bytes are charged for.
   const bool fills_its_memory = data.size() >= data.capacity() / 8 * 7;
   if (data.size() >= kSmallPiece && fills_its_memory) {
+    // The caller gets a used string in exchange, whose pages its next message need not touch first.
     pieces_.push_back(recycler_->Take());
     pieces_.back().swap(data);
     return;

@@ -16,6 +16,7 @@ Pool::Pool(drivers::Device& device, int64_t limit_bytes)
                              : device.info().memory_bytes) {}
 
 bool Pool::TryReserve(int64_t bytes) {
+  // Added first and taken back if it was too much, so that two threads never find the same room.
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes <= limit_ - before) return true;
   used_.fetch_sub(bytes, std::memory_order_relaxed);
@@ -37,6 +38,7 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
   auto buffer = device_.Allocate(bytes);
   if (!buffer.ok()) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
+    // The pool has room, but the device does not: rounding or other programs may take what is left.
     return errors::WithReason(buffer.status(), "OUT_OF_MEMORY",
                               {{"device", device_.info().name}, {"bytes", absl::StrCat(bytes)}});
   }
@@ -47,6 +49,7 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t bytes) {
   auto buffer = TryAllocate(bytes);
+  // What would not fit an empty device is no reason to take anything from others.
   const bool may_help = reclaimer_ && bytes <= limit_;
   if (!absl::IsResourceExhausted(buffer.status()) || !may_help) return buffer;
   reclaimer_();
@@ -84,6 +87,8 @@ bool Pool::IsHostMemory(const Value& value) {
 absl::Status Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination) {
   if (destination.empty()) return absl::OkStatus();
   if (const void* host = value.buffer()->host_pointer()) {
+    // A resolved value never changes, so this need not wait for the device's queue, as CopyToHost
+    // would.
     std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
     return absl::OkStatus();
   }

@@ -32,6 +32,7 @@ absl::Status CheckTensorType(const TensorType& type) {
       return absl::InvalidArgumentError(
           absl::StrCat("a dimension of ", type.ToString(), " is negative"));
     }
+    // A size of 0 must not hide that the others overflow: bytes() multiplies them in order.
     if (size > 1 && __builtin_mul_overflow(bytes, size, &bytes)) {
       return absl::InvalidArgumentError(absl::StrCat(type.ToString(), " has 2^63 bytes or more"));
     }
@@ -70,10 +71,13 @@ void Value::Resolve(absl::Status status) {
     resolved_.store(true, std::memory_order_release);
     waiters.swap(waiters_);
   }
+  // Without the lock: waiters take locks of their own and may come back to this value.
   for (const Waiter& waiter : waiters) waiter(status_);
 }
 
 bool Value::AddWaiter(Waiter waiter) {
+  // Spares most callers the lock. The answer under it is the one that counts: either this returns
+  // false, or Resolve finds the waiter in the list.
   if (resolved()) return false;
   absl::MutexLock lock(&mutex_);
   if (resolved_.load(std::memory_order_relaxed)) return false;

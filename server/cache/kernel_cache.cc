@@ -16,6 +16,7 @@
 namespace kiln::cache {
 namespace {
 
+// How long a statement waits for another daemon that is writing to the same file.
 constexpr int kBusyMilliseconds = 2000;
 // Eviction frees a little more than it must, so that not every Put evicts.
 constexpr double kKeepAfterEviction = 0.9;
@@ -28,6 +29,8 @@ constexpr char kRemedy[] = "remove the file, or start kilnd with another --cache
 // Of the table: rows of earlier versions carry no tag.
 constexpr int64_t kFormat = 2;
 
+// In WAL mode, synchronous=NORMAL cannot corrupt the file: a power failure loses the last commits
+// at worst, and those kernels are compiled again.
 constexpr char kSchema[] =
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=NORMAL;"
@@ -78,6 +81,7 @@ struct KernelCache::Database {
         total(handle, "SELECT COUNT(*), COALESCE(SUM(bytes),0) FROM kernels"),
         clear(handle, "DELETE FROM kernels"),
         evict(handle,
+              // Keeps the most recently used rows that fit ?1 bytes together.
               "DELETE FROM kernels WHERE key IN (SELECT key FROM (SELECT key, SUM(bytes) OVER "
               "(ORDER BY used DESC, key) "
               "AS newer FROM kernels) WHERE newer > ?1)") {
@@ -107,12 +111,16 @@ absl::Status KernelCache::Open() {
   sqlite3* raw = nullptr;
   const int opened =
       sqlite3_open_v2(path_.c_str(), &raw,
+                      // mutex_ guards every use of the connection, so SQLite needs no lock of its
+                      // own.
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Database::Closer> handle(raw);
   if (opened != SQLITE_OK)
     return absl::UnavailableError(
         absl::StrCat("cannot open ", path_, ": ", sqlite3_errmsg(raw), "; ", kRemedy));
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
+  // A file that is no database has format 0. What goes wrong here shows in the next statement,
+  // which is checked.
   if (FormatOf(raw) < kFormat) {
     const std::string renew =
         absl::StrCat("DROP TABLE IF EXISTS kernels; PRAGMA user_version=", kFormat);
@@ -180,6 +188,7 @@ KernelCache::Lookup KernelCache::Find(const std::string& digest,
     sealed = database_->get.ColumnBlob(0);
     used = database_->get.ColumnInt(1);
   }
+  // Before MoveAside, which destroys the statements.
   database_->get.Reset();
   if (found == SQLITE_CORRUPT || found == SQLITE_NOTADB) MoveAside(sqlite3_errstr(found));
   if (found != SQLITE_ROW) return Lookup::kMiss;
@@ -208,6 +217,7 @@ void KernelCache::Drop(const std::string& digest) {
 void KernelCache::Put(const std::string& key, const std::string& value) {
   const std::string digest = Sha256(key);
   absl::MutexLock lock(&mutex_);
+  // A value beyond the limit would drive out all others and then itself.
   if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;
   const std::string sealed = secret_->Seal(digest, value);
   const int64_t size = static_cast<int64_t>(sealed.size() + digest.size());
@@ -228,6 +238,7 @@ void KernelCache::Evict() {
       static_cast<int64_t>(static_cast<double>(options_.limit_bytes) * kKeepAfterEviction);
   database_->evict.Int(1, keep).Step();
   database_->evict.Reset();
+  // Counted afresh, since other daemons may have added and evicted rows, too.
   if (database_->total.Step() == SQLITE_ROW) database_->bytes = database_->total.ColumnInt(1);
   database_->total.Reset();
 }

@@ -49,6 +49,7 @@ std::string RandomBytes(size_t count) {
   std::string bytes(count, '\0');
   size_t filled = 0;
   while (filled < count) {
+    // May be interrupted by a signal; see getrandom(2).
     const ssize_t got = getrandom(bytes.data() + filled, count - filled, 0);
     if (got > 0) filled += static_cast<size_t>(got);
   }
@@ -66,15 +67,19 @@ absl::Status Make(const std::string& path) {
   const std::string bytes = RandomBytes(kSecretBytes);
   const bool written =
       write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  // Else a crash soon after link could leave the name with an empty file.
   const bool kept = fsync(file) == 0;
   close(file);
   if (!written || !kept) return Failed("write", draft);
+  // Unlike rename(2), link(2) never replaces a file that is there.
   if (link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) return Failed("make", path);
   return absl::OkStatus();
 }
 
 // NOT_FOUND if there is no file, or one of another size, which is removed.
 absl::StatusOr<std::string> Read(const std::string& path) {
+  // O_NONBLOCK, because opening a FIFO would otherwise wait for somebody to write to it. All checks
+  // are made on the open file, which nobody can exchange between them.
   const int file = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (file < 0 && errno == ENOENT) return absl::NotFoundError(path);
   if (file < 0) return Failed("read", path);
@@ -104,6 +109,7 @@ absl::Status OpenPrivateFolder(const std::string& folder) {
   if (error) {
     return absl::UnavailableError(absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
+  // Only the last folder is made private. Those above it, such as ~/.cache, are shared with others.
   if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return Failed("make", folder);
   const int opened = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return Failed("open", folder);
@@ -127,6 +133,7 @@ absl::StatusOr<Secret> Secret::Open(const std::string& path) {
 std::string Secret::Tag(absl::string_view key_digest, absl::string_view value) const {
   std::string message;
   message.reserve(key_digest.size() + value.size());
+  // Unambiguous without a separator, since all digests have the same size.
   absl::StrAppend(&message, key_digest, value);
   std::string tag(kTagBytes, '\0');
   unsigned int size = 0;
@@ -145,6 +152,7 @@ std::optional<std::string> Secret::Unseal(absl::string_view key_digest,
   if (sealed.size() < kTagBytes) return std::nullopt;
   const absl::string_view value = sealed.substr(kTagBytes);
   const std::string tag = Tag(key_digest, value);
+  // In constant time, so that it does not tell how much of a forged tag is right.
   if (CRYPTO_memcmp(tag.data(), sealed.data(), kTagBytes) != 0) return std::nullopt;
   return std::string(value);
 }

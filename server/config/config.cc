@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "server/log/log.h"
 
+// Parsing returns errors instead of throwing them.
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -121,6 +122,7 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
     bool is_section = false;
     for (const Key& row : Keys()) {
       if (row.path == path) known = &row;
+      // "devices" is a section because there is a key "devices.use".
       is_section = is_section || absl::StartsWith(row.path, absl::StrCat(path, "."));
     }
     if (is_section && node.is_table()) {
@@ -144,6 +146,7 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
 bool IsAddress(const std::string& address) {
   absl::string_view rest = address;
   if (absl::ConsumePrefix(&rest, "unix:")) return !rest.empty();
+  // The last one: an IPv6 address such as [::1] has colons of its own.
   const size_t colon = address.rfind(':');
   int port = 0;
   return colon != std::string::npos && colon > 0 &&
@@ -247,6 +250,7 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
     const char* name;
     double bytes;
   };
+  // Longer names first, because all of them end with "B".
   constexpr Unit kUnits[] = {
       {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
       {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
@@ -259,6 +263,7 @@ absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
     break;
   }
   double value = 0;
+  // Written so that NaN, which SimpleAtod takes, is refused; 9e18 is just below 2^63.
   if (!absl::SimpleAtod(number, &value) || !(value >= 0) || value * unit > 9e18) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\" is not a number of bytes such as 1000000, 512MiB or 4GiB"));

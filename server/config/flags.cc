@@ -18,8 +18,8 @@ namespace {
 struct Addresses {
   std::vector<std::string> values;
 };
-// Flags of one kind are parsed one by one into the same object; it starts empty, so appending
-// collects them.
+// Abseil parses each occurrence of a flag into a fresh value and keeps only the last one, so the
+// addresses of all occurrences are collected here.
 bool AbslParseFlag(absl::string_view text, Addresses* flag, std::string* error) {
   static std::vector<std::string>& collected = *new std::vector<std::string>;
   for (absl::string_view address : absl::StrSplit(text, ',', absl::SkipEmpty()))
@@ -65,6 +65,7 @@ ABSL_FLAG(std::string, log_level, "", "debug, info, warning or error");
 namespace kiln::config {
 namespace {
 
+// A flag that was not given, "" or -1, leaves what the file says.
 void OverrideText(const absl::Flag<std::string>& flag, std::string* value) {
   const std::string given = absl::GetFlag(flag);
   if (!given.empty()) *value = given;
@@ -98,6 +99,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNames(FLAGS_disable_passes, &config->disabled_passes);
   OverrideNames(FLAGS_dump_passes, &config->dumped_passes);
   OverrideText(FLAGS_metrics_listen, &config->metrics_listen);
+  // In the file "" serves none, but an empty flag is one that was not given.
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
   OverrideText(FLAGS_log_level, &config->log_level);

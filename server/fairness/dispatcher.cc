@@ -27,6 +27,7 @@ void Dispatcher::RemoveFlow(FairQueue::FlowId flow) {
       waiting_.erase(found);
     }
   }
+  // Without the lock, since Fail answers the client, which takes the session's lock.
   for (const auto& work : dropped) work->Fail(SessionEnded());
 }
 
@@ -84,12 +85,17 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
 
 bool Dispatcher::Fits() const {
   const int count = static_cast<int>(running_.size());
+  // However long they are: with one list on the device and one behind it, the device never waits
+  // for us.
   if (count < limits_.min_in_flight) return true;
   return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight;
 }
 
+// Locks by hand, since each Submit in the loop is called without the lock.
 void Dispatcher::SubmitWaiting() {
   mutex_.Lock();
+  // The thread that submits looks at the queue again, under this lock, before it stops, so what has
+  // just been queued is not forgotten.
   if (pumping_) {
     mutex_.Unlock();
     return;
@@ -100,6 +106,7 @@ void Dispatcher::SubmitWaiting() {
     auto found = waiting_.find(entry.item);
     Waiting waiting = std::move(found->second);
     waiting_.erase(found);
+    // Before Submit, which may call Finished before it returns.
     running_.emplace(entry.item, Running{entry.flow, entry.cost});
     seconds_in_flight_ += entry.cost;
     const int64_t queued = queue_.size();
@@ -109,9 +116,11 @@ void Dispatcher::SubmitWaiting() {
     LogChosen(entry, *waiting.work, waited, queued, in_flight);
     const absl::Status status = waiting.work->Submit(entry.item, waited);
     if (!status.ok()) waiting.work->Fail(status);
+    // The last reference frees the work's buffers, which takes other locks.
     waiting.work.reset();
     mutex_.Lock();
     if (!status.ok() && running_.erase(entry.item) > 0) {
+      // It took no time on the device, so its flow gets back all that it was charged.
       queue_.Correct(entry.flow, entry.cost, 0);
       seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - entry.cost);
     }
@@ -125,6 +134,7 @@ void Dispatcher::Stop(const absl::Status& reason) {
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = reason;
+    // After `stopped_` is set nothing is queued any more, so neither of the two fills again.
     dropped.swap(waiting_);
     while (queue_.Pop().has_value()) {
     }
@@ -135,6 +145,8 @@ void Dispatcher::Stop(const absl::Status& reason) {
 bool Dispatcher::WaitIdle(absl::Duration timeout) {
   absl::MutexLock lock(&mutex_);
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    // A list may end before the thread that submitted it has left SubmitWaiting, and the caller may
+    // be about to destroy this object.
     return running_.empty() && !pumping_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);

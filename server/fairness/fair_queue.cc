@@ -8,6 +8,7 @@ void TagOrder::Activate(int64_t id) {
   Flow& flow = flows_[id];
   if (flow.waiting) return;
   flow.waiting = true;
+  // An idle flow's old tag would let it run alone until it has caught up with the others.
   flow.tag = std::max(flow.tag, virtual_time_);
   flow.since = arrivals_++;
   waiting_.insert(KeyOf(id, flow));
@@ -27,6 +28,7 @@ std::optional<int64_t> TagOrder::First() const {
 
 void TagOrder::Charge(int64_t id, double seconds) {
   Flow& flow = flows_[id];
+  // The set is ordered by tag, so a flow leaves it while its tag changes.
   if (flow.waiting) waiting_.erase(KeyOf(id, flow));
   flow.tag += seconds / flow.weight;
   // Served now: among equals it goes to the back.
@@ -34,6 +36,7 @@ void TagOrder::Charge(int64_t id, double seconds) {
   if (flow.waiting) waiting_.insert(KeyOf(id, flow));
 }
 
+// Never back: a correction may have moved this flow's tag behind what was served before.
 void TagOrder::Serve(int64_t id) { virtual_time_ = std::max(virtual_time_, flows_[id].tag); }
 
 void TagOrder::Forget(int64_t id) {
@@ -69,6 +72,7 @@ std::vector<FairQueue::Item> FairQueue::RemoveFlow(FlowId flow) {
   user.sessions.Forget(flow);
   user.waiting -= static_cast<int64_t>(left.size());
   if (user.waiting == 0) users_order_.Deactivate(user_id);
+  // Users come and go with their sessions; keeping them all would grow the tables without bound.
   if (--user.flows == 0) {
     user_ids_.erase(user.name);
     users_.erase(user_id);
@@ -90,6 +94,8 @@ bool FairQueue::Push(FlowId flow, Item item, double cost) {
   return true;
 }
 
+// Relies on this: users_order_ has just those users waiting who have items, and a user's `sessions`
+// just those flows. So the first flow of the first user has a first item.
 std::optional<FairQueue::Entry> FairQueue::Pop() {
   const auto user_id = users_order_.First();
   if (!user_id) return std::nullopt;
@@ -99,6 +105,7 @@ std::optional<FairQueue::Entry> FairQueue::Pop() {
   const auto [item, cost] = entry.items.front();
   entry.items.pop_front();
   --size_;
+  // The virtual time is the start tag of what is served, so this comes before the charge.
   users_order_.Serve(*user_id);
   user.sessions.Serve(flow);
   users_order_.Charge(*user_id, cost);

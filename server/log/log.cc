@@ -34,6 +34,7 @@ const char* Name(Level level) {
 bool NeedsQuotes(std::string_view value) {
   if (value.empty()) return true;
   for (const char c : value) {
+    // Otherwise a value could end its field and pass itself off as the next one.
     if (c == ' ' || c == '"' || c == '=' || c == '\\') return true;
   }
   return !IsPrintable(value);

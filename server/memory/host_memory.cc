@@ -68,6 +68,7 @@ std::string HostMemory::Describe() const {
   std::vector<std::pair<int64_t, absl::string_view>> held;
   for (int i = 0; i < kNumUses; ++i) {
     const int64_t bytes = used_bytes(static_cast<Use>(i));
+    // The message is for people: what takes less than a hundredth does not help them.
     if (bytes >= limit_ / 100) held.emplace_back(bytes, kNames[i]);
   }
   std::sort(held.rbegin(), held.rend());
@@ -81,6 +82,7 @@ std::string HostMemory::Describe() const {
 int64_t Account::Add(Use use, int64_t bytes) {
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
   const int64_t guaranteed = memory_->guaranteed_;
+  // Only what an account holds beyond its guarantee counts as shared.
   const int64_t shared =
       std::max<int64_t>(0, before + bytes - guaranteed) - std::max<int64_t>(0, before - guaranteed);
   memory_->used_.fetch_add(bytes, std::memory_order_relaxed);
@@ -90,8 +92,12 @@ int64_t Account::Add(Use use, int64_t bytes) {
 }
 
 bool Account::TryAdd(Use use, int64_t bytes) {
+  // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
   if (bytes > memory_->limit_) return false;
+  // Added first and taken back if it was too much, so that two threads never find the same room.
   const int64_t shared = Add(use, bytes);
+  // Within its guarantee an account is refused only when what cannot be refused takes more than the
+  // sixteenth that is left for it.
   if (memory_->used_bytes() <= memory_->limit_ && (shared <= 0 || MayHoldItsShare())) return true;
   Add(use, -bytes);
   return false;
@@ -100,8 +106,11 @@ bool Account::TryAdd(Use use, int64_t bytes) {
 bool Account::MayHoldItsShare() const {
   const int64_t shared = memory_->shared_limit_;
   const int64_t used = memory_->shared_used_.load(std::memory_order_relaxed);
+  // Modest accounts may use the last quarter, too, which keeps small clients going beside a greedy
+  // one.
   if (bytes() <= memory_->modest_) return used <= shared;
   const int64_t free = shared - shared / 4 - used;
+  // Divided rather than multiplied, so that nothing overflows.
   return free >= 0 && bytes() / kTimesOfFree <= free;
 }
 

@@ -34,6 +34,7 @@ absl::StatusOr<int> Endpoint::Listen(
     const std::string& address,
     const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables) {
   try {
+    // The library reports a port that it cannot bind by an exception.
     exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
   } catch (const std::exception& error) {
     return absl::UnavailableError(
@@ -48,6 +49,7 @@ absl::StatusOr<int> Endpoint::Listen(
 
 void Endpoint::Stop() {
   if (!exposer_) return;
+  // Asked before the other thread takes the exposer apart.
   const std::vector<int> ports = exposer_->GetListeningPorts();
   std::atomic<bool> stopped{false};
   std::thread stopper([&] {

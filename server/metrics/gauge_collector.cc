@@ -52,6 +52,8 @@ MetricFamily HostMemoryByUse(const Gauges& now) {
   return family;
 }
 
+// Somebody else counts these, so they are read like a gauge; Prometheus must know that they only
+// grow.
 MetricFamily HostMemoryRefused(const Gauges& now) {
   MetricFamily family;
   family.name = "kiln_host_memory_refused_total";

@@ -27,6 +27,8 @@ using prometheus::Counter;
 using prometheus::Histogram;
 
 Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help) {
+  // Adding the one counter of the family now shows it as 0 until something happens, so that rates
+  // are right from the first time on.
   return &BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 
@@ -132,6 +134,8 @@ void Metrics::Received(int64_t bytes) {
 }
 void Metrics::Sent(int64_t bytes) { implementation_->sent->Increment(static_cast<double>(bytes)); }
 void Metrics::Failed(absl::StatusCode code) {
+  // Add returns the counter that is there already, if there is one. Errors are rare enough to look
+  // it up.
   implementation_->errors.Add({{"code", absl::AsciiStrToLower(absl::StatusCodeToString(code))}})
       .Increment();
 }

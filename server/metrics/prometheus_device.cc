@@ -47,6 +47,7 @@ void PrometheusDevice::RunFinished(double seconds) {
 }
 void PrometheusDevice::RunFailed() { failures_.Increment(); }
 void PrometheusDevice::KernelRan(const std::string& kernel, double seconds) {
+  // Without the lock: histograms are thread-safe and stay as long as their family.
   ForKernel(kernel)->Observe(seconds);
 }
 

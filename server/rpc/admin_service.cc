@@ -28,6 +28,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     response->set_op_set_version(daemon_.op_set_version);
     for (const std::string& address : daemon_.listening()) response->add_listening(address);
     response->set_cache_path(daemon_.kernel_cache->GetStatistics().path);
+    // The daemon is draining when none of its devices takes new work.
     bool draining = true;
     for (runtime::ManagedDevice* device : daemon_.devices) {
       draining = draining && device->health() != runtime::Health::kHealthy;
@@ -38,6 +39,7 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest* request,
                             v1::DrainResponse* response) override {
+    // No name means all devices.
     bool found = request->device().empty();
     for (runtime::ManagedDevice* device : daemon_.devices) {
       if (!request->device().empty() && device->name() != request->device()) continue;

@@ -14,6 +14,8 @@ namespace {
 
 using grpc::CallbackServerContext;
 
+// Needs no lock: each read is started by the end of the one before, so one thread at a time is
+// here. Deletes itself.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   UploadReader(const DaemonView& daemon, grpc::ByteBuffer* response)
@@ -61,6 +63,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   absl::Status Complete() {
+    // The stream ended before its first message, and Begin says what is missing.
     if (!upload_) return Begin();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     // A session that has ended meanwhile will not free the blob any more.
@@ -113,6 +116,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void OnWriteDone(bool ok) override {
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
+    // Copying from the host's memory never blocks, so gRPC's thread can do it.
     if (buffers::Pool::IsHostMemory(*value_)) return SendChunk();
     daemon_.copies->Schedule([self = shared_from_this()] { self->SendChunk(); });
   }
@@ -131,9 +135,11 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void Begin(const absl::StatusOr<runtime::ValuePointer>& value) {
     if (!value.ok()) return End(value.status());
     value_ = *value;
+    // Shrinks: the value's size was not known when the charge was made.
     charge_.ForceResize(2 * std::min(kChunkBytes, value_->bytes()));
     {
       absl::MutexLock lock(&mutex_);
+      // The call was cancelled while it waited for the value.
       if (finished_) return;
       writing_ = true;
     }

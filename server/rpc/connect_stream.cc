@@ -40,6 +40,7 @@ bool TakesTimeToCopy(const sessions::Answer* answer) {
 
 ConnectStream* ConnectStream::Start(const DaemonView& daemon) {
   std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon));
+  // gRPC keeps a bare pointer, so the stream keeps itself until OnDone.
   stream->self_ = stream;
   stream->StartRead(&stream->request_bytes_);
   return stream.get();
@@ -55,6 +56,7 @@ absl::Status ConnectStream::Attach() {
   auto charge = (*session)->host()->Reserve(memory::Use::kSessions, kStreamBytes);
   if (!charge.ok()) return charge.status();
   charge_ = *std::move(charge);
+  // Before Attach, which starts the first write: from then on other threads read it.
   session_ = std::move(*session);
   return session_->Attach(self_, request_.acknowledged());
 }
@@ -90,6 +92,8 @@ void ConnectStream::OnReadDone(bool ok) {
 void ConnectStream::ReadMore() {
   {
     absl::MutexLock lock(&mutex_);
+    // Several threads may come here: the session's, when it has room again, and those of both
+    // callbacks.
     if (reading_ || closing_ || stalled_) return;
     reading_ = restarting_ = true;
   }
@@ -119,6 +123,7 @@ void ConnectStream::Flush() {
   bool more = false;
   {
     absl::MutexLock lock(&mutex_);
+    // OnWriteDone calls this again, so nothing is left lying.
     if (writing_ || finished_) return;
     if (!outgoing_.empty() && !broken_) {
       next = std::move(outgoing_.front());
@@ -134,6 +139,7 @@ void ConnectStream::Flush() {
       return;
     }
   }
+  // Without the lock: once Finish has been called, OnDone may destroy this at any moment.
   if (finish) return Finish(End(daemon_, end));
   if (!TakesTimeToCopy(AnswerIn(next))) return Write(next, more);
   // This may be a thread of the device's, which must not be held up.
@@ -148,6 +154,7 @@ absl::Status ConnectStream::Copy(const buffers::Value& value, v1::Result* result
   std::string* data = result->mutable_data();
   data->resize(static_cast<size_t>(value.bytes()));
   if (absl::Status status = value.pool()->Read(value, 0, absl::MakeSpan(*data)); !status.ok()) {
+    // The error takes the place of the bytes.
     data->clear();
     return status;
   }
@@ -181,6 +188,7 @@ void ConnectStream::OnWriteDone(bool ok) {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
+    // At half of the limit, so that the stream does not stop and start with every answer.
     resume = stalled_ && unsent_bytes_ <= kMostUnsent / 2;
     if (resume) stalled_ = false;
   }
@@ -192,6 +200,7 @@ void ConnectStream::OnWriteDone(bool ok) {
 void ConnectStream::Close(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
+    // The first reason counts: what follows is its consequence.
     if (!closing_) end_ = status;
     closing_ = true;
     // They go out on the stream that has taken over.
@@ -213,6 +222,7 @@ void ConnectStream::OnCancel() {
 
 void ConnectStream::OnDone() {
   if (session_) session_->Detach(this);
+  // Destroys this, unless a thread of the session still holds it.
   self_.reset();
 }
 

@@ -66,6 +66,7 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
     for (runtime::ManagedDevice* device : daemon_.devices) {
       v1::Device now = Describe(*device, daemon_.now());
       std::string& sent = sent_[now.name()];
+      // Comparing the bytes covers every field that a device has.
       std::string bytes = now.SerializeAsString();
       if (bytes == sent) continue;
       sent = std::move(bytes);
@@ -76,8 +77,11 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
   void Wait() {
     {
       absl::MutexLock lock(&mutex_);
+      // Under one lock with OnCancel, which either finds the alarm or keeps it from being set.
       if (!cancelled_) {
         alarm_ = std::make_unique<grpc::Alarm>();
+        // Wake is called on a thread of gRPC's, when the time has passed or the alarm was
+        // cancelled.
         alarm_->Set(FromNow(interval_), [this](bool) { Wake(); });
         return;
       }
@@ -120,6 +124,8 @@ class DeviceService final : public v1::DeviceService::CallbackService {
 
   grpc::ServerWriteReactor<v1::WatchDevicesResponse>* WatchDevices(
       CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
+    // An interval of 0, which clients that give none send as well, must not make a busy loop of
+    // this.
     return new DeviceWatch(daemon_, std::clamp(absl::Milliseconds(request->min_interval_ms()),
                                                absl::Milliseconds(100), absl::Seconds(10)));
   }

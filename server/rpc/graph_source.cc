@@ -31,6 +31,7 @@ class Digest {
       coded.SetSerializationDeterministic(true);
       message.SerializeToCodedStream(&coded);
     }
+    // Without the sizes, two lists of nodes could run together into the same bytes.
     const uint64_t size = bytes_.size();
     EVP_DigestUpdate(context_, &size, sizeof(size));
     EVP_DigestUpdate(context_, bytes_.data(), bytes_.size());

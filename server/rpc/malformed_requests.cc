@@ -53,8 +53,10 @@ class ExplainerFactory : public ServerInterceptorFactoryInterface {
   explicit ExplainerFactory(const DaemonView& daemon) : daemon_(daemon) {}
 
   Interceptor* CreateServerInterceptor(ServerRpcInfo* info) override {
+    // In all other kinds of calls gRPC has no request to parse when the method begins.
     const bool parses = info->type() == ServerRpcInfo::Type::UNARY ||
                         info->type() == ServerRpcInfo::Type::SERVER_STREAMING;
+    // gRPC owns it, one for each call, and takes null for none.
     return parses ? new Explainer(daemon_, info->method()) : nullptr;
   }
 

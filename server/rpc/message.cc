@@ -22,6 +22,7 @@ absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) 
     grpc::ProtoBufferReader reader(&bytes);
     parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
   }
+  // Before the message is used: its bytes would take the memory a second time.
   bytes.Clear();
   return parsed ? absl::OkStatus() : Malformed(message->GetTypeName());
 }
@@ -29,6 +30,8 @@ absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message) 
 void Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes) {
   const size_t size = message.ByteSizeLong();
   grpc::Slice slice(size);
+  // Straight into the slice that gRPC sends; a string in between would be one more copy of the
+  // value.
   message.SerializeWithCachedSizesToArray(const_cast<uint8_t*>(slice.begin()));
   *bytes = grpc::ByteBuffer(&slice, 1);
 }

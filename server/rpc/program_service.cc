@@ -75,6 +75,7 @@ absl::Status Explain(const DaemonView& daemon, const v1::ExplainProgramRequest& 
     proto->set_schedule(kernel.schedule);
     proto->set_refused_schedule(kernel.refused_schedule);
     proto->set_refusal(kernel.refusal);
+    // Made on request, since few people ask.
     if (kernel.source) {
       auto source = kernel.source();
       if (!source.ok()) return source.status();
@@ -120,12 +121,14 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     auto future =
         daemon_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
     ServerUnaryReactor* reactor = context->DefaultReactor();
+    // Shared, because std::function copies what it captures and a charge can only be moved.
     const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
     const auto ended = [this, reactor, future, response, kept] {
       if (future->result().ok())
         Fill(daemon_, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(daemon_, future->result().status()));
     };
+    // The call occupies no thread while the program compiles.
     if (!future->AddWaiter(ended)) ended();
     return reactor;
   }

@@ -25,6 +25,8 @@ constexpr int kPingAfterMilliseconds = 20'000;
 constexpr int kPingTimeoutMilliseconds = 10'000;
 
 void SetUpOnce() {
+  // Both are of the whole process, in which tests run several daemons, and must precede the first
+  // builder.
   static std::once_flag once;
   std::call_once(once, [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -40,10 +42,14 @@ void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
       grpc::ResourceQuota("kilnd").Resize(static_cast<size_t>(transport_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
+  // Results are as large as the user's tensors.
   builder.SetMaxSendMessageSize(-1);
+  // With SO_REUSEPORT, gRPC's default on Linux, two daemons would share a port without noticing.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingAfterMilliseconds);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMilliseconds);
+  // The Python client pings every 20 seconds. By default gRPC cuts off clients that ping more often
+  // than every five minutes.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
 }
@@ -79,6 +85,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   for (size_t i = 0; i < addresses.size(); ++i) {
     absl::string_view path = addresses[i];
     if (absl::ConsumePrefix(&path, "unix:")) {
+      // Before gRPC binds it: gRPC removes a socket that is there, even one of a daemon that is
+      // alive.
       auto claim = SocketClaim::Take(std::string(path));
       if (!claim.ok()) return claim.status();
       implementation->claims.push_back(std::move(*claim));
@@ -92,6 +100,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   }
   implementation->server = builder.BuildAndStart();
   for (size_t i = 0; i < addresses.size(); ++i) {
+    // A port of 0 here is an address that could not be bound.
     if (implementation->server && ports[i] != 0) {
       implementation->listening.push_back(WithPort(addresses[i], ports[i]));
       continue;

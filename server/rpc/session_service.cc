@@ -14,6 +14,7 @@ using grpc::ServerUnaryReactor;
 
 sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
   sessions::ClientInfo client;
+  // Lists of sessions show these to everybody, so their length is bounded.
   client.name = std::string(Shortened(proto.name(), 100));
   client.version = std::string(Shortened(proto.version(), 100));
   client.description = std::string(Shortened(proto.description(), 200));

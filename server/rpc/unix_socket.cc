@@ -32,6 +32,8 @@ absl::Status CheckOwner(const std::filesystem::path& folder) {
     return absl::UnavailableError(
         absl::StrCat("cannot use ", folder.string(), ": ", strerror(errno)));
   }
+  // In a folder with the sticky bit, such as /tmp itself, other users cannot remove our socket,
+  // though they can write there; see inode(7).
   if (status.st_uid == geteuid() || geteuid() == 0 || (status.st_mode & S_ISVTX) != 0)
     return absl::OkStatus();
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 && status.st_uid == 0) return absl::OkStatus();
@@ -53,12 +55,15 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", strerror(errno)));
+  // The system drops the lock with its process however that ends, so it never outlives a daemon as
+  // a socket's file does.
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
     return absl::AlreadyExistsError(absl::StrCat("another kilnd is running on unix:", path,
                                                  "; stop it first, or give another --listen"));
   }
   struct stat status {};
+  // Left by a daemon that was killed, since the lock is ours; bind(2) would fail on it.
   if (lstat(path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) {
       close(lock);

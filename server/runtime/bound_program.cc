@@ -48,6 +48,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program
   bound->widen.resize(bound->signature.inputs.size());
   for (size_t i = 0; i < bound->widen.size(); ++i) {
     const int64_t bytes = bound->signature.inputs[i]->bytes();
+    // A buffer of this size can stand in the slot itself, and an empty value needs no copy.
     if (bytes == 0 || bytes >= bound->input_bytes(i)) continue;
     auto list = CopyList(bound->program->device(), bytes);
     if (!list.ok()) return list.status();

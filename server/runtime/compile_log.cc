@@ -41,6 +41,7 @@ void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
                       const absl::Status& status, bool with_graph) {
   const std::string program = ShortDigest(label.digest);
   const std::string why = status.ToString();
+  // The client is told of its own mistakes; in the log they are for debugging only.
   if (!absl::IsInternal(status)) {
     log::Debug("compile_failed", {{"program", program}, {"name", label.name}, {"why", why}});
     return;

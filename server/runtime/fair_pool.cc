@@ -21,6 +21,7 @@ FairPool::~FairPool() {
 void FairPool::Schedule(const void* owner, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   Owner& entry = owners_[owner];
+  // An owner stands in turns_ once, however much it has waiting.
   if (entry.waiting.empty()) turns_.push_back(owner);
   entry.waiting.push_back(std::move(task));
   changed_.Signal();
@@ -37,6 +38,7 @@ bool FairPool::Take(const void** owner, std::function<void()>* task) {
   *task = std::move(entry.waiting.front());
   entry.waiting.pop_front();
   ++entry.running;
+  // To the back: everybody else is served before this owner's next task.
   if (!entry.waiting.empty()) turns_.push_back(*owner);
   return true;
 }
@@ -47,6 +49,7 @@ void FairPool::Loop() {
     const void* owner = nullptr;
     std::function<void()> task;
     if (!Take(&owner, &task)) {
+      // With tasks held back because their owner has enough running, wait for one of those to end.
       if (stopping_ && turns_.empty()) break;
       changed_.Wait(&mutex_);
       continue;

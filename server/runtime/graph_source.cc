@@ -25,6 +25,7 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
                                      variable.min, ", ", variable.max, "]"));
     }
   }
+  // All variables are bound, so as many bindings leave no room for an unknown one.
   if (bindings.size() == variables.size()) return absl::OkStatus();
   for (const auto& [name, value] : bindings) {
     bool known = false;
@@ -41,6 +42,7 @@ std::vector<Variable> WorkingBounds(const std::vector<Variable>& variables,
   std::vector<Variable> bounds = variables;
   for (Variable& variable : bounds) {
     const int64_t value = bindings.at(variable.name);
+    // Leaves the smallest of max, max / 8, max / 64, … and kWide that the value does not exceed.
     for (int64_t end = variable.max; variable.max > kWide && value <= end;) {
       variable.max = end;
       end = std::max(kWide, end / kPartFactor);

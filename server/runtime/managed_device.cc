@@ -25,6 +25,7 @@ ManagedDevice::~ManagedDevice() {
 }
 
 void ManagedDevice::DropIdleArena() {
+  // Must not take arena_mutex_: ArenaFor holds that while it allocates, which may bring us here.
   std::shared_ptr<Arena> idle;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   // Nobody but ArenaFor, under the lock, can make this a shared one again.
@@ -88,6 +89,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
     if (!failure_.ok()) return failure_;
     failure_ = failure;
   }
+  // Once, by whichever list failed first, though everything on the device fails with it.
   log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});
   if (observer_) observer_(*this);
   return failure;
@@ -97,6 +99,7 @@ double ManagedDevice::Utilization(absl::Time now) {
   const double seconds = dispatcher_.device_seconds();
   absl::MutexLock lock(&mutex_);
   const double passed = absl::ToDoubleSeconds(now - utilization_since_);
+  // However often people look, the share is always that of a second or more.
   if (passed < 1) return utilization_;
   utilization_ = std::clamp((seconds - seconds_then_) / passed, 0.0, 1.0);
   utilization_since_ = now;

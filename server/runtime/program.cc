@@ -66,6 +66,8 @@ Signature Signature::Of(const graph::Graph& graph) {
   for (const ir::Node* output : graph.outputs)
     signature.outputs.push_back(TypeOf(output->dtype(), output->shape()));
   for (const graph::Update& update : graph.updates) {
+    // The same object as the input's, so that comparing a result with what the next run wants is
+    // quick.
     signature.updates.push_back(signature.inputs[update.input]);
     signature.updated_inputs.push_back(update.input);
   }
@@ -126,19 +128,24 @@ bool Program::TakeSample() {
   const int64_t run = started_.fetch_add(1, std::memory_order_relaxed);
   if (run == 0) return true;
   if (run % kSampleEvery != 0) return false;
+  // The limit in time is for programs of a few microseconds, which end 64 runs in no time.
   const int64_t now = absl::ToUnixNanos(device_.Now());
   int64_t next = next_sample_nanoseconds.load(std::memory_order_relaxed);
+  // Of several programs that come at once, one gets the sample.
   return now >= next && next_sample_nanoseconds.compare_exchange_strong(
                             next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
 }
 
 void Program::Record(double seconds, const std::vector<double>& command_seconds) {
+  // A measurement replaces the guess; after that, an outlier moves the average by an eighth. Runs
+  // end one after another on the device's thread, so load and store need not be one step.
   const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
   const double before = predicted_.load(std::memory_order_relaxed);
   predicted_.store(first ? seconds : before + kNewWeight * (seconds - before),
                    std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   device_seconds_ += seconds;
+  // The list's copies come after the kernels and are not counted by kernel.
   const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
   for (size_t i = 0; i < timed; ++i) {
     KernelTimes& times = times_[compiled_.calls[i].kernel];

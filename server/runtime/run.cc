@@ -21,6 +21,7 @@ absl::Status CountError(size_t want, size_t got) {
 }  // namespace
 
 absl::Status DependencyError(const absl::Status& cause) {
+  // Said once, however long the chain of what depends on what.
   if (absl::StartsWith(cause.message(), kDependency)) return cause;
   absl::Status status(cause.code(), absl::StrCat(kDependency, cause.message()));
   cause.ForEachPayload(
@@ -34,6 +35,8 @@ absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePoint
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TensorTypePointer& given = inputs[i]->type();
     const TensorTypePointer& wanted = signature.inputs[i];
+    // Results keep their program's types, so a step that is fed its own results compares pointers.
+    // A failed value may have no type; the run fails with its error.
     if (given == wanted || given == nullptr || *given == *wanted) continue;
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("input ", i, " must be ", wanted->ToString(),
@@ -53,6 +56,8 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   std::shared_ptr<Run> run(new Run(std::move(label)));
   run->bound_ = std::move(bound);
   const Signature& signature = run->bound_->signature;
+  // All memory is taken before the run is queued, so that one without room fails at once and
+  // nothing in the queue waits for memory.
   run->results_.reserve(signature.outputs.size() + signature.updates.size());
   for (const auto* types : {&signature.outputs, &signature.updates}) {
     for (const TensorTypePointer& type : *types) {
@@ -76,7 +81,9 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
 absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account) {
   for (size_t i = 0; i < bound_->widen.size(); ++i) {
     const drivers::Buffer* given = inputs_[i]->buffer();
+    // Without a buffer the input has failed, and so will the run.
     if (bound_->widen[i] == nullptr || given == nullptr) continue;
+    // Results of other runs often have the capacity already.
     if (given->bytes() >= bound_->input_bytes(i)) continue;
     auto value =
         program().device().pool()->Allocate(inputs_[i]->type(), account, bound_->input_bytes(i));
@@ -90,6 +97,8 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
 absl::Status Run::Widen(Slots* slots) {
   for (size_t i = 0; i < wider_.size(); ++i) {
     if (wider_[i] == nullptr) continue;
+    // Submitted ahead of the program, which sees what was copied because lists run in order. The
+    // callback keeps this run, and so both buffers, until the copy has ended.
     drivers::Buffer* const pair[] = {(*slots)[i], wider_[i]->buffer()};
     absl::Status status = program().device().device().Submit(
         *bound_->widen[i], pair, {}, [self = shared_from_this()](const drivers::SubmitResult&) {});
@@ -108,6 +117,8 @@ absl::Status Run::InputFailure() const {
 
 absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   ManagedDevice& device = program().device();
+  // Inputs that are pending are no obstacle: what makes them was submitted before, and lists run in
+  // order.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
   Slots slots;
@@ -132,10 +143,12 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
 }
 
 void Run::Finished(const drivers::SubmitResult& result) {
+  // The device's callback holds a bare pointer; this lives until the end of the function.
   const std::shared_ptr<Run> self = std::move(self_);
   ManagedDevice& device = program().device();
   absl::Status status = result.status;
   if (!status.ok()) status = device.AfterFailure(status);
+  // An input's own run may have failed on the device after this one was submitted.
   if (status.ok()) status = InputFailure();
   if (status.ok()) {
     program().Record(result.seconds, result.command_seconds);
@@ -150,6 +163,7 @@ void Run::Finished(const drivers::SubmitResult& result) {
   }
   LogEnded(status, result);
   Resolve(status, result.seconds);
+  // Last, so that whoever waits for an idle device finds its results resolved and answered.
   device.dispatcher().Finished(ticket_, result.seconds);
 }
 

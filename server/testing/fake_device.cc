@@ -201,6 +201,7 @@ void FakeDevice::Loop() {
       running_ = false;
       changed_.SignalAll();
     }
+    // Without the lock, as a real driver: the callback may submit more.
     task.done(std::move(result));
   }
 }
