@@ -28,6 +28,7 @@ int64_t CachingAllocator::SizeClass(int64_t bytes) {
   if (bytes <= kSmallest * kClassesPerDoubling) {
     return std::max<int64_t>(kSmallest, (bytes + kSmallest - 1) / kSmallest * kSmallest);
   }
+  // An eighth of the power of two below, so that between two powers there are eight classes.
   const int64_t step =
       static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes - 1))) / kClassesPerDoubling;
   return (bytes + step - 1) / step * step;
@@ -38,13 +39,17 @@ absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
   absl::MutexLock lock(&mutex_);
   if (bytes > kLargest) return Exhausted(bytes);
   const int64_t size = SizeClass(bytes);
+  // The cache may give way; what others hold may not.
   if (size > options_.memory_bytes - live_bytes_) return Exhausted(bytes);
   void* memory = TakeCached(size);
   if (memory == nullptr) {
+    // Cached blocks of other sizes count within the limit, too.
     Trim(options_.memory_bytes - live_bytes_ - size);
     memory = options_.allocate(size);
     if (memory == nullptr) {
       Trim(0);
+      // The system may be out of memory before the limit is reached; what is cached is memory that
+      // it lacks.
       memory = options_.allocate(size);
     }
     if (memory == nullptr) return Exhausted(bytes);
@@ -57,6 +62,7 @@ void CachingAllocator::Free(void* memory, int64_t bytes) {
   const int64_t size = SizeClass(bytes);
   absl::MutexLock lock(&mutex_);
   live_bytes_ -= size;
+  // It would drive out everything else and still not fit.
   if (size > options_.cache_bytes) return options_.release(memory, size);
   Trim(options_.cache_bytes - size);
   cache_[size].push_back(memory);

@@ -52,6 +52,8 @@ class ListChecker {
     if (absl::Status status = Use(to); !status.ok()) return status;
     if (from.bytes != to.bytes)
       return Invalid("copies ", from.bytes, " bytes to ", to.bytes, " bytes");
+    // Use has made sure that these sums do not overflow. Different slots may hold one buffer; only
+    // the submission knows.
     if (from.slot == to.slot && from.offset < to.offset + to.bytes &&
         to.offset < from.offset + from.bytes) {
       return Invalid("copies between overlapping ranges of slot ", from.slot);
@@ -117,6 +119,7 @@ absl::Status CheckSlots(const ListNeeds& needs, absl::Span<Buffer* const> slots,
 
 absl::Status CheckCopy(const std::string& what, const Buffer& buffer, int64_t offset,
                        int64_t size) {
+  // Subtracted rather than added, so that nothing overflows.
   if (offset < 0 || size < 0 || offset > buffer.bytes() || size > buffer.bytes() - offset) {
     return absl::OutOfRangeError(absl::StrCat(what, " bytes ", offset, " to ", offset, " + ", size,
                                               " of a buffer of ", buffer.bytes(), " bytes"));

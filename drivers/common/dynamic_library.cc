@@ -9,6 +9,8 @@
 namespace kiln::drivers {
 
 absl::StatusOr<std::unique_ptr<DynamicLibrary>> DynamicLibrary::Open(const std::string& name) {
+  // RTLD_NOW, so that a library with missing symbols fails here and not in the middle of a call;
+  // RTLD_LOCAL, so that two vendors' libraries do not see each other's symbols. See dlopen(3).
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
     return absl::NotFoundError(absl::StrCat("cannot open ", name, ": ", dlerror()));

@@ -18,6 +18,8 @@ std::string OwnGroup(const std::string& own_groups_file, const std::string& cont
   std::ifstream file(own_groups_file);
   std::string line;
   while (std::getline(file, line)) {
+    // "4:cpu,cpuacct:/user.slice" in version 1, "0::/user.slice" in version 2; see cgroups(7). The
+    // path may have colons itself.
     const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
     for (const auto name : absl::StrSplit(parts[1], ',')) {
@@ -57,6 +59,7 @@ double Share(int64_t quota, int64_t period) {
 }  // namespace
 
 int64_t ControlGroups::MemoryLimit() const {
+  // Both versions may be mounted at once, each with some of the controllers.
   int64_t limit = INT64_MAX;
   for (const std::string& folder : GroupFolders(root_, OwnGroup(own_groups_file_, "")))
     limit = std::min(limit, ReadNumber(folder + "/memory.max", 0, INT64_MAX));
@@ -69,6 +72,7 @@ int64_t ControlGroups::MemoryLimit() const {
 double ControlGroups::CoreLimit() const {
   double limit = std::numeric_limits<double>::infinity();
   for (const std::string& folder : GroupFolders(root_, OwnGroup(own_groups_file_, ""))) {
+    // "150000 100000": microseconds of processor time in each period, or "max" for the first.
     const std::string file = folder + "/cpu.max";
     limit = std::min(limit, Share(ReadNumber(file, 0, 0), ReadNumber(file, 1, 0)));
   }

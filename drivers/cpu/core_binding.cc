@@ -22,6 +22,7 @@ bool BindingPolicy::Update(Clock::duration wanted, Clock::duration had, Clock::t
   }
   wanted_ += wanted;
   had_ += had;
+  // A single job says little: any thread may lose its core for a moment.
   if (wanted_ < kWindow) return true;
   if (had_ < kLeastShare * wanted_) {
     bound_ = false;
@@ -40,11 +41,13 @@ CoreBinding::CoreBinding(int thread, int threads, SteadyClock now)
 }
 
 void CoreBinding::Apply() {
+  // Asked for each time, since masks change.
   const std::vector<int> cores = AllowedCores();
   if (policy_.bound() && static_cast<int>(cores.size()) == threads_) {
     RunOnCores({cores[thread_]});
     holds_core_ = true;
   } else if (holds_core_) {
+    // A thread that was never bound keeps what mask the system has given it.
     RunOnCores(cores);
     holds_core_ = false;
   }
@@ -53,6 +56,8 @@ void CoreBinding::Apply() {
 void CoreBinding::Awake() {
   if (threads_ == 1) return;
   const Clock::time_point now = now_();
+  // The pause between measurements keeps the cost of short jobs down; long jobs are measured on and
+  // on.
   if (measuring_ && now - since_ >= kMeasuringTime) {
     EndMeasuring(now);
     StartMeasuring(now);

@@ -67,12 +67,14 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
   const std::shared_ptr<Program>& program = prepared->program();
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
+  // Copied, since the caller's span ends with this call.
   std::vector<char*> addresses;
   addresses.reserve(slots.size());
   for (const Buffer* buffer : slots) {
     if (absl::Status status = CheckAddressable(*buffer); !status.ok()) return status;
     addresses.push_back(static_cast<char*>(buffer->host_pointer()));
   }
+  // The program is shared, so the list may be destroyed before this has run.
   queue_.Push([this, program, addresses = std::move(addresses), options = std::move(options),
                done = std::move(done)] { done(program->Run(addresses, options, pool_)); });
   return absl::OkStatus();
@@ -110,6 +112,7 @@ absl::Status CpuDevice::Synchronize() {
   return absl::OkStatus();
 }
 
+// A processor is never lost without the daemon.
 absl::Status CpuDevice::Health() { return absl::OkStatus(); }
 
 }  // namespace kiln::drivers::cpu

@@ -32,9 +32,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
   if (options_.devices == 0) *why_none = "CPU devices are switched off in the configuration";
   // A number of threads that was asked for is not divided.
   const int sharers = options_.threads_per_device > 0 ? 1 : std::max(1, options_.devices);
+  // Called again and again by each device, because masks and limits may change.
   auto cores = [sharers] { return std::max(1, AvailableCores() / sharers); };
   const int threads = options_.threads_per_device > 0 ? options_.threads_per_device : cores();
   absl::StatusOr<Target> target = DetectTarget(threads, options_.features);
+  // UNIMPLEMENTED is a processor that is too old, which is no mistake of the user's: there is no
+  // device.
   if (!target.ok() && !absl::IsUnimplemented(target.status())) return target.status();
   if (!target.ok()) {
     *why_none = std::string(target.status().message());

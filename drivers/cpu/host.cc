@@ -17,6 +17,7 @@ namespace {
 
 int64_t CacheBytes(int sysconf_name, int64_t otherwise) {
   const int64_t bytes = sysconf(sysconf_name);
+  // sysconf gives 0 or -1 where the size is unknown, as in some virtual machines.
   return bytes > 0 ? bytes : otherwise;
 }
 
@@ -34,6 +35,8 @@ absl::StatusOr<Target> DetectTarget(int threads, const std::string& features) {
 }
 
 std::string ProcessorModel() {
+  // CPUID leaves 80000002h to 80000004h have 16 characters each, which Intel pads with blanks in
+  // front.
   constexpr unsigned kBrand = 0x80000002;
   char brand[49] = {};
   for (unsigned i = 0; i < 3; ++i) {
@@ -49,6 +52,7 @@ std::string ProcessorModel() {
 
 int AvailableCores(const ControlGroups& groups) {
   double cores = static_cast<double>(AllowedCores().size());
+  // sched_getaffinity(2) fails on machines with more cores than a cpu_set_t has bits.
   if (cores == 0) cores = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
   return static_cast<int>(std::max(1.0, std::round(std::min(cores, groups.CoreLimit()))));
 }

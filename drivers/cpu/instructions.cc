@@ -50,6 +50,7 @@ constexpr Extra kExtras[] = {{"avxvnni", kAvx2, 3},
 int BestLevel(const HasFeature& has) {
   int best = -1;
   for (const Level& level : Levels()) {
+    // Each level contains those below it.
     if (!std::all_of(level.needs.begin(), level.needs.end(), has)) break;
     ++best;
   }
@@ -119,6 +120,7 @@ absl::StatusOr<Choice> Parse(const std::string& words, int best) {
 
 bool HostHasFeature(absl::string_view feature) {
   __builtin_cpu_init();
+// __builtin_cpu_supports takes a literal only, hence a line for each name.
 #define KILN_KNOWN_FEATURE(name) \
   if (feature == name) return __builtin_cpu_supports(name)
   KILN_KNOWN_FEATURE("ssse3");
@@ -163,6 +165,8 @@ absl::Status ChooseInstructions(const HasFeature& has, const std::string& words,
     if (choice->level < extra.first_level || choice->level >= extra.always_from) continue;
     const bool wanted = std::find(choice->left_out.begin(), choice->left_out.end(), extra.name) ==
                         choice->left_out.end();
+    // Named in either case: x86-64-v3 has both of them, so one that is not to be used must be
+    // switched off.
     const bool used = wanted && has(extra.name);
     features.push_back(absl::StrCat(used ? "+" : "-", extra.name));
     if (!used) absl::StrAppend(&target->variant, ",-", extra.name);

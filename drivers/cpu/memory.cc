@@ -20,6 +20,7 @@ void* Map(int64_t bytes, int flags) {
 
 void* AllocateMemory(int64_t bytes) {
   if (bytes < kHugePage)
+    // aligned_alloc wants a size that is a multiple of the alignment.
     return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
   // One huge page more than needed, of which the unaligned ends are given back.
   const int64_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
@@ -28,6 +29,8 @@ void* AllocateMemory(int64_t bytes) {
   const int64_t before = -reinterpret_cast<intptr_t>(mapped) & (kHugePage - 1);
   if (before > 0) munmap(mapped, before);
   if (before < kHugePage) munmap(mapped + before + size, kHugePage - before);
+  // One entry of the TLB then covers 2 MiB. Where huge pages are off this fails, which costs time
+  // and nothing else.
   madvise(mapped + before, size, MADV_HUGEPAGE);
   return mapped + before;
 }
@@ -37,6 +40,8 @@ void ReleaseMemory(void* memory, int64_t bytes) {
   munmap(memory, (bytes + kHugePage - 1) / kHugePage * kHugePage);
 }
 
+// With MAP_NORESERVE Linux does not ask whether there is memory for all of it; see proc(5) on
+// overcommit_memory.
 void* ReserveMemory(int64_t bytes) { return Map(bytes, MAP_NORESERVE); }
 
 void UnmapMemory(void* memory, int64_t bytes) { munmap(memory, bytes); }

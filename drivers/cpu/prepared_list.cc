@@ -33,6 +33,8 @@ int64_t ChunkOf(const KernelImage& image, int threads) {
 
 int64_t CopyChunkOf(int64_t bytes, int threads) {
   if (threads == 1) return std::max<int64_t>(bytes, 1);
+  // Whole cache lines, so that no two threads write to one; rounded up, so that the chunks are few
+  // enough.
   return std::max(kCopyChunk, bytes / WorkerPool::kMaxChunks / 64 * 64 + 64);
 }
 
@@ -55,6 +57,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list, 
 }
 
 absl::Status Program::Add(const LaunchCommand& launch, int threads) {
+  // Once for each list, so that running it needs no such check.
   const auto* kernel = dynamic_cast<const CpuKernel*>(launch.kernel);
   if (kernel == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
@@ -110,6 +113,7 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
   SubmitResult result;
   const SteadyTime start = pool.Now();
   for (size_t i = 0; i < patches_.size(); ++i)
+    // All that a run with other buffers changes.
     pointers_[i] = slots[patches_[i].slot] + patches_[i].offset;
   SignalGroup* group = options.group.get();
   if (options.time_commands) {
@@ -128,6 +132,7 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
       if (!result.status.ok()) break;
     }
   }
+  // Lists on other devices may wait for a signal that does not come any more.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   result.seconds = Seconds(start, pool.Now());
   return result;

@@ -32,6 +32,8 @@ std::vector<int> AllowedCores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   std::vector<int> cores;
+  // The process's number is its main thread's. 0 would be the calling thread, which may be bound to
+  // one core already.
   if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) != 0) return cores;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &allowed)) cores.push_back(core);
@@ -55,6 +57,7 @@ std::chrono::nanoseconds ThreadTime() {
 void PreferShortSlices() {
   SchedulingAttributes attributes;
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
+  // For other policies these fields mean something else, and whoever chose one had a reason.
   if (attributes.policy != SCHED_OTHER) return;
   attributes.runtime = kShortSliceNanoseconds;
   syscall(SYS_sched_setattr, 0, &attributes, 0);

@@ -13,6 +13,7 @@ namespace kiln::drivers::cpu {
 namespace {
 
 constexpr std::chrono::microseconds kSpinTime(40);
+// Reading the clock takes longer than looking at an atomic.
 constexpr int kPausesBetweenClocks = 16;
 // A thread takes this part of its even share of what is left.
 constexpr uint64_t kPartsOfShare = 8;
@@ -42,6 +43,7 @@ WorkerPool::WorkerPool(Options options) : options_(std::move(options)), active_(
 
 WorkerPool::~WorkerPool() {
   stopping_ = true;
+  // Workers wait on either of two atomics. Both change, so that all of them see stopping_.
   active_ = threads();
   active_.notify_all();
   ++epoch_;
@@ -69,6 +71,7 @@ void WorkerPool::Run(const Job& job) {
   const uint64_t count = (job.tasks + job.chunk - 1) / job.chunk;
   const uint64_t number = (state_.load(std::memory_order_relaxed) >> 32) + 1;
   job_ = job;
+  // Relaxed: storing state_ below, with release, publishes this and the job.
   chunks_ended_.store(0, std::memory_order_relaxed);
   state_.store(number << 32 | count << 16, std::memory_order_release);
   ++epoch_;
@@ -92,6 +95,8 @@ bool WorkerPool::RunPart(void* scratch) {
   const int64_t begin = static_cast<int64_t>(first) * job_.chunk;
   const int64_t end = static_cast<int64_t>(first + taken) * job_.chunk;
   job_.run(job_.context, begin, std::min(end, job_.tasks), scratch);
+  // The last one tells the caller. Release and acquire make what every thread has written visible
+  // to it.
   if (chunks_ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == count)
     chunks_ended_.notify_one();
   return true;
@@ -104,6 +109,8 @@ void WorkerPool::WaitForChunks(int count) {
   if (spun) return;
   for (int seen = chunks_ended_.load(std::memory_order_acquire); seen != count;
        seen = chunks_ended_.load(std::memory_order_acquire)) {
+    // Returns only once the value is another one, so a part that ends between load and wait is not
+    // missed.
     chunks_ended_.wait(seen, std::memory_order_acquire);
   }
 }
@@ -123,6 +130,7 @@ void WorkerPool::Work(int worker) {
     bool worked = false;
     binding.Awake();
     while (RunPart(scratch_[worker])) worked = true;
+    // A thread that found nothing to do does not spin: the others had taken it all.
     if (worked && SpinForWork(epoch)) continue;
     binding.Asleep();
     epoch_.wait(epoch, std::memory_order_acquire);

@@ -53,6 +53,7 @@ class Reader {
 
  private:
   void Fail() {
+    // Nothing is left to read either, so that whatever follows fails as well.
     ok_ = false;
     data_ = {};
   }
@@ -110,6 +111,7 @@ bool KernelImage::Deserialize(const std::string& data, KernelImage* image) {
   std::memcpy(&checksum, data.data() + sizeof(magic), sizeof(checksum));
   const std::string_view body = std::string_view(data).substr(kHeader);
   if (magic != kMagic || checksum != Checksum(body)) return false;
+  // Into a fresh image, since the caller's must not change halfway.
   Reader reader(body);
   KernelImage read;
   Visit(reader, read);

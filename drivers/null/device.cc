@@ -19,6 +19,7 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
       .device = info.name,
       .memory_bytes = info.memory_bytes,
       .cache_bytes = info.memory_bytes / 4,
+      // Size classes are multiples of 64, which aligned_alloc asks for.
       .allocate = [](int64_t bytes) { return std::aligned_alloc(64, bytes); },
       .release = [](void* memory, int64_t bytes) { std::free(memory); }});
 }
