@@ -18,6 +18,7 @@ absl::Status Invocation::Check(const grpc::Status& status) const {
 absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
+  // Scripts should find every field, a zero as well, under the name that the .proto file has.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   std::string text;

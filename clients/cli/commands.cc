@@ -118,6 +118,7 @@ int Main(absl::Span<const std::string> arguments, std::ostream& out, std::ostrea
     error << "kiln: " << Printable(std::string(options.status().message())) << '\n';
     return 2;
   }
+  // Usage that was asked for is output; usage instead of a result is an error.
   if (options->rest.empty() || options->rest[0] == "help") {
     PrintUsage(options->help || !options->rest.empty() ? out : error);
     return options->help || !options->rest.empty() ? 0 : 2;

@@ -100,6 +100,7 @@ void PrintKernel(int number, const v1::Kernel& kernel, std::ostream& out) {
 
 bool IsWanted(int number, const v1::Kernel& kernel, const std::string& wanted) {
   return wanted.empty() || wanted == absl::StrCat(number) || wanted == kernel.name() ||
+         // Fewer digits are more likely a kernel's number.
          (wanted.size() >= 4 && absl::StartsWith(kernel.digest(), wanted));
 }
 

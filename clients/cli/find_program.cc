@@ -50,6 +50,7 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
   const v1::Program* by_name = nullptr;
   for (const v1::Program& program : programs.programs()) {
     if (absl::StartsWith(program.digest(), wanted)) {
+      // One digest may be listed several times, once for each device.
       if (by_digest != nullptr && by_digest->digest() != program.digest()) {
         return absl::InvalidArgumentError(
             absl::StrCat("several programs' digests begin with ", wanted, ": write more of it"));
@@ -61,6 +62,7 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
       by_name = &program;
     }
   }
+  // A digest goes first: names are the clients' and may look like one.
   if (by_digest != nullptr) return by_digest->digest();
   if (by_name != nullptr) return by_name->digest();
   return NoSuchProgram(programs, wanted);

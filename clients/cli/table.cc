@@ -25,6 +25,7 @@ Table::Table(std::vector<std::string> titles) {
 
 void Table::Add(std::vector<std::string> cells) {
   cells.resize(titles_.size());
+  // Names come from other clients, who could otherwise move the reader's cursor or fake rows.
   for (std::string& cell : cells) cell = Printable(cell);
   rows_.push_back(std::move(cells));
 }

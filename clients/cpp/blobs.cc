@@ -24,11 +24,13 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   request.mutable_header()->set_blob(blob);
   request.mutable_header()->set_size_bytes(data.size());
   size_t sent = 0;
+  // Once at least: an empty blob needs its header as well.
   do {
     const size_t size = std::min<size_t>(chunk_bytes_, data.size() - sent);
     request.set_data(data.data() + sent, size);
     sent += size;
     if (!writer->Write(request)) break;  // Finish says why
+    // Only the first message has a header.
     request.clear_header();
   } while (sent < data.size());
   writer->WritesDone();
@@ -46,6 +48,7 @@ absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequ
   std::string bytes;
   uint64_t size = 0;
   while (reader->Read(&chunk)) {
+    // Only the first chunk says how large the whole is.
     if (bytes.empty()) {
       size = chunk.size_bytes();
       bytes.reserve(size);
@@ -53,6 +56,7 @@ absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequ
     bytes.append(chunk.data());
   }
   if (absl::Status status = FromGrpc(reader->Finish(), address_); !status.ok()) return status;
+  // A stream that ends early without an error would otherwise pass for a shorter tensor.
   if (bytes.size() != size) {
     return absl::DataLossError(
         absl::StrCat("the daemon announced ", size, " bytes and sent ", bytes.size()));

@@ -33,6 +33,7 @@ GraphBuilder* BuilderOf(Operands operands) {
 
 // What numbers among the operands take their dtype from.
 DType DTypeOfValues(const OpRow& row, Operands operands) {
+  // Every dtype promotes bool to itself.
   DType dtype = DType::kBool;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].has_value() && operands[i]->value() != nullptr && Promotes(row, i))
@@ -62,6 +63,8 @@ AttributeValue AttributeOf(const Dimensions& dimensions) {
   std::vector<int64_t> numbers;
   for (const Dimension& dimension : dimensions.list()) {
     const auto* number = std::get_if<int64_t>(&dimension);
+    // One variable among them makes all of them a shape on the wire; numbers alone are a list of
+    // integers.
     if (number == nullptr) return dimensions.list();
     numbers.push_back(*number);
   }
@@ -78,7 +81,9 @@ Value Call(std::string_view op, Operands operands, const Attributes& attributes,
            const Location& location) {
   GraphBuilder* builder = BuilderOf(operands);
   if (builder == nullptr) return Value();
+  // There is a row: the functions that call this are generated from the same table.
   const OpRow& row = *FindRow(op);
+  // The wire has no mark for an operand that is left out, so only the last ones can be.
   while (!operands.empty() && !operands.back().has_value()) operands.remove_suffix(1);
   const DType like = DTypeOfValues(row, operands);
   std::vector<Value> values;

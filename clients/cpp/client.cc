@@ -22,6 +22,7 @@ constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
+  // gRPC's default of 4 MiB is less than one tensor may need.
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   // After a lost connection the first attempts should come quickly; one attempt may take longer
@@ -136,6 +137,7 @@ Client::~Client() {
   grpc::ClientContext context;
   // A daemon that does not answer ends the session by itself when the lease runs out.
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(2));
+  // .ok() says that the result is ignored on purpose.
   impl_->core->sessions->CloseSession(&context, request, &answer).ok();
 }
 
@@ -157,6 +159,7 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   write->set_handle(handle);
   write->set_dtype(static_cast<v1::DType>(dtype));
   for (int64_t size : shape) write->add_shape(size);
+  // Made before anything is sent, so that every way out of here releases the handle.
   const Tensor tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
   if (data.size() <= core.info.chunk_bytes()) {
     write->set_data(data.data(), data.size());
@@ -167,6 +170,7 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   write->set_blob(blob);
   const absl::Status uploaded =
       core.stream.ThroughCuts([&] { return core.blobs.Upload(blob, data); });
+  // Sent only now: the blob must be there when the write is executed.
   if (uploaded.ok()) core.stream.Send(std::move(request), Ignore);
   // In order: after the write, which has made a copy. An upload that failed may still have arrived.
   v1::ConnectRequest release;
@@ -233,6 +237,7 @@ absl::StatusOr<std::string> Client::DownloadBytes(const Tensor& tensor) {
   ClientCore& core = *impl_->core;
   absl::StatusOr<std::string> bytes;
   const absl::Status status = core.stream.ThroughCuts([&] {
+    // Downloads do not travel on the stream: the daemon waits for what was sent there before.
     bytes = core.blobs.Download(tensor.handle(), core.stream.last_sequence());
     return bytes.status();
   });

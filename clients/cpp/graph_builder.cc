@@ -57,6 +57,7 @@ GraphBuilder::GraphBuilder() : proto_(std::make_unique<v1::Graph>()) {
 GraphBuilder::~GraphBuilder() = default;
 
 Value GraphBuilder::Fail(const absl::Status& mistake) {
+  // Keeps the first mistake: those after it are mostly its consequences.
   status_.Update(mistake);
   return Value(this, -1, DType::kUnspecified);
 }
@@ -96,6 +97,7 @@ Value GraphBuilder::AddNode(std::string_view op, absl::Span<const Value> operand
   for (const Value& operand : operands) node->add_operands(operand.node_);
   for (const auto& [name, value] : attributes)
     std::visit(AttributeWriter{(*node->mutable_attributes())[name]}, value);
+  // A daemon may know ops that this client does not; then only the daemon knows the dtype.
   const internal::OpRow* row = internal::FindRow(op);
   return Value(this, number,
                row == nullptr ? DType::kUnspecified : internal::ResultDType(*row, operands, dtype));

@@ -12,11 +12,14 @@ bool IsSigned(DType dtype) { return dtype >= DType::kInt8 && dtype <= DType::kIn
 
 DType PromoteFloats(DType a, DType b) {
   if (SizeOf(a) != SizeOf(b)) return SizeOf(a) > SizeOf(b) ? a : b;
+  // The smallest float that holds both: float16 for the two kinds of float8, float32 for float16
+  // and bfloat16.
   return SizeOf(a) == 1 ? DType::kFloat16 : DType::kFloat32;
 }
 
 DType PromoteIntegers(DType a, DType b) {
   if (IsSigned(a) == IsSigned(b)) return SizeOf(a) > SizeOf(b) ? a : b;
+  // A signed integer that holds all values of both; beside uint64 there is none.
   const int size = std::max(SizeOf(IsSigned(a) ? a : b), 2 * SizeOf(IsSigned(a) ? b : a));
   for (const DType dtype : {DType::kInt16, DType::kInt32, DType::kInt64}) {
     if (SizeOf(dtype) == size) return dtype;
@@ -55,6 +58,7 @@ const OpRow* FindRow(std::string_view op) {
 bool Promotes(const OpRow& row, size_t operand) {
   if (row.special_operand < 0) return true;
   const auto special = static_cast<size_t>(row.special_operand);
+  // If the special operand may be repeated ("*"), those after it are more of the same.
   return operand < special || (operand > special && row.operands.back() != '*');
 }
 

@@ -76,6 +76,7 @@ void AdamW(Value loss, absl::Span<const Value> parameters, const AdamWState& sta
   if (!BuilderFor(loss, parameters, state.means, "AdamWState::means", at)) return;
   GraphBuilder* builder = BuilderFor(loss, parameters, state.squares, "AdamWState::squares", at);
   if (builder == nullptr) return;
+  // Counted on the daemon, so that no step has to be sent a number.
   const Value steps = Add(state.steps, 1, at);
   builder->Update(state.steps, steps);
   const Value correction1 = BiasCorrection(options.beta1, steps, at);
@@ -92,6 +93,8 @@ void AdamW(Value loss, absl::Span<const Value> parameters, const AdamWState& sta
     const Value spread = Add(Div(ops::Sqrt(square, at), ops::Cast(correction2, dtype, {}, at), at),
                              options.epsilon, at);
     const Value direction = Div(Div(mean, ops::Cast(correction1, dtype, {}, at), at), spread, at);
+    // The decay joins the direction, not the gradient, whose means must not see it (Loshchilov and
+    // Hutter, 2019).
     const Value step = Add(direction, Mul(parameter, options.weight_decay, at), at);
     const Operand rate = RateFor(parameter, learning_rate, at);
     builder->Update(parameter, Sub(parameter, Mul(step, rate, at), at));

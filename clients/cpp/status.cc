@@ -40,12 +40,14 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   const bool has_details =
       !status.error_details().empty() && details.ParseFromString(status.error_details());
   std::string message = status.error_message();
+  // Without details it is gRPC that says so: the daemon's own errors all have some.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
     message = absl::StrCat("no kilnd answers at ", address, " (", status.error_message(),
                            "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");
   }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
   if (has_details) CopyDetails(details, result);
+  // "daemon is shutting down" would tell the user little of what is lost.
   if (ReasonOf(result) != "SHUTTING_DOWN") return result;
   absl::Status stopped = absl::UnavailableError(
       absl::StrCat("the daemon at ", address, " has stopped, so its sessions and their tensors ",

@@ -32,18 +32,21 @@ OperationStream::~OperationStream() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    // Ends the read in which the reading thread is waiting.
     if (context_ != nullptr) context_->TryCancel();
   }
   reader_.join();
 }
 
 uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callback) {
+  // Kept until it is answered, since a new stream may have to send it again.
   auto shared = std::make_shared<v1::ConnectRequest>(std::move(request));
   absl::MutexLock write_lock(&write_mutex_);
   absl::Status broken;
   uint64_t sequence = 0;
   {
     absl::MutexLock lock(&mutex_);
+    // Under write_mutex_, so that numbers reach the wire in order; the daemon refuses gaps.
     sequence = last_sequence_ + 1;
     shared->set_sequence(sequence);
     shared->set_acknowledged(Acknowledged());
@@ -76,6 +79,7 @@ absl::Status OperationStream::ThroughCuts(const std::function<absl::Status()>& t
     absl::Status status = transfer();
     if (!IsLostConnection(status)) return status;
     absl::MutexLock lock(&mutex_);
+    // Wakes early once the stream has failed for good.
     mutex_.AwaitWithTimeout(absl::Condition(
                                 +[](absl::Status* broken) { return !broken->ok(); }, &broken_),
                             kTransferPause);
@@ -113,6 +117,7 @@ absl::Status OperationStream::Attach() {
   {
     absl::MutexLock lock(&mutex_);
     if (stopping_) return absl::CancelledError("closing");
+    // The stream uses its context until it is gone.
     stream_.reset();
     context_ = std::make_unique<grpc::ClientContext>();
     stream_ = stub_.Connect(context_.get());
@@ -131,6 +136,7 @@ absl::Status OperationStream::Attach() {
       missing.push_back(next->second.request);
     }
   }
+  // Under write_mutex_ still, and before live_: whatever Send gets meanwhile comes after these.
   for (const auto& request : missing) stream_->Write(*request);
   live_ = true;
   return absl::OkStatus();
@@ -170,6 +176,7 @@ void OperationStream::FailAll(const absl::Status& status) {
   {
     absl::MutexLock lock(&mutex_);
     broken_ = status;
+    // In one step with broken_, so that an operation is either here or refused by Send.
     failed.swap(pending_);
   }
   for (auto& [sequence, pending] : failed) pending.callback(status);
