@@ -39,7 +39,7 @@ constexpr int64_t kHostMemoryShare = 6;
 // beyond it gRPC ends streams of any client, and new connections wait.
 constexpr int64_t kTransportShare = 24;
 constexpr int64_t kLeastTransport = 256 << 20;
-// Freed memory goes back to the system once so much less is held than before.
+// Freed memory goes back to the system once this much less is held than at the peak.
 constexpr int64_t kTrimAfter = 32 << 20;
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);

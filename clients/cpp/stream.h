@@ -38,8 +38,8 @@ class OperationStream {
   // The number of the last operation sent.
   uint64_t last_sequence();
 
-  // Does a transfer beside the stream. One that a lost connection has ended is repeated for as long
-  // as the session lives; after that it fails with what the stream has failed with.
+  // Runs a transfer that does not travel on the stream. One that a lost connection has ended is
+  // repeated for as long as the session lives; then it fails with the stream's error.
   absl::Status ThroughCuts(const std::function<absl::Status()>& transfer);
 
  private:

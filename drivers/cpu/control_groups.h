@@ -20,7 +20,7 @@ class ControlGroups {
   int64_t MemoryLimit() const;
 
   // Seconds of processor time for each second, 1.5 for example; infinite if there is none. Cpusets
-  // are no matter of this: they show in the affinity mask.
+  // do not count here: they show in the affinity mask.
   double CoreLimit() const;
 
  private:

@@ -26,8 +26,8 @@ namespace kiln::buffers {
 // a colon is private to its session. Thread-safe.
 class BlobStore {
  public:
-  // `limit_bytes` bounds all blobs and uploads together, beside the budget that they are charged
-  // to.
+  // `limit_bytes` bounds all blobs and uploads together, apart from the budget that they are
+  // charged to.
   explicit BlobStore(int64_t limit_bytes);
 
   using Blob = std::shared_ptr<const Chunks>;
@@ -47,7 +47,7 @@ class BlobStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets so many bytes of what may be forgotten.
+  // Forgets at least this many bytes of what may be forgotten, or all of it.
   void Reclaim(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);

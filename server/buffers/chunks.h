@@ -17,7 +17,7 @@ namespace kiln::buffers {
 // kernel longer than filling it takes us. Thread-safe.
 class ChunkRecycler {
  public:
-  // At most so many bytes wait here.
+  // At most this many bytes wait here.
   explicit ChunkRecycler(size_t most_bytes) : most_(most_bytes) {}
 
   // An empty string, with memory if some waits.

@@ -96,7 +96,7 @@ absl::Status ApplyToml(const std::string& text, const std::string& file, Config*
 // The same with the file's content. NOT_FOUND if it cannot be read.
 absl::Status ApplyFile(const std::string& path, Config* config);
 
-// INVALID_ARGUMENT for values that no source may set (an address that is none, a negative number).
+// INVALID_ARGUMENT for values that no source may set (a malformed address, a negative number).
 absl::Status Check(const Config& config);
 
 // "512MiB", "4GiB", "1000000", "2.5GB". INVALID_ARGUMENT otherwise.

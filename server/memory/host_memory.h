@@ -1,11 +1,12 @@
 // The daemon's own memory: one budget that counts what clients make it hold beside device memory.
 //
 // Whoever holds something for a client has a Charge for it. A charge that does not fit is refused,
-// and with it what asked for it. A quarter of the budget is divided equally: so much each account
-// can always have. The rest is shared. Of that an account may take more while it holds no more than
-// four times what is free (Choudhury, Hahne, "Dynamic Queue Length Thresholds for Shared-Memory
-// Packet Switches", 1998): one that is alone can use most of it, and a greedy one leaves some. The
-// last quarter of it is for accounts that hold no more than a thirty-second of the budget.
+// and with it what asked for it. A quarter of the budget is divided equally: each account can
+// always have its part of that. The rest is shared. An account may take more of it while it holds
+// no more than four times what is free (Choudhury, Hahne, "Dynamic Queue Length Thresholds for
+// Shared-Memory Packet Switches", 1998): one that is alone can use most of it, and a greedy one
+// leaves some. The last quarter of it is for accounts that hold no more than a thirty-second of the
+// budget.
 #ifndef KILN_SERVER_MEMORY_HOST_MEMORY_H_
 #define KILN_SERVER_MEMORY_HOST_MEMORY_H_
 
@@ -68,7 +69,7 @@ class Charge {
 // Thread-safe. Shared by everything that is charged to its accounts.
 class HostMemory : public std::enable_shared_from_this<HostMemory> {
  public:
-  // At most so many accounts are in use at a time.
+  // At most this many accounts are in use at a time.
   HostMemory(int64_t limit_bytes, int64_t accounts);
 
   int64_t limit_bytes() const { return limit_; }
@@ -100,7 +101,7 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
   const int64_t limit_;
   const int64_t guaranteed_;    // to each account
   const int64_t shared_limit_;  // of what accounts have beyond that
-  const int64_t modest_;        // an account that holds so much may use all of it
+  const int64_t modest_;        // an account that holds no more may use all of it
   std::function<void(int64_t)> reclaimer_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> shared_used_{0};

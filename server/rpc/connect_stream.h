@@ -57,7 +57,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   grpc::ByteBuffer request_bytes_;              // of the reading thread
   v1::ConnectRequest request_;                  // of the reading thread
   grpc::ByteBuffer response_bytes_;             // of the writing thread
-  memory::Charge transfer_;                     // for a value in it; likewise
+  memory::Charge transfer_;                     // for a value in it; also the writing thread's
   memory::Charge charge_;                       // for the stream
   std::shared_ptr<sessions::Session> session_;  // set by the first read
 

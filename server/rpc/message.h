@@ -15,7 +15,7 @@ namespace kiln::rpc {
 // Takes the bytes. INVALID_ARGUMENT (MALFORMED_MESSAGE) says which type they are not of.
 absl::Status Parse(grpc::ByteBuffer& bytes, google::protobuf::Message* message);
 
-// The error for a message that is none of this type.
+// The error for a message that cannot be parsed as this type.
 absl::Status Malformed(const std::string& type);
 
 // Replaces `bytes`.

@@ -23,7 +23,7 @@ class OpenCalls {
     OpenCalls& calls_;
   };
 
-  // Whether none is open, now or before so much time has passed.
+  // Waits until no call is open; false if `patience` passes first.
   bool WaitUntilNone(absl::Duration patience) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return mutex_.AwaitWithTimeout(absl::Condition(

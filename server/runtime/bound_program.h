@@ -44,7 +44,7 @@ struct BoundProgram {
 std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program);
 
 // A program for all values at some: `signature` is that of the graph made for them. The values are
-// the daemon's memory, no user's. RESOURCE_EXHAUSTED or what else the device says.
+// the daemon's memory, no user's. RESOURCE_EXHAUSTED, or whatever error the device reports.
 absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program> program,
                                                          Signature signature,
                                                          absl::Span<const int64_t> values);

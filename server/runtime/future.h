@@ -1,4 +1,4 @@
-// A result that is there, will be there, or could not be made.
+// A result that is known, will be known, or could not be made.
 #ifndef KILN_SERVER_RUNTIME_FUTURE_H_
 #define KILN_SERVER_RUNTIME_FUTURE_H_
 

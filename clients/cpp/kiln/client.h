@@ -17,8 +17,8 @@
 //
 // Only Download, Future::Get and Client::Connect wait for the daemon. Everything else puts a
 // message on an ordered stream and returns, so that many runs are in flight. A lost connection is
-// taken up again, without running anything twice, for as long as the session's lease lasts. A daemon
-// that stops ends all sessions: whatever waits fails at once with UNAVAILABLE.
+// taken up again, without running anything twice, for as long as the session's lease lasts. A
+// daemon that stops ends all sessions: whatever waits fails at once with UNAVAILABLE.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 
@@ -188,7 +188,7 @@ class Client {
 
   // The tensor's bytes. Waits for its value; the error of what should have made it, if that failed.
   absl::StatusOr<std::string> DownloadBytes(const Tensor& tensor);
-  // As elements; INTERNAL if the bytes are no whole number of them.
+  // As elements; INTERNAL if the bytes are not a whole number of them.
   template <typename T>
   absl::StatusOr<std::vector<T>> Download(const Tensor& tensor);
 
