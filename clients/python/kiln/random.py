@@ -49,7 +49,8 @@ class Generator:
         with self._lock:
             self.seed = seed
             self.draws = 0
-            # The key of the next draw, on the device, as traced functions left it; see _jit.py.
+            # The key of the next draw, on the device, as traced functions left it; see
+            # _trace/trace.py.
             self.device_key: Optional[Tensor] = None
             self.device_draws = -1
         return self

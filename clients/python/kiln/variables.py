@@ -104,6 +104,7 @@ class Dim:
         values = self.values
         if isinstance(other, Dim) and other.values:
             values = merged(values, other.values)
+        # Variables that cancel out leave a plain int.
         if not any(product for product, factor in terms.items() if factor):
             return terms.get((), 0)
         return Dim(terms, values)

@@ -61,6 +61,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
             return array.copy(order="C").view(short_floats.carrier(foreign)), foreign
         array = array.astype(np.float32)
     if dtype is None:
+        # np.asarray makes float64 of Python floats, which says nothing of what the user wanted.
         own = isinstance(data, (np.ndarray, np.generic))
         wanted = dtypes.float32 if array.dtype == np.float64 and not own else (
             dtypes.as_dtype(array.dtype) if array.dtype.kind in "biuf" else None)
@@ -76,6 +77,7 @@ def to_array(data: Any, dtype: Any = None) -> Tuple[np.ndarray, DType]:
 def from_bytes(data: bytes, dtype: DType, shape: Tuple[int, ...]) -> np.ndarray:
     """The array in these bytes; writable."""
     if dtype.numpy is not None:
+        # An array on `bytes` would be read-only.
         return np.frombuffer(bytearray(data), dtype.numpy).reshape(shape)
     bits = np.frombuffer(data, short_floats.carrier(dtype))
     wide: np.ndarray = short_floats.widen(bits, dtype).reshape(shape)

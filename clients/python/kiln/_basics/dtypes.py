@@ -30,6 +30,7 @@ class DType:
         return f"kiln.{self.name}"
 
     def __reduce__(self) -> Tuple[Any, ...]:
+        # Unpickling gives the one object of this name, since dtypes are compared by identity.
         return as_dtype, (self.name,)
 
 

@@ -31,6 +31,8 @@ class KilnError(Exception):
         self.message = message
         self.reason = reason
         self.metadata = metadata or {}
+        # The daemon's errors have metadata, even if it is empty, and name the line that built the
+        # node.
         if metadata is None and self._names_line:
             self.source = format_source(user_source())
         else:

@@ -52,6 +52,7 @@ def _to_bfloat16(array: Any) -> Any:
     # Round to nearest, ties to even.
     rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     result = (rounded >> np.uint32(16)).astype(np.uint16)
+    # Rounding could turn a NaN into an infinity, or carry it over into zero.
     return np.where(np.isnan(array), np.uint16(0x7FC0), result).reshape(array.shape)
 
 

@@ -60,6 +60,7 @@ def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
     """All nodes under the roots, operands first. Values have none, except those in `again`."""
     order: List[Node] = []
     done: Set[Node] = set()
+    # A stack of its own: graphs go deeper than Python's recursion may.
     stack = list(reversed(roots))
     while stack:
         node = stack[-1]
@@ -99,6 +100,8 @@ def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
     sources: Dict[Any, str] = {}
     for node in order:
         if node.op == "input" or (node.buffer is not None and node not in again):
+            # Tensors that share a buffer are one input, unless with_variable() gave one of them
+            # another shape or a gradient tells them apart.
             key = (id(node) if node.buffer is None else
                    (id(node.buffer), node.shape, boundaries.input_identity(node)))
             if key not in input_of_buffer:
@@ -169,6 +172,7 @@ def _declare(graph: Any, order: Sequence[Node]) -> None:
                         raise InvalidArgument(
                             f"two variables of one name meet: {found[symbol.name]!r} and "
                             f"{symbol!r}; variables of one name must have the same bounds")
+    # In a fixed order, so that equal graphs have equal bytes.
     for name in sorted(found):
         graph.variables.add(name=name, min=found[name].low, max=found[name].high)
 
@@ -202,6 +206,7 @@ def _add_node(graph: Any, node: Node, operands: List[int], sources: Dict[Any, st
 
 
 def _set_shape(attribute: Any, shape: Sequence[int]) -> None:
+    # An empty shape must be there, too, and adding nothing to a message does not set it.
     attribute.shape.SetInParent()
     for size in shape:
         _set_dim(attribute.shape.dims.add(), size)
@@ -233,6 +238,7 @@ def _set_attribute(attribute: Any, kind: str, value: Any) -> None:
         attribute.ints.values.extend(value)
     elif isinstance(value, str):
         attribute.s = value
+    # Before int, which bool derives from.
     elif isinstance(value, bool):
         attribute.b = value
     elif isinstance(value, int) and kind != "float":

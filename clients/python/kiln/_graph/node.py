@@ -27,6 +27,7 @@ TABLE: Dict[str, Op] = {op.name: op for op in OPS}
 class _Mode(threading.local):
     """What the current thread is doing."""
 
+    # Each thread starts with these: class attributes are the defaults of a threading.local.
     gradients = True  # False within kiln.no_grad()
     trace: Any = None  # the kiln.jit trace in progress
     autocast: Any = None  # which operands are cast within kiln.autocast()
@@ -120,6 +121,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
         for operand in operands:
             if operand.tracked:
                 node.tracked = True
+            # Tuples compare by their first item, so the later call counts.
             if operand.cut is not None and (node.cut is None or operand.cut > node.cut):
                 node.cut = operand.cut
     return node
@@ -146,6 +148,8 @@ def _infer(name: str, operands: Tuple[Node, ...], attributes: Attributes,
             return shape, result, None
         return shape, result, tuple((key, complete[key]) for key, _ in attributes)
     except KilnError as error:
+        # Made anew, so that the message begins with the op; the line in the user's program is found
+        # again.
         raise type(error)(f"{name}: {error.message}") from None
 
 
@@ -202,6 +206,7 @@ def scalar(number: Any, dtype: DType) -> Node:
     """The node of a number."""
     if isinstance(number, variables.Dim):
         return make("const", (), (("value", number),), dtype)
+    # 1, 1.0 and True are equal, and so are 0.0 and -0.0, but they are different constants.
     key = (number, type(number), dtype, str(number) if number == 0 else "")
     node = _scalars.get(key)
     if node is None:

@@ -37,6 +37,7 @@ def realize(tensors: Iterable[Any]) -> None:
     nodes = [tensor._node for tensor in [*tensors, *_take_pending()]]
     unique = list(dict.fromkeys(nodes))
     for node in unique:
+        # Host data has nothing to compute; it is uploaded.
         if node.op == "input" and node.buffer is None:
             buffer_of(node)
     roots = [node for node in unique if node.buffer is None]
@@ -78,8 +79,10 @@ def buffer_of(node: Node, connection: Any = None) -> Any:
         connection = connection or connections.default_connection()
         data: Any = node.host.reshape(-1).view(np.uint8)
         node.buffer = connection.upload(memoryview(data), node.dtype, node.shape)
+        # So that an index out of range is an error here, where its value is known.
         if node.dtype.is_integer and node.host.size:
             node.buffer.least_most = int(node.host.min()), int(node.host.max())
+        # The device has it now; two copies would double the memory of a data set.
         node.host = None
     elif connection is not None and node.buffer.connection is not connection:
         raise FailedPrecondition(

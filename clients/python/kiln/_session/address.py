@@ -28,6 +28,7 @@ def normalize(address: str) -> str:
         return address
     if "/" in address:
         return f"unix:{os.path.abspath(address)}"
+    # An IPv6 address has colons of its own, within brackets.
     host_has_port = ":" in address.rpartition("]")[2]
     return address if host_has_port else f"{address}:{DEFAULT_PORT}"
 

@@ -59,6 +59,7 @@ class Blobs:
     def _upload(self, data: memoryview, work: Work) -> Blob:
         if self._local:
             blob = Blob(f"upload-{next(self._numbers)}")
+            # Before it is sent: an upload that fails may have arrived all the same.
             self._stream.blobs.watch(blob, "blobs", blob.name)
         else:
             blob = Blob("sha256:" + hashlib.sha256(data).hexdigest())
@@ -66,6 +67,8 @@ class Blobs:
         return blob
 
     def _send(self, name: str, data: memoryview, work: Work) -> None:
+        # What the daemon finds it also holds for this session, so it is still there when it is
+        # used.
         if not self._local and name in self._service.FindBlobs(blob_pb2.FindBlobsRequest(
                 session_id=self._session_id, blobs=[name])).found:
             return

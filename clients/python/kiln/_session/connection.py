@@ -43,6 +43,8 @@ class Connection:
         self.stream: Stream = session.stream
         self._handles = itertools.count(1)
         self._lock = threading.Lock()
+        # Weak, so that a program ends with its last user. `_recent` holds on to the latest for
+        # those who make the same graph again, as eager code does in a loop.
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
@@ -112,6 +114,8 @@ class Connection:
             data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
         except KilnError as error:
+            # The operation that failed says more than the attempt to read its result. Raised here,
+            # it need not be raised by a later run as well.
             self._seen(buffer.error or error)
             raise (buffer.error or error) from None
         if len(data) != buffer.nbytes:
@@ -126,10 +130,12 @@ class Connection:
 
         It lives as long as somebody holds it, and a while longer for those who ask again.
         """
+        # Attributes are a map, which protobuf writes in any order unless it is told otherwise.
         text = graph.SerializeToString(deterministic=True)
         key = name.encode() + b"\0" + text
         with self._lock:
             program = self._programs.get(key)
+            # What failed is tried again: the reason, such as a lack of memory, may be gone.
             if program is None or program.error is not None:
                 program = Program(self, next(self._handles))
                 self.stream.send(
@@ -163,6 +169,7 @@ class Connection:
 
     def raise_unreported(self) -> None:
         """Raises the error of an operation that changed state, if nobody has seen it yet."""
+        # Looked at without the lock first, since every run passes here.
         if self._unreported:
             with self._lock:
                 errors, self._unreported = self._unreported, []
@@ -221,6 +228,7 @@ class Connection:
 
 _default: Optional[Connection] = None
 _default_pid = 0
+# Reentrant, because default_connection() holds it while connect() takes it.
 _default_lock = threading.RLock()
 
 
@@ -241,6 +249,7 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     for target in candidates(address, os.environ, os.getuid()):
         try:
             connection = Connection(target, device, lease_seconds)
+        # Any other error is a daemon's answer, so this is the right place and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
             continue

@@ -27,6 +27,7 @@ class Releases:
         """When `owner` dies, `name` is to be released: a field of Release, or "program"."""
         reference = _Reference(owner, self._dead.append)
         reference.kind, reference.name = kind, name
+        # A weak reference calls back only if it is itself still alive.
         self._living[id(reference)] = reference
 
     def __len__(self) -> int:

@@ -27,6 +27,8 @@ from kiln._session.waiter import Waiter
 _CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
+    # A connection that was lost without a word, as when a laptop slept, is noticed within 30
+    # seconds.
     ("grpc.keepalive_time_ms", 20000),
     ("grpc.keepalive_timeout_ms", 10000),
     ("grpc.min_reconnect_backoff_ms", 2000),  # how long one attempt may take
@@ -37,6 +39,7 @@ _DEFAULT_LEASE_SECONDS = 60
 _DEFAULT_CHUNK_BYTES = 1 << 20
 _END_SECONDS = 2.0  # for a daemon to answer; then the lease ends the session
 
+# Those that still have to end; the process ends them at its exit.
 _open: Dict[int, "Session"] = {}
 
 
@@ -64,6 +67,7 @@ class Session:
             _thread.start_new_thread(self._run, ())
             self._is_open.wait()
         except BaseException:
+            # The session may still open after an interrupt, and must end then.
             self.begin_to_end()
             raise
 
@@ -150,5 +154,6 @@ def _end_all() -> None:
     own = [session for session in list(_open.values()) if session._pid == os.getpid()]
     for session in own:
         session.begin_to_end()
+    # After all have begun to end, so that they do so side by side.
     for session in own:
         session._wait_for_end(deadline - time.monotonic())

@@ -156,6 +156,7 @@ class Stream:
     def _last_sequence(self) -> int:
         if not self._pending:
             return self._last_answered
+        # The operation with the highest number may have been answered before others.
         return max(next(reversed(self._pending)), self._last_answered)
 
     def _bytes_sent(self) -> int:
@@ -188,9 +189,12 @@ class Stream:
                 idle = True
             if self.blobs or len(self.releases) >= (1 if idle else RELEASE_BATCH):
                 self._release_dead()
+            # A new stream goes on after what the daemon has received, which it says when it has
+            # attached.
             if sent is None:
                 sent = attachment.last_received
             while sent is not None and not attachment.over:
+                # Needs no lock, since a single look-up cannot see half an operation.
                 pending = self._pending.get(sent + 1)
                 if pending is None:
                     break
@@ -217,6 +221,7 @@ class Stream:
         while self._failure is None:
             attachment = self._attachment = _Attachment()
             error = self._read_until_lost(connect, attachment)
+            # It had attached, so the lease was renewed and time starts anew.
             if attachment.last_received is not None:
                 delay, deadline = 0.02, time.monotonic() + self.lease_seconds
             failure = self._lasting(error, time.monotonic() > deadline)
@@ -235,6 +240,7 @@ class Stream:
             return errors.NotFound(
                 "the daemon does not know this session any more (its lease ran out, or the "
                 "daemon was restarted), so its tensors are lost; " + _WHAT_TO_DO)
+        # The daemon has answered, and would say the same next time.
         if why.reason == "SHUTTING_DOWN" or error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,
                 grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED):
@@ -296,6 +302,7 @@ class Stream:
             waiting = self._take_waiting()
         for room in waiting:
             room.resolve()
+        # Without the lock, since callbacks may take locks of their own or send.
         for operation in pending.values():
             if operation.callback is not None:
                 operation.callback(None, error)

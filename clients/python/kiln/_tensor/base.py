@@ -214,6 +214,7 @@ def register_tensor_class(tensor_class: Any) -> None:
 def wrap(node: Node) -> "Tensor":
     """A tensor for a node."""
     tensor_class = _classes["tensor"]
+    # Without __init__, which is for data.
     tensor: Tensor = tensor_class.__new__(tensor_class)
     tensor._node = node
     tensor._grad = None
@@ -247,6 +248,7 @@ def operand_node(value: Any, like: Node) -> Node:
     if isinstance(value, TensorBase):
         return value._node
     if isinstance(value, np.generic):
+        # NumPy's scalars are as weak as Python's numbers.
         value = value.item()
     if isinstance(value, (bool, int, float)):
         return _node.scalar(value, conversion.weak_dtype(value, like.dtype))

@@ -1,5 +1,6 @@
 """Methods of Tensor that change its dtype, or name its device."""
 
+# The methods int, float and bool hide the types of these names within the class.
 import builtins
 from typing import TYPE_CHECKING, Any
 

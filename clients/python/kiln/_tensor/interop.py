@@ -30,6 +30,7 @@ class Interop(TensorBase):
         if api_version is not None and api_version not in ARRAY_API_VERSIONS:
             raise InvalidArgument(
                 f"array API version {api_version!r}; there are {', '.join(ARRAY_API_VERSIONS)}")
+        # Not imported: `kiln` itself imports this module.
         return sys.modules["kiln"]
 
     @property
@@ -86,6 +87,7 @@ class Interop(TensorBase):
         if self.dtype.numpy is None:
             raise BufferError(f"no DLPack form of {self.dtype.name} here; cast it to float32 first")
         array = self.numpy()
+        # NumPy knows `max_version` from 2.1 on.
         if max_version is None or not _takes_versions():
             return array.__dlpack__()
         return array.__dlpack__(max_version=max_version)

@@ -97,6 +97,8 @@ class State(TensorBase):
             raise InvalidArgument(
                 f"cannot assign {node.dtype.name} of shape {node.shape} to {self.dtype.name} of "
                 f"shape {self.shape}; reshape or cast it first")
+        # A node of its own, since it becomes a leaf or must not carry a gradient; others may share
+        # this one.
         if node.tracked or node.cut is not None or self._requires_grad:
             node = _node.alias(node)
         self._node = node
@@ -199,6 +201,7 @@ class State(TensorBase):
             return self._tensor
         if not self.is_leaf:
             raise InvalidArgument("this tensor is a result; detach() it first")
+        # Other tensors of this node must not become leaves with it.
         self._node = _node.alias(self._node)
         self._requires_grad = wanted
         self._mark_leaf()

@@ -125,8 +125,10 @@ class Values(TensorBase):
     def __iter__(self) -> "Iterator[Tensor]":
         if not self.shape:
             raise TypeError("a tensor without dimensions cannot be iterated")
+        # Not `yield`, which would put off the TypeError until the first element is asked for.
         return (self._tensor[i] for i in range(self.shape[0]))
 
+    # A type checker would otherwise take every name for an attribute.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:

@@ -27,6 +27,7 @@ def is_library(module: str) -> bool:
     if names is not None:
         return top in names
     file = getattr(sys.modules.get(top), "__file__", None) or ""  # Python 3.9
+    # site-packages lies within the standard library's folder.
     return file.startswith(_STDLIB) and "-packages" not in file
 
 
@@ -88,9 +89,11 @@ class _ClassCode:
     def visit(self, survey: "Survey", path: str) -> None:
         """Walks them as they are now."""
         for base in self.sizes:
+            # A name that was added later is no member yet; it shows by their number.
             survey.fact(len(vars(base)), path)
         for base, name in self.members:
             member = vars(base).get(name)
+            # What is behind classmethod, staticmethod and property.
             function = getattr(member, "__func__", None) or getattr(member, "fget", None)
             survey.add(function or member, survey.join(path, f".{name}"))
 
@@ -103,6 +106,7 @@ def _is_internal(name: str) -> bool:
 def _root_names(code: Any) -> Set[str]:
     result = {instruction.argval for instruction in dis.get_instructions(code)
               if instruction.opname.endswith(("_GLOBAL", "_NAME"))}
+    # Inner functions, lambdas and comprehensions are code objects of their own.
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             result |= _root_names(constant)

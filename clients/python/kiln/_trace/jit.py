@@ -42,10 +42,12 @@ class Jit:
         self._last_facts: Optional[watch.Survey] = None
         self.traces = 0  # how often the function was traced
         self._name = getattr(function, "__qualname__", type(function).__name__)
+        # Without `updated=()` the function's own attributes would be copied over this object's.
         functools.update_wrapper(self, function, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if mode.trace is not None:
+            # A traced function that another one calls becomes a part of that one's graph.
             return self._function(*args, **kwargs)
         with _lock:
             args = tuple([with_tensors(argument) for argument in args])
@@ -62,6 +64,7 @@ class Jit:
             return trace.run(survey)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
+        # As functions do, so that a decorated method gets its `self`.
         return self if instance is None else types.MethodType(self, instance)
 
     def programs(self) -> List[ProgramInfo]:
@@ -90,6 +93,7 @@ class Jit:
 
     def _trace(self, key: Any, args: Any, kwargs: Any) -> Trace:
         trace = Trace(self._name)
+        # A second walk, with paths: they cost too much to be kept at every call.
         facts = watch.survey(self._roots(args, kwargs), with_paths=True)
         self.traces += 1
         trace.record(self._function, args, kwargs, facts)

@@ -26,6 +26,7 @@ def pack(value: Any, roots: List[Node]) -> Any:
         return {key: pack(item, roots) for key, item in value.items()}
     if isinstance(value, tuple):
         items = [pack(item, roots) for item in value]
+        # A namedtuple takes its items one by one, and has `_fields`.
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
         return [pack(item, roots) for item in value]

@@ -81,6 +81,7 @@ class Trace:
         """Runs the function on placeholders and builds its graph."""
         tensors = survey.tensors
         self.kept = survey.kept
+        # The user's tensors hold placeholders only while the function runs, whatever ends it.
         before = [(tensor._node, tensor._grad) for tensor in tensors]
         places = [_place(tensor) for tensor in tensors]
         randomness = _python_randomness()
@@ -218,6 +219,7 @@ class Trace:
         for node in nodes:
             if node.bindings:
                 bindings = merged(bindings, node.bindings)
+        # What this call says comes before what the function itself has bound.
         bindings = {**self.bindings, **bindings}
         require(self.graph.variables, bindings)
         names = {variable.name for variable in self.graph.variables}
@@ -229,6 +231,7 @@ class Trace:
             return tensors[what]._node
         if kind == "constant":
             return what
+        # A new seed, or draws outside of traced functions, have moved the generator on since.
         if what.device_key is None or what.device_draws != what.draws:
             what.device_key = Tensor(
                 np.array([what.word(), what.draws % (1 << 32)], np.uint32))

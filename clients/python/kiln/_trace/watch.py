@@ -52,6 +52,8 @@ class Survey:
             self.fact((kind, repr(value) if kind is float else value), path)
             return
         identity = id(value)
+        # Met again, an object is named by its number: cycles end, and one object under two names
+        # differs from two equal ones.
         number = self._seen.get(identity)
         if number is not None:
             self.fact(("seen", number), path)
@@ -193,6 +195,7 @@ class Survey:
     def _generator(self, value: Any, path: str) -> None:
         self._identity(value, path)
         frame = getattr(value, "gi_frame", None)
+        # How far it has run: every value that is taken from it is a change.
         self.fact(None if frame is None else frame.f_lasti, path)
 
     def _class(self, value: Any, path: str) -> None:

@@ -52,6 +52,8 @@ def save(values: Mapping[str, Any], path: Any,
                 arrays: Dict[str, Any] = {
                     name: _array(name, value) for name, value in values.items()}
                 np.savez(file, **arrays)
+        # One step, so that readers find the old file or the new one, and maps of the old one stay
+        # whole.
         os.replace(temporary, path)
     finally:
         if os.path.exists(temporary):

@@ -47,6 +47,7 @@ def write(file: BinaryIO, tensors: Mapping[str, Any], metadata: Mapping[str, str
                         "data_offsets": [offset, offset + tensor.nbytes]}
         offset += tensor.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
+    # The tensors begin at a multiple of 8, for readers that map the file.
     text += b" " * (-len(text) % 8)
     file.write(struct.pack("<Q", len(text)) + text)
     # What is still to be computed, in one program; values in host memory stay there.
@@ -79,6 +80,7 @@ def read(path: str) -> Tuple[Dict[str, Tensor], Dict[str, str]]:
     with open(path, "rb") as file:
         entries, metadata, start = _read_header(path, file)
         size = file.seek(0, 2)
+        # The map stays when the file is closed.
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _check_places(path, entries, size - start)
     return {name: _mapped(data, start, entry) for name, entry in entries.items()}, metadata
