@@ -230,6 +230,7 @@ def block_diag(*tensors: Operand) -> Tensor:
         if block.ndim > 2:
             raise InvalidArgument(f"block_diag of shape {block.shape}; it must be a matrix")
     blocks = [block.reshape(*(1,) * (2 - block.ndim), *block.shape) for block in blocks]
+    # `sum` is the array API's in this module.
     width = builtins.sum(block.shape[1] for block in blocks)
     rows, before = [], 0
     for block in blocks:

@@ -45,6 +45,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     values, indices, inverse, counts = np.unique(
         x.numpy(), return_index=True, return_inverse=True, return_counts=True, equal_nan=False)
     places = [Tensor(part.astype(np.int64)) for part in (indices, inverse, counts)]
+    # NumPy's versions differ in the shape of the inverse.
     return UniqueAll(
         Tensor(values, x.dtype), places[0], places[1].reshape(x.shape), places[2])
 

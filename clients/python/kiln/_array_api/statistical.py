@@ -19,6 +19,7 @@ Axis = Optional[Union[int, Sequence[int]]]
 def reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **more: Any) -> Tensor:
     """The op `name` over axes. An empty tuple of axes means none, unlike an empty list in an op."""
     if axis is not None and axes_tuple(axis) == ():
+        # To the op, no axes are all of them. So it reduces a new one, of size 1.
         shape = x.shape
         single = x.unsqueeze(0)._op(name, axes=(0,), keepdims=False, **more)
         return single.reshape(shape)

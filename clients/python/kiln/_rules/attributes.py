@@ -20,6 +20,7 @@ _RANGES: Dict[str, Tuple[Callable[[Any], bool], str]] = {
     "any": (lambda value: True, "a number"),
     "positive": (lambda value: value > 0, "above 0"),
     "not_negative": (lambda value: value >= 0, "0 or above"),
+    # NaN is refused, too, though it does not equal 0.
     "not_zero": (lambda value: value < 0 or value > 0, "other than 0"),
     "fraction": (lambda value: 0 <= value <= 1, "in [0, 1]"),
 }

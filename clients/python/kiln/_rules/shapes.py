@@ -27,6 +27,7 @@ def check_shape(shape: Shape) -> Shape:
             size = size.high
         if size < 0:
             raise InvalidArgument(f"the shape {shape} has a negative size")
+        # A size of 0 must not hide that the others are too large.
         elements *= max(size, 1)
     if elements > MAX_ELEMENTS:
         raise InvalidArgument(

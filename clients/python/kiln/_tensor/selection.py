@@ -217,6 +217,7 @@ def combined(indices: Sequence["Tensor"], sizes: Sequence[int]) -> "Tensor":
 
 def _wrapped(index: "Tensor", size: int) -> "Tensor":
     """Negative places counted from the end; in a dtype that holds `size`."""
+    # Its large numbers would be negative as int64, and then count from the end.
     if index.dtype is dtypes.uint64:
         return index
     row = index.long()

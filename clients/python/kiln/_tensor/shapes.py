@@ -81,6 +81,7 @@ class Shapes(TensorBase):
         >>> kiln.tensor([[1, 2], [3, 4]]).ravel().tolist()
         [1, 2, 3, 4]
         """
+        # Without elements -1 could stand for any size.
         return self.reshape(-1) if self.numel() else self.reshape(0)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> "Tensor":

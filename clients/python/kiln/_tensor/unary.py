@@ -136,6 +136,7 @@ class Unary(TensorBase):
         >>> kiln.tensor([1.0, kiln.nan]).isnan().tolist()
         [False, True]
         """
+        # The op is for floats; an integer equals itself, so this is false everywhere.
         return self._op("isnan") if self.dtype.is_float else self._op("cmpne", self)
 
     def isinf(self) -> "Tensor":

@@ -281,6 +281,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1.0, hard: bool = False, dim: in
     """
     if not tau > 0:
         raise InvalidArgument(f"gumbel_softmax at the temperature {tau}; it must be above 0")
+    # Strictly between 0 and 1, where both logarithms are finite.
     uniform = rand(logits.shape) * (1 - 2.0**-23) + 2.0**-24
     noise = -(-uniform.log()).log()
     soft = ((logits + noise.cast(logits.dtype)) * (1 / tau))._op("softmax", axis=int(dim))

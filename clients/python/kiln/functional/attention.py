@@ -49,6 +49,8 @@ def _with_dropout(query: Tensor, key: Tensor, value: Tensor, mask: Optional[Tens
     if kept is None:
         return dropout(softmax(weights), p) @ value
     weights = apply("where", (kept, weights, float("-inf")))
+    # A row that keeps no key would be NaN after the softmax, and so would its gradient, even where
+    # the value is replaced. So its scores are replaced before and its weights after.
     none = ~kept.any(-1, keepdim=True)
     safe = softmax(apply("where", (none, 0.0, weights)))
     return dropout(apply("where", (none, 0.0, safe)), p) @ value
@@ -71,6 +73,7 @@ def rotary_tables(positions: Tensor, features: int, base: float = 10000.0,
 
 
 def _frequencies(features: int, base: float) -> Tensor:
+    # In float64: an error in a frequency grows with the position that it is multiplied with.
     exponents = np.arange(0, features, 2, dtype=np.float64) / features
     return Tensor((base**-exponents).astype(np.float32))
 

@@ -38,12 +38,13 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Optional[Tensor] = Non
         bag = arange(bags).reshape(-1, 1).expand(bags, length).reshape(-1)
     else:
         bags = offsets.shape[0] - include_last_offset
+        # The last bag that begins at this place or before it.
         bag = searchsorted(offsets, arange(input.shape[0]), side="right") - 1
     places = input.reshape(-1)
     rows = weight._op("gather", places, axis=0)
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.reshape(-1, 1)
-    if padding_idx is not None:  # a bag that there is not
+    if padding_idx is not None:  # goes to a bag that does not exist
         bag = apply("where", (places == padding_idx, bags, bag))
     return _put_together(rows, bag, bags, mode)
 

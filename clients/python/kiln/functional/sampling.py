@@ -68,6 +68,7 @@ def _read(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
 
 def _blended(flat: Tensor, size: Tuple[int, ...], y: Tensor, x: Tensor) -> Tensor:
     """The four pixels around each place, by its distances from them."""
+    # The grid's gradient is that of the distances; which pixels they are has none.
     top, left = y.floor().detach(), x.floor().detach()
     down, right = y - top, x - left
     result = _read(flat, size, top, left) * ((1.0 - down) * (1.0 - right))

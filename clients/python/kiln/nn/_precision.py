@@ -27,6 +27,7 @@ class Precision(Tree):
         wanted = dtypes.as_dtype(dtype)
         if not wanted.is_float:
             raise InvalidArgument(f"a module in {wanted.name}; it needs a float dtype")
+        # Each once, though modules may share tensors.
         for tensor in {id(tensor): tensor for _, tensor in self._named_tensors()}.values():
             if tensor.dtype.is_float and tensor.dtype is not wanted:
                 _recast(tensor, wanted)
@@ -67,6 +68,7 @@ class Precision(Tree):
 
 def _recast(tensor: Tensor, dtype: dtypes.DType) -> None:
     with no_grad():
+        # The object stays the same, since optimizers and other modules may hold it.
         tensor._node = alias(tensor.cast(dtype)._node)
     tensor._grad = None
     tensor._mark_leaf()

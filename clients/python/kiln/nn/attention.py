@@ -93,6 +93,7 @@ class MultiheadAttention(Module):
         bias: Any = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.split(size)
         if self.in_proj_weight is None:
             weights: List[Tensor] = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        # Self-attention: one product in place of three.
         elif query is key and key is value:
             joined = functional.linear(query, self.in_proj_weight, self.in_proj_bias)
             return self._with_extras(*joined.split(size, -1))
@@ -135,6 +136,7 @@ class MultiheadAttention(Module):
             masks.append(padding.reshape(batch, 1, 1, keys))
         if is_causal and attn_mask is None:
             masks.append(~ones((length, keys), dtype=dtypes.bool_).tril())
+        # The keys that the module itself adds are never hidden.
         masks = [mask.pad((0, extra)) if extra else mask for mask in masks]
         if not masks:
             return None
@@ -155,6 +157,7 @@ class MultiheadAttention(Module):
         share = self.dropout if self.training else 0.0
         if not need_weights:
             return functional.scaled_dot_product_attention(q, k, v, mask, share), None
+        # The op keeps its weights to itself, so for them it is written out.
         scores = q @ k.transpose(2, 3) * (1 / math.sqrt(q.shape[-1]))
         if mask is not None:
             scores = scores.where(mask, -math.inf) if mask.dtype is dtypes.bool_ else (

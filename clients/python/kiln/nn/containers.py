@@ -46,6 +46,7 @@ class Sequential(Module):
         >>> list(kiln.nn.Sequential(kiln.nn.ReLU()).named_children())
         [('0', ReLU())]
         """
+        # Not under the attribute's name, `_layers`, so that a state_dict has PyTorch's names.
         return ((name, layer) for name, layer in self._layers.items() if isinstance(layer, Module))
 
     def forward(self, x: Any) -> Any:

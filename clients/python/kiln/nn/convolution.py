@@ -90,6 +90,7 @@ class _Forward(_Convolution):
                 if self.stride[i] != 1:
                     raise InvalidArgument('padding "same" needs a stride of 1')
                 total = self.dilation[i] * (self.kernel_size[i] - 1)
+                # Of an odd total the larger half comes after, as PyTorch's.
                 borders += [total // 2, total - total // 2]
             elif self.padding == "valid":
                 borders += [0, 0]
@@ -105,6 +106,7 @@ class _Forward(_Convolution):
         batched = self._batched(x)
         even = self._borders[::2] == self._borders[1::2]
         if self.padding_mode == "zeros" and even:
+            # One number for each dimension, the first one first; before and after are equal.
             padding = self._borders[::-2]
         else:
             mode = "constant" if self.padding_mode == "zeros" else self.padding_mode

@@ -41,6 +41,8 @@ class _ChannelNorm(Module):
 
     def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
         """Moves the running statistics towards a batch's (var without correction)."""
+        # As in PyTorch: batches are normalised by the variance without correction, and the one with
+        # it is tracked.
         unbiased = count / max(count - 1, 1)
         with no_grad():
             if self._counts:

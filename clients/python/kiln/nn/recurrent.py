@@ -232,6 +232,7 @@ class _Recurrent(Module):
                 state = (functional.linear(state[0], weights["weight_hr"]), *state[1:])
             outputs.append(state[0])
         if not outputs:
+            # A sequence without steps has outputs without elements, of the right shape.
             return gates[:, :, : state[0].shape[-1]], state
         return stack(outputs[::-1] if backwards else outputs), state
 

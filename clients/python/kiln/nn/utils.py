@@ -57,6 +57,7 @@ def clip_grad_norm_(parameters: Tensors, max_norm: float, norm_type: float = 2.0
         if not found:
             return zeros(())
         total = _norm([gradient for _, gradient in found], norm_type)
+        # The 1e-6 is PyTorch's, and keeps a norm of 0 from being divided by.
         share = (max_norm / (total + 1e-6)).minimum(1.0)
         for parameter, gradient in found:
             parameter.grad = gradient * share.cast(gradient.dtype)

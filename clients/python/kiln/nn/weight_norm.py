@@ -73,6 +73,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     with no_grad():
         value = getattr(module, name)
     wanted = getattr(module, f"{name}_v")._requires_grad
+    # The class that weight_norm derived this one from.
     module.__class__ = kind.__mro__[1]
     delattr(module, f"{name}_g")
     delattr(module, f"{name}_v")

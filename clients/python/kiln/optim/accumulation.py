@@ -98,6 +98,7 @@ class GradientAccumulation:
                 if parameter.grad is not None:
                     added = total + parameter.grad * (1.0 / self.steps)
                     total.assign(added if only_if is None else added.where(only_if, total))
+                # If the optimizer steps, it does so by the sum.
                 parameter.grad = total.detach()
             self.optimizer.step(only_if=whole)
             for total in self._sums:

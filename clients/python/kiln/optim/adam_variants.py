@@ -89,6 +89,8 @@ class RAdam(MomentOptimizer):
         # How many gradients the mean square is worth; its variance is known from 5 on.
         length = longest - 2.0 * count.double() * (1.0 - bias) / bias
         known = length > 5.0
+        # `where` computes both sides, and the root below must not be of a negative number on
+        # either.
         safe = length.where(known, 6.0)
         rectified = ((safe - 4.0) * (safe - 2.0) * longest
                      / (safe * ((longest - 4.0) * (longest - 2.0)))).sqrt()

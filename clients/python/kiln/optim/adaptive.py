@@ -103,6 +103,7 @@ class LAMB(MomentOptimizer):
             direction = direction + parameter * options["weight_decay"]
         length, wanted = (direction.square().sum().sqrt(), parameter.square().sum().sqrt())
         usable = (length > 0).logical_and(wanted > 0)
+        # The inner `where` keeps the quotient finite: both sides of the outer one are computed.
         ratio = (wanted / length.where(usable, 1.0)).where(usable, 1.0)
         parameter.assign(parameter - direction * (ratio * lr.cast(parameter.dtype)))
 

@@ -57,6 +57,7 @@ class ParameterGroup:
         value = float(value)
         if not value >= 0:
             raise InvalidArgument(f"a learning rate of {value}; it must be 0 or more")
+        # Kept as a number, too: reading it between steps should not wait for the device.
         self._lr_number = value
         self._lr = Tensor(np.float32(value))
 
@@ -230,6 +231,7 @@ class Optimizer:
         """
         with no_grad():
             changing = self._changing() if only_if is not None else []
+            # No program can branch on a value: all is computed, and taken back where it is false.
             before = [tensor.detach() for tensor in changing]
             self._count.assign(self._count + 1)
             states = iter(self._state)
