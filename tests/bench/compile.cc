@@ -110,6 +110,8 @@ void ShrinkInputs(Program& program) {
 absl::Status PrintSteps(Program& program, const Command& command) {
   const compiler::CompiledProgram& compiled = program.compiled();
   ShrinkInputs(program);
+  // The best of all steps for each call by itself: what disturbs a step does not hit all of its
+  // calls.
   std::vector<double> best(compiled.calls.size(), 1e9);
   for (int step = 0; step < command.steps; ++step) {
     auto seconds = program.RunTimed();

@@ -39,6 +39,7 @@ absl::StatusOr<Graph> MatmulGraph(const Product& p) {
 Work BlasWork(const OpenBlas& blas, const Product& p, const float* a, const float* b, float* c) {
   return [=](int times) {
     for (int i = 0; i < times; ++i) {
+      // OpenBLAS has a routine of its own for a single row; its best counts.
       if (p.m == 1) {
         blas.MultiplyRow(p.n, p.k, a, b, c);
       } else {
@@ -52,6 +53,7 @@ Work BlasWork(const OpenBlas& blas, const Product& p, const float* a, const floa
 // A product that is wrong must not be praised for its speed.
 absl::Status Compare(const std::vector<float>& expected, const float* actual, int k) {
   for (size_t i = 0; i < expected.size(); ++i) {
+    // Inputs are at most 1, so the error of a sum of k products grows with k at worst.
     if (std::abs(expected[i] - actual[i]) > 1e-5f * static_cast<float>(k)) {
       return absl::InternalError(
           absl::StrCat("element ", i, " is ", actual[i], ", but OpenBLAS has ", expected[i]));
@@ -135,6 +137,7 @@ absl::Status Stream(int threads) {
     Print({.name = absl::StrCat(one.name, ", ", bytes >> 20, " MiB, ", (*program)->kernels(),
                                 (*program)->kernels() == 1 ? " kernel" : " kernels"),
            .unit = "GB/s",
+           // Each byte is read once and written once, by the copy as well.
            .value = 2e-9 * static_cast<double>(bytes) / pair->seconds,
            .peer = "copy",
            .peer_value = 2e-9 * static_cast<double>(bytes) / pair->peer_seconds});

@@ -29,6 +29,7 @@ absl::StatusOr<int> Repetitions(const Work& work, double seconds) {
   while (true) {
     absl::StatusOr<double> one = Time(work, times);
     if (!one.ok()) return one.status();
+    // Long enough for the clock to be exact about it.
     if (*one * times >= seconds / 4)
       return std::max(1, static_cast<int>(std::ceil(seconds / *one)));
     times *= 4;

@@ -14,6 +14,7 @@
 namespace kiln::bench {
 namespace {
 
+// CblasRowMajor, CblasNoTrans and CblasTrans of cblas.h, which need not be installed.
 constexpr int kRowMajor = 101;
 constexpr int kNoTranspose = 111;
 constexpr int kTranspose = 112;
@@ -39,6 +40,7 @@ void CopyStreamed(char* to, const char* from, size_t bytes) {
     _mm_stream_si128(target + i + 2, c);
     _mm_stream_si128(target + i + 3, d);
   }
+  // Streaming stores are weakly ordered; see Intel's manual on MOVNTDQ.
   _mm_sfence();
 }
 
@@ -74,6 +76,7 @@ ParallelCopy::Memory ParallelCopy::Allocate(int64_t bytes) {
   const size_t whole = (static_cast<size_t>(bytes) + kHugePage - 1) / kHugePage * kHugePage;
   auto* memory = static_cast<char*>(std::aligned_alloc(kHugePage, whole));
   madvise(memory, whole, MADV_HUGEPAGE);
+  // Touched here, so that no copy is charged for pages that the kernel has still to clear.
   std::memset(memory, 1, whole);
   return Memory(memory);
 }

@@ -19,6 +19,7 @@ Effort CurrentEffort() { return IsQuick() ? QuickEffort() : Effort{.rounds = 9, 
 
 v1::ConnectRequest RunMessage() {
   v1::ConnectRequest message;
+  // Numbers as large as a long session's, since small ones take fewer bytes.
   message.set_sequence(123456);
   message.set_acknowledged(123455);
   message.mutable_run()->set_program(1);

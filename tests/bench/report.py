@@ -19,7 +19,8 @@ class Row(NamedTuple):
         return self.value / self.peer_value if self.peer_value else None
 
 
-# What a ratio (or, with peer "", the value itself) must reach: (beginning of the name, peer's beginning, at least, at most).
+# What a ratio (or, with peer "", the value itself) must reach: (beginning of the name, peer's beginning, at least, at
+# most). The first that fits holds, so narrower names come first.
 BOUNDS = [
     ("matmul 1x", "OpenBLAS", 1.0, None),
     ("matmul 8x", "OpenBLAS", 1.0, None),

@@ -55,6 +55,8 @@ Comparison::Comparison(const kernel::Kernel& kernel, ir::Context& context,
       globals_(bounded_.bound_of.size()) {
   input_kind_.integer_bound = IntegerBound(kernel);
   if (!bounded_.has_long_sum) return;
+  // Roundings of a few whole values that come again and again add up in one direction; see
+  // error_bound.h.
   bounded_ = WithErrorBounds(kernel, context, /*whole_inputs=*/false);
   input_kind_.whole = false;
 }
@@ -102,12 +104,15 @@ std::unique_ptr<GuardedMemory> Comparison::NewOutput(int buffer, GuardedMemory::
 absl::Status Comparison::MakeReference(const drivers::Target& target) {
   absl::Status status = ComputeReference(target);
   if (!status.ok() || !HasNan()) return status;
+  // A logarithm or root of a negative input, most likely. NaN equals NaN, so such elements would
+  // prove nothing.
   input_kind_.positive = true;
   return ComputeReference(target);
 }
 
 absl::Status Comparison::ComputeReference(const drivers::Target& target) {
   FillInputs();
+  // A scatter's steps depend on one another, so none of them can be left out.
   const bool scatters =
       std::any_of(kernel_.stages.begin(), kernel_.stages.end(),
                   [](const auto& stage) { return !stage.ordered_ranges.empty(); });
@@ -190,7 +195,9 @@ std::string Comparison::CheckImage(const drivers::KernelImage& image) {
   }
   const GuardedMemory scratch(image.scratch_bytes);
   const int64_t step = std::max<int64_t>(1, (image.grid_size + kParts - 1) / kParts);
+  // The last tasks first, since a kernel must not rely on the order of its tasks.
   for (int64_t end = image.grid_size; end > 0; end -= std::min(end, step)) {
+    // As NaN, which shows wherever something is read from scratch before it was written.
     std::memset(scratch.data(), 0xff, static_cast<size_t>(image.scratch_bytes));
     code.Run(arguments.data(), std::max<int64_t>(0, end - step), end, scratch.data());
   }
@@ -268,6 +275,8 @@ std::string Comparison::CompareElements(int buffer, const void* got, int64_t beg
         continue;
       }
       want = ElementAt(like.dtype, first_[buffer]->data(), i);
+      // No bound was computed for this element, so the largest of the buffer stands in, doubled
+      // because neither of the two is the plain schedule's.
       bound = 2 * largest_[buffer];
       what = "another schedule";
     } else {

@@ -76,7 +76,7 @@ class Comparison {
   Memory inputs_;                // by global; null for what is written
   Memory reference_;             // by global of the bounded kernel; null for inputs
   std::vector<double> largest_;  // by global: the largest finite bound
-  Memory first_;                 // by global: the first schedule's outputs, if not complete
+  Memory first_;                 // by global: the first schedule's outputs
   int64_t compared_ = 0;
   int64_t skipped_ = 0;
 };

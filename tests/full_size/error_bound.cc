@@ -179,6 +179,7 @@ class Bounder {
   Known KnowBool(const Node* node, Known known, bool exact) {
     known.size = {true, 1};
     if (exact) return known;
+    // A comparison may come out either way if its sides are no further apart than their errors.
     const bool compares =
         node->op() == Op::kCmpLt || node->op() == Op::kCmpEq || node->op() == Op::kCmpNe;
     if (compares && node->operand(0)->dtype() != DType::kBool) {
@@ -222,6 +223,7 @@ class Bounder {
       case Op::kSub:
         return doubles_.Add(doubles_.Add(error(0), error(1)), rounded);
       case Op::kMul: {
+        // |ab - a'b'| <= |a - a'| (|b| + |b - b'|) + |b - b'| |a|.
         const Node* left = doubles_.Mul(error(0), doubles_.Add(doubles_.Abs(value(1)), error(1)));
         const Node* right = doubles_.Mul(error(1), doubles_.Abs(value(0)));
         return doubles_.Add(doubles_.Add(left, right), rounded);

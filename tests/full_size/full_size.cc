@@ -9,7 +9,7 @@
 //   --dtypes float32    float32, float64, bfloat16, float16
 //   --seed N            other batches, inputs and kernels
 //   --part I/N          the I-th of N parts, for several processes
-//   --minutes N         ends after so long
+//   --minutes N         stops after this long
 //   --points N          of a kernel's loops, at most, in millions; batches are reduced to fit
 //   --schedules N       random ones for each kernel of --random and target
 //   --reference N       points that the plain schedule computes of a kernel, in millions
@@ -105,6 +105,8 @@ class Program {
       if (!IsWanted(network.name)) continue;
       for (const Layer& layer : network.layers) {
         for (const ir::DType dtype : arguments_.dtypes) {
+          // Counted before anything is left out, so that each process has its own layers whatever
+          // the others do.
           if (number++ % arguments_.parts != arguments_.part - 1) continue;
           if (layer.kind == "adam" && dtype != ir::DType::kFloat32) continue;
           if (IsLate()) return;
@@ -116,6 +118,7 @@ class Program {
 
   void RunRandom() {
     for (int64_t i = 0; sweep_.counts().kernels < arguments_.random && !IsLate(); ++i) {
+      // Another for each seed, part and layer.
       const int64_t seed = (arguments_.seed * arguments_.parts + arguments_.part) * kMillion + i;
       std::mt19937_64 random(seed);
       const std::string text = RandomLayer(random);

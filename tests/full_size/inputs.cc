@@ -56,6 +56,8 @@ void Draw(const std::vector<uint8_t>& values, int64_t elements, uint64_t seed, v
   const uint64_t count = values.size() / sizeof(Word);
   auto* to = static_cast<Word*>(data);
   for (int64_t i = 0; i < elements; ++i) {
+    // A hash of the place instead of a generator with a state: quick, and equal whichever element
+    // is asked.
     to[i] = from[Mix(seed + static_cast<uint64_t>(i)) % count];
   }
 }

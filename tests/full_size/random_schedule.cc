@@ -248,6 +248,7 @@ RandomSchedules RandomSchedule(const kernel::Kernel& kernel, int lanes, std::mt1
     Draft(kernel, lanes, random, &result.schedule).Write();
     const auto program = schedule::Apply(kernel, result.schedule);
     if (!program.ok() || program->scratch_bytes > kMostScratchBytes) continue;
+    // As in production, what the proof refuses is not run.
     if (proof::Prove(kernel, result.schedule, *program).ok()) return result;
     ++result.disproved;
   }

@@ -59,6 +59,7 @@ std::vector<Section> SectionsOf(const kernel::Kernel& kernel) {
 }
 
 int64_t Draw(int64_t extent, std::mt19937_64& random) {
+  // Half of the places are near an edge, where tails and masks are.
   const auto near = static_cast<int64_t>(random() % std::min<int64_t>(extent, 20));
   switch (random() % 4) {
     case 0:
@@ -84,6 +85,7 @@ void SampleSection(const Section& section, int64_t first_task, int64_t points,
     int64_t bits = drawn;
     for (int64_t extent : section.extents) {
       int64_t at = 0;
+      // Each of the first draws is a corner: its bits choose an end of each loop.
       if (drawn >= corners) {
         at = Draw(extent, random);
       } else if (extent > 1) {

@@ -13,12 +13,14 @@
 namespace kiln::full_size {
 namespace {
 
+// Kept as text, because a signal handler may do little more than write it (signal-safety(7)).
 std::string case_in_work;
 
 void OnCrash(int signal) {
   [[maybe_unused]] const ssize_t written =
       write(STDERR_FILENO, case_in_work.data(), case_in_work.size());
   std::signal(signal, SIG_DFL);
+  // With the default action: the core dump and the exit status are those of the crash.
   std::raise(signal);
 }
 
@@ -38,6 +40,7 @@ class Trial {
         text_(text),
         options_(options),
         counts_(*counts),
+        // By the kernel's text, so that a kernel gets the same schedules wherever it comes up.
         random_(std::hash<std::string>()(text) ^ options.comparison.seed),
         comparison_(kernel, context, options.comparison) {}
 
