@@ -52,7 +52,7 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
     }
   }
-  // An entry that names no device is a mistake even where other entries do.
+  // An entry that names no device is a mistake even if other entries do.
   const bool complete =
       std::all_of(config.devices.begin(), config.devices.end(), [&](const std::string& entry) {
         return std::any_of(devices.begin(), devices.end(),

@@ -18,6 +18,7 @@ std::string Health(const v1::Device& device) {
       return "draining";
     case v1::Device::FAILED:
       return absl::StrCat("failed: ", device.health_message());
+    // A daemon that is newer than this program may know others.
     default:
       return "unknown";
   }

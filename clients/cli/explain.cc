@@ -126,6 +126,7 @@ absl::StatusOr<v1::ExplainProgramResponse> Fetch(const Invocation& invocation,
   if (!digest.ok()) return digest.status();
   v1::ExplainProgramRequest request;
   request.set_digest(*digest);
+  // The daemon disassembles on request, and nobody would see it otherwise.
   request.set_with_assembly(!options.summary && !options.passes);
   grpc::ClientContext context;
   SetDeadline(context);

@@ -19,6 +19,7 @@ std::string AsGrpcAddress(const std::string& address) {
 Surroundings ProcessSurroundings() {
   return {.environment = [](const std::string& name) -> std::optional<std::string> {
             const char* value = std::getenv(name.c_str());
+            // An empty variable counts as none, as it does for the daemon.
             if (value == nullptr || *value == '\0') return std::nullopt;
             return value;
           },

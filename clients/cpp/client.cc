@@ -80,6 +80,7 @@ struct ClientCore {
 struct Tensor::Handle {
   Handle(std::weak_ptr<ClientCore> core, uint64_t number) : core(std::move(core)), number(number) {}
   ~Handle() {
+    // The client may be gone, and its session with it: then there is nothing to release.
     auto alive = core.lock();
     if (alive == nullptr) return;
     v1::ConnectRequest request;

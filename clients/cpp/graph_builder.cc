@@ -93,6 +93,7 @@ Value GraphBuilder::AddNode(std::string_view op, absl::Span<const Value> operand
   v1::Node* node = proto_->add_nodes();
   node->set_op(std::string(op));
   node->set_dtype(static_cast<v1::DType>(dtype));
+  // For the daemon's messages, which then name the caller's line.
   node->set_source(source);
   for (const Value& operand : operands) node->add_operands(operand.node_);
   for (const auto& [name, value] : attributes)

@@ -40,7 +40,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   const bool has_details =
       !status.error_details().empty() && details.ParseFromString(status.error_details());
   std::string message = status.error_message();
-  // Without details it is gRPC that says so: the daemon's own errors all have some.
+  // Without details the error is gRPC's own: the daemon's all have some.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
     message = absl::StrCat("no kilnd answers at ", address, " (", status.error_message(),
                            "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");

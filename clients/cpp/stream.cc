@@ -104,6 +104,7 @@ void OperationStream::ReadLoop() {
       status = ReadAnswers();
       give_up = absl::Now() + patience_;
     }
+    // After `patience_` the lease has run out, and the session is gone.
     if (IsFinal(status) || absl::Now() > give_up) break;
     absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause);

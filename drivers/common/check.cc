@@ -79,6 +79,7 @@ class ListChecker {
       return Invalid("offset ", range.offset, " in slot ", range.slot, " is not a multiple of ",
                      kOffsetAlignment);
     }
+    // From here on the end of a range can be computed.
     if (range.bytes < 0 || range.bytes > std::numeric_limits<int64_t>::max() - range.offset) {
       return Invalid("a range of ", range.bytes, " bytes at ", range.offset, " in slot ",
                      range.slot);

@@ -47,7 +47,7 @@ void CoreBinding::Apply() {
     RunOnCores({cores[thread_]});
     holds_core_ = true;
   } else if (holds_core_) {
-    // A thread that was never bound keeps what mask the system has given it.
+    // A thread that was never bound keeps whatever mask the system has given it.
     RunOnCores(cores);
     holds_core_ = false;
   }

@@ -67,7 +67,7 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
   const std::shared_ptr<Program>& program = prepared->program();
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
-  // Copied, since the caller's span ends with this call.
+  // Copied, since the caller's span is valid only during this call.
   std::vector<char*> addresses;
   addresses.reserve(slots.size());
   for (const Buffer* buffer : slots) {

@@ -35,7 +35,7 @@ absl::StatusOr<Target> DetectTarget(int threads, const std::string& features) {
 }
 
 std::string ProcessorModel() {
-  // CPUID leaves 80000002h to 80000004h have 16 characters each, which Intel pads with blanks in
+  // CPUID leaves 80000002h to 80000004h hold 16 characters each, which Intel pads with blanks in
   // front.
   constexpr unsigned kBrand = 0x80000002;
   char brand[49] = {};

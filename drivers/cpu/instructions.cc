@@ -120,7 +120,7 @@ absl::StatusOr<Choice> Parse(const std::string& words, int best) {
 
 bool HostHasFeature(absl::string_view feature) {
   __builtin_cpu_init();
-// __builtin_cpu_supports takes a literal only, hence a line for each name.
+// __builtin_cpu_supports takes only a literal, hence a line for each name.
 #define KILN_KNOWN_FEATURE(name) \
   if (feature == name) return __builtin_cpu_supports(name)
   KILN_KNOWN_FEATURE("ssse3");

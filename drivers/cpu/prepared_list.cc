@@ -132,7 +132,7 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
       if (!result.status.ok()) break;
     }
   }
-  // Lists on other devices may wait for a signal that does not come any more.
+  // Lists on other devices may wait for a signal that will never come.
   if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   result.seconds = Seconds(start, pool.Now());
   return result;
@@ -149,6 +149,7 @@ absl::Status Program::Execute(const Call& call, SignalGroup* group, WorkerPool& 
     case Kind::kCopy:
     case Kind::kFill: {
       auto run = call.kind == Kind::kCopy ? RunCopyRange : RunFillRange;
+      // Small enough for this thread alone.
       if (call.size <= call.chunk) {
         run(&call, 0, call.size, nullptr);
       } else {

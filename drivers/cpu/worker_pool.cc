@@ -13,7 +13,7 @@ namespace kiln::drivers::cpu {
 namespace {
 
 constexpr std::chrono::microseconds kSpinTime(40);
-// Reading the clock takes longer than looking at an atomic.
+// Reading the clock takes longer than reading an atomic.
 constexpr int kPausesBetweenClocks = 16;
 // A thread takes this part of its even share of what is left.
 constexpr uint64_t kPartsOfShare = 8;

@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<PreparedList>> NullDevice::Prepare(CommandList li
   absl::StatusOr<ListNeeds> needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
   for (const Command& command : list.commands) {
+    // CheckCommandList knows no driver; a list with another one's kernel would pass it.
     const auto* launch = std::get_if<LaunchCommand>(&command);
     if (launch != nullptr && dynamic_cast<const NullKernel*>(launch->kernel) == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch->kernel->image().name,

@@ -124,6 +124,7 @@ void BlobStore::Delete(SessionNumber session, const std::string& user,
 void BlobStore::EndSession(SessionNumber session) {
   absl::MutexLock lock(&mutex_);
   for (auto entry = blobs_.begin(); entry != blobs_.end();) {
+    // Before DropHolder, which may erase the entry.
     const auto current = entry++;
     if (current->second.holders.count(session) > 0) DropHolder(current, session);
   }

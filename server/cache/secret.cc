@@ -67,7 +67,7 @@ absl::Status Make(const std::string& path) {
   const std::string bytes = RandomBytes(kSecretBytes);
   const bool written =
       write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-  // Else a crash soon after link could leave the name with an empty file.
+  // Otherwise a crash soon after link could leave the name with an empty file.
   const bool kept = fsync(file) == 0;
   close(file);
   if (!written || !kept) return Failed("write", draft);
@@ -152,7 +152,7 @@ std::optional<std::string> Secret::Unseal(absl::string_view key_digest,
   if (sealed.size() < kTagBytes) return std::nullopt;
   const absl::string_view value = sealed.substr(kTagBytes);
   const std::string tag = Tag(key_digest, value);
-  // In constant time, so that it does not tell how much of a forged tag is right.
+  // In constant time, so that the time does not tell how much of a forged tag is right.
   if (CRYPTO_memcmp(tag.data(), sealed.data(), kTagBytes) != 0) return std::nullopt;
   return std::string(value);
 }

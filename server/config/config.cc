@@ -36,6 +36,7 @@ bool TakeString(const toml::node& node, std::string* out) {
 bool TakeStrings(const toml::node& node, std::vector<std::string>* out) {
   const toml::array* array = node.as_array();
   if (array == nullptr) return false;
+  // Collected apart, so that a mistake in the middle leaves what was there.
   std::vector<std::string> values;
   for (const toml::node& element : *array) {
     if (!TakeString(element, &values.emplace_back())) return false;

@@ -94,8 +94,8 @@ bool FairQueue::Push(FlowId flow, Item item, double cost) {
   return true;
 }
 
-// Relies on this: users_order_ has just those users waiting who have items, and a user's `sessions`
-// just those flows. So the first flow of the first user has a first item.
+// Relies on this: users_order_ has exactly those users waiting who have items, and a user's
+// `sessions` exactly the flows that do. So the first flow of the first user has a first item.
 std::optional<FairQueue::Entry> FairQueue::Pop() {
   const auto user_id = users_order_.First();
   if (!user_id) return std::nullopt;

@@ -73,6 +73,7 @@ void GaugeCollector::Set(std::function<Gauges()> read) {
 std::vector<MetricFamily> GaugeCollector::Collect() const {
   absl::MutexLock lock(&mutex_);
   if (!read_) return {};
+  // One reading for all families, so that what a scrape shows belongs together.
   const Gauges now = read_();
   std::vector<MetricFamily> families = PerDevice(now);
   families.push_back(HostMemoryByUse(now));

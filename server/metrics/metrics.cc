@@ -27,8 +27,8 @@ using prometheus::Counter;
 using prometheus::Histogram;
 
 Counter* AddCounter(prometheus::Registry& registry, const char* name, const char* help) {
-  // Adding the one counter of the family now shows it as 0 until something happens, so that rates
-  // are right from the first time on.
+  // Adding the family's one counter now shows it as 0 until something happens, so that rates are
+  // right from the first event on.
   return &BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Needs no lock: each read is started by the end of the one before, so one thread at a time is
+// Needs no lock: each read is started by the end of the one before, so only one thread at a time is
 // here. Deletes itself.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:

@@ -123,7 +123,7 @@ void ConnectStream::Flush() {
   bool more = false;
   {
     absl::MutexLock lock(&mutex_);
-    // OnWriteDone calls this again, so nothing is left lying.
+    // OnWriteDone calls this again, so nothing is left behind.
     if (writing_ || finished_) return;
     if (!outgoing_.empty() && !broken_) {
       next = std::move(outgoing_.front());

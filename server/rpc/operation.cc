@@ -11,7 +11,7 @@ sessions::Operation FromDefine(v1::DefineProgram& message, memory::Account& acco
   sessions::DefineProgram operation;
   operation.program = message.program();
   operation.name = std::move(*message.mutable_name());
-  // An error, too, is for the session, which answers it in its turn; the stream goes on.
+  // An error is the session's to answer, in the operation's turn; the stream goes on.
   operation.graph = MakeGraphSource(std::move(*message.mutable_graph()), account);
   return operation;
 }

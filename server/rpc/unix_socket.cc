@@ -55,8 +55,8 @@ absl::StatusOr<std::unique_ptr<SocketClaim>> SocketClaim::Take(const std::string
   const int lock = open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (lock < 0)
     return absl::UnavailableError(absl::StrCat("cannot open ", lock_path, ": ", strerror(errno)));
-  // The system drops the lock with its process however that ends, so it never outlives a daemon as
-  // a socket's file does.
+  // The system drops the lock when its process ends, however that happens, so it never outlives a
+  // daemon as a socket's file does.
   if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
     close(lock);
     return absl::AlreadyExistsError(absl::StrCat("another kilnd is running on unix:", path,

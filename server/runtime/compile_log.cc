@@ -46,6 +46,7 @@ void LogCompileFailed(const CompileLabel& label, const graph::Graph& graph,
     log::Debug("compile_failed", {{"program", program}, {"name", label.name}, {"why", why}});
     return;
   }
+  // With the graph, somebody else can reproduce the defect.
   std::string text = with_graph ? graph::Print(graph) : "logged before, or one of too many";
   text = std::string(Shortened(text, kMostGraphBytes));
   log::Error("compile_failed",

@@ -44,6 +44,7 @@ std::string QueueText(const compiler::CompiledProgram& program) {
     absl::StrAppend(&text, line++, ": launch ", program.kernels[call.kernel].image.name, "(",
                     arguments, ")\n");
   }
+  // Copies come after all kernels, as Program::Load records them.
   for (const compiler::CompiledProgram::Copy& copy : program.copies) {
     absl::StrAppend(&text, line++, ": copy ", ArgumentText(program, copy.source), " to ",
                     ArgumentText(program, copy.destination), "\n");

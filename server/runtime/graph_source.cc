@@ -25,7 +25,7 @@ absl::Status CheckBindings(const std::vector<Variable>& variables, const Binding
                                      variable.min, ", ", variable.max, "]"));
     }
   }
-  // All variables are bound, so as many bindings leave no room for an unknown one.
+  // All variables are bound at this point, so equal counts leave no room for an unknown name.
   if (bindings.size() == variables.size()) return absl::OkStatus();
   for (const auto& [name, value] : bindings) {
     bool known = false;

@@ -28,6 +28,7 @@ double GuessSeconds(const compiler::CompiledProgram& compiled) {
   double seconds = 0;
   for (const compiler::KernelCall& call : compiled.calls) {
     const drivers::KernelImage& image = compiled.kernels[call.kernel].image;
+    // Arithmetic and memory traffic overlap, so the slower of the two counts.
     seconds += std::max(static_cast<double>(image.flops) / kGuessedFlopsPerSecond,
                         static_cast<double>(image.bytes) / kGuessedBytesPerSecond) +
                kGuessedSecondsPerKernel;
@@ -101,6 +102,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
                                                        compiler::CompiledProgram compiled) {
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  // One loaded kernel for equal ones: calls refer to them by number.
   for (const compiler::CompiledKernel& kernel : program->compiled_.kernels) {
     auto loaded = device.device().LoadKernel(kernel.image);
     if (!loaded.ok()) return loaded.status();

@@ -121,6 +121,7 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   // order.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
+  // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
   Slots slots;
   for (const ValuePointer& value : inputs_) slots.push_back(value->buffer());
   if (bound_->variables) slots.push_back(bound_->variables->buffer());
