@@ -38,7 +38,8 @@ HALF_OPS = frozenset((
     "matmul", "linear", "einsum", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention",
 ))  # fmt: skip
-# Ops whose half operands become float32: range or many addends would lose what matters.
+# Ops whose half operands become float32: in half precision their range, or the number of their
+# addends, would lose what matters.
 FLOAT32_OPS = frozenset((
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "reciprocal", "rsqrt", "sqrt",
     "tan", "sinh", "cosh", "acos", "asin", "erf", "erfinv", "lgamma", "digamma", "softplus",

@@ -39,7 +39,7 @@ def value_and_grad(function: Callable[..., Tensor], argnums: Argnums = 0) -> Cal
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
-    # Short, since kiln.jit watches all that a function which it is given names.
+    # Short, since kiln.jit watches everything that a function it is given names.
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         value, found = _value_and_gradients(function, numbers, args, kwargs)
@@ -70,7 +70,7 @@ def _variable(argument: Any) -> Tensor:
     tensor = argument if isinstance(argument, Tensor) else Tensor(argument)
     if not tensor.dtype.is_float:
         raise InvalidArgument(f"only floats have gradients; this argument is {tensor.dtype.name}")
-    # A detached node is a variable; where an outer gradient flows on, an own copy is one.
+    # A detached node can be the variable itself; where an outer gradient must flow on, a copy is.
     node = make("contiguous" if tensor._node.tracked else "detach", (tensor._node,))
     node.tracked = node.variable = True
     return wrap(node)

@@ -228,7 +228,7 @@ def eye(n_rows: int, n_cols: Optional[int] = None, /, *, k: int = 0, dtype: Any 
     check_device(device)
     shape = (n_rows, n_rows if n_cols is None else n_cols)
     if not has_dims(shape):
-        k = max(-shape[0], min(k, shape[1]))  # beyond are no diagonals
+        k = max(-shape[0], min(k, shape[1]))  # there are no diagonals beyond
     return (iota(shape, 0) + k).eq(iota(shape, 1)).cast(dtype or dtypes.float32)
 
 

@@ -21,7 +21,8 @@ class KilnError(Exception):
     """
 
     code = 2
-    # Whether the line that is running is the one to name. (Threads of this package run none.)
+    # Whether an error of this kind names the user's line that is running. (Threads of this package
+    # run none.)
     _names_line = False
 
     def __init__(

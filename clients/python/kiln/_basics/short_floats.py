@@ -28,7 +28,8 @@ def narrow(array: Any, dtype: DType, saturate: bool = True) -> Any:
         return _to_bfloat16(np.asarray(array))
     values, threshold = _positive(dtype)
     wide = np.asarray(array, np.float64)
-    # Places among the numbers from 0 up are their bits; between two stands their midpoint.
+    # An index into the numbers from 0 up is their bits; the thresholds are the midpoints between
+    # them.
     place = np.searchsorted(threshold, np.abs(wide), side="left")
     tie = (place < len(threshold)) & (
         threshold[np.minimum(place, len(threshold) - 1)] == np.abs(wide))

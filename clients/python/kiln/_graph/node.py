@@ -88,8 +88,9 @@ class Node:
         return self.op == "input" or self.buffer is not None
 
 
-# By what is given: the shape, the dtype, and the attributes as the wire takes them, if that is the
-# same for all keys that are equal: 1, 1.0 and True are, and so are variables whatever their values.
+# The shape, the dtype, and the attributes as the wire takes them, by what was given. Attributes are
+# left out where equal keys may need other ones: 1, 1.0 and True are equal, and so are variables
+# whatever their values.
 _inferred: Dict[Any, Tuple[Shape, DType, Optional[Attributes]]] = {}
 _INFERRED_KEPT = 1 << 16
 _OF_ANY_NUMBER = frozenset(
@@ -104,7 +105,7 @@ def make(name: str, operands: Tuple[Node, ...], attributes: Attributes = (),
     key = (name, attributes, dtype, *[(node.shape, node.dtype) for node in operands])
     try:
         found = _inferred.get(key)
-    except TypeError:  # no attribute is of a type that has no hash
+    except TypeError:  # not hashable, so no attribute that _infer accepts
         found = None
     source = user_source()
     if found is None:
@@ -199,7 +200,7 @@ def placeholder(dtype: DType, shape: Shape) -> Node:
 
 
 _scalars: Dict[Any, Node] = {}
-_SURELY_FITS = 448  # every float dtype's numbers go as far
+_SURELY_FITS = 448  # the largest float8_e4m3; every float dtype reaches it
 
 
 def scalar(number: Any, dtype: DType) -> Node:

@@ -22,7 +22,8 @@ class Buffer:
         self.shape = shape
         # Why its value never came to be, once that is known.
         self.error: Optional[KilnError] = None
-        # The smallest and the largest of integers that came from here, as indices may be.
+        # The least and the most of integers that this process uploaded, so that indices can be
+        # checked here.
         self.least_most: Optional[Tuple[int, int]] = None
         connection.stream.releases.watch(self, "handles", handle)
 

@@ -129,7 +129,7 @@ class Session:
 
     def _read(self, connect: Any) -> None:
         self.stream.run(connect)
-        self.begin_to_end()  # if nobody has: it is lost
+        self.begin_to_end()  # the session is lost, if nobody has ended it
 
     @property
     def chunk_bytes(self) -> int:

@@ -84,7 +84,7 @@ def _through_mask(tensor: "Tensor", parts: Sequence[Part],
 
 def _where(tensor: "Tensor", parts: Sequence[Part], at: int, values: "Tensor") -> "Tensor":
     mask: Any = parts[at]
-    # Ranges beside the mask are a selection of their own, in which the mask decides.
+    # The ranges beside the mask select a part first; within it the mask decides.
     ranges: List[Part] = []
     for part in parts:
         ranges += [range(size) for size in mask.shape] if is_mask(part) else [part]

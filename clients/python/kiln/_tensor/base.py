@@ -53,7 +53,7 @@ class TensorBase:
     _node: Node
     _grad: Optional["Tensor"]
     _requires_grad: bool
-    # Whether it is what an index gave, in whose place a change would not be seen.
+    # Whether an index gave it: nobody would see a change of it.
     _selected: bool
 
     # What it is.

@@ -243,7 +243,7 @@ class Comparison(Casting):
         return self._op("not")
 
 
-# Of comparisons with an integer below, and above, all that the dtype has.
+# What comparisons give with an integer below, and with one above, the dtype's range.
 _ANSWERS = {
     "cmpeq": (False, False), "cmpne": (True, True), "cmplt": (False, True),
     "less_equal": (False, True), "greater": (True, False), "greater_equal": (True, False),

@@ -27,7 +27,7 @@ def index(tensor: "Tensor", key: Any) -> "Tensor":
     return read(tensor, Selection(tensor.shape, parts, new, apart))
 
 
-# Rows of fewer elements than these are rather cut out by a program of their own.
+# Shorter rows are cut out by a program of their own for each slice.
 _LEAST_ROW = 8
 
 

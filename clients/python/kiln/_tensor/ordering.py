@@ -181,7 +181,8 @@ class Ordering(Reductions):
     def _extremes_so_far(self, op: str, dim: int) -> ValuesAndIndices:
         along = self._one_dim(op, dim)
         values = self._op(op, axis=along)
-        # The places of elements that are such an extreme themselves, and of others the last such.
+        # An element that is the extreme so far has its own place, every other one that of the last
+        # such.
         own = self._tensor.eq(values).logical_or(self._tensor.isnan())
         place = iota(self.shape, along).where(own, 0)
         return ValuesAndIndices(values, place._op("cumulative_max", axis=along))

@@ -166,7 +166,7 @@ class Parts(Shapes):
         shape = broadcast([self.shape, mask.shape])
         return self.expand(shape)[mask.expand(shape)]
 
-    # Those that give a shape that depends on values read them.
+    # These read the values, on which the result's shape depends.
 
     def nonzero(self, as_tuple: bool = False) -> Any:
         """The indices of elements that are not 0: a row for each, or a vector for each dimension.

@@ -11,7 +11,7 @@ from kiln._tensor.base import constant
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
 
-# Tensors with more elements print their corners: so many at each end of a dimension.
+# Tensors with more elements print their corners: _EDGE elements at each end of a dimension.
 _THRESHOLD = 1000
 _EDGE = 3
 

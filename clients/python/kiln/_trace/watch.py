@@ -40,7 +40,7 @@ class Survey:
         self.kept: List[Any] = []
         self.paths: Optional[List[str]] = [] if with_paths else None
         self.tensor_paths: List[str] = []
-        # Values of the variables in numbers. They are no facts: a graph holds for all of them.
+        # What the variables in numbers are bound to. Not facts: a graph holds for all their values.
         self.bindings: Bindings = {}
         self._seen: Dict[int, int] = {}
 
