@@ -57,6 +57,7 @@ absl::StatusOr<std::string> FindProgram(const v1::ListProgramsResponse& programs
       }
       by_digest = &program;
     }
+    // Of several programs of one name the newest is meant.
     if (program.name() == wanted &&
         (by_name == nullptr || program.compiled().seconds() >= by_name->compiled().seconds())) {
       by_name = &program;

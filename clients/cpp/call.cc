@@ -22,6 +22,7 @@ struct ToAttribute {
 
 using Operands = absl::Span<const std::optional<Operand>>;
 
+// The first value's; AddNode refuses values of another builder.
 GraphBuilder* BuilderOf(Operands operands) {
   for (const std::optional<Operand>& operand : operands) {
     if (operand.has_value() && operand->value() != nullptr &&

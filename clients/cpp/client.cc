@@ -44,6 +44,8 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   request.set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(options.lease)));
   request.set_device(options.device);
   grpc::ClientContext context;
+  // Besides closing, the only call with a deadline: all others may have to wait for a long
+  // computation.
   context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
   v1::OpenSessionResponse answer;
   if (absl::Status status = client::FromGrpc(stub.OpenSession(&context, request, &answer), address);
@@ -218,6 +220,7 @@ absl::StatusOr<RunResult> Client::Run(const Program& program, absl::Span<const T
   for (const auto& [name, value] : options.bindings) (*run->mutable_bindings())[name] = value;
   for (const Tensor& input : inputs) run->add_inputs(input.handle());
   std::vector<Tensor> outputs;
+  // Handles are numbers of the client's own, so nothing here waits for the daemon.
   for (int i = 0; i < handle.outputs; ++i) {
     const uint64_t number = core.next_number++;
     run->add_outputs(number);

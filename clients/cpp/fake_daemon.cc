@@ -96,6 +96,7 @@ grpc::Status FakeDaemon::Connect(
   if (!stream->Read(&request) || request.attach().session_id() != "secret") {
     return {grpc::StatusCode::NOT_FOUND, "no such session"};
   }
+  // Collected under the lock and written without it, since a write may block.
   std::vector<v1::ConnectResponse> greeting(1);
   {
     absl::MutexLock lock(&mutex_);
@@ -116,6 +117,8 @@ grpc::Status FakeDaemon::Connect(
       last_sequence_ = request.sequence();
       operations_.push_back(request);
       *response.mutable_result() = answers_[request.sequence()] = Execute(request);
+      // The operation has taken effect, and its answer is lost: the case that a client must
+      // survive.
       if (break_after_ > 0 && --break_after_ == 0)
         return {grpc::StatusCode::UNAVAILABLE, "the network is gone"};
     }
@@ -200,6 +203,7 @@ grpc::Status FakeDaemon::Download(grpc::ServerContext*, const v1::DownloadReques
   }
   v1::DownloadResponse response;
   response.set_size_bytes(bytes.size());
+  // A buffer of no bytes is one chunk, too, which says so.
   for (size_t sent = 0; sent == 0 || sent < bytes.size(); sent += kChunkBytes) {
     response.set_data(bytes.substr(sent, kChunkBytes));
     writer->Write(response);

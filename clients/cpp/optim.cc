@@ -51,6 +51,7 @@ Value BiasCorrection(double decay, Value steps, const Location& at) {
 void Sgd(Value loss, absl::Span<const Value> parameters, const Operand& learning_rate,
          const SgdOptions& options, Location at) {
   const bool has_momentum = options.momentum != 0;
+  // Without momentum no velocities are needed: the parameters themselves pass the check.
   GraphBuilder* builder =
       BuilderFor(loss, parameters, has_momentum ? options.velocities : parameters,
                  "SgdOptions::velocities", at);

@@ -48,6 +48,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CpuDriver::Enumerate(std::s
     info.name = absl::StrCat("cpu:", i);
     info.model = ProcessorModel();
     info.target = *target;
+    // A quarter is left for the daemon itself and what it holds for its clients.
     info.memory_bytes = AvailableMemory() / 4 * 3 / options_.devices;
     if (options_.memory_limit_bytes_per_device > 0)
       info.memory_bytes = std::min(info.memory_bytes, options_.memory_limit_bytes_per_device);

@@ -53,6 +53,7 @@ Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Bu
       pool_(std::move(pool)),
       buffer_(std::move(buffer)),
       account_(std::move(account)),
+      // bytes() needs type_, which is declared first.
       held_bytes_(std::max(bytes(), at_least)) {
   if (account_) account_->Add(held_bytes_);
 }

@@ -27,6 +27,8 @@ struct Key {
   std::function<bool(const toml::node&, Config*)> take;
 };
 
+// These return false for a value of another type or out of range, which ApplyTable reports with its
+// line.
 bool TakeString(const toml::node& node, std::string* out) {
   const auto value = node.value_exact<std::string>();
   if (value) *out = *value;
@@ -71,6 +73,8 @@ constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` 
 constexpr char kNumber[] = "a whole number, not negative";
 
 const std::vector<Key>& Keys() {
+  // In the order in which config.h documents them. Never destroyed, as Google's style has it for
+  // statics.
   static const std::vector<Key>& keys = *new std::vector<Key>{
       {"listen", "an array of addresses",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
@@ -117,6 +121,7 @@ absl::Status ErrorAt(const std::string& file, uint32_t line, const std::string& 
 absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
                         const std::string& file, Config* config) {
   for (const auto& [key, node] : table) {
+    // "devices.use" for the key "use" of the section "devices".
     const std::string path = absl::StrCat(prefix, std::string(key.str()));
     const uint32_t line = key.source().begin.line;
     const Key* known = nullptr;
@@ -144,6 +149,7 @@ absl::Status ApplyTable(const toml::table& table, const std::string& prefix,
   return absl::OkStatus();
 }
 
+// By its form alone; whether one can listen there shows when the server starts.
 bool IsAddress(const std::string& address) {
   absl::string_view rest = address;
   if (absl::ConsumePrefix(&rest, "unix:")) return !rest.empty();

@@ -28,6 +28,7 @@ void AddSample(MetricFamily& family, const std::string& label_value, double valu
 }
 
 std::vector<MetricFamily> PerDevice(const Gauges& now) {
+  // The samples below name these by their place.
   std::vector<MetricFamily> families = {
       Gauge("kiln_device_memory_used_bytes", "Device memory that is handed out."),
       Gauge("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),

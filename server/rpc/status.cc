@@ -25,6 +25,7 @@ v1::Status ToProto(const absl::Status& status) {
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const v1::Status proto = ToProto(status);
+  // The message stands in both, for clients that do not read the details.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), proto.message(),
                       proto.SerializeAsString());
 }

@@ -17,6 +17,7 @@ absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
                                                        absl::Span<const int64_t> values) {
   auto type = std::make_shared<const buffers::TensorType>(
       buffers::TensorType{ir::DType::kInt64, {static_cast<int64_t>(values.size())}});
+  // An account of its own: these bytes are no session's.
   auto value = device.pool()->Allocate(std::move(type), std::make_shared<buffers::Account>());
   if (!value.ok()) return value.status();
   const auto* bytes = reinterpret_cast<const char*>(values.data());

@@ -62,6 +62,7 @@ std::string ManagedDevice::health_message() const {
 absl::Status ManagedDevice::CheckUsable(bool new_work) const {
   absl::MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;
+  // A draining device finishes what its sessions have begun.
   if (!draining_ || !new_work) return absl::OkStatus();
   return errors::WithReason(
       absl::UnavailableError(
