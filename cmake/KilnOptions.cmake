@@ -17,7 +17,7 @@ target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(KILN_SANITIZER)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${KILN_SANITIZER})
-  # GCC warns of variants that were never the alternative it looks at, once its checks stand between.
+  # With the sanitizers' checks in between, GCC takes unused alternatives of a std::variant for uninitialized.
   add_compile_options(-Wno-maybe-uninitialized)
   # Debian's LLVM, Protocol Buffers and Abseil are built without: the vptr check needs their type information.
   if(KILN_SANITIZER MATCHES "undefined")

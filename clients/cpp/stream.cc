@@ -41,26 +41,26 @@ OperationStream::~OperationStream() {
 uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callback) {
   // Kept until it is answered, since a new stream may have to send it again.
   auto shared = std::make_shared<v1::ConnectRequest>(std::move(request));
-  absl::MutexLock write_lock(&write_mutex_);
   absl::Status broken;
   uint64_t sequence = 0;
   {
-    absl::MutexLock lock(&mutex_);
-    // Under write_mutex_, so that numbers reach the wire in order; the daemon refuses gaps.
-    sequence = last_sequence_ + 1;
-    shared->set_sequence(sequence);
-    shared->set_acknowledged(Acknowledged());
-    broken = broken_;
-    last_sequence_ = sequence;
-    if (broken.ok()) pending_[sequence] = Pending{shared, callback};
+    absl::MutexLock write_lock(&write_mutex_);
+    {
+      absl::MutexLock lock(&mutex_);
+      // Under write_mutex_, so that numbers reach the wire in order; the daemon refuses gaps.
+      sequence = last_sequence_ + 1;
+      shared->set_sequence(sequence);
+      shared->set_acknowledged(Acknowledged());
+      broken = broken_;
+      last_sequence_ = sequence;
+      if (broken.ok()) pending_[sequence] = Pending{shared, callback};
+    }
+    // A failed write is seen by the reading thread, which attaches again and sends the operation
+    // once more.
+    if (broken.ok() && live_) stream_->Write(*shared);
   }
-  if (!broken.ok()) {
-    callback(broken);
-    return sequence;
-  }
-  // A failed write is seen by the reading thread, which attaches again and sends the operation once
-  // more.
-  if (live_) stream_->Write(*shared);
+  // Without locks: it may send in its turn.
+  if (!broken.ok()) callback(broken);
   return sequence;
 }
 

@@ -70,12 +70,22 @@ absl::Status ManagedDevice::CheckUsable(bool new_work) const {
       "DRAINING", {{"device", name()}});
 }
 
+void ManagedDevice::ReportHealth() {
+  HealthObserver observer;
+  {
+    absl::MutexLock lock(&mutex_);
+    observer = observer_;
+  }
+  // Without the lock: it asks for this device's health.
+  if (observer) observer(*this);
+}
+
 void ManagedDevice::SetDraining(bool draining) {
   {
     absl::MutexLock lock(&mutex_);
     draining_ = draining;
   }
-  if (observer_) observer_(*this);
+  ReportHealth();
 }
 
 absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
@@ -92,7 +102,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
   }
   // Once, by whichever list failed first, though everything on the device fails with it.
   log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});
-  if (observer_) observer_(*this);
+  ReportHealth();
   return failure;
 }
 

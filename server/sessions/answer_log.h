@@ -29,14 +29,13 @@ class AnswerLog {
   // The client has every answer up to `sequence`.
   void Acknowledge(uint64_t sequence);
   void Add(std::shared_ptr<const Answer> answer);
-  // RESOURCE_EXHAUSTED if the client acknowledges too few answers; while host memory is short, few
-  // are too many.
+  // RESOURCE_EXHAUSTED if the client acknowledges too few answers; the limit is lower while host
+  // memory is short.
   absl::Status CheckAcknowledged(Limits limits, bool host_is_short) const;
 
   // In the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
   uint64_t last_received() const { return last_received_; }
-  size_t size() const { return answers_.size(); }
   // Host memory that they are charged for.
   int64_t bytes() const { return bytes_; }
 

@@ -13,12 +13,14 @@ void Executor::Add(uint64_t sequence, Operation operation) {
 void Executor::Run(const std::shared_ptr<Executor>& self) {
   {
     absl::MutexLock lock(&self->mutex_);
-    if (self->busy_ || !self->TakeNext()) return;
+    if (self->busy_) return;
+    self->busy_ = true;
   }
-  Continue(self);
+  if (self->TakeNext()) Continue(self);
 }
 
 bool Executor::TakeNext() {
+  absl::MutexLock lock(&mutex_);
   busy_ = !closed_ && !queue_.empty();
   if (!busy_) return false;
   current_ = std::move(queue_.front());
@@ -26,27 +28,27 @@ bool Executor::TakeNext() {
   return true;
 }
 
-void Executor::Continue(const std::shared_ptr<Executor>& self) {
-  Queued& current = self->current_;
-  bool more = true;
-  while (more) {
-    while (auto future = self->steps_.must_wait_for(current.sequence, current.operation)) {
-      // Busy until then, so that nothing overtakes the operation.
-      if (future->AddWaiter([self] { Resume(self); })) return;
-    }
-    self->steps_.execute(current.sequence, current.operation);
-    self->MarkExecuted();
-    absl::MutexLock lock(&self->mutex_);
-    more = self->TakeNext();
-  }
+void Executor::PutBack() {
+  Queued back = std::move(current_);
+  absl::MutexLock lock(&mutex_);
+  if (!closed_) queue_.push_front(std::move(back));
 }
 
-void Executor::Resume(const std::shared_ptr<Executor>& self) {
-  {
-    absl::MutexLock lock(&self->mutex_);
-    if (self->closed_) return;
-  }
-  Continue(self);
+void Executor::Continue(const std::shared_ptr<Executor>& self) {
+  do {
+    const Queued& current = self->current_;
+    if (auto future = self->steps_.must_wait_for(current.sequence, current.operation)) {
+      // In the queue, where Close finds it.
+      self->PutBack();
+      const auto resume = [self] {
+        if (self->TakeNext()) Continue(self);
+      };
+      if (future->AddWaiter(resume)) return;
+    } else {
+      self->steps_.execute(current.sequence, self->current_.operation);
+      self->MarkExecuted();
+    }
+  } while (self->TakeNext());
 }
 
 void Executor::MarkExecuted() {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,7 +18,8 @@ namespace kiln::sessions {
 
 // Thread-safe. It has no thread of its own: whoever brings an operation executes it and what has
 // been added meanwhile, and whoever resolves what an operation waits for goes on from there.
-// Nothing is called with its lock held, so that its functions may be called under the session's.
+// Nothing is called with its lock held. Add and Close call nothing, and so may be called with the
+// session's lock held; Run and WhenExecuted call back, and may not.
 class Executor {
  public:
   struct Steps {
@@ -43,11 +45,11 @@ class Executor {
   // Behind all others; `sequence` grows from call to call. It is not executed before Run.
   void Add(uint64_t sequence, Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
   // Executes what can be executed, unless another thread is at it. What waits keeps `self`.
-  static void Run(const std::shared_ptr<Executor>& self);
+  static void Run(const std::shared_ptr<Executor>& self) ABSL_LOCKS_EXCLUDED(self->mutex_);
   // Calls `then` when everything up to `sequence` has been executed: at once, or else before
   // anything later is executed.
   void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing begins any more. What is being executed comes to its end.
+  // What has not been taken for execution is dropped, and what waits; nothing is taken any more.
   [[nodiscard]] Dropped Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -56,16 +58,18 @@ class Executor {
     std::function<void()> then;
   };
 
-  // Takes the next operation into `current_`. False: there is none, and nobody is at it then.
-  bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next four are for the thread that has set busy_, to which `current_` belongs.
+  // Takes the next operation into `current_`. False: there is none, and busy_ ends.
+  bool TakeNext() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `current_` must wait: it is the next to be taken.
+  void PutBack() ABSL_LOCKS_EXCLUDED(mutex_);
   // `current_` has been executed.
   void MarkExecuted() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Executes `current_` and what follows it, until something must be waited for.
+  // Executes `current_` and what follows it, until something must be waited for. Nothing overtakes
+  // that: busy_ goes on, and whoever resolves it continues.
   static void Continue(const std::shared_ptr<Executor>& self);
-  static void Resume(const std::shared_ptr<Executor>& self);
 
   const Steps steps_;
-  // Belongs to the thread that has set busy_, and then to whoever resolves what it waits for.
   Queued current_;
   absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;

@@ -27,8 +27,8 @@ void ForgetLeastRecent(DefinedProgram* program) {
 
 }  // namespace
 
-absl::Status ProgramTable::TakeNumber(uint64_t program) {
-  if (program != 0 && used_.Insert(program)) return absl::OkStatus();
+absl::Status ProgramTable::CheckNew(uint64_t program) const {
+  if (program != 0 && !used_.Contains(program)) return absl::OkStatus();
   return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                 "program id ", program,
                                 program == 0 ? " is not allowed; count from 1"
@@ -38,13 +38,15 @@ absl::Status ProgramTable::TakeNumber(uint64_t program) {
 
 absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
     const DefineProgram& operation) {
-  if (absl::Status status = TakeNumber(operation.program); !status.ok()) return status;
+  if (absl::Status status = CheckNew(operation.program); !status.ok()) return status;
   DefinedProgram program;
   program.source = operation.graph;
   program.name = runtime::ShortName(operation.name);
   if (program.source.ok()) program.variables = (*program.source)->variables();
   program.charge = services_.host->Open(memory::Use::kPrograms);
+  // Without room the number stays free: an entry for each refusal would need room as well.
   if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
+  used_.Insert(operation.program);
   absl::Status status = program.source.status();
   if (status.ok()) status = services_.device->CheckUsable(true);
   std::shared_ptr<runtime::ProgramFuture> future;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -40,7 +41,7 @@ struct DefinedProgram {
 // Not thread-safe: the session guards it.
 class ProgramTable {
  public:
-  // All of it outlives the table.
+  // What is pointed to outlives the table.
   struct Services {
     runtime::ProgramCache* programs = nullptr;
     runtime::ManagedDevice* device = nullptr;
@@ -51,11 +52,12 @@ class ProgramTable {
   explicit ProgramTable(Services services) : services_(std::move(services)) {}
 
   // The program is being compiled where a future is returned; it is null where the graph has
-  // variables, which a run binds. An error is the program's from here on, too: runs get it.
+  // variables, which a run binds. The error of a graph or a device is the program's from here on:
+  // runs get it. A number that was taken, or for which there is no room, stays as it was.
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(const DefineProgram& operation);
   // What the run must wait for, by its sequence number; null if it can be looked up.
   std::shared_ptr<runtime::ProgramFuture> MustWaitFor(uint64_t sequence, const RunProgram& run);
-  // The program with the run's bindings, which MustWaitFor has been asked for.
+  // The program with the run's bindings. For the same number and run MustWaitFor has returned null.
   absl::StatusOr<std::shared_ptr<const runtime::BoundProgram>> Find(uint64_t sequence,
                                                                     const RunProgram& run);
   absl::Status Release(uint64_t program);
@@ -72,7 +74,7 @@ class ProgramTable {
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
   std::shared_ptr<runtime::ProgramFuture> Compile(const DefinedProgram& program,
                                                   const runtime::Bindings& bindings) const;
-  absl::Status TakeNumber(uint64_t program);
+  absl::Status CheckNew(uint64_t program) const;
   absl::Status Unknown(uint64_t program) const;
 
   const Services services_;

@@ -51,6 +51,16 @@ TEST_F(ProgramTableTest, SaysWhetherANumberWasReleased) {
   EXPECT_THAT(std::string(table_.Release(2).message()), HasSubstr("is unknown in this session"));
 }
 
+TEST_F(ProgramTableTest, WithoutRoomANumberStaysFree) {
+  memory::Charge rest = account_->Open(memory::Use::kBlobs);
+  rest.ForceResize(1 << 20);
+  EXPECT_EQ(errors::Reason(table_.Define(BrokenProgram(1)).status()), "HOST_MEMORY");
+  EXPECT_EQ(table_.size(), 0);
+  EXPECT_THAT(std::string(Find(1).message()), HasSubstr("program 1 is unknown"));
+  rest.Release();
+  EXPECT_EQ(table_.Define(BrokenProgram(1)).status().message(), "no such op");
+}
+
 TEST_F(ProgramTableTest, EntriesAreChargedUntilTheyGo) {
   EXPECT_FALSE(table_.Define(BrokenProgram(1)).ok());
   EXPECT_FALSE(table_.Define(BrokenProgram(2)).ok());

@@ -8,12 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/errors/errors.h"
 #include "server/sessions/registry.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
@@ -120,6 +124,7 @@ class SessionTest : public ::testing::Test {
         [this](const auto& graph, const auto& target,
                const auto& compile_options) -> absl::StatusOr<compiler::CompiledProgram> {
       ++compiled_;
+      if (slow_compile_) slow_compile_();
       if (out_of_memory_) return absl::ResourceExhaustedError("no memory just now");
       return kiln::testing::FakeCompile(graph, target, compile_options);
     };
@@ -151,12 +156,22 @@ class SessionTest : public ::testing::Test {
                          std::vector<uint64_t> outputs) {
     return RunProgram{program, std::move(inputs), std::move(outputs), {}, false};
   }
+  // Of operations, as the metrics count them by their codes.
+  std::string Failures() const {
+    std::string failures;
+    for (const absl::string_view line : absl::StrSplit(metrics_.Text(), '\n')) {
+      if (absl::StartsWith(line, "kiln_errors_total")) absl::StrAppend(&failures, line, "\n");
+    }
+    return failures;
+  }
+
   metrics::Metrics metrics_{"test"};
   buffers::BlobStore blobs_{1000};
   runtime::ThreadPool copies_{1};
   std::atomic<absl::Time> now_{absl::UnixEpoch()};
   std::atomic<int> compiled_{0};
   std::atomic<bool> out_of_memory_{false};
+  std::function<void()> slow_compile_;
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
                                  metrics_.ForDevice("cpu:0"), absl::Now};
@@ -347,6 +362,54 @@ TEST_F(SessionTest, ABindingThatFailedIsCompiledOnceMoreForEachRun) {
   EXPECT_TRUE(run().ok());
   EXPECT_TRUE(run().ok());
   EXPECT_EQ(compiled_, 3);
+}
+
+TEST_F(SessionTest, ReadersHearOnceTheValueIsThere) {
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  std::vector<absl::Status> heard;
+  const auto read = [&](uint64_t handle, uint64_t after) {
+    session->WhenReadable(handle, after,
+                          [&](const auto& value) { heard.push_back(value.status()); });
+  };
+  read(1, 1);
+  EXPECT_TRUE(heard.empty());
+  ASSERT_TRUE(session->Accept(sink.get(), 1, 0, WriteFloats(1, {7})).ok());
+  ASSERT_EQ(heard.size(), 1);
+  EXPECT_TRUE(heard[0].ok());
+  read(1, 1);
+  ASSERT_EQ(heard.size(), 2);
+  EXPECT_TRUE(heard[1].ok());
+  read(9, 1);
+  ASSERT_EQ(heard.size(), 3);
+  EXPECT_TRUE(absl::IsNotFound(heard[2]));
+  read(2, 5);
+  session->Close(absl::OkStatus());
+  ASSERT_EQ(heard.size(), 4);
+  EXPECT_EQ(errors::Reason(heard[3]), "UNKNOWN_SESSION");
+}
+
+TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
+  absl::Notification compile;
+  slow_compile_ = [&] { compile.WaitForNotification(); };
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Accept(sink.get(), 1, 0, Define(1, 4, false)).ok());
+  ASSERT_TRUE(session->Accept(sink.get(), 2, 0, RunOf(1, {}, {5})).ok());
+  int heard = 0;
+  session->WhenReadable(5, 2, [&](const auto& value) {
+    ++heard;
+    EXPECT_EQ(errors::Reason(value.status()), "UNKNOWN_SESSION");
+  });
+  session->Close(absl::OkStatus());
+  EXPECT_EQ(heard, 1);
+  const std::string before = Failures();
+  compile.Notify();
+  programs_.reset();  // waits for what compiles
+  EXPECT_EQ(heard, 1);
+  EXPECT_EQ(Failures(), before);
 }
 
 TEST_F(SessionTest, FewBindingsAreRemembered) {

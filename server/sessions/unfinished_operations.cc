@@ -7,7 +7,7 @@ namespace kiln::sessions {
 namespace {
 
 // An operation of no more than this is charged in bulk, without an entry of its own: thousands of
-// small runs are what a session mostly sends. It and its answer are some objects.
+// small runs are what a session mostly sends. The charge covers the operation and its answer.
 constexpr int64_t kSmall = 1 << 10;
 // One of more may be refused. What is below is bounded by the number of operations under way.
 constexpr int64_t kRefusable = 64 << 10;
@@ -63,7 +63,7 @@ bool UnfinishedOperations::AddBarrier(uint64_t sequence) {
 }
 
 bool UnfinishedOperations::HasRoom() const {
-  // While memory is short, a session goes on alone with what it has: one operation at a time.
+  // While memory is short, a session may have one operation under way.
   return count_ < limits_.operations && large_bytes_ < limits_.bytes &&
          (count_ == 0 || !host_->memory().IsShort());
 }

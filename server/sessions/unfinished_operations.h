@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -27,9 +28,10 @@ class UnfinishedOperations {
   // Charges an operation until End. One that has no room becomes Refused. Sequence numbers count
   // up from 1.
   void Admit(uint64_t sequence, Operation* operation);
-  // It has been answered. Returns the barriers that were waiting for this one last.
+  // It has been answered. Returns the barriers that were waiting for nothing else.
   std::vector<uint64_t> End(uint64_t sequence);
-  // False if nothing before the barrier is unfinished. Nothing behind it has been executed.
+  // False if nothing before the barrier is unfinished. Called when the barrier is executed, before
+  // anything behind it is.
   bool AddBarrier(uint64_t sequence);
 
   bool empty() const { return count_ == 0; }

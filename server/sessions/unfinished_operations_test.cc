@@ -63,9 +63,20 @@ TEST_F(UnfinishedOperationsTest, WhatHasNoRoomIsRefused) {
   ASSERT_TRUE(std::holds_alternative<Refused>(large));
   EXPECT_EQ(errors::Reason(std::get<Refused>(large).error), "HOST_MEMORY");
   EXPECT_THAT(std::get<Refused>(large).handles, ElementsAre(1));
-  EXPECT_LT(account_->bytes(), 2 << 20);
+  EXPECT_EQ(account_->bytes(), 0);
   unfinished_.End(1);
   EXPECT_EQ(account_->bytes(), 0);
+}
+
+TEST_F(UnfinishedOperationsTest, OneAtATimeWhileMemoryIsShort) {
+  memory::Charge rest = account_->Open(memory::Use::kBlobs);
+  rest.ForceResize(1 << 20);
+  ASSERT_TRUE(account_->memory().IsShort());
+  EXPECT_TRUE(unfinished_.HasRoom());
+  Admit(1);
+  EXPECT_FALSE(unfinished_.HasRoom());
+  rest.Release();
+  EXPECT_TRUE(unfinished_.HasRoom());
 }
 
 TEST_F(UnfinishedOperationsTest, BarriersWaitForAllBeforeThem) {

@@ -2,7 +2,7 @@
 
 from typing import Optional, Tuple, Union
 
-from kiln._array_api.creation import full, linspace
+from kiln._array_api.creation import full, linspace, zeros_like
 from kiln._array_api.linear_algebra import diagonal
 from kiln._array_api.operands import Operand
 from kiln._array_api.searching import take, where
@@ -162,7 +162,7 @@ def trapezoid(y: Tensor, x: Optional[Tensor] = None, *, dx: float = 1.0, axis: i
     place = normalize_axis(axis, y.ndim)
     length = y.shape[place]
     if length < 2:
-        return sum(y * 0.0, axis=place)
+        return sum(zeros_like(y), axis=place)
     means = (y.narrow(place, 1, length - 1) + y.narrow(place, 0, length - 1)) * 0.5
     if x is None:
         return sum(means * dx, axis=place)

@@ -2,6 +2,7 @@
 
 from typing import Optional, Union
 
+from kiln._array_api.creation import zeros_like
 from kiln._basics.errors import InvalidArgument
 from kiln.functional._arguments import reduction_of, with_optional
 from kiln.tensor import Tensor, apply
@@ -201,7 +202,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float],
     >>> F.gaussian_nll_loss(kiln.ones(1), kiln.zeros(1), kiln.ones(1)).item()
     0.5
     """
-    spread = var if isinstance(var, Tensor) else input * 0 + float(var)
+    spread = var if isinstance(var, Tensor) else zeros_like(input) + float(var)
     if spread.shape == input.shape[:-1] and spread.shape != input.shape:
         spread = spread.unsqueeze(-1)
     if spread.shape != input.shape and spread.shape != (*input.shape[:-1], 1):

@@ -2,6 +2,7 @@
 
 from typing import Any, Optional, Sequence, Tuple, Union
 
+from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
 from kiln.functional._arguments import with_optional
@@ -31,7 +32,7 @@ def batch_norm(input: Tensor, running_mean: Optional[Tensor], running_var: Optio
         mean, var = running_mean, running_var
     operands = with_optional((input, mean, var), weight, bias)
     if weight is None and bias is not None:
-        operands[3] = bias * 0 + 1
+        operands[3] = ones_like(bias)
     return apply("batch_norm", operands, epsilon=float(eps))
 
 
@@ -58,7 +59,7 @@ def _batch_statistics(x: Tensor, running_mean: Optional[Tensor], running_var: Op
 def _affine(name: str, x: Tensor, weight: Optional[Tensor], bias: Optional[Tensor],
             **attributes: Any) -> Tensor:
     if weight is None and bias is not None:
-        weight = bias * 0 + 1
+        weight = ones_like(bias)
     return apply(name, with_optional((x,), weight, bias), **attributes)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Tuple
 
+from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln.random import default_generator
 from kiln.tensor import Tensor
@@ -71,7 +72,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False) -> Tens
         return input
     low = -1.7580993408473766  # selu far to the left
     scale = ((1 - p) * (1 + p * low**2)) ** -0.5
-    kept = _drop(input * 0 + 1, p, True) * (1 - p)
+    kept = _drop(ones_like(input), p, True) * (1 - p)
     mixed: Tensor = (input * kept + (1 - kept) * low) * scale - low * p * scale
     return mixed
 
