@@ -80,6 +80,7 @@ class Builder {
   void AddResults() {
     auto add = [&](const Node* node, Tensor::Kind kind, size_t index) {
       const int number = static_cast<int>(index);
+      // The value is an input, or already a result under another number.
       if (auto known = tensor_of_.find(node); known != tensor_of_.end()) {
         partition_.copies.push_back({known->second, kind, number});
         return;
@@ -97,7 +98,8 @@ class Builder {
     }
   }
 
-  // A scatter's result is where what it writes over was.
+  // A scatter's result is where what it writes over was. From the last to the first: a chain of
+  // scatters writes over the tensor that holds the last one's result.
   void AddUpdated() {
     for (size_t i = all_.members.size(); i-- > 0;) {
       const Node* node = all_.members[i].node;
@@ -132,6 +134,7 @@ class Builder {
       }
     }
     if (decision.global) {
+      // One reader that needs the value stored is enough: the other kernels then read it, too.
       std::erase_if(inline_at, [&](const Place& place) { return place.first != member.cluster; });
     }
     for (const Place& place : inline_at) {
@@ -154,6 +157,7 @@ class Builder {
   int64_t LocalElements(const Member& member) const {
     int64_t elements = ir::NumElements(member.node->shape());
     const Cluster& cluster = all_.clusters[member.cluster];
+    // A local holds the share of one point of the grid.
     for (const int loop : cluster.grid) elements /= cluster.loops[loop];
     return elements;
   }
@@ -191,6 +195,7 @@ class Builder {
     for (const int i : members) {
       const Member& member = all_.members[i];
       const Decision& decision = decisions_[i];
+      // All of its readers compute the value themselves.
       if (!decision.global && !decision.local && !decision.in_place) continue;
       Value value;
       value.node = member.node;
@@ -214,6 +219,7 @@ class Builder {
       stores = stores || decision.global || decision.local;
       stage.values.push_back(std::move(value));
     }
+    // A stage whose values all end in the stage itself serves nobody.
     if (stores) group->stages.push_back(std::move(stage));
   }
 
@@ -255,6 +261,7 @@ class Builder {
     if (auto stored = stored_reads_.find(cluster); stored != stored_reads_.end()) {
       reads.insert(stored->second.begin(), stored->second.end());
     }
+    // FindReads counts what a scatter writes over as read; a kernel must not list it twice.
     for (const int tensor : group->updates) reads.erase(tensor);
     group->reads.assign(reads.begin(), reads.end());
   }

@@ -17,12 +17,11 @@ namespace {
 
 // Values of one kernel, at most.
 constexpr size_t kMaxMembers = 48;
-// Clusters that read the same data and are tried as company.
+// Clusters reading the same data that a value tries to join, at most.
 constexpr size_t kMaxSiblings = 6;
 // Members among which those clusters are looked for, the latest first.
 constexpr size_t kMaxReadersTried = 64;
-// Elements that stand next to each other in memory and are worked on at one point of the grid, at
-// least.
+// Neighbours in memory that one point of the grid works on, at least.
 constexpr int64_t kEnoughRun = 8;
 
 int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {
@@ -57,6 +56,7 @@ class Clusterer {
     for (size_t i = 0; i < result_.members.size(); ++i) {
       const int member = static_cast<int>(i);
       FindMemberReads(member);
+      // Operands come before users, so all that the member reads has its cluster by now.
       if (!TryJoin(member)) Start(member);
       for (const Read& read : result_.members[i].reads) {
         auto& readers = readers_[read.leaf];
@@ -94,6 +94,7 @@ class Clusterer {
     // A reduction over nothing is a constant.
     if (ir::NumElements(member.space) == 0) return;
     member.reads = FindReads(member.node, [&](const Node* node) {
+      // The walk also ends at empty values, which are never read.
       return IsLeaf(node) || ir::NumElements(node->shape()) == 0;
     });
     std::erase_if(member.reads, [&](const Read& read) { return !IsLeaf(read.leaf); });
@@ -160,6 +161,8 @@ class Clusterer {
     if (member.contraction || member.scatter) return false;
     if (ir::NumElements(member.space) == 0) return false;
     const std::vector<int> sources = SourceClusters(member);
+    // From the closest fusion to the loosest: values that stay in registers, then data that is read
+    // once for two values, then values that pass from stage to stage in a local.
     for (const int cluster : sources) {
       if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
     }
@@ -212,6 +215,7 @@ class Clusterer {
         const Member& value = result_.members[i];
         const int64_t bytes =
             ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
+        // A cheap elementwise value that exceeds a local is computed again in each stage instead.
         if (bytes > kMaxLocalBytes && (value.reduction || value.arithmetic > 1)) return false;
         if (value.reduction) total += bytes;
       }
@@ -228,6 +232,7 @@ class Clusterer {
       }
     }
     auto is_long = [&](const Member& value, const std::vector<Digits>& axes) {
+      // A value much smaller than the largest adds little to the memory traffic.
       if (4 * ir::NumElements(value.space) < largest) return true;
       return partition::Run(value.space, axes, join.grid) >= kEnoughRun;
     };
@@ -263,6 +268,7 @@ class Clusterer {
     Cluster cluster;
     for (size_t i = 0; i < member.space.size(); ++i) {
       Digits digits;
+      // An axis of size 1 needs no loop: no digits mean index 0.
       if (member.space[i] > 1) {
         const int loop = static_cast<int>(cluster.loops.size());
         digits.push_back({loop, 1, member.space[i]});

@@ -23,6 +23,7 @@ class DependencyOrder {
 
  private:
   void Place(int cluster) {
+    // An explicit stack: chains of clusters are as long as the graph, too long for recursion.
     std::vector<std::pair<int, std::vector<int>>> path;  // with what is still to be looked at
     auto enter = [&](int next) {
       if (placed_[next] || all_.clusters[next].stages.empty()) return;
@@ -94,6 +95,7 @@ class ClusteringVerifier {
   static bool HasAxes(const Cluster& cluster, const Member& member) {
     if (member.axes.size() != member.space.size()) return false;
     for (size_t i = 0; i < member.axes.size(); ++i) {
+      // A reduction over nothing has an axis of size 0, which no loop stands for.
       if (member.space[i] > 0 && ExtentOf(member.axes[i]) != member.space[i]) return false;
       for (const Digit& digit : member.axes[i]) {
         if (!IsLoop(cluster, digit.loop)) return false;
@@ -104,6 +106,8 @@ class ClusteringVerifier {
   }
 
   absl::Status VerifyOrder() const {
+    // InOrder enters each cluster once, even in a cycle, which shows here as a read of a cluster
+    // that is not done.
     std::vector<bool> done(all_.clusters.size(), false);
     for (const int number : all_.InOrder()) {
       done[number] = true;
@@ -139,6 +143,7 @@ int Clustering::ClusterOf(const ir::Node* leaf) const {
 
 void Clustering::AddDependencies(const Member& member) {
   for (const Read& read : member.reads) {
+    // What a cluster reads from itself orders its stages, not the clusters.
     const int source = ClusterOf(read.leaf);
     if (source >= 0 && source != member.cluster) dependencies.AddEdge(member.cluster, source);
   }

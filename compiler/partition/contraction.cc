@@ -23,6 +23,7 @@ bool Repeats(const Node* factor) {
         static_cast<double>(ir::NumElements(factor->shape())) / static_cast<double>(elements);
     factor = operand;
   }
+  // A pad also makes a view larger than what it shows, but rarely by half.
   return repetition > 1.5;
 }
 
@@ -37,6 +38,8 @@ const Node* ProductOf(const Node* reduction) {
 
 bool IsContraction(const Node* node) {
   const Node* product = ProductOf(node);
+  // If one factor is read only once, as the matrix in a product with a vector, tiles save no reads
+  // of it: memory is the limit and the sum fuses like any other reduction.
   return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
 }
 

@@ -8,6 +8,8 @@ namespace kiln::partition {
 
 namespace {
 
+// Between neighbours' labels. Each move to the same place halves what is left of it, so 32 of them
+// fit in before all labels are dealt out again.
 constexpr int64_t kGap = int64_t{1} << 32;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
@@ -23,6 +25,7 @@ void Dependencies::AddCluster() {
 }
 
 int Dependencies::Find(int cluster) const {
+  // Path halving keeps chains of merges short.
   while (merged_into_[cluster] != cluster) {
     merged_into_[cluster] = merged_into_[merged_into_[cluster]];
     cluster = merged_into_[cluster];
@@ -33,11 +36,14 @@ int Dependencies::Find(int cluster) const {
 bool Dependencies::Search(std::vector<int> roots, int64_t label, int end,
                           std::vector<int>* found) const {
   ++search_;
+  // A question may give up. A move has to find everything, or the order would be wrong afterwards.
   int left = found == nullptr ? kMostVisits : kNoLimit;
   while (!roots.empty()) {
     const int cluster = roots.back();
     roots.pop_back();
     if (cluster == end) return false;
+    // Everything that a cluster needs stands before it, so nothing at or before `label` leads to a
+    // cluster behind it.
     if (labels_[cluster] <= label || visited_[cluster] == search_) continue;
     visited_[cluster] = search_;
     ++visits_;
@@ -59,6 +65,8 @@ bool Dependencies::ReachesOverOthers(int from, int to) const {
 }
 
 void Dependencies::AddEdge(int from, int to) {
+  // If `to` already stands before `from`, the order holds. Otherwise `to` moves there, with all
+  // that it needs and that stands between the two.
   if (from == to || !needs_[from].insert(to).second || labels_[to] < labels_[from]) return;
   std::vector<int> moved;
   Search({to}, labels_[from], from, &moved);
@@ -67,6 +75,7 @@ void Dependencies::AddEdge(int from, int to) {
 
 // What is merged stands where the earlier of the two stood: whoever reads from either comes after.
 void Dependencies::Merge(int from, int into) {
+  // What the later one needs has to come before the place of the earlier one.
   const auto [early, late] =
       labels_[from] < labels_[into] ? std::pair(from, into) : std::pair(into, from);
   std::vector<int> roots = Needs(late);
@@ -98,6 +107,7 @@ void Dependencies::MoveBefore(std::vector<int> clusters, int next) {
   if (clusters.empty()) return;
   std::sort(clusters.begin(), clusters.end(),
             [this](int a, int b) { return labels_[a] < labels_[b]; });
+  // Labels are spread evenly over the gap before `next`.
   const auto room = static_cast<int64_t>(clusters.size()) + 1;
   auto before = [&] {
     const auto at = order_.find(labels_[next]);

@@ -19,6 +19,7 @@ Digits Normalized(Digits digits) {
     if (digit.extent == 1) continue;
     if (!result.empty()) {
       Digit& high = result.back();
+      // This digit ends where the one above it begins.
       if (high.loop == digit.loop && high.stride == digit.stride * digit.extent) {
         high = {digit.loop, digit.stride, high.extent * digit.extent};
         continue;
@@ -37,6 +38,7 @@ bool TakeLow(Digits* digits, int64_t extent, Digits* part) {
     if (digits->empty()) return false;
     Digit digit = digits->back();
     digits->pop_back();
+    // The whole digit belongs to the part, or its low end does and the rest stays.
     if (extent % digit.extent == 0) {
       extent /= digit.extent;
       part->insert(part->begin(), digit);
@@ -55,6 +57,7 @@ bool TakeLow(Digits* digits, int64_t extent, Digits* part) {
 std::optional<std::vector<Digits>> Split(const Digits& digits, absl::Span<const int64_t> extents) {
   Digits rest = digits;
   std::vector<Digits> parts(extents.size());
+  // The last dimension is the least significant.
   for (size_t i = extents.size(); i-- > 0;) {
     if (!TakeLow(&rest, extents[i], &parts[i])) return std::nullopt;
     parts[i] = Normalized(std::move(parts[i]));
@@ -68,12 +71,14 @@ std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const
   Digits high_b = b;
   std::vector<std::pair<Digit, Digit>> pairs;
   while (!high_a.empty() && !high_b.empty()) {
+    // The smaller of the two lowest digits, so that each side's part is a single digit.
     const int64_t extent = std::min(high_a.back().extent, high_b.back().extent);
     Digits low_a;
     Digits low_b;
     if (!TakeLow(&high_a, extent, &low_a) || !TakeLow(&high_b, extent, &low_b)) return std::nullopt;
     if (extent > 1) pairs.emplace_back(low_a.front(), low_b.front());
     if (extent == 1) {
+      // TakeLow takes nothing for an extent of 1; without this the loop would not end.
       if (high_a.back().extent == 1) high_a.pop_back();
       if (!high_b.empty() && high_b.back().extent == 1) high_b.pop_back();
     }
@@ -85,6 +90,7 @@ std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const
 std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>& axes) {
   Digits result;
   for (const Digit& digit : digits) {
+    // The axis in three parts: above the digit, the digit itself, and below it.
     const Digits& axis = axes[digit.loop];
     const int64_t extent = ExtentOf(axis);
     const int64_t above = extent / (digit.stride * digit.extent);
@@ -113,6 +119,8 @@ struct ReshapeGroup {
 };
 
 std::vector<ReshapeGroup> GroupDimensions(const ir::Shape& from, const ir::Shape& to) {
+  // The smallest groups with equal products: whichever side has the smaller product takes its next
+  // dimension. An axis whose index is unknown then spoils only its own group.
   std::vector<ReshapeGroup> groups;
   size_t i = 0;
   size_t j = 0;
@@ -198,6 +206,8 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
       return Shifted(node, axes);
     case Op::kFlip:
       return WithUnknown(axes, ir::IntsOf(node));
+    // The offset within the window, the last dimension, and the position together give the index
+    // along the axis: a sum, which is not a number in digits.
     case Op::kWindow:
       return WithUnknown(Axes(axes.begin(), axes.end() - 1), {ir::IntsOf(node)[0]});
     case Op::kUnwindow:

@@ -25,6 +25,8 @@ class Finder {
     for (const Node* reduction : order) {
       if (!IsReduction(reduction)) continue;
       const Node* last = EndOfChain(reduction);
+      // A chain that ends in a widening is stored before it, in half the memory; readers widen for
+      // free.
       while (last != nullptr && IsWidening(last)) {
         last = IsElementwise(last->operand(0)) ? last->operand(0) : nullptr;
       }
@@ -36,13 +38,14 @@ class Finder {
  private:
   // The last elementwise value of the chain; null if there is none. A contraction, whose loops have
   // no order of their own, is also stored as it is permuted. Chains join each other (a sum of many
-  // sums), so what is known of their ends is kept.
+  // sums), so the ends that were found are remembered.
   const Node* EndOfChain(const Node* reduction) {
     const int bytes = ir::SizeOf(reduction->dtype());
     const bool permutes = IsContraction(reduction);
     std::vector<const Node*> walked;
     const Node* last = nullptr;
     for (const Node* node = Successor(reduction); node != nullptr; node = Successor(node)) {
+      // The end is stored instead of the reduction, so it must not take more memory.
       if (required_.contains(node) ||
           ir::NumElements(node->shape()) != ir::NumElements(reduction->shape()))
         break;
@@ -54,6 +57,7 @@ class Finder {
       }
       walked.push_back(node);
     }
+    // Backwards, so that each node of the chain learns the end that lies ahead of it.
     for (size_t i = walked.size(); i-- > 0;) {
       const bool ends = IsElementwise(walked[i]) || (permutes && walked[i]->op() == Op::kPermute);
       if (last == nullptr && ends) last = walked[i];

@@ -47,6 +47,7 @@ Expression EstimateExpression(const Node* node,
   }
   for (const Node* operand : node->operands()) {
     const Expression& inner = operands.at(operand);
+    // Shared operands count once for each use: a chain of x + x doubles the number at every step.
     result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
     result.arithmetic += inner.arithmetic;
     result.reads_reduction = result.reads_reduction || inner.reads_reduction;

@@ -15,7 +15,8 @@ using ir::Op;
 
 namespace {
 
-// Nodes of one sum's expression that are looked at.
+// Nodes of one sum's expression that are looked at, so that many sums over a large expression take
+// linear time.
 constexpr int kMostNodes = 32;
 
 using KnownSum = std::function<const Node*(const Node*)>;
@@ -49,8 +50,10 @@ class Factorer {
       case Op::kAdd:
       case Op::kSub: {
         if (const Node* mean = Mean(node); mean != nullptr) {
+          // The mean is NaN or infinite if any x is, and mean * 0 is then NaN, as the sum would be.
           return Like(sum_, Op::kMul, {mean, make_.Zeros(mean->dtype(), shape_)});
         }
+        // Only if both terms sum to zero; each could cancel something else in the other's sum.
         const Node* a = Zero(node->operand(0));
         const Node* b = a == nullptr ? nullptr : Zero(node->operand(1));
         return b == nullptr ? nullptr : Like(node, {a, b});
@@ -133,6 +136,7 @@ class Factorer {
       const bool same =
           sum->operand(0) == node->operand(0) && sum->attribute() == sum_->attribute();
       if (!same) continue;
+      // The constant is 1 / n rounded to its dtype, so n times it is only nearly 1.
       const double error =
           count->attr<ir::ConstValue>().AsDouble() * static_cast<double>(points_) - 1;
       if (std::abs(error) < 1e-6) return mean;

@@ -13,6 +13,8 @@ constexpr size_t kFusedStagesMax = 24;
 constexpr size_t kMaxOpen = 8;
 
 bool IsEligible(const Cluster& cluster) {
+  // A fused kernel has no grid. Several stages under a grid need theirs: their locals hold the
+  // share of one of its points.
   const bool simple =
       cluster.stages.size() == 1 || (cluster.grid.empty() && !cluster.stages.empty());
   return simple && !cluster.contraction && !cluster.scatter && cluster.work <= kSmallWork;
@@ -53,6 +55,7 @@ void FuseHorizontally(Clustering* clustering) {
       const Cluster& into = clustering->clusters[target];
       if (into.work + cluster.work > kMaxHorizontalWork) continue;
       if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
+      // Either direction would make the merged kernel wait for itself.
       if (clustering->dependencies.Reaches(number, target) ||
           clustering->dependencies.Reaches(target, number))
         continue;
@@ -63,6 +66,7 @@ void FuseHorizontally(Clustering* clustering) {
     }
     if (absorbed) continue;
     open.push_back(number);
+    // Few open kernels keep the search linear in the clusters.
     if (open.size() > kMaxOpen) open.erase(open.begin());
   }
 }

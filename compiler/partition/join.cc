@@ -154,8 +154,10 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
   const Member* guide = nullptr;
   for (const int i : cluster_.stages[stage]) {
     const Member& other = all_.members[i];
+    // A reduction has to run over the same reduced loops as one that is there.
     if (guide == nullptr || (member_.reduction && other.reduction)) guide = &other;
   }
+  // A stage without a reduction has no loops to reduce over.
   if (member_.reduction && !guide->reduction) return std::nullopt;
   const absl::flat_hash_set<int> kept = LoopsOf(*guide, false);
   const absl::flat_hash_set<int> reduced = LoopsOf(*guide, true);
@@ -171,11 +173,13 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
       AddPieces(Identity(member_.space), other.axes, &pieces);
     }
   }
+  // Reduced axes line up with reduced loops and kept axes with kept ones.
   std::erase_if(pieces, [&](const Piece& piece) {
     const auto& loops = member_.reduced[piece.own.loop] ? reduced : kept;
     return !loops.contains(piece.loop.loop);
   });
   pieces = KeepDistinct(std::move(pieces));
+  // At each point of a loop that the member lacks, it would be computed again.
   auto covered = [&](int loop) { return Covers(pieces, loop); };
   if (!absl::c_all_of(kept, covered)) return std::nullopt;
   if (member_.reduction && !absl::c_all_of(reduced, covered)) return std::nullopt;
@@ -183,6 +187,8 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
   if (!axes.has_value()) return std::nullopt;
   for (const Read& read : member_.reads) {
     if (!InCluster(read)) continue;
+    // A later stage has not run yet. An earlier one passes its values through locals, which hold
+    // one point of the grid.
     const int source = MemberOf(read).stage;
     if (source > stage || (source == stage && member_.reduction)) return std::nullopt;
     if (source == stage && !SamePoint(read, *axes)) return std::nullopt;
@@ -196,8 +202,11 @@ std::optional<Join> JoinPlanner::PlanNewStage() const {
   for (const Read& read : member_.reads) {
     if (InCluster(read)) AddPieces(read.access, ValueAxes(MemberOf(read)), &all);
   }
+  // A grid's points run in parallel, so no reduction may be spread over them.
   std::erase_if(all, [&](const Piece& piece) { return member_.reduced[piece.own.loop]; });
   std::vector<int> grid = cluster_.grid;
+  // The grid loses the loops that the member cannot share, until every read stays at its own point.
+  // It shrinks in each round but the last, so this ends.
   while (true) {
     auto outside = [&](const Piece& piece) {
       return !absl::c_linear_search(grid, piece.loop.loop);

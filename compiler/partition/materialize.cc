@@ -19,6 +19,7 @@ using ir::Op;
 
 namespace {
 
+// In the unit of WeightOf (expression.cc): four cheap operations, and two divisions.
 constexpr double kFewCheapOps = 0.12;
 constexpr double kCostly = 0.3;
 constexpr double kSeveralReads = 1.5;
@@ -63,7 +64,9 @@ class Chooser {
   std::vector<Candidate> Run() {
     std::vector<Candidate> chosen;
     for (const Node* node : order_) {
-      // The estimate is an upper bound, and every rule asks for more than some bound.
+      // The estimate is an upper bound, and every rule asks for more than some bound. So only what
+      // passes with the estimate is walked exactly; walking every expression would take quadratic
+      // time.
       Expression expression = EstimateExpression(node, expressions_);
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
@@ -104,6 +107,7 @@ class Chooser {
       const Node* node = order_[i];
       const Readers own = readers_[node];
       const bool factor = factors_.contains(node) && own.repetition >= 2 && !OnlyCasts(node);
+      // A contraction reads each element of a factor many times, and would compute it as often.
       if (factor && IsElementwise(node)) stored_.insert(node);
       const bool root = required_.contains(node) || stored_.contains(node);
       for (const Node* operand : node->operands()) {
@@ -160,6 +164,8 @@ class Chooser {
                                                 const Readers& readers) {
     if (readers.roots.size() < 2) return std::nullopt;
     const double count = static_cast<double>(std::min(readers.roots.size(), kMaxReaders));
+    // Stored: once + kWrite + (count - 1) reads, since the first reader has the value at hand.
+    // Computed again: count * once. The condition below is the difference of the two.
     const double once = ReadsOf(node, expression) + expression.arithmetic;
     if ((count - 1) * (once - 1) > kWrite) return Storage::kStored;
     if (expression.arithmetic >= kCostly) return Storage::kNearby;

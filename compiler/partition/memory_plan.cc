@@ -63,6 +63,7 @@ class Placed {
 
   void Add(const Life& life) {
     starting_[life.first].push_back(life);
+    // Bottom up, the few nodes whose intervals together are the life's.
     size_t low = leaves_ + life.first;
     size_t high = leaves_ + life.last + 1;
     for (; low < high; low /= 2, high /= 2) {
@@ -73,6 +74,8 @@ class Placed {
 
   template <typename Visit>
   void ForEachMeeting(const Life& life, Visit visit) const {
+    // First what is alive when this life starts, which hangs somewhere between that time's leaf and
+    // the root; then what starts later within it. Nothing comes twice.
     for (size_t node = leaves_ + life.first; node > 0; node /= 2) {
       for (const Life& other : living_[node]) visit(other);
     }
@@ -95,6 +98,7 @@ int64_t FindOffset(const Life& life, const Placed& placed, const std::vector<int
   });
   std::sort(taken.begin(), taken.end());
   int64_t offset = 0;
+  // By where they begin: the first gap that is large enough.
   for (const auto& [begin, end] : taken) {
     if (begin - offset >= life.bytes) break;
     offset = std::max(offset, end);
@@ -194,6 +198,7 @@ MemoryPlan PlanMemory(const Partition& partition) {
     small.assign(lives.begin() + kMostBySize, lives.end());
     lives.resize(kMostBySize);
   }
+  // Copies read at the time after the last group, and the end of a life is exclusive there.
   Placed placed(partition.groups.size() + 2);
   for (const Life& life : lives) {
     const int64_t offset = FindOffset(life, placed, plan.offsets);
@@ -224,6 +229,7 @@ absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
       last_use.erase(last_use.begin());
     }
     if (life.bytes == 0) continue;
+    // What lives does not overlap, so only the neighbour below `end` can reach into this tensor.
     auto next = living.lower_bound(end);
     if (next != living.begin()) {
       const auto& [other, neighbour] = *std::prev(next);

@@ -76,6 +76,7 @@ class RowMerger {
     if (from.nodes + into.nodes > kMaxClusterNodes) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMergedStagesMax) return false;
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
+    // Merged kernels share one grid, so the two must match loop for loop.
     if (from.grid.size() != into.grid.size()) return false;
     // Something outside would have to run after the source and before the reader.
     if (all_.dependencies.ReachesOverOthers(reader, source)) return false;
@@ -104,6 +105,7 @@ class RowMerger {
         fits = fits && own.has_value() && MatchLoops(from, *own, into, axes[i], &map);
       }
     });
+    // A loop of the grid that no read matches leaves open which points belong together.
     if (!fits || map.size() != into.grid.size()) return std::nullopt;
     return map;
   }
@@ -118,6 +120,7 @@ class RowMerger {
                          digit.extent == into.loops[digit.loop] && digit.stride == 1;
       if (!whole || !absl::c_linear_search(from.grid, mine.loop)) return false;
       const auto [known, inserted] = map->try_emplace(mine.loop, digit.loop);
+      // Another read has matched this loop with a different one.
       if (!inserted && known->second != digit.loop) return false;
     }
     return true;
@@ -141,6 +144,8 @@ class RowMerger {
     all_.dependencies.Merge(reader, source);
     Cluster& from = all_.clusters[reader];
     Cluster& into = all_.clusters[source];
+    // The reader's loops that the map replaces stay in the list unused: stages take only those that
+    // their axes name.
     const int offset = static_cast<int>(into.loops.size());
     into.loops.insert(into.loops.end(), from.loops.begin(), from.loops.end());
     into.work += from.work;

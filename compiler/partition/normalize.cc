@@ -32,7 +32,7 @@ bool IsZero(const Node* node) {
 
 // Products that a sum is split into.
 constexpr int kMaxProducts = 32;
-// Sums that are put down one to the other, at most.
+// Depth to which one sum is derived from another.
 constexpr int kMostFactored = 8;
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
@@ -76,12 +76,14 @@ class Normalizer {
     if (auto known = replacement_.find(node); known != replacement_.end()) return known->second;
     const Node* made = Make(node);
     replacement_[node] = made;
+    // A sum may follow from one that stands later in the order, so all sums over this value are
+    // known as soon as the value is.
     for (const Node* sum : sums_of_[node]) sums_.insert(context_.WithOperands(sum, {made}));
     return made;
   }
 
-  // 0 < x is 0 < relu(x), NaN included. Asking the latter lets a program keep relu(x) alone for its
-  // backward pass.
+  // 0 < x is 0 < relu(x), NaN included. Comparing the latter lets a program keep relu(x) alone for
+  // its backward pass.
   const Node* MadeOperand(const Node* node, const Node* operand) {
     auto relu = relu_of_.find(operand);
     if (relu == relu_of_.end() || IsRelu(node)) return replacement_.at(operand);
@@ -93,6 +95,7 @@ class Normalizer {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
+    // Some rewrites divide by sizes.
     if (ir::NumElements(SpaceOf(current)) == 0) return current;
     return Normal(current);
   }
@@ -114,8 +117,8 @@ class Normalizer {
     return factored;
   }
 
-  // A sum of several products is one contraction for each. (Gradients of a value that feeds several
-  // matmuls come so.)
+  // A sum of several products is one contraction for each. (The gradient of a value that feeds
+  // several matmuls has this form.)
   const Node* SplitProducts(const Node* sum, int at_most) {
     if (sum->op() != Op::kReduceSum || at_most == 0) return nullptr;
     std::vector<const Node*> movements;
@@ -135,6 +138,7 @@ class Normalizer {
       whole[i] = context_.WithOperands(sum, {part});
       split[i] = SplitProducts(whole[i], at_most - 1);
     }
+    // Any other sum would only become two.
     const bool contracts = split[0] != nullptr || split[1] != nullptr || IsContraction(whole[0]) ||
                            IsContraction(whole[1]);
     if (!contracts) return nullptr;
@@ -155,6 +159,7 @@ class Normalizer {
     if (const Node* part = ShrinkContraction(context_, current, single_use); part != nullptr) {
       return part;
     }
+    // Strides go first: MergeReduction takes unwindows of single steps alone.
     if (IsReduction(current)) {
       const Node* sum = unwindow_sums_.Replace(current, single_use);
       if (sum != nullptr && !IsReduction(sum)) return sum;
@@ -171,7 +176,7 @@ class Normalizer {
   absl::flat_hash_map<const Node*, int> uses_;
   absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand
   absl::flat_hash_set<const Node*> sums_;  // of the graph, over operands in their final form
-  int factoring_ = 0;                      // sums that are being put down to others
+  int factoring_ = 0;                      // sums being derived from others
 };
 
 }  // namespace

@@ -2,8 +2,8 @@
 // same up to the order of summation.
 //
 //  * A sum of a movement of a sum becomes one sum where nothing is repeated between (so a
-//  convolution's input gradient is
-//    one contraction); so do products and maxima through movement that fills in nothing.
+//    convolution's input gradient is one contraction); so do products and maxima through movement
+//    that fills in nothing.
 //  * A window as long as its stride is a reshape; sums over unwindows lose their strides, see
 //    windows.h.
 //  * A sum of several products becomes several sums, so that each is a contraction.

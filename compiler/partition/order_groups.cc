@@ -40,7 +40,8 @@ class Scheduler {
   }
 
  private:
-  // Who writes over a tensor waits for who wrote it before; readers wait for the last of them.
+  // A group that writes over a tensor waits for the one that wrote it before; readers wait for the
+  // last writer.
   void CountDependencies() {
     std::vector<int> maker(partition_.tensors.size(), -1);
     auto wait = [&](size_t group, int tensor) {
@@ -86,6 +87,7 @@ class Scheduler {
     for (const std::vector<int>* used :
          {&partition_.groups[group].reads, &partition_.groups[group].updates}) {
       for (const int tensor : *used) {
+        // Ranks change only here, once for each tensor, so all updates together take linear time.
         if (--pending_[tensor] == 1) UpdateReaders(tensor);
       }
     }
@@ -98,6 +100,7 @@ class Scheduler {
   // The one reader that is left will free the tensor.
   void UpdateReaders(int tensor) {
     for (const int reader : readers_[tensor]) {
+      // A reader that is not ready gets its rank when it becomes so.
       if (done_[reader] || ready_.erase(ranks_[reader]) == 0) continue;
       MakeReady(reader);
     }

@@ -47,6 +47,8 @@ bool IsWorthSplitting(const Node* scatter) {
   const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
   const int64_t positions = SpaceOf(scatter)[axis];
   const int64_t elements = ir::NumElements(scatter->shape());
+  // The pieces' results are written and read once more, which has to be little beside the values
+  // that are scattered.
   return mode == ir::ScatterMode::kAdd && positions >= kParts * kLeastPositions &&
          elements / scatter->shape()[axis] <= kMostElements &&
          2 * kParts * elements <= ir::NumElements(SpaceOf(scatter));

@@ -57,6 +57,8 @@ class ReadFinder {
       auto [node, access] = std::move(pending_.back());
       pending_.pop_back();
       std::vector<Access>& seen = seen_[node];
+      // A shared value that many users read at one place is walked once; walked for each use, a
+      // chain of x + x would take exponential time.
       if (std::find(seen.begin(), seen.end(), access) != seen.end()) continue;
       seen.push_back(access);
       if (is_leaf_(node)) {
@@ -95,12 +97,14 @@ class ReadFinder {
 
   void VisitIndex(const Node* index, Access access) {
     for (size_t i = 0; i < access.axes.size(); ++i) {
+      // An index of size 1 serves the whole dimension.
       if (index->shape()[i] == 1) access.axes[i] = Digits{};
     }
     Visit(index, std::move(access));
   }
 
   void VisitIndexed(const Node* x, int64_t axis, Access access) {
+    // Where this reads is known only to the data, and an index that is out of range reads nothing.
     access.axes[axis] = std::nullopt;
     access.conditional = true;
     Visit(x, std::move(access));
@@ -117,6 +121,7 @@ class ReadFinder {
 std::vector<Read> FindReads(const Node* root, const std::function<bool(const Node*)>& is_leaf) {
   ReadFinder finder(is_leaf);
   if (IsReduction(root)) {
+    // A reduction's axes are its operand's, so the walk begins there.
     finder.Visit(root->operand(0), Identity(SpaceOf(root)));
   } else {
     finder.Expand(root, Identity(SpaceOf(root)));

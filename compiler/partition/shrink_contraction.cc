@@ -51,6 +51,7 @@ const Node* ShrinkContraction(ir::Context& context, const Node* shrink,
       BoundsOf(shrink->operand(0)->shape(), ir::IntsOf(shrink), sum->shape());
   if (!bounds.has_value()) return nullptr;
   const Node* terms = sum->operand(0);
+  // The sum has size 1 along the summed axes, but needs all of their terms.
   for (const int64_t axis : ir::IntsOf(sum)) (*bounds)[2 * axis + 1] = terms->shape()[axis];
   TensorMaker make(context);
   return make.Reshape(make.Reduce(Op::kReduceSum, make.Shrink(terms, *bounds), ir::IntsOf(sum)),

@@ -9,9 +9,9 @@
 namespace kiln::partition {
 
 // For a shrink of a contraction, perhaps reshaped by dimensions of size 1 alone: the contraction of
-// what the part needs. The gradient of a padded convolution comes so, whose border nobody reads: of
-// 6 x 6 places 16 are asked for. Null for all else, and where the whole is used too (`single_use`
-// is false for it).
+// what the part needs. The gradient of a padded convolution is such a part, since nobody reads its
+// border: of 6 x 6 places 16 are asked for. Null for all else, and where the whole is used too
+// (`single_use` is false for it).
 const ir::Node* ShrinkContraction(ir::Context& context, const ir::Node* shrink,
                                   const std::function<bool(const ir::Node*)>& single_use);
 

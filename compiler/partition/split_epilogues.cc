@@ -22,6 +22,8 @@ class Splitter {
       if (StreamsTooMuch(static_cast<int>(i))) Split(static_cast<int>(i));
     }
     if (all_.clusters.size() == count) return;
+    // Readers of what moved need edges to the new cluster. The contraction keeps its old edges:
+    // they make no cycle, since nothing that its epilogue reads depends on it.
     for (const Member& member : all_.members) all_.AddDependencies(member);
   }
 
@@ -38,6 +40,7 @@ class Splitter {
       }
       for (const Read& read : member.reads) {
         const bool large = ir::NumElements(read.leaf->shape()) >= kLargeEpilogue;
+        // What the stage itself computes is in registers.
         if (large && all_.ClusterOf(read.leaf) != number) streams.insert(read.leaf);
       }
     }

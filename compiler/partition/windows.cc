@@ -35,6 +35,7 @@ const Node* ReplaceWindow(ir::Context& context, const Node* node) {
   const int64_t count = node->shape()[axis];
   std::vector<int64_t> bounds;
   for (const int64_t extent : x->shape()) bounds.insert(bounds.end(), {0, extent});
+  // What is left behind the last whole window belongs to none.
   bounds[2 * axis + 1] = count * size;
   ir::Shape cut = x->shape();
   cut[axis] = size;
@@ -48,6 +49,7 @@ const Node* UnwindowSums::Replace(const Node* sum, const SingleUse& single_use) 
   if (sum->op() != Op::kReduceSum || unwindow->op() != Op::kUnwindow) return nullptr;
   const int64_t size = unwindow->shape().back();
   const int64_t stride = ir::IntsOf(unwindow)[2];
+  // The forms below take windows without dilation.
   if (size > 1 && ir::IntsOf(unwindow)[3] != 1) return nullptr;
   if (stride >= size) return Join(sum);
   return stride > 1 ? Decompose(sum, single_use) : nullptr;
@@ -84,6 +86,7 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
   if (ir::IntsOf(sum) != std::vector<int64_t>{last}) return nullptr;
   const int64_t axis = ir::IntsOf(unwindow)[0];
   const int64_t stride = ir::IntsOf(unwindow)[2];
+  // T of the header; the sub-windows of T single steps lengthen the axis by T - 1.
   const int64_t steps = (unwindow->shape().back() + stride - 1) / stride;
   Phased phased = OperandOf(unwindow, single_use);
   const int64_t length = phased.core->shape()[axis] + steps - 1;
@@ -91,6 +94,8 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
 
   ir::Shape shape = phased.core->shape();
   shape[last] = steps * stride;
+  // Element t * s + r of a window, as dimensions t and r. The phase r goes behind those of other
+  // axes, then t to the very end, where unwindow wants it.
   const Node* core = Fit(make, phased.core, shape);
   shape[last] = steps;
   shape.insert(shape.begin() + last + 1, stride);
@@ -138,6 +143,7 @@ const Node* UnwindowSums::Interleave(const Phased& phased) {
     joined.push_back(phased.core->shape()[axis]);
     for (size_t i = 0; i < phased.phases.size(); ++i) {
       if (phased.phases[i].axis != axis) continue;
+      // Element s * q + r: the phase right behind its axis, then both as one dimension.
       order.push_back(rank + static_cast<int64_t>(i));
       joined.back() *= phased.phases[i].stride;
     }
