@@ -59,6 +59,7 @@ std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
   std::string_view rest = bytes;
   CompiledKernel kernel;
   std::string seconds, image;
+  // An entry that is not exactly one kernel counts as missing, so the kernel is compiled again.
   if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &kernel.refused_schedule) ||
       !TakeString(&rest, &kernel.refusal) || !TakeString(&rest, &seconds) ||
       !TakeString(&rest, &image) || !rest.empty() ||

@@ -31,6 +31,7 @@ std::vector<std::shared_ptr<Lowered>> LowerGroups(const partition::Partition& pa
                                                   const Options& options) {
   std::vector<std::shared_ptr<Lowered>> lowered(partition.groups.size());
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
+    // Each with a context of its own: contexts are not thread-safe.
     lowered[i] = std::make_shared<Lowered>();
     Lowered& result = *lowered[i];
     result.kernel = kernel::Lower(partition, static_cast<int>(i), result.context);
@@ -104,12 +105,14 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
                       : Emit(lowered->kernel->kernel, std::move(scheduled.schedule), target);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
+  // Written only when somebody asks.
   compiled->source = [lowered, text = compiled->schedule]() -> absl::StatusOr<std::string> {
     absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(text);
     if (!schedule.ok()) return schedule.status();
     return codegen::Source(lowered->kernel->kernel, *schedule);
   };
   compiled->digest = Sha256Hex(lowered->text);
+  // A kernel out of the cache keeps the time that it once took to compile.
   if (!compiled->from_cache) {
     compiled->compile_seconds = scheduled.seconds + absl::ToDoubleSeconds(TimeOf(options) - start);
     if (options.cache != nullptr) options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
@@ -125,6 +128,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
 // Fills `set->groups` and returns, for each distinct kernel, the group that represents it.
 absl::StatusOr<std::vector<int>> Deduplicate(const std::vector<std::shared_ptr<Lowered>>& lowered,
                                              KernelSet* set) {
+  // The text is all that a kernel is; it is what the cache's key holds, too.
   absl::flat_hash_map<std::string_view, int> known;
   std::vector<int> representatives;
   for (size_t i = 0; i < lowered.size(); ++i) {

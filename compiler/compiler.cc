@@ -34,6 +34,7 @@ class SlotMap {
       Add(Slot::Kind::kUpdate, i, Bytes(value->dtype(), value->shape()));
     }
     arena_at_ = static_cast<int>(slots_.size());
+    // Last, and only where there are intermediates.
     if (plan.arena_bytes > 0) Add(Slot::Kind::kArena, 0, plan.arena_bytes);
   }
 
@@ -91,6 +92,7 @@ void FillCalls(const partition::Partition& partition, const SlotMap& slots, cons
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options) {
   CompiledProgram program;
+  // As it came, before any pass.
   program.graph_text = graph::Print(graph);
   const absl::StatusOr<PassState> state = RunPasses(graph, {}, options, &program.passes);
   if (!state.ok()) return state.status();

@@ -65,11 +65,14 @@ constexpr bool kRequired = false;
 constexpr bool kOptional = true;
 
 constexpr Pass kPasses[] = {
+    // First: simplification leaves a graph with gradient requests alone.
     {"differentiate", PassLevel::kGraph, kRequired, Differentiate},
+    // Before simplify, which drops the casts that it adds in vain.
     {"widen", PassLevel::kGraph, kRequired, Rewrite<graph::Widen>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
     {"normalize", PassLevel::kGraph, kOptional, Rewrite<partition::Normalize>},
     {"prepare_scatters", PassLevel::kGraph, kRequired, Rewrite<partition::PrepareScatters>},
+    // A value joins one cluster at most. What that leaves apart, the next two put together.
     {"cluster", PassLevel::kClusters, kRequired, Cluster},
     {"merge_rows", PassLevel::kClusters, kOptional, Change<partition::MergeRows>},
     {"fuse_horizontally", PassLevel::kClusters, kOptional, Change<partition::FuseHorizontally>},
@@ -134,6 +137,7 @@ absl::Status Run(const Pass& pass, const Options& options, PassState& state,
 absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
   const Pass* first = std::begin(kPasses);
   const Pass* last = std::end(kPasses);
+  // Without a name: up to the last pass that works on the state.
   while (last[-1].level == PassLevel::kKernels) --last;
   if (!range.first.empty()) {
     const absl::StatusOr<const Pass*> found = FindPass(range.first);

@@ -25,6 +25,7 @@ constexpr size_t kMaxNodes = 1 << 19;
 using Target = std::pair<const Node*, const Node*>;
 
 Target TargetOf(const Node* request) {
+  // Operands: y, x and perhaps upstream.
   const bool weighted = request->operands().size() == 3;
   return {request->operand(0), weighted ? request->operand(2) : nullptr};
 }
@@ -46,6 +47,7 @@ class Differentiator {
     }
     for (const Node* node : order) {
       if (node->op() != Op::kGradient) {
+        // Its operands were rebuilt before, so a gradient among them is a plain expression by now.
         became_[node] = Rebuild(node);
       } else if (!became_.contains(node)) {
         const absl::Status answered = Answer(node);
@@ -113,6 +115,7 @@ class Differentiator {
     const Node* seed =
         target.second != nullptr ? became_.at(target.second) : builder_.Const(y->dtype(), 1);
     const NodeMap adjoints = Adjoints(builder_, y, seed, wanted);
+    // Interned nodes: what several walks have in common counts once.
     if (builder_.context().size() > kMaxNodes + graph_size_) {
       return Error(first, "TOO_LARGE",
                    StrCat("up to here the gradients take more than ", kMaxNodes,
@@ -147,6 +150,7 @@ class Differentiator {
       const auto rebuilt = became_.find(node);
       if (rebuilt == became_.end()) continue;
       const auto final_node = kept.find(rebuilt->second);
+      // Nodes that became one keep the first line of the program that is found.
       if (final_node != kept.end()) result.sources.try_emplace(final_node->second, source);
     }
     return result;

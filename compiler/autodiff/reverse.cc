@@ -18,6 +18,7 @@ NodeSet FindPaths(absl::Span<const Node* const> order, absl::Span<const Node* co
   const NodeSet ends(wanted.begin(), wanted.end());
   NodeSet paths;
   for (const Node* node : order) {
+    // Integers and bools have no derivative; a path that leads through one ends there.
     if (!ir::IsFloat(node->dtype())) continue;
     const auto& operands = node->operands();
     const bool leads_on = ops::DefOf(node->op()).gradient != nullptr &&
@@ -37,6 +38,7 @@ absl::flat_hash_map<const Node*, const Node*> Adjoints(ops::Builder& builder, co
   const NodeSet paths = FindPaths(order, wanted);
   absl::flat_hash_map<const Node*, const Node*> adjoints;
   if (paths.contains(y)) adjoints[y] = seed;
+  // Users come before operands, so an adjoint is complete when its node is reached.
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     const Node* node = *it;
     const auto known = adjoints.find(node);
@@ -45,6 +47,7 @@ absl::flat_hash_map<const Node*, const Node*> Adjoints(ops::Builder& builder, co
     const std::vector<const Node*> parts = gradient(builder, node, known->second);
     for (size_t i = 0; i < parts.size(); ++i) {
       const Node* operand = node->operand(static_cast<int>(i));
+      // A part that leads to no wanted node is dropped: nothing ever reads it.
       if (parts[i] == nullptr || !paths.contains(operand)) continue;
       const auto [sum, is_first] = adjoints.try_emplace(operand, parts[i]);
       if (!is_first) sum->second = builder.Add(sum->second, parts[i]);

@@ -39,7 +39,8 @@ const Node* DropIdentity(Context&, const Node* node) {
   return nullptr;
 }
 
-// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true.
+// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true. For floats x
+// * 0 is NaN where x is not finite, and -0 where it is negative.
 const Node* Absorb(Context&, const Node* node) {
   const Node* right = node->operand(1);
   if (ir::IsFloat(node->dtype())) return nullptr;
@@ -83,6 +84,7 @@ const Node* AddOfNeg(Context& context, const Node* node) {
                      {node->operand(0), node->operand(1)->operand(0)});
 }
 
+// -x + y = y - x, which rounds the same number.
 const Node* NegPlus(Context& context, const Node* node) {
   if (node->operand(0)->op() != Op::kNeg) return nullptr;
   return context.Get(Op::kSub, node->dtype(), node->shape(),
@@ -109,6 +111,7 @@ const Node* DivideByPowerOfTwo(Context& context, const Node* node) {
   double value = constant->attr<ConstValue>().AsDouble();
   int exponent = 0;
   if (!std::isfinite(value) || std::abs(std::frexp(value, &exponent)) != 0.5) return nullptr;
+  // Well within the exponents of float32's normal numbers, -126 to 127.
   if (exponent < -100 || exponent > 100) return nullptr;
   const Node* reciprocal = MakeSplat(context, node->dtype(), node->shape(), 1 / value);
   return context.Get(Op::kMul, node->dtype(), node->shape(), {node->operand(0), reciprocal});
@@ -167,6 +170,7 @@ const Node* WhereOfBools(Context&, const Node* node) {
   return yes_no ? node->operand(0) : nullptr;
 }
 
+// Both only direct gradients, and none is left to take where these rules run (see Simplify).
 const Node* DropDetach(Context&, const Node* node) { return node->operand(0); }
 
 // What is in memory already need not be put there.

@@ -52,7 +52,8 @@ bool Lossless(DType from, DType to) {
 }
 
 // Whether every value of the node, which is of a wider float dtype, is one of `dtype` already: it
-// was before it was widened, and since then values were only chosen among.
+// was before it was widened, and since then values were only chosen among. Zeros that are filled in
+// belong to every dtype. `depth` bounds the walk, which visits shared operands once for each use.
 bool HasOnlyValuesOf(const Node* node, DType dtype, int depth = 8) {
   if (const Node* constant = SplatConst(node)) {
     const double value = constant->attr<ConstValue>().AsDouble();
@@ -99,7 +100,8 @@ const Node* CastOfCast(Context& context, const Node* node) {
   return context.WithOperands(node, {inner->operand(0)});
 }
 
-// Rounding to a short float and back changes nothing where nothing was to round.
+// Rounding to a short float and back changes nothing where there was nothing to round. Widen leaves
+// such a pair between any two nodes of a short float.
 const Node* RoundingOfRounded(Context&, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kCast || !ir::IsShortFloat(inner->dtype())) return nullptr;

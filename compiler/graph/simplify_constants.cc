@@ -42,6 +42,7 @@ const Node* Fold(Context& context, const Node* node) {
   for (const Node* constant : constants) values.push_back(ToHost(constant));
   std::vector<const ops::HostTensor*> operands;
   for (const ops::HostTensor& value : values) operands.push_back(&value);
+  // On scalars: the tensor that the constant fills may be of any size.
   const Node* scalar = context.Get(node->op(), node->dtype(), {}, constants, node->attribute());
   absl::StatusOr<ops::HostTensor> result = ops::DefOf(node->op()).evaluate(scalar, operands);
   if (!result.ok()) return nullptr;
@@ -55,6 +56,7 @@ const Node* Move(Context& context, const Node* node) {
 }
 
 const Node* MovePad(Context& context, const Node* node) {
+  // Of any other constant, what is filled in differs from it.
   return IsSplat(node->operand(0), 0) ? Move(context, node) : nullptr;
 }
 
@@ -72,6 +74,7 @@ const Node* Reassociate(Context& context, const Node* node) {
   if (ir::IsFloat(node->dtype()) || left->op() != node->op()) return nullptr;
   const Node* inner = SplatConst(left->operand(1));
   const Node* outer = SplatConst(node->operand(1));
+  // Three constants fold by themselves.
   if (inner == nullptr || outer == nullptr || SplatConst(left->operand(0)) != nullptr) {
     return nullptr;
   }

@@ -47,6 +47,7 @@ const Node* PermuteOfOnes(Context& context, const Node* node) {
   return ReshapeTo(context, node->operand(0), node->shape());
 }
 
+// Expands go last: what is before them then works on the smaller tensor.
 const Node* PermuteOfExpand(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kExpand) return nullptr;
@@ -90,6 +91,7 @@ const Node* ShrinkOfShrink(Context& context, const Node* node) {
   const Node* inner = node->operand(0);
   if (inner->op() != Op::kShrink) return nullptr;
   std::vector<int64_t> bounds = ir::IntsOf(node);
+  // Both ends are counted from where the inner part begins.
   for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += ir::IntsOf(inner)[i / 2 * 2];
   return context.Get(Op::kShrink, node->dtype(), node->shape(), {inner->operand(0)},
                      IntsAttr{std::move(bounds)});
@@ -105,6 +107,7 @@ const Node* ShrinkOfPad(Context& context, const Node* node) {
   Shape shape;
   for (size_t axis = 0; axis < node->shape().size(); ++axis) {
     int64_t before = ir::IntsOf(pad)[2 * axis];
+    // The part's ends as places in x, cut to those that x has.
     int64_t begin = std::max<int64_t>(ir::IntsOf(node)[2 * axis] - before, 0);
     int64_t end = std::min(ir::IntsOf(node)[2 * axis + 1] - before, x->shape()[axis]);
     if (begin >= end) return MakeSplat(context, node->dtype(), node->shape(), 0);

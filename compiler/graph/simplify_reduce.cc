@@ -35,6 +35,7 @@ const Node* DropAxesOfOne(Context& context, const Node* node) {
   return ReduceLike(context, node, x, std::move(axes));
 }
 
+// One order for all, so that equal reductions are one node.
 const Node* SortAxes(Context& context, const Node* node) {
   std::vector<int64_t> axes = Axes(node);
   if (std::is_sorted(axes.begin(), axes.end())) return nullptr;
@@ -79,6 +80,7 @@ const Node* MaxOfExpand(Context& context, const Node* node) {
   const Node* expand = node->operand(0);
   if (expand->op() != Op::kExpand) return nullptr;
   ExpandedAxes split = SplitAxes(node);
+  // Over nothing the maximum is the lowest number, not the value.
   if (!split.any || split.repeats == 0) return nullptr;
   const Node* reduced = ReduceLike(context, node, expand->operand(0), std::move(split.rest));
   return ExpandTo(context, reduced, node->shape());
@@ -91,6 +93,7 @@ const Node* SumOfExpand(Context& context, const Node* node) {
   DType dtype = node->dtype();
   bool holds_count = !ir::IsFloat(dtype) || dtype == DType::kFloat32 || dtype == DType::kFloat64;
   ExpandedAxes split = SplitAxes(node);
+  // The count has to be a number that the dtype holds exactly; float32 has 24 bits for it.
   int bits = ir::IsFloat(dtype) ? 24 : 8 * ir::SizeOf(dtype) - 1;
   if (!split.any || split.repeats == 0 || !holds_count || split.repeats >> std::min(bits, 62)) {
     return nullptr;

@@ -36,6 +36,7 @@ ConstValue ValueOf(ir::DType dtype, double value) {
 bool IsSplat(const Node* node, double value) {
   const Node* constant = SplatConst(node);
   if (constant == nullptr) return false;
+  // Compares bits, so that 0.0 is not -0.0.
   return constant->attr<ConstValue>() == ValueOf(constant->dtype(), value);
 }
 

@@ -28,6 +28,7 @@ class GraphParser {
 
   absl::StatusOr<Graph> Finish() {
     absl::Status status = Verify(graph_);
+    // Verify blames the compiler with INTERNAL, but this graph is the text's.
     if (!status.ok()) return absl::InvalidArgumentError(status.message());
     return std::move(graph_);
   }
@@ -80,6 +81,8 @@ std::string Print(const Graph& graph) {
     const Input& input = graph.inputs[i];
     printer.Line(StrCat("input ", i, " ", ir::TypeText(input.dtype, input.shape)));
   }
+  // printer.Print writes the nodes that are not written yet. They stand before all results, so
+  // those lines wait.
   std::vector<std::string> results;
   for (const ir::Node* output : graph.outputs) {
     results.push_back(StrCat("output ", printer.Print(output)));

@@ -69,6 +69,7 @@ absl::Status Verify(const Graph& graph) {
     if (root == nullptr) return Illegal("an output or update has no value");
   }
   for (const Input& input : graph.inputs) {
+    // An input that nothing reads has no node for ir::Verify to look at.
     if (!ir::CheckedNumElements(input.shape)) return Illegal("an input of no possible size");
   }
   absl::Status status = ir::Verify(ir::Level::kTensor, roots);

@@ -36,10 +36,12 @@ const Node* InFloat32(ir::Context& context, const Node* node) {
     is_short = is_short || widens;
     operands.push_back(widens ? CastTo(context, operand, DType::kFloat32) : operand);
   }
+  // Wider floats, and comparisons of them, stay.
   if (!is_short) return nullptr;
   const DType dtype = ir::IsShortFloat(node->dtype()) ? DType::kFloat32 : node->dtype();
   const Node* wide =
       context.Get(node->op(), dtype, node->shape(), std::move(operands), node->attribute());
+  // The rounding stands in the graph, so a fused kernel does it as well.
   return CastTo(context, wide, node->dtype());
 }
 

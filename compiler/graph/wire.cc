@@ -45,6 +45,7 @@ class Decoder {
                               "; update the daemon or use an older client"),
                        absl::StatusCode::kFailedPrecondition);
     }
+    // Sizes first: nothing is built for a graph that is too large.
     int64_t results = int64_t{proto_.outputs_size()} + proto_.updates_size();
     if (proto_.nodes_size() > limits_.max_nodes || results > limits_.max_nodes) {
       return MakeError("TOO_LARGE", {{"limit", StrCat(limits_.max_nodes)}},
@@ -69,6 +70,7 @@ class Decoder {
       if (!node.ok()) return node.status();
       nodes_.push_back(*node);
       if (!proto_.nodes(i).source().empty()) {
+        // Equal nodes are one; the first line that wrote it stands for all.
         graph_.sources.try_emplace(*node, proto_.nodes(i).source());
       }
       if (static_cast<int64_t>(context_->size()) > limits_.max_primitives) {
@@ -83,6 +85,7 @@ class Decoder {
 
   absl::Status Grow() {
     constexpr size_t kStep = 1024;
+    // Now and then is enough for a budget.
     if (!limits_.grow || context_->size() < reported_ + kStep) return absl::OkStatus();
     reported_ = context_->size();
     return limits_.grow(static_cast<int64_t>(reported_));
@@ -206,6 +209,7 @@ absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings
 absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings,
                                 const Limits& limits) {
   v1::Graph proto;
+  // protobuf counts bytes in an int.
   bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
   if (!fits || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return MakeError("MALFORMED", {}, "the bytes are no kiln.v1.Graph");

@@ -18,6 +18,7 @@
 namespace kiln::graph {
 namespace {
 
+// ReadDType casts the wire's number: both lists have the same order and length.
 static_assert(static_cast<int>(ir::DType::kBool) == v1::DTYPE_BOOL);
 static_assert(static_cast<int>(ir::DType::kInt8) == v1::DTYPE_INT8);
 static_assert(static_cast<int>(ir::DType::kInt64) == v1::DTYPE_INT64);
@@ -126,6 +127,7 @@ class NodeBuilder {
     if (status.ok()) status = ReadDType();
     if (status.ok()) status = Explain("SHAPE_MISMATCH", CheckShape());
     if (!status.ok()) return status;
+    // Checked first, so that no composite is expanded whose shape or dtype is wrong.
     absl::StatusOr<const ir::Node*> made =
         ops::Build(builder, *op_, operands_, attributes_, dtype_);
     if (!made.ok()) return Explain("ILLEGAL", made.status());
@@ -162,6 +164,7 @@ class NodeBuilder {
     if (!attributes.ok()) return attributes.status();
     absl::Status sizes = CheckSizes(*attributes, limits_);
     if (!sizes.ok()) return sizes;
+    // Defaults are filled in, and what the op does not have is refused.
     attributes = ops::CompleteAttributes(*op_, *attributes);
     if (!attributes.ok()) return attributes.status();
     attributes_ = *std::move(attributes);

@@ -98,6 +98,7 @@ absl::StatusOr<ir::Shape> ResolveShape(const v1::Shape& shape, const Bindings& b
   for (const v1::Dim& dim : shape.dims()) {
     absl::StatusOr<int64_t> size = ResolveDim(dim, bindings);
     if (!size.ok()) {
+      // An error about a variable names it; one without any names its place here.
       if (dim.kind_case() != v1::Dim::KIND_NOT_SET) return size.status();
       return MakeError("ATTRIBUTE", {},
                        StrCat("dimension ", sizes.size(), " has neither a size nor a variable"));

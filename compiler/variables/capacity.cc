@@ -230,6 +230,7 @@ class Lowerer {
     const int64_t axis = unwindow[0].constant;
     const int64_t stride = unwindow[2].constant;
     const int64_t dilation = unwindow[3].constant;
+    // Positions beyond the true number overlap those within.
     const Node* x = extents_.Masked(Operand(node, 0), DimsOf(node, 0), {axis}, Zero(node.dtype));
     const int64_t positions = x->shape()[axis];
     const int64_t size = x->shape().back();
@@ -245,6 +246,7 @@ class Lowerer {
     const Node* gathered = builder_.GatherElements(Operand(node, 0), index, axis);
     const Affine& size = DimsOf(node, 0)[axis];
     if (size.is_fixed()) return gathered;
+    // An index between the true size and the capacity finds memory there, but is out of range.
     const Node* position = builder_.Cast(index, DType::kInt64);
     return builder_.Where(builder_.Less(position, extents_.Scalar(size)), gathered,
                           Zero(node.dtype));
@@ -266,6 +268,8 @@ class Lowerer {
 
   NodeOr MakeElementwise(const GeneralNode& node) {
     const bool elementwise = node.op >= Op::kNeg && node.op <= Op::kWhere;
+    // Elementwise ops may compute what lies beyond the true size; nobody reads it. Any other op is
+    // only safe if none of its sizes varies.
     const bool fixed = node.varying.index() == 0 && !Varies(node.shape);
     bool supported = elementwise || node.op == Op::kContiguous || node.op == Op::kDetach || fixed;
     std::vector<const Node*> operands;

@@ -82,6 +82,7 @@ const Node* Extents::Resized(const Node* x, int64_t axis, int64_t capacity) {
 }
 
 const Node* Extents::Moved(const Node* x, int64_t axis, const Affine& offset, int64_t capacity) {
+  // A movement's numbers are fixed when it is compiled; a gather takes its places from data.
   if (!offset.is_fixed()) {
     return b_.Gather(x, b_.Sub(Index(capacity, 0, 1), Scalar(offset)), axis);
   }
@@ -92,6 +93,7 @@ const Node* Extents::Moved(const Node* x, int64_t axis, const Affine& offset, in
     moved = b_.Pad(x, padding);
   } else {
     const int64_t size = x->shape()[axis];
+    // A negative offset drops as many elements at the front.
     moved = b_.Slice(x, axis, std::min(-offset.constant, size), size);
   }
   return Resized(moved, axis, capacity);

@@ -65,6 +65,8 @@ std::vector<Group> GroupsOf(Dims from, Dims to, absl::Span<const int64_t> middle
     };
     if (i < from.size()) take(have, have_size, from[i++]);
     if (j < to.size()) take(want, want_size, to[j++]);
+    // The products are compared as formulas: sizes that agree at one value need not agree at
+    // another.
     while (!(have == want) && (i < from.size() || j < to.size())) {
       if (j == to.size() || (have_size < want_size && i < from.size())) {
         take(have, have_size, from[i++]);
@@ -144,7 +146,9 @@ const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
   for (size_t i = groups.size(); i-- > 0;) {
     const Dims old = from.subspan(groups[i].from_begin, groups[i].from_end - groups[i].from_begin);
     const Dims made = to.subspan(groups[i].to_begin, groups[i].to_end - groups[i].to_begin);
+    // Elements lie in both as in the true shape, so the plain reshape has moved them right.
     if (VariesOutermost(old) && VariesOutermost(made)) continue;
+    // By way of the row-major order of the true shapes, which a reshape keeps.
     result = b_.Gather(result, CapacityIndex(PackedIndex(made), old), static_cast<int64_t>(i));
   }
   return b_.Reshape(result, shape);

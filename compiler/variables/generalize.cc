@@ -81,6 +81,7 @@ class Overlay {
         Tuple operand = OperandOf(tuple, i);
         if (!known_.contains(operand)) pending.push_back(std::move(operand));
       }
+      // The tuple is looked at again once its operands are there.
       if (pending.size() > before) continue;
       if (absl::Status status = Add(tuple); !status.ok()) return status;
       pending.pop_back();
@@ -164,6 +165,7 @@ class Overlay {
 
   const Probes& probes_;
   const std::vector<graph::Graph> graphs_;
+  // By the whole tuple: values that are one node at some probe may be two at another.
   absl::flat_hash_map<Tuple, int> known_;
   GeneralGraph result_;
 };
@@ -191,6 +193,7 @@ absl::StatusOr<GeneralGraph> Generalize(std::vector<graph::Variable> variables,
   for (const Probes& probes : ProbesFor(variables)) {
     absl::StatusOr<GeneralGraph> graph = GeneralizeAt(probes, variables, build);
     if (graph.ok()) return graph;
+    // The best probes come first, and so does the most telling reason.
     if (!tried) first = graph.status();
     tried = true;
   }

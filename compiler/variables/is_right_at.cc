@@ -75,6 +75,7 @@ std::optional<std::vector<const Node*>> NodesAt(const GeneralGraph& general, ir:
     const std::optional<ir::Shape> shape = ShapeAt(node.shape, values);
     if (!shape.has_value()) return std::nullopt;
     nodes.push_back(MakeAt(builder, node, *shape, std::move(operands), AttributeAt(node, values)));
+    // The formulas of the shape and of the attribute disagree at these values.
     if (nodes.back()->shape() != *shape) return std::nullopt;
   }
   return nodes;
@@ -106,8 +107,10 @@ bool IsRightAt(const GeneralGraph& general, const graph::Graph& special,
     if (general.updates[i].input != special.updates[i].input) return false;
     roots.push_back((*nodes)[general.updates[i].value]);
   }
+  // Nodes are interned in one context, so equal expressions are equal pointers.
   if (roots == graph::Roots(special)) return true;
-  // Written differently, as at a size of 1 it may be; what simplification makes one is one.
+  // They may be written differently, as at a size of 1. If simplification makes them the same
+  // nodes, they compute the same.
   const graph::Graph both = graph::WithRoots(special, roots);
   return graph::Roots(graph::Simplify(both)) == graph::Roots(graph::Simplify(special));
 }

@@ -50,12 +50,14 @@ std::optional<Affine> Probes::Fit(absl::Span<const int64_t> seen) const {
   size_t next = 1;
   for (size_t i = 0; i < base_.size(); ++i) {
     if (steps_[i] == 0) continue;
+    // The step is 1 or -1, so multiplying by it divides by it.
     coefficients[i] = (Wide{seen[next]} - seen[0]) * steps_[i];
     next += 2;
     if (!IsSmall(coefficients[i]) || !IsSmall(coefficients[i] * most_[i])) return std::nullopt;
   }
   const Wide constant = seen[0] - WideAt(0, coefficients, base_);
   if (!IsSmall(constant)) return std::nullopt;
+  // The second step along a variable betrays a curve, the joint step a product of variables.
   for (size_t i = 0; i < points_.size(); ++i) {
     if (WideAt(constant, coefficients, points_[i]) != seen[i]) return std::nullopt;
   }
@@ -73,6 +75,7 @@ std::optional<int64_t> WholeNumber(Formula::Kind kind, ir::DType dtype, const Co
     return value.AsInt();
   }
   const double number = kind == Formula::Kind::kAffine ? value.AsDouble() : 1 / value.AsDouble();
+  // A double holds whole numbers up to 2^53 exactly. A NaN, too, ends here.
   if (!(std::abs(number) < 9e15)) return std::nullopt;
   const int64_t whole = std::llround(number);
   const bool exact = ConstantAt({kind, Fixed(whole)}, dtype, {}) == value;
@@ -110,6 +113,7 @@ std::vector<Probes> ProbesFor(absl::Span<const graph::Variable> variables) {
   for (const graph::Variable& variable : variables) {
     const int64_t last = variable.max - variable.min;
     if (last == 1 || variable.max > kLargest) return {};
+    // Two steps from each base have to stay within the bounds.
     middle.push_back(variable.min + (last >= 4 ? last / 2 - 1 : 0));
     low.push_back(variable.min + (last >= 3 ? 1 : 0));
     high.push_back(variable.max);
