@@ -67,6 +67,7 @@ absl::StatusOr<int64_t> ResolveSum(const v1::Sum& sum, const Bindings& bindings)
   for (const v1::Sum::Term& term : sum.terms()) {
     absl::StatusOr<int64_t> value = ValueOf(term.variable(), bindings);
     if (!value.ok()) return value;
+    // Factors come from outside; bindings within their bounds may be large, too.
     int64_t product = 0;
     if (__builtin_mul_overflow(*value, term.factor(), &product) ||
         __builtin_add_overflow(total, product, &total)) {

@@ -17,6 +17,7 @@ bool Fits(Type type, const AttributeValue& value) {
     case Type::kInt:
       return is_int;
     case Type::kFloat:
+      // Clients may write 1 for 1.0.
       return is_float || is_int;
     case Type::kBool:
       return std::holds_alternative<bool>(value);
@@ -50,6 +51,7 @@ bool InRange(AttributeDef::Range range, const AttributeValue& value) {
     case Range::kNotNegative:
       return number >= 0;
     case Range::kNotZero:
+      // Unlike != 0, false for NaN.
       return number < 0 || number > 0;
     case Range::kFraction:
       return number >= 0 && number <= 1;
@@ -122,6 +124,7 @@ std::string_view Name(Type type) {
 
 absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes& attributes) {
   for (const auto& [name, value] : attributes) {
+    // Refused, not ignored: a misspelt optional attribute would silently have its default.
     if (Find(op, name) == nullptr) {
       return absl::InvalidArgumentError(
           StrCat("\"", op.name, "\" has no attribute ", Quoted(name), "; ", Known(op)));
@@ -141,6 +144,7 @@ absl::StatusOr<Attributes> CompleteAttributes(const OpDef& op, const Attributes&
                                                Name(def.type)));
     }
     if (absl::Status fits = CheckValue(op, def, value); !fits.ok()) return fits;
+    // FloatOf relies on a double.
     if (def.type == Type::kFloat && std::holds_alternative<int64_t>(value)) {
       completed[std::string(def.name)] = static_cast<double>(std::get<int64_t>(value));
     } else {

@@ -76,8 +76,8 @@ NodeOr MakeSource(Builder& builder, const Checked& node) {
   return MakeIota(builder, node);
 }
 
-// The cast with what is beyond a float8's largest number made that number; its gradient goes
-// through. Float8 numbers themselves are compared as float32.
+// A cast to float8 in which what is beyond its largest number becomes that number. The gradient
+// passes as if nothing had been held back. Float8 operands are compared as float32.
 const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
   if (ir::IsShortFloat(x->dtype())) x = builder.Cast(x, DType::kFloat32);
   const Node* most = builder.Const(x->dtype(), LargestOf(dtype));
@@ -91,6 +91,7 @@ const Node* SaturatingCast(Builder& builder, const Node* x, DType dtype) {
 
 NodeOr MakeUnary(Builder& builder, const Checked& node) {
   if (node.op.op == Op::kCast) {
+    // Bools are 0 and 1, which every dtype holds.
     const bool saturates = ir::IsFloat8(node.dtype) && node.operands[0]->dtype() != DType::kBool &&
                            BoolOf(node.attributes, "saturate");
     return saturates ? SaturatingCast(builder, node.operands[0], node.dtype)
@@ -223,11 +224,13 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};
   const DType cast_to = OperandDType(op, dtypes);
   for (size_t i = 0; i < node.operands.size(); ++i) {
+    // Indices and conditions take no part in promotion.
     const bool stays = cast_to == DType::kInvalid || IsSpecial(op, i);
     if (!stays) node.operands[i] = builder.Cast(node.operands[i], cast_to);
   }
   const NodeOr made = Make(builder, node);
   if (!made.ok()) return made;
+  // An expansion may make a larger tensor than its operands and its result.
   if (!builder.status().ok()) return builder.status();
   const absl::Status kept = CheckMade(node, *made);
   if (!kept.ok()) return kept;

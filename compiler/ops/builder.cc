@@ -95,6 +95,7 @@ const Node* Builder::Where(const Node* condition, const Node* a, const Node* b) 
 
 const Node* Builder::Cast(const Node* x, DType dtype) {
   if (x->dtype() == dtype) return x;
+  // Converted here, so that constants stay constants before anything is simplified.
   if (x->op() == Op::kConst) {
     return Make(Op::kConst, dtype, {}, {}, Convert(x->attr<ir::ConstValue>(), x->dtype(), dtype));
   }
@@ -107,6 +108,8 @@ const Node* Builder::Bitcast(const Node* x, DType dtype) {
   return Make(Op::kBitcast, dtype, x->shape(), {x});
 }
 
+// Code generation recognises these two forms and computes e^x and log x themselves, so that the
+// rounded constants cost no digits.
 const Node* Builder::Exp(const Node* x) { return Exp2(Mul(x, std::numbers::log2e)); }
 const Node* Builder::Log(const Node* x) { return Mul(Log2(x), std::numbers::ln2); }
 
@@ -250,6 +253,7 @@ const Node* Builder::Diagonal(const Node* x) {
   flat.push_back(size * size);
   skewed.insert(skewed.end(), {size, size + 1});
   std::vector<int64_t> padding(2 * flat.size(), 0);
+  // size * (size + 1) elements: the diagonal becomes the first column.
   padding.back() = size;
   const Node* rows = Reshape(Pad(Reshape(x, flat), padding), skewed);
   const Shape result(skewed.begin(), skewed.end() - 1);

@@ -70,6 +70,7 @@ absl::StatusOr<std::vector<HostTensor>> Evaluate(absl::Span<const Node* const> r
   for (const Node* node : order) {
     for (const Node* operand : node->operands()) ++values[operand].uses_left;
   }
+  // One use more, so that no result is dropped.
   for (const Node* root : roots) ++values[root].uses_left;
   for (const Node* node : order) {
     auto result = EvaluateNode(node, values, inputs);

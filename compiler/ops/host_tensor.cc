@@ -48,6 +48,7 @@ double Decode(DType dtype, uint32_t bits) {
     return is_nan ? std::numeric_limits<double>::quiet_NaN()
                   : sign * std::numeric_limits<double>::infinity();
   }
+  // Subnormal numbers lack the implicit bit and have the exponent of the least normal one.
   const int implicit = exponent == 0 ? 0 : 1 << mantissa_bits;
   return sign * std::ldexp(implicit + mantissa, std::max(exponent, 1) - bias - mantissa_bits);
 }
@@ -65,6 +66,7 @@ uint32_t Encode(DType dtype, double value) {
   }
   if (std::isinf(value)) return sign | highest << mantissa_bits;
   if (value == 0) return sign;
+  // Below the least normal number the exponent stays, and `scaled` lacks the implicit bit.
   const int exponent = std::max(std::ilogb(value), 1 - bias);
   const auto scaled = static_cast<uint32_t>(std::ldexp(std::abs(value), mantissa_bits - exponent));
   const bool is_normal = scaled >> mantissa_bits != 0;

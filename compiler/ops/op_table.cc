@@ -62,6 +62,7 @@ void AddPrograms(OpDef& row, Programs& known) {
   std::vector<Rule> rules = {row.shape_rule};
   rules.insert(rules.end(), row.constraints.begin(), row.constraints.end());
   for (const Rule& rule : rules) {
+    // A name stands for one text, so rows that share a rule share its program.
     std::shared_ptr<const RuleProgram>& program = known[rule.name];
     if (program == nullptr) program = std::make_shared<RuleProgram>(ParseRule(rule).value());
     row.programs.push_back(program);
@@ -79,12 +80,14 @@ struct Table {
       AddPrograms(row, programs);
       const bool is_new = by_name.emplace(std::string(row.name), &row).second;
       assert(is_new && "two ops of one name");
+      // Composites have no ir::Op of their own.
       if (row.kind != Kind::kComposite) by_op[static_cast<int>(row.op)] = &row;
     }
   }
 };
 
 const Table& TheTable() {
+  // Never destroyed, so that it outlives every thread that looks something up.
   static const Table& table = *new Table;
   return table;
 }

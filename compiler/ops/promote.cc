@@ -14,11 +14,13 @@ DType PromoteFloats(DType a, DType b) {
   const int size_a = ir::SizeOf(a);
   const int size_b = ir::SizeOf(b);
   if (size_a != size_b) return size_a > size_b ? a : b;
+  // Neither holds the other: one has more digits, the other more range.
   return size_a == 1 ? DType::kFloat16 : DType::kFloat32;
 }
 
 absl::StatusOr<DType> PromoteIntegers(DType a, DType b) {
   if (ir::IsSigned(a) == ir::IsSigned(b)) return ir::SizeOf(a) > ir::SizeOf(b) ? a : b;
+  // The least signed dtype that holds both: an unsigned one needs twice its size.
   const DType signed_one = ir::IsSigned(a) ? a : b;
   const DType unsigned_one = ir::IsSigned(a) ? b : a;
   if (unsigned_one == DType::kUInt64) {

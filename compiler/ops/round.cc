@@ -36,6 +36,8 @@ double RoundNarrow(const Format& format, double value) {
   }
   int exponent = 0;
   std::frexp(value, &exponent);  // |value| in [2^(exponent-1), 2^exponent)
+  // The exponent of the last bit that is kept; subnormal numbers all have that of the least normal
+  // one. nearbyint rounds ties to even.
   const int lowest = std::max(exponent - 1, format.min_exponent) - format.mantissa_bits;
   const double rounded = std::ldexp(std::nearbyint(std::ldexp(value, -lowest)), lowest);
   if (std::abs(rounded) <= format.largest) return rounded;
@@ -76,6 +78,7 @@ int64_t WrapToInteger(DType dtype, int64_t value) {
   const uint64_t low = static_cast<uint64_t>(value) & ((uint64_t{1} << bits) - 1);
   if (!ir::IsSigned(dtype)) return static_cast<int64_t>(low);
   const uint64_t sign = uint64_t{1} << (bits - 1);
+  // Extends the sign without a branch.
   return static_cast<int64_t>((low ^ sign) - sign);
 }
 

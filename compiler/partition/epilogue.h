@@ -1,6 +1,5 @@
-// What of a reduction is stored. A value that only leads up to another need not be stored before
-// it: so it is the end of the elementwise chain that follows the reduction, which costs no more
-// memory, and nobody computes the chain twice.
+// What is stored of a reduction: not its result, but the end of the elementwise chain that follows
+// it. That takes no more memory, and no reader computes the chain again.
 #ifndef KILN_COMPILER_PARTITION_EPILOGUE_H_
 #define KILN_COMPILER_PARTITION_EPILOGUE_H_
 

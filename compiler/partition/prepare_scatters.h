@@ -10,9 +10,9 @@ namespace kiln::partition {
 //  * with nothing to scatter, x;
 //  * with one value for each line along the axis, where(index == i, combined, x), which fuses;
 //  * where many sums go into few elements, as a histogram's, those of kParts pieces, which run in
-//  parallel, and a sum over the pieces;
+//    parallel, and a sum over the pieces;
 //  * else a scatter that writes over a kMutable of x, or over x itself where that is a scatter
-//  already and nobody else uses it.
+//    already and nobody else uses it.
 graph::Graph PrepareScatters(const graph::Graph& graph);
 
 }  // namespace kiln::partition

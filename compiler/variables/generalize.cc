@@ -124,6 +124,7 @@ class Overlay {
   }
 
   absl::Status FitAttribute(const Tuple& tuple, GeneralNode* node) {
+    // Most attributes do not depend on the variables and need no formula.
     const bool same = std::all_of(tuple.begin(), tuple.end(), [&](const Node* at_probe) {
       return at_probe->attribute() == node->attribute;
     });

@@ -62,6 +62,7 @@ struct CppLiteral {
     if (std::isinf(value)) {
       return StrCat(value < 0 ? "-" : "", "std::numeric_limits<double>::infinity()");
     }
+    // 17 digits always read back as the same double; the short form is nicer where it does, too.
     const std::string text = absl::StrFormat("%.17g", value);
     const std::string brief = StrCat(value);
     const std::string& exact = std::stod(brief) == value ? brief : text;

@@ -1,5 +1,5 @@
-// The rules as functions of the Python client: their notation is Python's, so that steps need a new
-// form alone, and expressions none.
+// The rules as functions of the Python client. Their notation is Python's: only steps are
+// rewritten, expressions stay as they are.
 #include <map>
 #include <set>
 #include <string>
@@ -100,6 +100,7 @@ std::string PythonDict(std::string_view name, std::string_view type, std::string
 std::string Imports(const std::string& functions) {
   std::set<std::string> used;
   for (const RuleFunction& function : RuleFunctions()) {
+    // A linter refuses imports that are not used.
     const bool is_used = absl::StrContains(functions, StrCat(function.name, "("));
     if (is_used && !function.is_python) used.insert(StrCat("    ", function.name, ",\n"));
   }
@@ -112,6 +113,7 @@ std::string PythonRules() {
   PythonFunctions shapes;
   PythonFunctions constraints;
   for (const OpDef& op : AllOps()) {
+    // Rules that several ops share become one function: emplace keeps the first.
     shapes.emplace(op.shape_rule.name,
                    PythonFunction("op: Op, shapes: Sequence[Shape], attributes: Attributes",
                                   "Shape", "_shape_", op.shape_rule, *op.programs[0]));

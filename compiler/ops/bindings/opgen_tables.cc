@@ -33,6 +33,7 @@ struct PythonValue {
   std::string operator()(const std::vector<int64_t>& values) const {
     std::string text = "(";
     for (size_t i = 0; i < values.size(); ++i) StrAppend(&text, i == 0 ? "" : ", ", values[i]);
+    // In Python it is the comma that makes a tuple of one.
     return text + (values.size() == 1 ? ",)" : ")");
   }
 };

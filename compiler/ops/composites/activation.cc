@@ -31,6 +31,7 @@ double LargestExponent(DType dtype) {
 Expansion ExpandSigmoid(Builder& b, Operands x, const Attributes&) { return Sigmoid(b, x[0]); }
 
 Expansion ExpandLogSigmoid(Builder& b, Operands x, const Attributes&) {
+  // log(sigmoid(x)) itself would be -inf where the sigmoid is 0.
   return b.Neg(Softplus(b, b.Neg(x[0])));
 }
 
@@ -116,6 +117,7 @@ const Node* NegativePart(Builder& b, const Node* x) {
 const Node* Exponential(Builder& b, const Node* x, double alpha, double width, double scale) {
   const Node* held = b.Mul(NegativePart(b, x), 1 / width);
   const Node* below = b.Mul(Expm1(b, held), alpha * scale);
+  // NaN is not greater than 0, and goes through `below`.
   return b.Where(b.Greater(x, 0), scale == 1 ? x : b.Mul(x, scale), below);
 }
 
@@ -150,6 +152,8 @@ constexpr Rule kHalfShape = {"half", "x", R"rule(
 }  // namespace
 
 const Node* Sigmoid(Builder& b, const Node* x) {
+  // Farther left e^-x would be infinite: the value would still be 0, but the gradient infinity
+  // times 0.
   const Node* limit = b.Const(x->dtype(), -LargestExponent(x->dtype()));
   const Node* is_far = b.Less(x, limit);
   const Node* held = b.Where(is_far, limit, x);
@@ -157,7 +161,7 @@ const Node* Sigmoid(Builder& b, const Node* x) {
   return b.Where(is_far, b.Const(x->dtype(), 0), near);
 }
 
-// max(x, 0) + log(1 + e^-|x|), of which e itself is left far to the left.
+// max(x, 0) + log(1 + e^-|x|), which far to the left is e^x with all its digits.
 const Node* Softplus(Builder& b, const Node* x) {
   const Node* tail = Log1p(b, b.Exp(b.Neg(Abs(b, x))));
   return b.Add(b.Binary(Op::kMax, x, b.Const(x->dtype(), 0)), tail);

@@ -29,11 +29,14 @@ const Node* CausalMask(Builder& b, int64_t rows, int64_t columns) {
 
 // A softmax that is 0 in rows of nothing but -inf, and so is its gradient.
 const Node* MaskedSoftmax(Builder& b, const Node* scores) {
+  // What is subtracted cancels in the quotient, so it has no gradient. In a row of nothing but
+  // -inf, -inf - -inf would be NaN.
   const Node* largest = b.Detach(b.Max(scores, {-1}, true));
   const Node* zero = b.Const(scores->dtype(), 0);
   const Node* shift = b.Where(b.Equal(largest, Lowest(b, scores)), zero, largest);
   const Node* exponentials = b.Exp(b.Sub(scores, shift));
   const Node* sum = b.Sum(exponentials, {-1}, true);
+  // Such a row sums to 0, and 0 / 0 would be NaN.
   const Node* divisor = b.Where(b.Equal(sum, zero), b.Const(scores->dtype(), 1), sum);
   return b.Mul(exponentials, b.Reciprocal(divisor));
 }
@@ -119,6 +122,7 @@ Expansion ExpandRotary(Builder& b, Operands x, const Attributes& attributes) {
   const int64_t features = x[0]->shape().back();
   const int64_t turned = 2 * x[1]->shape().back();
   const bool interleaved = BoolOf(attributes, "interleaved");
+  // Angles may have more digits than x, which keeps its dtype all the same.
   const ir::DType wide =
       Promote(x[0]->dtype(), Promote(x[1]->dtype(), x[2]->dtype()).value()).value();
   const Node* part = b.Cast(b.Slice(x[0], -1, 0, turned), wide);

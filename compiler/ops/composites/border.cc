@@ -25,6 +25,7 @@ Expansion ExpandConstant(Builder& b, Operands operands, const Attributes& attrib
   } else {
     value = b.ConstInt(x->dtype(), std::get<bool>(given) ? 1 : 0);
   }
+  // Pad fills in zeros; a mask padded in the same way says where the value belongs.
   const Node* padded = b.Pad(x, padding);
   if (padded == x) return x;
   return b.Where(b.Pad(b.Full(DType::kBool, x->shape(), 1), padding), padded, value);
@@ -87,6 +88,7 @@ const Node* Join(Builder& b, const Node* x, Ends ends, Amounts a) {
 
 Expansion ExpandBorder(Builder& b, const Node* x, const Attributes& attributes, EndsFn ends_of) {
   const std::vector<int64_t>& padding = IntsOf(attributes, "padding");
+  // Each dimension takes what the ones before it have padded, which fills the corners.
   for (size_t i = 0; i < x->shape().size(); ++i) {
     const Amounts amounts = {static_cast<int64_t>(i), padding[2 * i], padding[2 * i + 1]};
     if (amounts.before == 0 && amounts.after == 0) continue;

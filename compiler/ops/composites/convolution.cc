@@ -25,7 +25,8 @@ const Node* AddBias(Builder& b, const Node* x, Operands operands, size_t rank) {
   return b.Add(x, b.Reshape(operands[2], Joined({{1, x->shape()[1]}, Shape(rank, 1)})));
 }
 
-// Over (N, G, O/G, positions, C/G, taps), summed over the last ones.
+// Over (N, G, O/G, positions, C/G, taps), summed over the last ones: one sum of one product, which
+// the compiler recognises as a contraction.
 Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes) {
   const Shape& weight = operands[1]->shape();
   const size_t rank = weight.size() - 2;
@@ -39,6 +40,7 @@ Expansion ExpandConv(Builder& b, Operands operands, const Attributes& attributes
   const int64_t inner = w[1] / groups;
   const Node* grouped =
       b.Reshape(windows, Joined({{w[0], groups, 1, inner}, sliding.positions, kernel_shape}));
+  // From (N, G, 1, C/G, positions, taps): the channels move behind the positions.
   Ints order = {0, 1, 2};
   for (int64_t i = 0; i < spatial; ++i) order.push_back(4 + i);
   order.push_back(3);
@@ -87,6 +89,7 @@ Expansion ExpandConvTranspose(Builder& b, Operands operands, const Attributes& a
   const Node* kernel =
       b.Transpose(b.Reshape(operands[1], Joined({{1, groups, inner, outer}, ones, taps})), 2, 3);
   const Node* result = b.Sum(b.Mul(data, kernel), {3});  // N, G, O/G, positions, taps
+  // From the last dimension on: unwindow takes its window from the end of the shape.
   for (size_t i = rank; i-- > 0;) {
     const auto axis = static_cast<int64_t>(3 + i);
     const Sliding& windows = spreading.windows;

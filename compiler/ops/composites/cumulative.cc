@@ -60,6 +60,8 @@ const Node* Accumulate(Builder& b, const Node* x, const Accumulation& what) {
   const int64_t length = shape[1];
   if (length <= kBlock) return WithinBlocks(b, x, length, what);
   const int64_t blocks = (length + kBlock - 1) / kBlock;
+  // Padding is not neutral to every operation, but spoils nothing: it ends the last block, whose
+  // total joins no other.
   const std::vector<int64_t> padding = {0, 0, 0, blocks * kBlock - length, 0, 0};
   const Node* within = WithinBlocks(b, b.Pad(x, padding), kBlock, what);
   const Node* split = b.Reshape(within, {shape[0], blocks, kBlock, shape[2]});
@@ -104,7 +106,8 @@ Expansion ExpandProduct(Builder& b, Operands x, const Attributes& attributes) {
 Expansion ExpandMaximum(Builder& b, Operands x, const Attributes& attributes) {
   return AlongAxis(b, x[0], attributes, {FoldMaximum, JoinMaximum, Lowest(x[0]->dtype())});
 }
-// What reverses the order and wraps for none: neg of floats, not of integers.
+// The maximum of what has the opposite order: neg of floats, not of integers, since neg of the
+// lowest integer wraps.
 Expansion ExpandMinimum(Builder& b, Operands x, const Attributes& attributes) {
   const Op reverse = ir::IsFloat(x[0]->dtype()) ? Op::kNeg : Op::kNot;
   const Expansion largest = ExpandMaximum(b, {b.Unary(reverse, x[0])}, attributes);

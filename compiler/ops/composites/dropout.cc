@@ -27,6 +27,7 @@ Expansion ExpandDropout(Builder& b, Operands x, const Attributes& attributes) {
   const Node* number = b.Binary(Op::kShr, *bits, b.ConstInt(DType::kUInt32, 8));
   const auto limit = static_cast<int64_t>(std::ceil(p * (1 << 24)));
   const Node* goes = b.Less(number, b.ConstInt(DType::kUInt32, limit));
+  // For p = 1 nothing is left, and a factor of infinity would make the gradient NaN.
   const Node* scaled = b.Mul(x[0], p < 1 ? 1 / (1 - p) : 0);
   return b.Where(goes, b.Const(x[0]->dtype(), 0), scaled);
 }

@@ -115,6 +115,7 @@ class Planner {
     for (size_t set = 1; set < cost_.size(); ++set) {
       if (std::has_single_bit(set)) continue;
       cost_[set] = std::numeric_limits<double>::infinity();
+      // Only parts with the highest operand of the set; all others are their complements.
       for (size_t part = (set - 1) & set; part > set / 2; part = (part - 1) & set) {
         const double cost = cost_[part] + cost_[set ^ part] + Work(part, set ^ part);
         if (cost >= cost_[set] && split_[set] != 0) continue;
@@ -155,6 +156,7 @@ class Planner {
     Labels labels;
     std::set_union(labels_[x].begin(), labels_[x].end(), labels_[y].begin(), labels_[y].end(),
                    std::back_inserter(labels));
+    // A double, since the product may exceed 64 bits.
     double work = 1;
     for (const Label label : labels) work *= static_cast<double>(sizes_.at(label));
     return work;

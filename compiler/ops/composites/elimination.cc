@@ -27,8 +27,8 @@ const Node* IsFirst(Builder& b, const Node* number) {
 const Node* FirstRow(Builder& b, const Node* matrix) { return b.Slice(matrix, 1, 0, 1); }
 const Node* FirstColumn(Builder& b, const Node* matrix) { return b.Slice(matrix, 2, 0, 1); }
 
-// Which rows still wait for their step: all at first, and then one fewer after each roll. In
-// memory, so that no step's kernel holds a number of its own.
+// Which rows still wait for their step: all at first, and then one fewer after each roll. Kept in
+// memory and not computed from the step's number, so that all steps share one kernel.
 const Node* AllRows(Builder& b, int64_t rows) {
   return b.Contiguous(b.Full(DType::kInt32, {1, rows, 1}, 1));
 }

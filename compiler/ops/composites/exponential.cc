@@ -93,6 +93,7 @@ const Node* Asinh(Builder& b, const Node* x) {
   const Node* sign = SignOf(b, x);
   const Node* a = b.Mul(x, sign);
   const Node* root = b.Sqrt(OnePlus(b, b.Mul(a, a)));
+  // log(a + root) with root - 1 written as a² / (1 + root), which does not cancel.
   const Node* usual = Log1p(b, b.Add(a, b.Mul(a, b.Div(a, OnePlus(b, root)))));
   const Node* value = b.Mul(sign, WhereHuge(b, a, usual));
   const Node* slope = b.Reciprocal(b.Sqrt(OnePlus(b, b.Mul(x, x))));
@@ -101,6 +102,8 @@ const Node* Asinh(Builder& b, const Node* x) {
 
 const Node* Acosh(Builder& b, const Node* x) {
   const Node* t = b.Add(x, -1.0);
+  // Two roots instead of the root of the product: below -1 that product is positive again, but
+  // acosh is NaN.
   const Node* root = b.Mul(b.Sqrt(t), b.Sqrt(OnePlus(b, x)));
   const Node* value = WhereHuge(b, x, Log1p(b, b.Add(t, root)));
   return b.WithDerivative(b.Detach(value), x, b.Reciprocal(root));
@@ -110,6 +113,7 @@ const Node* Atanh(Builder& b, const Node* x) {
   const Node* sign = SignOf(b, x);
   const Node* a = b.Mul(x, sign);
   const Node* one = b.Const(x->dtype(), 1);
+  // log((1 + a) / (1 - a)) as log1p(2 a / (1 - a)), exact near 0.
   const Node* ratio = b.Div(b.Mul(a, 2.0), b.Sub(one, a));
   const Node* value = b.Mul(b.Mul(sign, 0.5), Log1p(b, ratio));
   const Node* slope = b.Reciprocal(b.Mul(b.Sub(one, x), OnePlus(b, x)));

@@ -41,6 +41,7 @@ struct System {
 System SystemOf(Builder& b, Operands x) {
   const Shape& a_shape = x[0]->shape();
   const int64_t size = a_shape.back();
+  // As in the array API, only a b of one dimension is a vector.
   const bool vector = x[1]->shape().size() == 1;
   const Node* rhs = vector ? b.Unsqueeze(x[1], -1) : x[1];
   Shape leading_a(a_shape.begin(), a_shape.end() - 2);
@@ -73,6 +74,7 @@ Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attrib
   const int64_t size = a->shape()[1];
   const Node* row = b.Iota(DType::kInt32, {1, size, 1}, 1);
   const Node* column = b.Iota(DType::kInt32, {1, 1, size}, 2);
+  // Only one half of a counts, whatever stands in the other.
   a = b.Where(b.Less(row, column), b.Const(a->dtype(), 0), a);
   if (BoolOf(attributes, "unit_diagonal")) {
     a = b.Where(b.Equal(row, column), b.Const(a->dtype(), 1), a);

@@ -41,6 +41,7 @@ Expansion ExpandFold(Builder& b, Operands operands, const Attributes& attributes
   shape.insert(shape.end(), kernel.begin(), kernel.end());
   shape.insert(shape.end(), sliding.positions.begin(), sliding.positions.end());
   const Node* result = ExchangeHalves(b, b.Reshape(x, shape), kernel.size());
+  // (N, C, positions…, taps…): unwindow takes its window from the end of the shape.
   Ints bounds = {0, shape[0], 0, shape[1]};
   for (size_t i = kernel.size(); i-- > 0;) {
     const int64_t length = size[i] + sliding.before[i] + sliding.after[i];
@@ -75,6 +76,7 @@ Expansion ExpandPixelShuffle(Builder& b, Operands x, const Attributes& attribute
   const int64_t channels = shape[shape.size() - 3] / (f * f);
   const int64_t height = shape[shape.size() - 2];
   const int64_t width = shape.back();
+  // (C, f, f, H, W) to (C, H, f, W, f).
   return Rearranged(b, x[0], {channels, f, f, height, width}, {0, 3, 1, 4, 2},
                     {channels, height * f, width * f});
 }
@@ -85,6 +87,7 @@ Expansion ExpandPixelUnshuffle(Builder& b, Operands x, const Attributes& attribu
   const int64_t channels = shape[shape.size() - 3];
   const int64_t height = shape[shape.size() - 2] / f;
   const int64_t width = shape.back() / f;
+  // (C, H, f, W, f) to (C, f, f, H, W).
   return Rearranged(b, x[0], {channels, height, f, width, f}, {0, 2, 4, 1, 3},
                     {channels * f * f, height, width});
 }

@@ -46,6 +46,7 @@ Expansion ExpandTakeAlongAxis(Builder& b, Operands x, const Attributes& attribut
   const int64_t axis = AxisOf(x[0], attributes);
   Shape shape = x[0]->shape();
   for (size_t i = 0; i < shape.size(); ++i) {
+    // x broadcasts to the index, too; gather_elements only broadcasts the index.
     if (shape[i] == 1 && static_cast<int64_t>(i) != axis) shape[i] = x[1]->shape()[i];
   }
   const Node* index = Wrapped(b, x[1], shape[axis]);
@@ -77,6 +78,7 @@ JoinedIndex Join(Builder& b, const Node* x, Operands indices, int64_t axis) {
   for (size_t i = 0; i < indices.size(); ++i) {
     const int64_t size = x->shape()[axis + static_cast<int64_t>(i)];
     const Node* index = Wrapped(b, indices[i], size);
+    // Out of range in one dimension, the joined index could still fall inside the tensor.
     const Node* within = And(b, b.Less(b.ConstInt(DType::kInt64, -1), index),
                              b.Less(index, b.ConstInt(DType::kInt64, size)));
     joined =

@@ -70,6 +70,7 @@ Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Att
   }
   const Node* counts = nullptr;  // what each label adds to the divisor
   if (weights != nullptr) counts = b.Sum(b.Where(is_label, weights, zero), {axis});
+  // Cast to a dtype that cannot hold it, ignore_index would equal some other label.
   if (CanBe(labels->dtype(), ignored)) {
     const Node* skip = b.Equal(labels, b.ConstInt(labels->dtype(), ignored));
     losses.values = b.Where(skip, zero, losses.values);

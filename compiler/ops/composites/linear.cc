@@ -10,6 +10,8 @@ using ir::Node;
 using ir::Shape;
 
 Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
+  // As in NumPy, a vector is a row on the left and a column on the right, and its dimension of 1 is
+  // dropped again.
   const bool row = x[0]->shape().size() == 1;
   const bool column = x[1]->shape().size() == 1;
   const Node* left = row ? b.Unsqueeze(x[0], 0) : x[0];

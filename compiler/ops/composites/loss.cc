@@ -73,6 +73,7 @@ Expansion ExpandBinaryCrossEntropyWithLogits(Builder& b, Operands x, const Attri
     const Node* weight = b.Add(b.Mul(b.Add(x[3], -1.0), x[1]), 1.0);
     losses = b.Add(b.Mul(b.Add(b.Neg(x[1]), 1.0), x[0]), b.Mul(weight, Softplus(b, b.Neg(x[0]))));
   } else {
+    // log(1 + e^x) - x y: the same with p = 1.
     losses = b.Sub(Softplus(b, x[0]), b.Mul(x[0], x[1]));
   }
   return ReduceLoss(b, Weighted(b, losses, x, 2), attributes);

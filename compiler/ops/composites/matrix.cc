@@ -110,9 +110,11 @@ const Node* Diagonal(Builder& b, const Node* x, int64_t row_axis, int64_t column
   const Node* matrix = b.Permute(x, order);
   const int64_t height = matrix->shape()[order.size() - 2];
   const int64_t width = matrix->shape().back();
+  // Bounded before it is negated: the least int64 has no opposite.
   const int64_t top = std::clamp<int64_t>(-std::max(offset, -height), 0, height);
   const int64_t left = std::clamp<int64_t>(offset, 0, width);
   const int64_t size = std::min(height - top, width - left);
+  // The square around this diagonal, which is that square's main one.
   matrix = b.Slice(b.Slice(matrix, -2, top, top + size), -1, left, left + size);
   if (size > 0) return b.Diagonal(matrix);
   Shape empty(matrix->shape().begin(), matrix->shape().end() - 1);

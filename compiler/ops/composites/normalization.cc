@@ -23,6 +23,7 @@ std::vector<int64_t> LastAxes(const Node* x, const Attributes& attributes) {
 Expansion ExpandLayerNorm(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t> axes = LastAxes(x[0], attributes);
   const Node* centered = b.Sub(x[0], Mean(b, x[0], axes, true));
+  // The mean of squares less the square of the mean would cancel where x is far from 0.
   const Node* variance = Mean(b, b.Mul(centered, centered), axes, true);
   const Node* result = b.Mul(centered, Rsqrt(b, b.Add(variance, FloatOf(attributes, "epsilon"))));
   if (x.size() > 1) result = b.Mul(result, x[1]);
@@ -60,6 +61,7 @@ Expansion ChannelAffine(Builder& b, const Node* x, Operands affine) {
 
 Expansion NormalizeGroups(Builder& b, Operands x, int64_t groups, double epsilon) {
   const Shape& shape = x[0]->shape();
+  // Without a batch or without groups there is nothing to divide.
   const int64_t in_group =
       shape[0] * groups == 0 ? 0 : ir::NumElements(shape) / (shape[0] * groups);
   const Node* rows = b.Reshape(x[0], {shape[0], groups, in_group});

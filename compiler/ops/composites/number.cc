@@ -35,9 +35,11 @@ Expansion ExpandNextAfter(Builder& b, Operands operands, const Attributes&) {
   const Node* y = operands[1];
   const Node* zero = b.Const(x->dtype(), 0);
   const Node* bits = Bits(b, x);
+  // One pattern on is farther from 0. There lies a y above a positive x, or below a negative one.
   const Node* away = b.Equal(b.Less(x, y), b.Less(zero, x));
   const Node* step = b.Where(away, b.ConstInt(bits->dtype(), 1), b.ConstInt(bits->dtype(), -1));
   const Node* next = b.Bitcast(b.Add(bits, step), x->dtype());
+  // From 0 the next is the smallest number of y's sign: one pattern after 0 or -0.
   const Node* smallest = b.Bitcast(
       b.Where(b.Less(y, zero), b.Add(b.ConstInt(bits->dtype(), 1), Bits(b, b.FullLike(y, -0.0))),
               b.ConstInt(bits->dtype(), 1)),
@@ -60,6 +62,7 @@ Expansion ExpandFmod(Builder& b, Operands x, const Attributes& attributes) {
   const Expansion rest = remainder.expand(b, x, attributes);
   if (!rest.ok() || !ir::IsSigned(x[0]->dtype())) return rest;
   const Node* zero = b.Const(x[0]->dtype(), 0);
+  // A remainder that is not 0 has b's sign; one b less, it has a's.
   const Node* signs_differ = b.Binary(Op::kXor, b.Less(x[0], zero), b.Less(x[1], zero));
   const Node* wrong = b.Binary(Op::kAnd, b.Binary(Op::kCmpNe, *rest, zero), signs_differ);
   return b.Where(wrong, b.Sub(*rest, x[1]), *rest);
@@ -69,11 +72,13 @@ Expansion ExpandIsClose(Builder& b, Operands operands, const Attributes& attribu
   const Node* x = operands[0];
   const Node* y = operands[1];
   if (!ir::IsFloat(x->dtype())) {
+    // The difference of two integers may wrap.
     x = b.Cast(x, DType::kFloat64);
     y = b.Cast(y, DType::kFloat64);
   }
   const Node* allowed =
       b.Add(b.Mul(Abs(b, y), FloatOf(attributes, "rtol")), FloatOf(attributes, "atol"));
+  // An infinite b would allow any distance.
   const Node* infinity = b.Const(x->dtype(), std::numeric_limits<double>::infinity());
   const Node* is_near = b.Not(b.Less(allowed, Abs(b, b.Sub(x, y))));
   const Node* finite = b.Binary(Op::kAnd, b.Less(Abs(b, x), infinity), b.Less(Abs(b, y), infinity));

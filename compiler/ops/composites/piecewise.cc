@@ -14,6 +14,7 @@ using ir::Shape;
 const Node* AtLeast(Builder& b, const Node* x, double bound) {
   const Node* limit = b.Const(x->dtype(), bound);
   if (!ir::IsFloat(x->dtype())) return b.Not(b.Less(x, limit));
+  // The opposite of less would hold for NaN.
   return b.Binary(Op::kOr, b.Less(limit, x), b.Equal(limit, x));
 }
 
@@ -24,6 +25,7 @@ const Node* HardTanh(Builder& b, const Node* x, double low, double high) {
 }
 
 Expansion ExpandRelu(Builder& b, Operands x, const Attributes&) {
+  // NaN is not at most 0, and stays. At 0 the constant is chosen, whose gradient is 0.
   return b.Where(AtMost(b, x[0], 0), Zero(b, x[0]), x[0]);
 }
 

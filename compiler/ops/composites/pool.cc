@@ -44,7 +44,7 @@ Expansion ExpandMaxPool(Builder& b, Operands operands, const Attributes& attribu
   return b.Max(Windows(b, padded, sliding), LastAxes(sliding.rank()));
 }
 
-// Where [begin, end) of the padded dimension counts, how many of a window's elements do.
+// The part of a padded dimension whose elements a mean counts.
 struct Counted {
   int64_t begin, end;
 };
@@ -55,6 +55,7 @@ Counted CountedOf(const Sliding& sliding, int64_t length, size_t i, bool include
 }
 
 bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
+  // If the last window lies within, all do, and their count is a constant.
   const int64_t last = (sliding.positions[i] - 1) * sliding.stride[i];
   return counted.begin == 0 && last + sliding.size[i] <= counted.end;
 }

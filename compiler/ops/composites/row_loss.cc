@@ -34,6 +34,7 @@ Expansion ExpandTripletMargin(Builder& b, Operands x, const Attributes& attribut
   const double p = FloatOf(attributes, "p");
   const auto axis = static_cast<int64_t>(x[0]->shape().size()) - 1;
   const auto distance = [&](const Node* a, const Node* c) {
+    // PyTorch's pairwise distance: epsilon is added to each difference.
     const Node* difference = b.Add(b.Sub(a, c), FloatOf(attributes, "epsilon"));
     return Norm(b, difference, {axis}, p, false);
   };

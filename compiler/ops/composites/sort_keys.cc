@@ -21,6 +21,7 @@ const Node* KeyOfFloat(Builder& b, const Node* x) {
   const int64_t largest = dtype == DType::kInt32 ? std::numeric_limits<int32_t>::max()
                                                  : std::numeric_limits<int64_t>::max();
   const Node* zero = b.Const(value->dtype(), 0);
+  // -0 becomes 0, which has other bits.
   const Node* bits = b.Bitcast(b.Where(b.Equal(value, zero), zero, value), dtype);
   const Node* inverted = b.Binary(Op::kXor, bits, b.ConstInt(dtype, largest));
   const Node* ordered = b.Where(b.Less(bits, b.ConstInt(dtype, 0)), inverted, bits);
@@ -35,6 +36,7 @@ const Node* KeyOf(Builder& b, const Node* x) {
     const DType to = dtype == DType::kUInt32 ? DType::kInt32 : DType::kInt64;
     const int64_t lowest = dtype == DType::kUInt32 ? std::numeric_limits<int32_t>::min()
                                                    : std::numeric_limits<int64_t>::min();
+    // Read as signed, the upper half of the numbers would be negative and come first.
     return b.Binary(Op::kXor, b.Bitcast(x, to), b.ConstInt(to, lowest));
   }
   return b.Cast(x, IsNarrow(dtype) ? DType::kInt32 : DType::kInt64);

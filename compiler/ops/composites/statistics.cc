@@ -26,8 +26,10 @@ Expansion ExpandMean(Builder& b, Operands x, const Attributes& attributes) {
 
 const Node* Variance(Builder& b, const Node* x, const Attributes& attributes, bool keepdims) {
   const std::vector<int64_t> axes = AxesOf(x, attributes);
+  // The mean of squares less the square of the mean would cancel where x is far from 0.
   const Node* centered = b.Sub(x, Mean(b, x, axes, true));
   const double count = static_cast<double>(CountOver(x, axes));
+  // As PyTorch: where correction leaves nothing to divide by, the result is infinite or NaN.
   const double divisor = std::max(0.0, count - FloatOf(attributes, "correction"));
   return b.Mul(b.Sum(b.Mul(centered, centered), axes, keepdims), 1.0 / divisor);
 }
@@ -131,6 +133,7 @@ struct Shifted {
   const Node* sum;
 };
 Shifted Shift(Builder& b, const Node* x, int64_t axis) {
+  // The shift changes no result, so it has no gradient.
   const Node* shifted = b.Sub(x, b.Detach(b.Max(x, {axis}, true)));
   const Node* exponentials = b.Exp(shifted);
   return {shifted, exponentials, b.Sum(exponentials, {axis}, true)};
@@ -170,6 +173,7 @@ const Node* LogSumExp(Builder& b, const Node* x, absl::Span<const int64_t> axes,
 
 const Node* Softmax(Builder& b, const Node* x, int64_t axis) {
   const Shifted shifted = Shift(b, x, axis);
+  // One division for each row instead of one for each element.
   return b.Mul(shifted.exponentials, b.Reciprocal(shifted.sum));
 }
 

@@ -1,8 +1,8 @@
 // Rows of the elementwise primitives.
 //
 // Integers: arithmetic wraps. Division and remainder floor as Python's, and give 0 for a zero
-// divisor. Shifts by the dtype's width or more, as which a negative amount counts, leave nothing of
-// the number but, to the right, its sign: -1 of a negative one, as NumPy's. Floats: maximum and
+// divisor. A shift by the dtype's width or more, or by a negative amount, leaves nothing of the
+// number but, to the right, its sign: -1 of a negative number, as NumPy's. Floats: maximum and
 // minimum give NaN when either operand is NaN, as NumPy's.
 #include "compiler/ops/primitives/evaluations.h"
 #include "compiler/ops/primitives/gradients.h"

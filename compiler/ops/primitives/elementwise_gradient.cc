@@ -10,7 +10,7 @@ using ir::Node;
 using ir::Op;
 
 // The part of `upstream` that goes to the operand that won (`wins`), half of it where both are
-// equal.
+// equal, as PyTorch shares it.
 const Node* Share(Builder& b, const Node* wins, const Node* ties, const Node* upstream) {
   const Node* zero = b.Const(upstream->dtype(), 0);
   return b.Where(wins, upstream, b.Where(ties, b.Mul(upstream, 0.5), zero));
@@ -23,18 +23,22 @@ Adjoints NegGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints ReciprocalGradient(Builder& b, const Node* node, const Node* upstream) {
+  // d(1/x) = -1/x² dx = -y² dx, by the y that is at hand.
   return {b.Neg(b.Mul(upstream, b.Mul(node, node)))};
 }
 
 Adjoints SqrtGradient(Builder& b, const Node* node, const Node* upstream) {
+  // d√x = dx / (2√x).
   return {b.Div(b.Mul(upstream, 0.5), node)};
 }
 
 Adjoints Exp2Gradient(Builder& b, const Node* node, const Node* upstream) {
+  // d2^x = 2^x ln 2 dx.
   return {b.Mul(upstream, b.Mul(node, std::numbers::ln2))};
 }
 
 Adjoints Log2Gradient(Builder& b, const Node* node, const Node* upstream) {
+  // d(log2 x) = dx / (x ln 2).
   return {b.Div(b.Mul(upstream, std::numbers::log2e), node->operand(0))};
 }
 
@@ -59,11 +63,13 @@ Adjoints MulGradient(Builder& b, const Node* node, const Node* upstream) {
 }
 
 Adjoints DivGradient(Builder& b, const Node* node, const Node* upstream) {
+  // d(a/b) = da/b - (a/b)/b db. Dividing twice, since b² could overflow.
   const Node* quotient = b.Div(upstream, node->operand(1));
   return {quotient, b.Neg(b.Mul(quotient, node))};
 }
 
 Adjoints ModGradient(Builder& b, const Node* node, const Node* upstream) {
+  // mod is a - floor(a / b) b, in which the quotient's derivative is zero.
   const auto quotient = FindOp("floor_divide")->expand(b, node->operands(), {});
   return {upstream, b.Neg(b.Mul(upstream, b.Detach(quotient.value())))};
 }
@@ -86,6 +92,9 @@ Adjoints PowGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* base = node->operand(0);
   const Node* exponent = node->operand(1);
   const Node* zero = b.Const(node->dtype(), 0);
+  // d(a^b) = b a^(b-1) da + a^b log a db. A factor of zero may meet one that is infinite or NaN, so
+  // PyTorch's conventions decide: zero to the base where b = 0, to the exponent where a = 0 and b
+  // >= 0.
   const Node* one_less = b.Binary(Op::kPow, base, b.Add(exponent, -1.0));
   const Node* to_base =
       b.Where(b.Equal(exponent, zero), zero, b.Mul(upstream, b.Mul(exponent, one_less)));

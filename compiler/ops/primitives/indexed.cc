@@ -28,11 +28,13 @@ void ForEachIndexed(const ir::Shape& x, const ir::Shape& gathered, const HostTen
     int64_t at_index = 0;
     int64_t from = 0;
     for (size_t d = 0; d < place.size(); ++d) {
+      // An index of size 1 along a dimension serves all of it.
       if (index.shape[d] != 1) at_index += place[d] * index_strides[d];
       if (static_cast<int64_t>(d) != axis) from += place[d] * x_strides[d];
     }
     const int64_t row = index.Int(at_index);
     if (row >= 0 && row < x[axis]) visit(from + row * x_strides[axis], to);
+    // The next place: a dimension that has run full carries into the one before it.
     for (size_t d = place.size(); d-- > 0 && ++place[d] == gathered[d];) place[d] = 0;
   }
 }

@@ -33,6 +33,7 @@ const Node* IsLast(const Scattering& s) {
   const Shape& shape = s.index->shape();
   Shape elements = shape;
   elements[s.axis] = s.x->shape()[s.axis];
+  // Values scattered by their numbers: what remains at an element is the number of its last one.
   const Node* number = s.b.Iota(DType::kInt64, shape, s.axis);
   const Node* none = s.b.BroadcastTo(s.b.ConstInt(DType::kInt64, -1), elements);
   const Node* last = s.b.ScatterElements(none, s.index, number, s.axis, ScatterMode::kSet);
@@ -40,6 +41,8 @@ const Node* IsLast(const Scattering& s) {
 }
 
 Adjoints SetGradient(const Scattering& s) {
+  // x loses its gradient where it was overwritten; of several values for one element only the last
+  // one is seen.
   const Node* zeros = s.b.FullLike(s.values, 0);
   const Node* kept = s.b.ScatterElements(s.upstream, s.index, zeros, s.axis, ScatterMode::kSet);
   return {kept, nullptr, s.b.Where(IsLast(s), s.At(s.upstream), zeros)};
@@ -49,6 +52,7 @@ Adjoints ExtremeGradient(const Scattering& s) {
   const DType dtype = s.node->dtype();
   const Node* x_wins = s.b.Equal(s.x, s.node);
   const Node* value_wins = s.b.Equal(s.values, s.At(s.node));
+  // All that equal the result share its gradient, x's own element included.
   const Node* winners = s.Add(s.b.Cast(x_wins, dtype), s.b.Cast(value_wins, dtype));
   const Node* share = s.b.Div(s.upstream, winners);
   const Node* zero = s.b.Const(dtype, 0);
@@ -71,6 +75,7 @@ Adjoints ProductGradient(const Scattering& s) {
 Adjoints GatherElementsGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* zeros = b.FullLike(node->operand(0), 0);
   const int64_t axis = node->attr<ir::IntAttr>().value;
+  // An element that was gathered several times gets the sum.
   return {b.ScatterElements(zeros, node->operand(1), upstream, axis, ScatterMode::kAdd), nullptr};
 }
 

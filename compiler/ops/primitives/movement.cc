@@ -173,6 +173,7 @@ Result EvaluateUnwindow(const Node* node, HostOperands operands) {
   const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t positions = operands[0]->shape[unwindow[0]];
   return View(node, *operands[0], [&](Point& point) {
+    // Element k of the window at position o came from o * stride + k * dilation.
     const int64_t start = point[unwindow[0]] - point.back() * unwindow[3];
     point[unwindow[0]] = start / unwindow[2];
     return start >= 0 && start % unwindow[2] == 0 && start / unwindow[2] < positions;

@@ -29,6 +29,7 @@ Adjoints ReshapeGradient(Builder& b, const Node* node, const Node* upstream) {
 
 Adjoints PermuteGradient(Builder& b, const Node* node, const Node* upstream) {
   const std::vector<int64_t>& axes = ir::IntsOf(node);
+  // A permutation's adjoint is its inverse.
   std::vector<int64_t> inverse(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) inverse[axes[i]] = static_cast<int64_t>(i);
   return {b.Permute(upstream, inverse)};

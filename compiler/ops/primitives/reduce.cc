@@ -39,6 +39,7 @@ std::vector<int64_t> Destinations(const Node* node, const HostTensor& x) {
   for (int64_t& destination : destinations) {
     destination = 0;
     for (size_t d = 0; d < point.size(); ++d) {
+      // Reduced dimensions are kept with size 1.
       if (node->shape()[d] != 1) destination += point[d] * strides[d];
     }
     for (size_t d = point.size(); d-- > 0;) {
@@ -100,6 +101,7 @@ absl::StatusOr<HostTensor> EvaluateMax(const Node* node, HostOperands operands) 
   const bool is_uint64 = dtype == DType::kUInt64;
   return Fold(
       node, *operands[0], -std::numeric_limits<double>::infinity(), LowestInteger(dtype),
+      // NaN wins, which fmax alone would drop.
       [](double a, double b) { return std::isnan(a) || std::isnan(b) ? a + b : std::fmax(a, b); },
       [is_uint64](int64_t a, int64_t b) {
         const bool less = is_uint64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;

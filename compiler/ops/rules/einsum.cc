@@ -72,6 +72,7 @@ absl::StatusOr<std::vector<Label>> NameDimensions(std::string_view equation, con
   for (const Label label : term) {
     if (label != kEllipsis) labels.push_back(label);
     for (size_t i = shape.size() - letters; label == kEllipsis && i > 0; --i) {
+      // Counted from the end, so that ellipses of different lengths broadcast as shapes do.
       labels.push_back(-static_cast<Label>(i));
     }
   }
@@ -95,6 +96,7 @@ absl::Status AddSizes(std::string_view equation, const std::vector<Label>& label
                       const Shape& shape, std::map<Label, int64_t>& sizes) {
   for (size_t i = 0; i < labels.size(); ++i) {
     int64_t& size = sizes.try_emplace(labels[i], shape[i]).first->second;
+    // A size of 1 broadcasts.
     if (size == shape[i] || shape[i] == 1) continue;
     if (size != 1) {
       return Error(equation, NameOf(labels[i]), " names sizes ", size, " and ", shape[i],

@@ -24,12 +24,14 @@ absl::Status NoArithmetic(const OpDef& op, DType dtype) {
 absl::Status CheckClass(const OpDef& op, size_t operand, DType dtype) {
   const DTypeClass wanted = IsSpecial(op, operand) ? op.special_class : op.operand_class;
   if (Belongs(dtype, wanted)) return absl::OkStatus();
+  // A float8 is a float, so "must be float" would only confuse.
   if (ir::IsFloat8(dtype) && Belongs(DType::kFloat32, wanted)) return NoArithmetic(op, dtype);
   return absl::InvalidArgumentError(StrCat("operand ", operand, " of \"", op.name, "\" has dtype ",
                                            ir::Name(dtype), "; it must be ", Name(wanted)));
 }
 
 absl::StatusOr<DType> PromoteAll(const OpDef& op, absl::Span<const DType> operands) {
+  // Promotion's neutral element: bool gives way to every dtype.
   DType promoted = DType::kBool;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (IsSpecial(op, i)) continue;
@@ -65,6 +67,7 @@ absl::StatusOr<DType> ByRule(const OpDef& op, absl::Span<const DType> operands, 
       if (ir::IsFloat8(*promoted)) return NoArithmetic(op, *promoted);
       return FloatFor(*promoted);
     }
+    // The result says nothing of it, but the operands have to meet in one dtype.
     case DTypeRule::kBool: {
       const auto promoted = PromoteAll(op, operands);
       if (!promoted.ok()) return promoted.status();
@@ -174,6 +177,7 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const Shape> shapes) {
   Shape result;
   for (const Shape& shape : shapes) {
     const Shape before = result;
+    // Leading dimensions that a shape lacks count as 1.
     if (shape.size() > result.size())
       result.insert(result.begin(), shape.size() - result.size(), 1);
     const size_t skipped = result.size() - shape.size();

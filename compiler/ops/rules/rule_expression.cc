@@ -41,6 +41,7 @@ int64_t RuleNames::Define(std::string_view name) {
 
 Token ExpressionParser::Take() {
   const Token token = Now();
+  // The end is never passed, so looking at the present token is always safe.
   if (at_ + 1 < tokens_.size()) ++at_;
   return token;
 }
@@ -54,6 +55,7 @@ bool ExpressionParser::Accept(std::string_view text) {
 void ExpressionParser::Fail(std::string_view wanted) {
   if (!status_.ok()) return;
   status_ = absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand"));
+  // To the end, so that every loop over tokens ends.
   at_ = tokens_.size() - 1;
 }
 
@@ -75,6 +77,7 @@ Expression ExpressionParser::Whole() {
 Expression ExpressionParser::Conditional() {
   Expression value = Or();
   if (!Accept("if")) return value;
+  // The condition first, as it is evaluated: Python writes it after the value.
   Expression condition = Or();
   Demand("else");
   return {.form = Form::kConditional,
@@ -108,6 +111,7 @@ Expression ExpressionParser::Comparison() {
   Expression left = Sum();
   Expression all;
   while (true) {
+    // Only `not in` has a "not" between two operands.
     const bool is_negated = Accept("not");
     const InfixOp* op = InfixOp::Find(kComparisons, Now());
     if (op == nullptr) return all.form == Form::kNothing ? left : all;

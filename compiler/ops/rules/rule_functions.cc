@@ -35,7 +35,7 @@ RuleValue Sorted(RuleRun& run, Arguments arguments) {
   return sorted;
 }
 
-// Of the number of a tensor's dimensions or the like.
+// Rules count dimensions, so a range is short.
 RuleValue Range(RuleRun& run, Arguments arguments) {
   const int64_t begin = arguments.size() > 1 ? run.IntOf(arguments[0]) : 0;
   const int64_t end = run.IntOf(arguments.back());
@@ -58,6 +58,7 @@ RuleValue Most(RuleRun& run, Arguments arguments) {
 
 RuleValue Magnitude(RuleRun& run, Arguments arguments) {
   const int64_t value = run.IntOf(arguments[0]);
+  // The magnitude of the least int64 does not fit; the largest number stands for it.
   return value < 0 ? -std::max(value, -INT64_MAX) : value;
 }
 
@@ -143,7 +144,7 @@ RuleValue OperandNamed(RuleRun& run, Arguments arguments) {
   return run.query().shapes[found - names.begin()];
 }
 
-// Numbers that are variables in the client, which knows their bounds alone.
+// Of numbers that may be variables in the client, which knows only their bounds.
 
 RuleValue SurelyMore(RuleRun& run, Arguments arguments) {
   return int64_t{run.IntOf(arguments[0]) > run.IntOf(arguments[1])};

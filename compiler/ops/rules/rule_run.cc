@@ -124,6 +124,7 @@ RuleValue RuleRun::Evaluate(const Expression& expression) {
       return Comprehension(expression);
     case Form::kConditional:
       return Evaluate(Holds(parts[0]) ? parts[1] : parts[2]);
+    // As in Python, the second part may rely on what the first one says: it is not evaluated else.
     case Form::kAnd:
       return int64_t{Holds(parts[0]) && Holds(parts[1])};
     case Form::kOr:
@@ -195,6 +196,7 @@ void RuleRun::FailAsTooLarge() {
 RuleValue RuleRun::EvaluateCall(const Expression& call) {
   std::vector<RuleValue> arguments;
   for (const Expression& part : call.parts) arguments.push_back(Evaluate(part));
+  // Functions may index what a failed argument left empty.
   if (!status_.ok()) return {};
   return call.function->call(*this, arguments);
 }
@@ -208,6 +210,7 @@ RuleValue RuleRun::Attribute(const std::string& name) {
 
 RuleValue RuleRun::Member(const Expression& member) {
   const RuleValue base = Evaluate(member.parts[0]);
+  // `op` has no value of its own; op.name is all that rules ask of it.
   if (std::holds_alternative<std::monostate>(base)) return std::string(query_.op.name);
   const DType dtype = As<DType>(base);
   if (member.text == "name") return std::string(ir::Name(dtype));

@@ -34,6 +34,7 @@ RuleValue RuleRun::SubscriptedItem(const Expression& item) {
   RuleValue held;
   const RuleValue& base = Refer(item.parts[0], held);
   const int64_t index = EvaluateInt(item.parts[1]);
+  // As in Python, -1 is the last item.
   return Item(base, index < 0 ? index + Size(base) : index);
 }
 

@@ -28,6 +28,7 @@ class StepParser : public ExpressionParser {
   RuleStep Step() {
     if (Accept("->")) return Valued({.kind = RuleStep::Kind::kResult});
     if (Accept("check")) return Check();
+    // One token ahead tells a name that is assigned from one that is called.
     const bool is_assigned = tokens_[at_ + 1].text == "=";
     if (!is_assigned) return Valued({.kind = RuleStep::Kind::kCall});
     RuleStep step = Named({.kind = RuleStep::Kind::kAssign});
@@ -112,6 +113,7 @@ absl::Status Parse(const Rule& rule, RuleProgram* program) {
   program->steps = parser.Steps();
   if (!parser.status().ok()) return parser.status();
   for (const auto& [name, place] : names.places) {
+    // Only now: the element of a comprehension stands before the `for` that names its variable.
     if (!names.defined[place]) return absl::InternalError(StrCat("nothing is named ", name));
   }
   program->variables = static_cast<int64_t>(names.places.size());

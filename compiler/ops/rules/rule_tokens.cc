@@ -56,6 +56,7 @@ absl::StatusOr<std::vector<RuleToken>> RuleTokens(std::string_view text) {
   int open = 0;
   std::string_view rest = text;
   while (!rest.empty()) {
+    // As in Python, a line goes on while a bracket is open.
     if (rest[0] == '\n' && open == 0 && !GoesOn(rest) && !tokens.empty() &&
         tokens.back().kind != Token::Kind::kLineEnd) {
       tokens.push_back({Token::Kind::kLineEnd, rest.substr(0, 1)});

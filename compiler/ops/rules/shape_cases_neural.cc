@@ -37,6 +37,8 @@ void AddConvolutions(std::vector<ShapeCase>& cases) {
 
 void AddPools(std::vector<ShapeCase>& cases) {
   const Attributes ceil = {{"kernel", Ints{3}}, {"stride", Ints{2}}, {"ceil_mode", true}};
+  // Windows farther apart than they are long: with ceil_mode, one more is there only if it starts
+  // within the tensor or the padding before it.
   const Attributes hanging = {
       {"kernel", Ints{2}}, {"stride", Ints{3}}, {"padding", Ints{1}}, {"ceil_mode", true}};
   cases.insert(cases.end(),

@@ -32,6 +32,7 @@ absl::Status ReadPadding(const Attributes& attributes, size_t rank, Sliding* sli
     return ShapeError("\"padding\" has ", values.size(), " entries; it needs ", rank,
                       ", one for each spatial dimension, or ", 2 * rank, ", before and after each");
   }
+  // With one entry for each dimension, before and after are the same entry.
   const size_t step = values.size() / rank;
   for (size_t i = 0; i < rank; ++i) {
     sliding->before.push_back(values[i * step]);
@@ -77,12 +78,12 @@ absl::Status CountWhole(absl::Span<const int64_t> spatial, Sliding* sliding) {
   return absl::OkStatus();
 }
 
-// One more window where some of the length is left over, if it starts before the end of what is no
-// padding at the end.
+// With ceil_mode, one more window where some of the length is left over, if it starts within the
+// tensor or the padding before it, as PyTorch demands.
 void AddHanging(absl::Span<const int64_t> spatial, Sliding* sliding) {
   for (size_t i = 0; i < spatial.size(); ++i) {
     const int64_t length = spatial[i] + sliding->before[i] + sliding->after[i];
-    // The next window would start there or later, perhaps beyond all numbers.
+    // The next window starts a stride further or more: too late, and where exactly might overflow.
     if (sliding->stride[i] >= spatial[i] + sliding->before[i]) continue;
     const int64_t next = sliding->positions[i] * sliding->stride[i];
     const int64_t covered = next - sliding->stride[i] + sliding->reach(i) + 1;
@@ -113,10 +114,12 @@ absl::Status Spread(int64_t length, size_t i, Spreading* spreading) {
                       windows.size[i], ", stride ", windows.stride[i], " and dilation ",
                       windows.dilation[i], "; each must be at least 1");
   }
+  // The bound is PyTorch's.
   if (extra < 0 || extra >= std::max(windows.stride[i], windows.dilation[i])) {
     return ShapeError("an \"output_padding\" of ", extra, "; it must be less than the stride (",
                       windows.stride[i], ") or the dilation (", windows.dilation[i], ")");
   }
+  // The last window begins at (length - 1) * stride and reaches (size - 1) * dilation further.
   int64_t begin = 0;
   int64_t reach = 0;
   int64_t last = 0;
@@ -182,6 +185,7 @@ absl::StatusOr<Sliding> PoolSliding(absl::Span<const int64_t> shape, const Attri
   if (kernel.size() > shape.size()) {
     return ShapeError("a kernel of ", kernel.size(), " dimensions for shape ", ToString(shape));
   }
+  // By default a pool's windows stand side by side.
   const auto stride = IntsOf(attributes, "stride").empty()
                           ? absl::StatusOr<Ints>(kernel)
                           : EntriesOf(attributes, "stride", kernel.size());
