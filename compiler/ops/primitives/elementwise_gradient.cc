@@ -93,8 +93,8 @@ Adjoints PowGradient(Builder& b, const Node* node, const Node* upstream) {
   const Node* exponent = node->operand(1);
   const Node* zero = b.Const(node->dtype(), 0);
   // d(a^b) = b a^(b-1) da + a^b log a db. A factor of zero may meet one that is infinite or NaN, so
-  // PyTorch's conventions decide: zero to the base where b = 0, to the exponent where a = 0 and b
-  // >= 0.
+  // PyTorch's conventions decide: zero to the base where b = 0, and to the exponent where a = 0 and
+  // b is not negative.
   const Node* one_less = b.Binary(Op::kPow, base, b.Add(exponent, -1.0));
   const Node* to_base =
       b.Where(b.Equal(exponent, zero), zero, b.Mul(upstream, b.Mul(exponent, one_less)));

@@ -124,7 +124,8 @@ RuleValue RuleRun::Evaluate(const Expression& expression) {
       return Comprehension(expression);
     case Form::kConditional:
       return Evaluate(Holds(parts[0]) ? parts[1] : parts[2]);
-    // As in Python, the second part may rely on what the first one says: it is not evaluated else.
+    // As in Python, the second part is evaluated only if the first leaves the result open, and may
+    // rely on it.
     case Form::kAnd:
       return int64_t{Holds(parts[0]) && Holds(parts[1])};
     case Form::kOr:
