@@ -71,6 +71,7 @@ constexpr Pass kPasses[] = {
     {"widen", PassLevel::kGraph, kRequired, Rewrite<graph::Widen>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
     {"normalize", PassLevel::kGraph, kOptional, Rewrite<partition::Normalize>},
+    // Apart from normalize, which may be off: clusters and lowering know no other scatters.
     {"prepare_scatters", PassLevel::kGraph, kRequired, Rewrite<partition::PrepareScatters>},
     // A value joins one cluster at most. What that leaves apart, the next two put together.
     {"cluster", PassLevel::kClusters, kRequired, Cluster},
@@ -79,6 +80,7 @@ constexpr Pass kPasses[] = {
     {"split_epilogues", PassLevel::kClusters, kOptional, Change<partition::SplitEpilogues>},
     {"partition", PassLevel::kPartition, kRequired, BuildPartition},
     {"order_groups", PassLevel::kPartition, kOptional, OrderGroups},
+    // After the order is final, which is the plan's time.
     {"plan_memory", PassLevel::kMemory, kRequired, PlanMemory},
     {"lower", PassLevel::kKernels, kRequired},
     // Without it every kernel is one task of serial scalar loops.

@@ -101,6 +101,7 @@ class Decoder {
     for (int i = 0; i < proto_.nodes_size(); ++i) {
       if (!IsInput(i)) continue;
       int64_t index = nodes_[i]->attr<ir::InputAttr>().index;
+      // A negative one was refused when its node was built.
       if (index >= count) {
         return NodeError(proto_, i, "INPUT",
                          StrCat("its index is ", index, ", but the graph has ", count,

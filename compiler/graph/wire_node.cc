@@ -47,6 +47,7 @@ absl::StatusOr<ops::AttributeValue> ReadAttribute(const v1::Attribute& attribute
       return ops::AttributeValue(
           std::vector<int64_t>(attribute.ints().values().begin(), attribute.ints().values().end()));
     case v1::Attribute::kShape: {
+      // Variables end here: ops and their rules know numbers only.
       absl::StatusOr<ir::Shape> shape = ResolveShape(attribute.shape(), bindings);
       if (!shape.ok()) return shape.status();
       return ops::AttributeValue(*std::move(shape));

@@ -33,6 +33,7 @@ bool Fits(Type type, const AttributeValue& value) {
 }
 
 std::string_view TypeOf(const AttributeValue& value) {
+  // In the order of AttributeValue's alternatives.
   static constexpr std::string_view kNames[] = {"int", "float", "bool", "string", "ints"};
   return kNames[value.index()];
 }

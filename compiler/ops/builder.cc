@@ -125,6 +125,7 @@ const Node* Builder::Reduce(Op op, const Node* x, Axes axes, bool keepdims) {
   std::vector<int64_t> reduced;
   Shape kept = x->shape();
   for (const int64_t axis : normal) {
+    // Over one element there is nothing to fold.
     if (kept[axis] != 1) reduced.push_back(axis);
     kept[axis] = 1;
   }

@@ -129,6 +129,7 @@ void HostTensor::SetFloat(int64_t i, double value) {
 int64_t HostTensor::Int(int64_t i) const {
   const int size = ir::SizeOf(dtype);
   int64_t value = 0;
+  // Little-endian: these are the low bytes, from which WrapToInteger extends the sign.
   std::memcpy(&value, bytes.data() + size * i, size);
   return WrapToInteger(dtype, value);
 }

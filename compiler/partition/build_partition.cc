@@ -62,6 +62,7 @@ class Builder {
       partition_.tensors.push_back(
           {Tensor::Kind::kInput, static_cast<int>(i), input.dtype, input.shape, nullptr});
     }
+    // Inputs that nothing reads keep their tensor, so that tensors are numbered as inputs are.
     std::vector<const Node*> roots = graph_.outputs;
     for (const graph::Update& update : graph_.updates) roots.push_back(update.value);
     for (const Node* node : ir::TopologicalOrder(roots)) {

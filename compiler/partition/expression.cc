@@ -18,6 +18,7 @@ constexpr size_t kMaxLeaves = 8;
 
 // Of one vector of elements, relative to a read of as many from memory.
 double WeightOf(const Node* node) {
+  // Movement becomes index arithmetic, and a bitcast is the same register.
   if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
   if (node->op() == Op::kPow) return 1;
   if (IsTranscendental(node)) return 0.4;

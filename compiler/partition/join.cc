@@ -39,6 +39,7 @@ void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
                             std::vector<Piece>* pieces) const {
   for (size_t i = 0; i < own.axes.size(); ++i) {
     if (!own.axes[i].has_value()) continue;
+    // What one read leaves open, another may settle.
     auto pairs = Align(*own.axes[i], loops[i]);
     if (!pairs.has_value()) continue;
     for (const auto& [digit, loop] : *pairs) pieces->push_back({digit, loop});
@@ -169,6 +170,7 @@ std::optional<Join> JoinPlanner::PlanSameStage(int stage) const {
   for (const int i : cluster_.stages[stage]) {
     const Member& other = all_.members[i];
     AddSharedReads(other, &pieces);
+    // Equal spaces fit axis by axis, also where nothing is read in common.
     if (other.space == member_.space && other.reduced == member_.reduced) {
       AddPieces(Identity(member_.space), other.axes, &pieces);
     }

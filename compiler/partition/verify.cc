@@ -64,6 +64,7 @@ class Verifier {
         return error("writes over what others read,", tensor);
       }
     }
+    // From here on nobody may write over them.
     for (const int tensor : group.reads) read_[tensor] = true;
     for (const int tensor : group.updates) {
       if (absl::c_linear_search(group.reads, tensor)) {

@@ -129,6 +129,7 @@ const Node* Extents::ToPacked(const Node* x, Dims dims) {
 
 const Node* Extents::Reshaped(const Node* x, Dims from, Dims to) {
   const ir::Shape shape = Capacity(to);
+  // A capacity of nothing means that no values of the variables give it an element.
   if (ir::NumElements(x->shape()) == 0 || ir::NumElements(shape) == 0) {
     return b_.Full(x->dtype(), shape, 0);
   }

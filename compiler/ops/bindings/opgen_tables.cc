@@ -123,6 +123,7 @@ std::string Cell(std::string_view text) {
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
+    // Valid in Python and in JSON.
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }

@@ -44,6 +44,7 @@ using EndsFn = Ends (*)(Builder&, const Node* x, Amounts amounts);
 Ends Reflected(Builder& b, const Node* x, Amounts a) {
   const int64_t length = x->shape()[a.axis];
   Ends ends = {nullptr, nullptr};
+  // The edge itself is the mirror and is not repeated.
   if (a.before > 0) ends.before = b.Flip(b.Slice(x, a.axis, 1, a.before + 1), {a.axis});
   if (a.after > 0) {
     ends.after = b.Flip(b.Slice(x, a.axis, length - 1 - a.after, length - 1), {a.axis});

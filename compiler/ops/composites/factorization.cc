@@ -119,6 +119,7 @@ Expansion ExpandQr(Builder& b, Operands x, const Attributes& attributes) {
   (is_q ? shape.back() : shape[shape.size() - 2]) = inner;
   if (ir::NumElements(shape) == 0) return b.Full(x[0]->dtype(), shape, 0);
   const QrFactors factors = HouseholderQr(b, Batched(b, x[0]));
+  // Only the columns that are asked for: of a tall matrix Q's square would be far larger than it.
   const Node* part = is_q ? ColumnsOfQ(b, factors, inner) : b.Slice(factors.r, 1, 0, inner);
   return b.Reshape(part, shape);
 }
@@ -150,6 +151,7 @@ constexpr Rule kSquareRule = {"square", "a", R"rule(
     '"{op.name}" of shape {a}; it must be (…, N, N), square matrices'
 )rule"};
 
+// Each column is a step of its own in the graph, so their number is bounded.
 constexpr Rule kFewColumnsRule = {"few_columns", "x", R"rule(
   check not (surely_more(x[-2], 512) and surely_more(x[-1], 512)):
     '"{op.name}" of matrices of shape {x}; the most is 512 columns, on larger ones work in blocks'

@@ -16,6 +16,7 @@ Expansion ExpandGreater(Builder& b, Operands x, const Attributes&) { return b.Le
 
 // Not the opposite of greater: with NaN both are false.
 Expansion ExpandLessEqual(Builder& b, Operands x, const Attributes&) {
+  // Without NaN, one comparison is enough.
   if (!ir::IsFloat(x[0]->dtype())) return b.Not(b.Less(x[1], x[0]));
   return b.Binary(Op::kOr, b.Less(x[0], x[1]), b.Equal(x[0], x[1]));
 }

@@ -137,6 +137,7 @@ Expansion ExpandPoissonNll(Builder& b, Operands x, const Attributes& attributes)
   if (BoolOf(attributes, "log_input")) {
     losses = b.Sub(b.Exp(x[0]), b.Mul(x[1], x[0]));
   } else {
+    // Epsilon keeps the logarithm finite at 0.
     losses = b.Sub(x[0], b.Mul(x[1], b.Log(b.Add(x[0], FloatOf(attributes, "epsilon")))));
   }
   if (BoolOf(attributes, "full")) losses = b.Add(losses, Stirling(b, x[1]));

@@ -63,6 +63,7 @@ bool AllCount(const Sliding& sliding, Counted counted, size_t i) {
 // min(start + size, end) - max(start, begin) along one of the last dimensions.
 const Node* CountAlong(Builder& b, const Sliding& sliding, Counted counted, size_t i) {
   const int64_t most = std::max({counted.end, sliding.size[i], sliding.stride[i]});
+  // Narrow integers where no start and no end leaves them.
   const bool small = most < (int64_t{1} << 31) / 3;
   const DType dtype = small ? DType::kInt32 : DType::kInt64;
   Shape shape(sliding.rank(), 1);
@@ -87,6 +88,7 @@ Expansion ExpandAvgPool(Builder& b, Operands operands, const Attributes& attribu
     const Shape spatial = SpatialOf(x->shape(), sliding.rank());
     for (size_t i = 0; i < sliding.rank(); ++i) {
       const Counted counted = CountedOf(sliding, spatial[i], i, include_padding);
+      // Dimensions in which all windows count alike make one constant of the divisor.
       if (AllCount(sliding, counted, i)) {
         same *= static_cast<double>(sliding.size[i]);
         continue;

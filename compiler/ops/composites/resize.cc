@@ -106,6 +106,8 @@ const Node* GatherClamped(Builder& b, const Node* x, const Node* index, const Re
 
 const Node* Linear(Builder& b, const Node* x, const Resize& r) {
   const DType dtype = x->dtype();
+  // As in PyTorch: in front of x's first element linear repeats it, while cubic holds each of its
+  // four indices within x.
   const Node* place = b.Binary(Op::kMax, Places(b, r, dtype), b.Const(dtype, 0));
   const Node* below = b.Trunc(place);
   const Node* index = b.Cast(below, IndexType(r));

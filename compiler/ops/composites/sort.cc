@@ -40,6 +40,8 @@ const Node* IsBefore(Builder& b, const SortKeys& x, const SortKeys& y) {
 SortKeys Round(Builder& b, const SortKeys& keys, int64_t half, bool mirrored) {
   const std::vector<int64_t> axes = mirrored ? std::vector<int64_t>{2, 3} : std::vector<int64_t>{2};
   const Node* is_second = b.Cast(b.Iota(DType::kInt32, {1, 1, 2, 1, 1}, 2), DType::kBool);
+  // Each round ends in memory: inlined into the next, which reads every element twice, it would be
+  // computed twice as often, and so on.
   const auto back = [&](const Node* x) { return b.Contiguous(b.Reshape(x, keys.key->shape())); };
   const Node* mine = InPairs(b, keys.key, half);
   const Node* theirs = b.Flip(mine, axes);

@@ -45,6 +45,7 @@ Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
   const std::vector<int64_t> axes = AxesOf(wide, attributes);
   const Node* scale = ScaleOf(b, b.Max(Abs(b, wide), axes, true));
   const Node* root = Root(b, Variance(b, b.Mul(wide, scale), attributes, true), 2);
+  // The axes have size 1 by now, so the sum only drops them.
   return b.Sum(b.Div(root, scale), KeepDims(attributes) ? std::vector<int64_t>{} : axes);
 }
 

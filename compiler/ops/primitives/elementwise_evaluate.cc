@@ -274,6 +274,7 @@ Result EvaluateWhere(const Node* node, HostOperands operands) {
   const int size = ir::SizeOf(node->dtype());
   for (int64_t i = 0; i < result.size(); ++i) {
     const HostTensor& chosen = *operands[operands[0]->Int(i) != 0 ? 1 : 2];
+    // Bytes, so that even a NaN's payload stays.
     std::copy_n(chosen.bytes.begin() + i * size, size, result.bytes.begin() + i * size);
   }
   return result;

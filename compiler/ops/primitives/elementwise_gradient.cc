@@ -28,7 +28,7 @@ Adjoints ReciprocalGradient(Builder& b, const Node* node, const Node* upstream) 
 }
 
 Adjoints SqrtGradient(Builder& b, const Node* node, const Node* upstream) {
-  // d√x = dx / (2√x).
+  // d(sqrt x) = dx / (2 sqrt x).
   return {b.Div(b.Mul(upstream, 0.5), node)};
 }
 

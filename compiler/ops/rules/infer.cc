@@ -156,6 +156,7 @@ absl::StatusOr<DType> InferDType(const OpDef& op, absl::Span<const DType> operan
     if (!fits.ok()) return fits;
   }
   const auto result = ByRule(op, operands, declared);
+  // Clients infer dtypes by the same rules, so one that declares another dtype is mistaken.
   if (!result.ok() || declared == DType::kInvalid || declared == *result) return result;
   return absl::InvalidArgumentError(StrCat("\"", op.name, "\" gives ", ir::Name(*result),
                                            " here, not the declared ", ir::Name(declared)));

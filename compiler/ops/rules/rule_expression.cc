@@ -220,6 +220,7 @@ std::vector<Expression> ExpressionParser::Items(std::string_view end) {
 Expression ExpressionParser::Call(std::string_view name) {
   const RuleFunction* function = FindRuleFunction(name);
   if (function == nullptr) Fail("a function of rules");
+  // Every function takes an argument at least.
   Expression call{.form = Form::kCall, .function = function};
   Expression first = Conditional();
   if (Accept("for")) {

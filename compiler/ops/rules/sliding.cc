@@ -212,6 +212,7 @@ absl::StatusOr<Spreading> TransposedSpreading(absl::Span<const int64_t> spatial,
   auto extra = EntriesOf(attributes, "output_padding", kernel.size());
   if (!extra.ok()) return extra.status();
   Spreading spreading{*std::move(windows), {}, *std::move(extra), {}};
+  // Each element of x spreads over one window of the result.
   spreading.windows.positions.assign(spatial.begin(), spatial.end());
   for (size_t i = 0; i < spatial.size(); ++i) {
     const absl::Status spread = Spread(spatial[i], i, &spreading);
