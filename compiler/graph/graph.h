@@ -20,8 +20,9 @@ struct Update {
   const ir::Node* value = nullptr;
 };
 
-// Move-only; nodes belong to `context`. Every node is a primitive and legal at the tensor level; kGradient may still occur
-// until autodiff has run. Unused inputs are allowed. Shared by shared_ptr since passes make new graphs over one context.
+// Nodes belong to `context`, which is shared since passes make new graphs over it. Every node is a
+// primitive and legal at the tensor level; kGradient may still occur until autodiff has run. Unused
+// inputs are allowed.
 struct Graph {
   std::shared_ptr<ir::Context> context;
   std::vector<Input> inputs;  // by InputAttr::index

@@ -39,8 +39,8 @@ const Node* DropIdentity(Context&, const Node* node) {
   return nullptr;
 }
 
-// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true. For floats x
-// * 0 is NaN where x is not finite, and -0 where it is negative.
+// Ops whose right constant decides the result: x * 0 and x & 0 of integers, x | true. Not of
+// floats: 0 times an infinity is NaN, and 0 times a negative number is -0.
 const Node* Absorb(Context&, const Node* node) {
   const Node* right = node->operand(1);
   if (ir::IsFloat(node->dtype())) return nullptr;

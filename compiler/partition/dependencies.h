@@ -47,7 +47,7 @@ class Dependencies {
   void MoveBefore(std::vector<int> clusters, int next);
   void Relabel();
 
-  std::vector<absl::flat_hash_set<int>> needs_;  // numbers at the time; Find gives today's
+  std::vector<absl::flat_hash_set<int>> needs_;  // as numbered when added; see Find
   mutable std::vector<int> merged_into_;         // itself while it stands
   std::vector<int64_t> labels_;                  // grow along the order
   std::map<int64_t, int> order_;                 // clusters by label

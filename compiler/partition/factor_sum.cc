@@ -53,7 +53,7 @@ class Factorer {
           // The mean is NaN or infinite if any x is, and mean * 0 is then NaN, as the sum would be.
           return Like(sum_, Op::kMul, {mean, make_.Zeros(mean->dtype(), shape_)});
         }
-        // Only if both terms sum to zero; each could cancel something else in the other's sum.
+        // Only if both terms do: the sum of one says nothing of the other's.
         const Node* a = Zero(node->operand(0));
         const Node* b = a == nullptr ? nullptr : Zero(node->operand(1));
         return b == nullptr ? nullptr : Like(node, {a, b});

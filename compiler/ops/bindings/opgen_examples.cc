@@ -12,7 +12,7 @@ namespace {
 using ir::DType;
 using ir::Shape;
 
-// kiln/ops/_examples.py gives operands the same.
+// kiln/ops/_examples.py gives operands the same dtypes.
 DType DTypeFor(DTypeClass dtype_class) {
   switch (dtype_class) {
     case DTypeClass::kInteger:
