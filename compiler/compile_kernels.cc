@@ -51,7 +51,7 @@ std::string Join(const std::vector<std::shared_ptr<Lowered>>& lowered, const Tex
   return text;
 }
 
-// A kernel on its way: known, or with a schedule to be emitted.
+// A kernel before emission: found in the cache, or with the schedule that it gets.
 struct Scheduled {
   std::string key;
   std::optional<CompiledKernel> known;

@@ -131,7 +131,8 @@ class Differentiator {
     return absl::OkStatus();
   }
 
-  // What only says how to differentiate has done its work once no gradient is left to take.
+  // Detach and with_derivative only direct gradients. Once all of those are taken, they give way to
+  // their values.
   absl::StatusOr<graph::Graph> Result() {
     std::vector<const Node*> roots;
     for (const Node* root : Roots()) roots.push_back(became_.at(root));

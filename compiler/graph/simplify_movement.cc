@@ -174,7 +174,7 @@ const Node* WindowOfOne(Context& context, const Node* node) {
   return ReshapeTo(context, node->operand(0), node->shape());
 }
 
-// Its adjoint: one window position, at every place.
+// Its adjoint: every element is a window of its own and stays where it is.
 const Node* UnwindowOfOne(Context&, const Node* node) {
   bool one = node->shape().back() == 1 && ir::IntsOf(node)[2] == 1;
   return one && node->shape() == node->operand(0)->shape() ? node->operand(0) : nullptr;

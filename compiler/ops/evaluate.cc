@@ -42,7 +42,7 @@ absl::StatusOr<HostTensor> EvaluateInput(const Node* node, absl::Span<const Host
 absl::StatusOr<HostTensor> EvaluateNode(const Node* node, Values& values,
                                         absl::Span<const HostTensor> inputs) {
   if (node->op() == Op::kInput) return EvaluateInput(node, inputs);
-  // What partition adds has no row: the same value elsewhere.
+  // kMutable, which partition adds, has no row: it is the same value in another place.
   if (node->op() == ir::Op::kMutable) return values.at(node->operand(0)).tensor;
   const EvaluateFn evaluate = DefOf(node->op()).evaluate;
   if (evaluate == nullptr) {

@@ -61,8 +61,9 @@ double IntegerToFloat(DType dtype, int64_t value, bool is_uint64) {
   if (dtype == DType::kFloat32) {
     return is_uint64 ? static_cast<float>(bits) : static_cast<float>(value);
   }
-  // What a double has no room for is folded into one bit, which keeps the last rounding right: the
-  // other dtypes have far fewer digits, and float64 is the double's own.
+  // Bits that a double has no room for are folded into one, so that rounding to double first does
+  // not spoil the last rounding: the other dtypes have far fewer digits, and float64 is the
+  // double's own.
   constexpr uint64_t kLow = 0xffff;
   const uint64_t size = is_uint64 || value >= 0 ? bits : ~bits;
   const bool folds = dtype != DType::kFloat64 && size >> 48 != 0 && (bits & kLow) != 0;

@@ -125,7 +125,7 @@ class Clusterer {
   std::vector<int> SiblingClusters(const Member& member) const {
     std::vector<int> clusters;
     for (const Read& read : member.reads) {
-      // Something small, which every cluster reads, is no reason.
+      // A small value, which many clusters read, is no reason to join.
       if (2 * ir::NumElements(read.leaf->shape()) < ir::NumElements(member.space)) continue;
       auto found = readers_.find(read.leaf);
       if (found == readers_.end()) continue;

@@ -13,10 +13,10 @@ using ir::Op;
 
 namespace {
 
-// Of an estimate.
+// Leaves that an estimate keeps.
 constexpr size_t kMaxLeaves = 8;
 
-// Of one vector of elements, relative to a read of as many from memory.
+// The cost of computing one vector of elements, relative to reading as many from memory.
 double WeightOf(const Node* node) {
   // Movement becomes index arithmetic, and a bitcast is the same register.
   if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;

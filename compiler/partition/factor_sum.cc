@@ -37,7 +37,7 @@ class Factorer {
     for (const int64_t axis : axes_) points_ *= sum->operand(0)->shape()[axis];
   }
 
-  // The sum over a value that sums to zero; null if it is not known to.
+  // For a value that is known to sum to zero, that zero (or NaN) without the sum; else null.
   const Node* Zero(const Node* node) {
     if (++nodes_ > kMostNodes) return nullptr;
     switch (node->op()) {

@@ -46,7 +46,7 @@ void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
   }
 }
 
-// What both read at the same place puts their axes side by side.
+// Where both read the same leaf, its dimensions tell which of their axes go together.
 void JoinPlanner::AddSharedReads(const Member& other, std::vector<Piece>* pieces) const {
   for (const Read& own : member_.reads) {
     for (const Read& theirs : other.reads) {

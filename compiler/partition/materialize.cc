@@ -112,7 +112,7 @@ class Chooser {
       const bool root = required_.contains(node) || stored_.contains(node);
       for (const Node* operand : node->operands()) {
         Readers& readers = readers_[operand];
-        // Who reads what a value is widened to reads the value.
+        // To read a widened value is to read the value itself.
         const bool through = IsWidening(node) && !root;
         readers.users += through ? own.users : 1;
         readers.single_user = through ? own.single_user : node;
@@ -142,7 +142,7 @@ class Chooser {
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
     const Readers& readers = readers_.at(node);
-    // An input that is an output as it is has no reader.
+    // An input that is returned as it is has no reader.
     if (!IsElementwise(node)) return std::nullopt;
     // A chain is best cut at its end.
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);

@@ -114,7 +114,7 @@ class FreeBytes {
   int64_t Take(int64_t bytes) {
     auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) {
-      // What is free at the end grows.
+      // A free block at the end grows.
       auto last = by_offset_.empty() ? by_offset_.end() : std::prev(by_offset_.end());
       const bool grows = last != by_offset_.end() && last->first + last->second == end_;
       const int64_t begin = grows ? last->first : end_;
@@ -192,7 +192,7 @@ MemoryPlan PlanMemory(const Partition& partition) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
   for (const Life& life : lives) plan.arena_bytes_without_reuse += life.bytes;
-  // Each that is placed by size is compared with all that live beside it.
+  // Placing by size compares each tensor with all that live at the same time: not for too many.
   std::vector<Life> small;
   if (lives.size() > kMostBySize) {
     small.assign(lives.begin() + kMostBySize, lives.end());

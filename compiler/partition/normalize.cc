@@ -100,7 +100,7 @@ class Normalizer {
     return Normal(current);
   }
 
-  // Of a node over operands in their final form.
+  // The final form of a node whose operands are in theirs.
   const Node* Normal(const Node* current) {
     if (const Node* sum = FactoredSum(current); sum != nullptr) return sum;
     if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;

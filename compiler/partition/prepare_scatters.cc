@@ -38,7 +38,7 @@ const Node* Elementwise(ir::Context& context, const Node* scatter) {
 
 // Pieces of a long list of positions. Fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kParts = 8;
-// Positions, at least, of each.
+// Positions of each piece, at least.
 constexpr int64_t kLeastPositions = 4096;
 // Elements of one position at most: longer rows are shared out between threads as they are.
 constexpr int64_t kMostElements = 16;

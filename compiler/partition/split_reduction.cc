@@ -14,7 +14,7 @@ using ir::Node;
 
 namespace {
 
-// Results of the first reduction, at most, and what each is made of, at least.
+// Results of the first reduction at most, and the elements that go into each at least.
 constexpr int64_t kMaxParts = 1024;
 constexpr int64_t kMinPart = 64;
 

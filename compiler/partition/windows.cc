@@ -66,7 +66,7 @@ const Node* UnwindowSums::Join(const Node* sum) {
   if (found == others.end()) return nullptr;
   others.erase(found);
   TensorMaker make(context_);
-  // What lies between windows got nothing.
+  // Elements between windows got nothing and are zero.
   ir::Shape wide = x->shape();
   wide[last] = ir::IntsOf(unwindow)[2];
   x = Fit(make, x, wide);
@@ -118,7 +118,7 @@ const Node* UnwindowSums::Decompose(const Node* sum, const SingleUse& single_use
   return value;
 }
 
-// What the unwindow reads, before its phases are put together if it has any of other axes.
+// What the unwindow reads. If that was put together from phases of other axes, the value before.
 UnwindowSums::Phased UnwindowSums::OperandOf(const Node* unwindow,
                                              const SingleUse& single_use) const {
   const Node* x = unwindow->operand(0);

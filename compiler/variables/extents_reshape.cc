@@ -90,7 +90,7 @@ const Node* Extents::Size(const Affine& size) {
   return b_.Binary(Op::kMax, scalar, b_.ConstInt(DType::kInt64, 1));
 }
 
-// Of every element at capacity: its place in the row-major order of the true shape.
+// For every element at capacity, its place in the row-major order of the true shape.
 const Node* Extents::PackedIndex(Dims dims) {
   const Node* index = b_.ConstInt(DType::kInt64, 0);
   const Node* step = b_.ConstInt(DType::kInt64, 1);
@@ -101,7 +101,7 @@ const Node* Extents::PackedIndex(Dims dims) {
   return index;
 }
 
-// Of places in the row-major order of the true shape: those at capacity.
+// For places in the row-major order of the true shape, the places at capacity.
 const Node* Extents::CapacityIndex(const Node* packed, Dims dims) {
   const Node* index = b_.ConstInt(DType::kInt64, 0);
   const Node* rest = packed;

@@ -37,7 +37,8 @@ ir::Attribute AttributeAt(const GeneralNode& node, absl::Span<const int64_t> val
   return node.attribute;
 }
 
-// Ops that Builder leaves out where they change nothing, which at some values they do not.
+// Builder leaves out ops that change nothing, which some do at some values. So these are made by it
+// here, too.
 const Node* MakeAt(ops::Builder& builder, const GeneralNode& node, const ir::Shape& shape,
                    std::vector<const Node*> operands, ir::Attribute attribute) {
   const auto ints = [&]() -> const std::vector<int64_t>& {

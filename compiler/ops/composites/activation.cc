@@ -85,8 +85,9 @@ Expansion ExpandSoftsign(Builder& b, Operands x, const Attributes&) {
   return b.Div(x[0], b.Add(Abs(b, x[0]), 1.0));
 }
 
-// Below 0, where x and the root cancel, b / 4 over half of the root less x. Beyond `far` the root
-// is |x|, whose square may be too large.
+// (x + root) / 2 cancels below 0, where it is also b / 4 over (root - x) / 2. Beyond `far` the root
+// is
+// x| in all digits, and x² may overflow.
 Expansion ExpandSquareplus(Builder& b, Operands x, const Attributes& attributes) {
   const double spread = FloatOf(attributes, "b");
   const DType dtype = x[0]->dtype();
@@ -107,7 +108,7 @@ Expansion ExpandGlu(Builder& b, Operands x, const Attributes& attributes) {
   return b.Mul(b.Slice(x[0], axis, 0, size / 2), gate);
 }
 
-// Where x is not above 0, and 0 elsewhere, so that what is made of it there stays finite.
+// x where it is not above 0, else 0, so that its exponential stays finite where it is not used.
 const Node* NegativePart(Builder& b, const Node* x) {
   const Node* zero = b.Const(x->dtype(), 0);
   return b.Where(b.Less(zero, x), zero, x);

@@ -1,5 +1,5 @@
-// Padding with something else than zeros. What is put around x is a view of x, so that the gradient
-// needs no scatter.
+// Padding with something other than zeros. What surrounds x is a view of x, so the gradient needs
+// no scatter.
 #include "compiler/ir/str_cat.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"

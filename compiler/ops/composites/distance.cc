@@ -100,7 +100,7 @@ const Node* Norm(Builder& b, const Node* x, absl::Span<const int64_t> axes, doub
   // What dominates the sum is scaled to about 1.
   const Node* extreme = order > 0 ? b.Max(a, axes, true) : b.Neg(b.Max(b.Neg(a), axes, true));
   const Node* scale = ScaleOf(b, extreme);
-  // Powers below 1 have no derivative at 0, where the norm's counts as 0.
+  // Powers of an order below 1 have no derivative at 0; there the norm's gradient counts as 0.
   const auto number = [&](double value) { return b.Const(x->dtype(), value); };
   const Node* is_zero = b.Equal(a, number(0));
   const Node* scaled = b.Where(is_zero, number(1), b.Mul(a, scale));

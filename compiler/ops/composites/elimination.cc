@@ -53,7 +53,8 @@ const Node* IsPivot(Builder& b, const Node* of, const Node* waiting) {
   return b.Equal(from_end, b.Max(candidates, {1, 2}, true));
 }
 
-// The row (axis 1) or column (axis 2) that is_chosen says exchanged with the first.
+// The matrix in which the first row (axis 1) or column (axis 2) and the one that is_chosen marks
+// have changed places.
 const Node* Exchanged(Builder& b, const Node* matrix, const Node* is_chosen, int64_t axis) {
   const Node* chosen = b.Sum(b.Where(is_chosen, matrix, Zero(b, matrix)), {axis}, true);
   const Node* first = b.Slice(matrix, axis, 0, 1);
@@ -73,8 +74,9 @@ const Node* ClearColumn(Builder& b, const Node* matrix, const Node* pivot) {
   return b.Contiguous(Rolled(b, left, 1, -1));
 }
 
-// By powers of two, so that of a matrix of any magnitudes the largest of each row and each column
-// is about 1 and no quotient on the way overflows: D A E of (D A E) (E^-1 X) = D B.
+// Rows and columns scaled by powers of two, so that the largest element of each is about 1,
+// whatever the magnitudes, and no quotient on the way overflows: A X = B becomes (D A E) (E^-1 X) =
+// D B.
 struct Balanced {
   const Node* matrix;
   const Node* rows;     // D's diagonal, (batch, n, 1)

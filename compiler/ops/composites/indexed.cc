@@ -64,7 +64,7 @@ Expansion ExpandPutAlongAxis(Builder& b, Operands x, const Attributes& attribute
 
 const Node* And(Builder& b, const Node* a, const Node* c) { return b.Binary(ir::Op::kAnd, a, c); }
 
-// Several indices of neighbouring dimensions as one of those dimensions joined.
+// The indices of several neighbouring dimensions as one index of those dimensions joined into one.
 struct JoinedIndex {
   const Node* x;      // with the dimensions joined
   const Node* index;  // -1 where one of the indices is out of range

@@ -135,8 +135,8 @@ Expansion ExpandClip(Builder& b, Operands x, const Attributes& attributes) {
   return ClampMax(b, ClampMin(b, x[0], low), high);
 }
 
-// (a - rest) / divisor, of which the difference may be beyond the dtype's largest number: then half
-// of it is divided.
+// (a - rest) / divisor. Where the difference may exceed the dtype's largest number, half of it is
+// divided and the quotient doubled.
 const Node* WithoutRest(Builder& b, const Node* a, const Node* rest, const Node* divisor) {
   const DType dtype = a->dtype();
   const Node* half_of_most = b.Const(dtype, dtype == DType::kFloat64 ? 0x1p1022 : 0x1p126);
@@ -198,7 +198,7 @@ const Node* Floor(Builder& b, const Node* x) {
   return b.Where(b.Less(x, whole), b.Add(whole, -1.0), whole);
 }
 
-// Added to, x keeps its sign: what rounds to 0 from below is -0.
+// Adds to trunc(x), which has x's sign: what rounds to 0 from below is -0.
 const Node* Rounded(Builder& b, const Node* x) {
   const DType dtype = x->dtype();
   const Node* whole = b.Trunc(x);

@@ -150,7 +150,7 @@ const Node* SignBit(Builder& b, const Node* x) {
   return b.Less(bits, b.ConstInt(bits->dtype(), 0));
 }
 
-// Of floats without the sign bit: the maximum of 0 and -0 could be either.
+// Floats lose their sign bit. max(x, -x) would not do: of 0 and -0 it may be either.
 const Node* Abs(Builder& b, const Node* x) {
   if (!ir::IsFloat(x->dtype())) {
     return ir::IsSigned(x->dtype()) ? b.Binary(Op::kMax, x, b.Neg(x)) : x;
@@ -190,7 +190,8 @@ std::vector<OpDef> NumberComposites() {
                 "Whether x's sign bit is set: it is below 0, or -0, or a NaN of that sign"),
       OfPair("copysign", DTypeRule::kPromoteFloat, DTypeClass::kNumeric, ExpandCopySign,
              "a with b's sign"),
-      // Of any class, so that the neighbours are those in the dtype itself.
+      // Of any class, since composites of that class are not computed in float32 for short floats:
+      // the neighbours are those of the dtype itself.
       Requiring({kFloatResultRule}, OfPair("nextafter", DTypeRule::kPromote, DTypeClass::kAny,
                                            ExpandNextAfter, "The next float after a towards b")),
       OfPair("fmod", DTypeRule::kPromote, DTypeClass::kNumeric, ExpandFmod,

@@ -18,7 +18,7 @@ const Node* AtLeast(Builder& b, const Node* x, double bound) {
   return b.Binary(Op::kOr, b.Less(limit, x), b.Equal(limit, x));
 }
 
-// x between low and high, which it becomes beyond them; the gradient is 0 there and at both.
+// x held between low and high; the gradient is 0 beyond both, and at both.
 const Node* HardTanh(Builder& b, const Node* x, double low, double high) {
   const Node* upper = b.Where(AtLeast(b, x, high), b.Const(x->dtype(), high), x);
   return b.Where(AtMost(b, x, low), b.Const(x->dtype(), low), upper);

@@ -24,7 +24,7 @@ struct Resize {
   bool align_corners;
 };
 
-// Where products of both sizes fit.
+// int32 where products of both sizes fit.
 DType IndexType(const Resize& r) {
   return 2 * static_cast<double>(r.length) * static_cast<double>(r.size + 1) < 2e9 ? DType::kInt32
                                                                                    : DType::kInt64;
@@ -45,7 +45,7 @@ const Node* SplitAxis(Builder& b, const Node* x, int64_t axis, int64_t outer, in
   return b.Reshape(x, shape);
 }
 
-// Each element `times` over.
+// Each element size / length times.
 const Node* Repeat(Builder& b, const Node* x, const Resize& r) {
   const Node* split = SplitAxis(b, x, r.axis, r.length, 1);
   Shape wide = split->shape();
@@ -154,8 +154,8 @@ const Node* ResizeAxis(Builder& b, const Node* x, const Resize& r, const std::st
   return Nearest(b, x, r, mode == "nearest-exact");
 }
 
-// What a mode weighs and adds up: floats as they are, integers in a float that has them exactly (of
-// 64 bits the first 53).
+// The dtype in which linear and cubic add up: floats as they are, integers in a float that holds
+// them exactly (of 64 bits the first 53).
 DType BlendingType(DType dtype) {
   if (ir::IsFloat(dtype)) return dtype;
   return ir::SizeOf(dtype) <= 2 ? DType::kFloat32 : DType::kFloat64;

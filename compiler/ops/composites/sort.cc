@@ -72,8 +72,8 @@ SortKeys SortRuns(Builder& b, SortKeys keys, int64_t run) {
   return keys;
 }
 
-// Of sorted runs every second one is dropped, but for what belongs to the first `run` elements of
-// both: the smaller of each and its mirror image, which is a bitonic run.
+// Of each pair of sorted runs, the first `run` elements of both together: the smaller of each
+// element and its mirror image, which make a bitonic run.
 SortKeys DropLarger(Builder& b, const SortKeys& keys, int64_t run) {
   const SortKeys rounded = Round(b, keys, run, true);
   const auto first = [&](const Node* x) -> const Node* {
@@ -115,7 +115,7 @@ Order OrderOf(Builder& b, const Node* x, const Attributes& attributes, std::opti
   const Node* flat = b.Reshape(x, {extents.outer, extents.length, extents.inner});
   if (x->shape().empty()) shape.clear();
   if (ir::NumElements(shape) == 0) return Order{flat, b.Full(DType::kInt64, shape, 0), shape};
-  // What is sorted is not computed anew in every round.
+  // In memory, or every round would compute it again.
   const Node* positions =
       FirstPositions(b, b.Contiguous(flat), count.value_or(extents.length), descending);
   return Order{flat, positions, shape};

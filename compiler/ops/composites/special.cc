@@ -152,7 +152,8 @@ const Node* Erfinv(Builder& b, const Node* x) {
   const Node* edge = b.Where(b.Equal(a, one), Number(b, kInfinity),
                              Number(b, std::numeric_limits<double>::quiet_NaN()));
   const Node* value = b.Mul(sign, b.Where(b.Less(a, one), y, edge));
-  // 1 over erf's derivative at the value; through the steps it can be differentiated again.
+  // 1 over erf's derivative at the value, which is not detached there: so it can be differentiated
+  // again, through the steps.
   return b.WithDerivative(b.Detach(value), x, b.Reciprocal(Bell(b, value)));
 }
 
@@ -224,7 +225,7 @@ const Node* Lgamma(Builder& b, const Node* x) {
   return b.WithDerivative(b.Detach(value), x, Digamma(b, x));
 }
 
-// By logarithms, then one of Newton's steps, which takes away what they lose.
+// By logarithms, then one step of Newton's method, which removes their error.
 const Node* Cbrt(Builder& b, const Node* x) {
   const Node* sign = SignOf(b, x);
   const Node* a = b.Mul(x, sign);

@@ -36,7 +36,8 @@ const Node* Variance(Builder& b, const Node* x, const Attributes& attributes, bo
 Expansion ExpandVar(Builder& b, Operands x, const Attributes& attributes) {
   return Variance(b, x[0], attributes, KeepDims(attributes));
 }
-// Unlike the variance, it is near the numbers themselves, so no square may overflow or vanish.
+// Unlike the variance, the result is of the numbers' own magnitude, so it must not be lost to
+// squares that overflow or vanish.
 Expansion ExpandStd(Builder& b, Operands x, const Attributes& attributes) {
   const Node* wide = WithRoomForSquares(b, x[0]);
   if (wide != x[0]) {

@@ -97,7 +97,7 @@ double FloorModuloOfFloats(double a, double b) {
   return (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-// Wraps; to a negative power only 1 and -1 have a whole number.
+// Wraps. Of negative powers only those of 1 and -1 are whole numbers.
 int64_t PowerOfIntegers(DType dtype, int64_t a, int64_t b) {
   if (ir::IsSigned(dtype) && b < 0) {
     if (a != 1 && a != -1) return 0;

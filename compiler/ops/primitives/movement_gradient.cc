@@ -68,9 +68,9 @@ Adjoints WindowGradient(Builder& b, const Node* node, const Node* upstream) {
   return {b.Sum(b.Unwindow(upstream, window[0], length, window[2], window[3]), {-1})};
 }
 
-// Of the windows over upstream, each element of a window needs its own position alone. Where all
-// elements of upstream's windows are equal, as in a transposed convolution, windows over one of
-// them are the answer.
+// The windows over upstream get a second dimension of window elements beside upstream's own, and
+// only the diagonal of the two counts. Where upstream is the same for all elements of a window, as
+// in a transposed convolution, windows over one of them are the answer.
 Adjoints UnwindowGradient(Builder& b, const Node* node, const Node* upstream) {
   const std::vector<int64_t>& unwindow = ir::IntsOf(node);  // axis, length, stride, dilation
   const int64_t size = node->shape().back();

@@ -18,7 +18,7 @@ struct ExpressionParser::InfixOp {
   bool swaps = false;  // the operands
   bool negates = false;
 
-  // The one that stands there.
+  // The op that the token is, or null.
   static const InfixOp* Find(absl::Span<const InfixOp> ops, const Token& token) {
     const auto* found = std::find_if(ops.begin(), ops.end(), [&](const InfixOp& op) {
       return token.kind != Token::Kind::kText && op.text == token.text;

@@ -137,7 +137,7 @@ RuleValue RuleRun::Evaluate(const Expression& expression) {
   }
 }
 
-// What all operands are is copied only where it is asked for.
+// The lists of all operands are copied only where a rule asks for them.
 RuleValue RuleRun::Variable(int64_t place) {
   if (place == kVariableShapes) {
     return std::vector<Shape>(query_.shapes.begin(), query_.shapes.end());
