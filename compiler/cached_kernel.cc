@@ -20,6 +20,7 @@ void AppendString(std::string_view text, std::string* out) {
 
 bool TakeString(std::string_view* in, std::string* text) {
   uint64_t size = 0;
+  // Entries come from a file, so every length is checked against what is left.
   if (in->size() < sizeof size) return false;
   std::memcpy(&size, in->data(), sizeof size);
   in->remove_prefix(sizeof size);

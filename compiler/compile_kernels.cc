@@ -69,6 +69,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const drivers::Target& target,
       scheduled.known = DecodeCachedKernel(*bytes);
     }
   }
+  // A known kernel brings its schedule with it.
   if (!scheduled.known && !plain) {
     scheduled.schedule = search::Choose(lowered.kernel->kernel, target);
   }
@@ -186,6 +187,7 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
     compiled[i] = Finish(lowered[i], std::move(scheduled[i]), target, options);
   });
+  // The first error in the kernels' order, whichever thread met one first.
   for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
     if (!kernel.ok()) return kernel.status();
     set->kernels.push_back(*std::move(kernel));

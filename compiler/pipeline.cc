@@ -88,6 +88,7 @@ constexpr Pass kPasses[] = {
     {"emit", PassLevel::kKernels, kRequired},
 };
 
+// Of the state, only what a pass of this level changes.
 absl::Status Verify(PassLevel level, const PassState& state) {
   switch (level) {
     case PassLevel::kGraph:
@@ -123,6 +124,7 @@ std::string Print(PassLevel level, const PassState& state) {
 absl::Status Run(const Pass& pass, const Options& options, PassState& state,
                  std::vector<PassReport>* reports) {
   PassTimer timer(pass.name, options, reports);
+  // What follows an optional pass takes the state with and without it.
   if (timer.disabled()) return absl::OkStatus();
   if (absl::Status status = pass.run(state); !status.ok()) return status;
   if (options.verify) {
@@ -151,6 +153,7 @@ absl::StatusOr<absl::Span<const Pass>> Select(PassRange range) {
     if (!found.ok()) return found.status();
     last = *found + 1;
   }
+  // There is only a graph to start from; later passes need what those before them make.
   if (first->level != PassLevel::kGraph) {
     return absl::InvalidArgumentError(
         absl::StrCat("the pass ", std::string(first->name),

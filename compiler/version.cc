@@ -6,6 +6,7 @@
 namespace kiln::compiler {
 
 std::string Version() {
+  // The fingerprint is of the compiler's sources: a kernel that another build cached is not taken.
   return absl::StrCat("kiln-compiler ", KILN_COMPILER_FINGERPRINT, ", ", codegen::LlvmVersion());
 }
 

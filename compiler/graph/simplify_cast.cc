@@ -48,6 +48,7 @@ bool Lossless(DType from, DType to) {
   if (ir::IsFloat(to)) return HoldsOf(to).precision >= bits && HoldsOf(to).exponent_bits >= 5;
   int room = 8 * ir::SizeOf(to) - bits;
   if (ir::IsSigned(from) == ir::IsSigned(to)) return room >= 0;
+  // An unsigned integer fits a wider signed one; a signed one fits no unsigned one.
   return ir::IsSigned(to) && room > 0;
 }
 

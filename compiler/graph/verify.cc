@@ -42,6 +42,7 @@ absl::Status VerifyUpdates(const Graph& graph) {
                      StrCat(ir::TypeText(update.value->dtype(), update.value->shape()), ": it is ",
                             ir::TypeText(input.dtype, input.shape)));
     }
+    // After a run an input has one value.
     if (!updated.insert(update.input).second) return Illegal(name, ": it has two updates");
   }
   return absl::OkStatus();

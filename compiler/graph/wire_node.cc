@@ -177,6 +177,7 @@ class NodeBuilder {
       return NodeError(proto_, index_, "DTYPE_MISMATCH",
                        StrCat("there is no dtype number ", static_cast<int>(node_.dtype())));
     }
+    // No dtype is kInvalid: most ops infer theirs.
     dtype_ = static_cast<ir::DType>(node_.dtype());
     std::vector<ir::DType> dtypes;
     for (const ir::Node* operand : operands_) dtypes.push_back(operand->dtype());

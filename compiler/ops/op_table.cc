@@ -14,6 +14,7 @@ void Append(std::vector<OpDef>& rows, std::vector<OpDef> more) {
               std::make_move_iterator(more.end()));
 }
 
+// Listed by hand. Rows that register themselves would come in an order that nobody sees.
 std::vector<OpDef> MakeRows() {
   std::vector<OpDef> rows;
   Append(rows, ElementwiseOps());

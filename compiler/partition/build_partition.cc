@@ -27,6 +27,8 @@ constexpr int kMostInlined = 256;
 // Cluster and stage.
 using Place = std::pair<int, int>;
 
+// A value may be stored, kept in a local and used in place all at once: for other kernels, for
+// later stages, and within its own.
 struct Decision {
   std::set<Place> needed;  // where the value is used
   bool global = false;     // stored to a tensor
@@ -183,7 +185,9 @@ class Builder {
     Group group;
     group.loops = cluster.loops;
     for (const std::vector<int>& members : cluster.stages) AddStage(members, &group);
+    // Other kernels compute all of its values themselves.
     if (group.stages.empty()) return;
+    // A grid is what several stages have in common; one alone needs none.
     if (group.stages.size() > 1) group.grid = cluster.grid;
     for (Stage& stage : group.stages) CollectLoops(group, &stage);
     AddReads(number, &group);
@@ -244,6 +248,7 @@ class Builder {
     }
   }
 
+  // After AddIntermediates: only then does every stored value have the number of its tensor.
   void FindStoredReads() {
     for (size_t i = 0; i < decisions_.size(); ++i) {
       if (!decisions_[i].global) continue;

@@ -29,6 +29,7 @@ class DependencyOrder {
       if (placed_[next] || all_.clusters[next].stages.empty()) return;
       placed_[next] = true;
       std::vector<int> needs = all_.dependencies.Needs(next);
+      // Taken from the back, so that lower numbers come first.
       std::reverse(needs.begin(), needs.end());
       path.emplace_back(next, std::move(needs));
     };

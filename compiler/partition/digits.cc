@@ -147,8 +147,10 @@ Axes Reshape(const Node* node, const Axes& axes) {
   const ir::Shape& to = node->operand(0)->shape();
   Axes result(to.size());
   for (size_t i = 0; i < to.size(); ++i) {
+    // Index 0, whatever is known of the other dimensions.
     if (to[i] == 1) result[i] = Digits{};
   }
+  // Products of sizes tell nothing once one of them is 0.
   if (ir::NumElements(from) == 0) return result;
   for (const ReshapeGroup& group : GroupDimensions(from, to)) {
     Digits all;
@@ -204,6 +206,7 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
     case Op::kPad:
     case Op::kShrink:
       return Shifted(node, axes);
+    // An index that counts down is no digit.
     case Op::kFlip:
       return WithUnknown(axes, ir::IntsOf(node));
     // The offset within the window, the last dimension, and the position together give the index

@@ -71,6 +71,8 @@ class Finder {
   const Node* Successor(const Node* node) const {
     const std::vector<const Node*>& users = users_.at(node);
     for (const Node* candidate : users) {
+      // Every other user is elementwise and used by the candidate alone, so that storing the
+      // candidate serves all of them.
       const bool all = absl::c_all_of(users, [&](const Node* user) {
         if (user == candidate) return true;
         const std::vector<const Node*>& next = users_.at(user);

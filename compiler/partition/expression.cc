@@ -74,6 +74,7 @@ Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node
     ++result.nodes;
     result.arithmetic += WeightOf(next);
     for (const Node* operand : next->operands()) {
+      // Each node once, unlike the estimate.
       if (seen.insert(operand).second) pending.push_back(operand);
     }
   }
@@ -84,6 +85,7 @@ double ReadsOf(const Node* node, const Expression& expression) {
   double reads = 0;
   const double elements = static_cast<double>(std::max<int64_t>(1, ir::NumElements(node->shape())));
   for (const Node* leaf : expression.leaves) {
+    // A leaf smaller than the result is read several times, but from the cache after the first.
     reads += std::min(1.0, static_cast<double>(ir::NumElements(leaf->shape())) / elements);
   }
   return reads;

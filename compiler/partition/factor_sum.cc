@@ -113,6 +113,7 @@ class Factorer {
                                     [&](int64_t axis) { return inner->shape()[axis] == 1; });
       return same ? make_.Expand(inner, shape_) : nullptr;
     }
+    // If all operands are the same along the axes, so is an elementwise value of them.
     if (!IsElementwise(node) || node->op() == Op::kBitcast) return nullptr;
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) {

@@ -25,6 +25,7 @@ void Absorb(Clustering* clustering, int from, int into) {
   Cluster& target = clustering->clusters[into];
   const int offset = static_cast<int>(target.loops.size());
   target.loops.insert(target.loops.end(), source.loops.begin(), source.loops.end());
+  // The two have no loop in common.
   target.grid.clear();
   target.work += source.work;
   target.nodes += source.nodes;

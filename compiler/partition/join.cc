@@ -96,6 +96,7 @@ std::optional<std::vector<Digits>> JoinPlanner::Assemble(const std::vector<Piece
     for (const Piece& piece : pieces) {
       if (piece.own.loop == static_cast<int>(axis)) mine.push_back(piece);
     }
+    // From the least significant piece up; what lies between two of them is a gap.
     absl::c_sort(mine, [](const Piece& a, const Piece& b) { return a.own.stride < b.own.stride; });
     int64_t stride = 1;
     Digits low_first;
@@ -120,6 +121,7 @@ std::optional<std::vector<Digits>> JoinPlanner::Assemble(const std::vector<Piece
 }
 
 bool JoinPlanner::SamePoint(const Read& read, const std::vector<Digits>& axes) const {
+  // A guarded read may give zero instead of the value at its point.
   if (read.access.conditional) return false;
   const std::vector<Digits> theirs = ValueAxes(MemberOf(read));
   for (size_t i = 0; i < theirs.size(); ++i) {

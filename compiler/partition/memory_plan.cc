@@ -112,6 +112,7 @@ class FreeBytes {
   explicit FreeBytes(int64_t base) : end_(base) {}
 
   int64_t Take(int64_t bytes) {
+    // The smallest block that is large enough, the lowest among equals.
     auto best = by_size_.lower_bound({bytes, 0});
     if (best == by_size_.end()) {
       // A free block at the end grows.
@@ -129,6 +130,7 @@ class FreeBytes {
   }
 
   void Return(int64_t begin, int64_t bytes) {
+    // Joined with free neighbours, or the arena would crumble into ever smaller blocks.
     auto next = by_offset_.lower_bound(begin);
     if (next != by_offset_.end() && next->first == begin + bytes) {
       bytes += next->second;

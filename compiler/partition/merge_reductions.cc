@@ -29,6 +29,7 @@ bool Commutes(Op reduction, const Node* movement) {
       return reduction == Op::kReduceSum;
     case Op::kUnwindow:
       return reduction == Op::kReduceSum && ir::IntsOf(movement)[2] == 1;
+    // Expands and windows repeat elements, and would repeat the inner work with them.
     default:
       return false;
   }

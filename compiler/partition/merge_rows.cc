@@ -45,6 +45,7 @@ class RowMerger {
 
   static bool IsRows(const Cluster& cluster) {
     if (cluster.stages.empty() || cluster.contraction || cluster.scatter) return false;
+    // A small kernel without a grid counts as a single row.
     return !cluster.grid.empty() || cluster.work <= kSmallWork;
   }
 
@@ -75,6 +76,7 @@ class RowMerger {
     const Cluster& into = all_.clusters[source];
     if (from.nodes + into.nodes > kMaxClusterNodes) return false;
     if (!IsRows(into) || from.stages.size() + into.stages.size() > kMergedStagesMax) return false;
+    // Without a grid nothing runs in parallel, so the work has to stay small.
     if (from.grid.empty() && from.work + into.work > kSmallWork) return false;
     // Merged kernels share one grid, so the two must match loop for loop.
     if (from.grid.size() != into.grid.size()) return false;

@@ -67,6 +67,7 @@ class Scheduler {
   std::pair<int64_t, int> Rank(int group) const {
     int64_t change = 0;
     for (const int tensor : partition_.groups[group].writes) {
+      // Inputs and results are there all the time.
       if (partition_.tensors[tensor].kind == Tensor::Kind::kIntermediate) {
         change += Bytes(partition_.tensors[tensor]);
       }

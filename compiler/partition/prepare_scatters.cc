@@ -26,6 +26,7 @@ const Node* Elementwise(ir::Context& context, const Node* scatter) {
   const Node* x = scatter->operand(0);
   const ir::Shape& shape = x->shape();
   const auto [axis, mode] = scatter->attr<ir::ScatterAttr>();
+  // An unsigned index beyond int64 becomes negative and hits nothing, as it should.
   const Node* index = make.Expand(Cast(context, scatter->operand(1), DType::kInt64), shape);
   const Node* row = context.Get(Op::kIota, DType::kInt64, shape, {}, ir::IntAttr{axis});
   const Node* hit = context.Get(Op::kCmpEq, DType::kBool, shape, {index, row});

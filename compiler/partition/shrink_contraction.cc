@@ -46,6 +46,7 @@ const Node* ShrinkContraction(ir::Context& context, const Node* shrink,
   if (shrink->op() != Op::kShrink) return nullptr;
   const Node* sum = shrink->operand(0);
   while (sum->op() == Op::kReshape && single_use(sum)) sum = sum->operand(0);
+  // Used elsewhere, the whole would be computed beside the part.
   if (!single_use(sum) || !IsContraction(sum)) return nullptr;
   std::optional<Bounds> bounds =
       BoundsOf(shrink->operand(0)->shape(), ir::IntsOf(shrink), sum->shape());

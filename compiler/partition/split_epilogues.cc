@@ -79,6 +79,7 @@ class Splitter {
   int LoopIn(Cluster* into, const Cluster& from, int loop) {
     const auto [found, fresh] = loops_.emplace(loop, static_cast<int>(into->loops.size()));
     if (fresh) {
+      // An elementwise epilogue reduces nothing, so all of its loops are its grid.
       into->grid.push_back(found->second);
       into->loops.push_back(from.loops[loop]);
     }

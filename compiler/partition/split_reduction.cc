@@ -35,6 +35,7 @@ const Node* SplitReduction(ir::Context& context, const Node* node) {
   const int64_t total = ir::NumElements(x->shape()) / ir::NumElements(node->shape());
   if (ir::NumElements(x->shape()) <= kSmallWork) return node;
   std::vector<int64_t> axes = node->attr<ir::IntsAttr>().values;
+  // The leading axis first, which leaves what is contiguous to the first reduction.
   std::sort(axes.begin(), axes.end());
   for (const int64_t axis : axes) {
     const int64_t size = x->shape()[axis];

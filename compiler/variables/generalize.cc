@@ -98,6 +98,7 @@ class Overlay {
   static absl::Status CheckAlike(const Tuple& tuple) {
     const Node* first = tuple[0];
     for (const Node* node : tuple) {
+      // Attributes have to be of one kind; their numbers may differ.
       const bool alike = node->op() == first->op() && node->dtype() == first->dtype() &&
                          node->operands().size() == first->operands().size() &&
                          node->attribute().index() == first->attribute().index();

@@ -14,6 +14,7 @@ using ir::ConstValue;
 
 Probes::Probes(std::vector<int64_t> base, std::vector<int64_t> steps, std::vector<int64_t> most)
     : base_(std::move(base)), steps_(std::move(steps)), most_(std::move(most)), points_{base_} {
+  // The base, one and two steps along each variable, the joint step: Fit relies on this order.
   std::vector<int64_t> joint = base_;
   for (size_t i = 0; i < base_.size(); ++i) {
     if (steps_[i] == 0) continue;

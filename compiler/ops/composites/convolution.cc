@@ -20,6 +20,7 @@ Shape Joined(std::initializer_list<absl::Span<const int64_t>> parts) {
   return result;
 }
 
+// One number for each channel, dimension 1.
 const Node* AddBias(Builder& b, const Node* x, Operands operands, size_t rank) {
   if (operands.size() < 3) return x;
   return b.Add(x, b.Reshape(operands[2], Joined({{1, x->shape()[1]}, Shape(rank, 1)})));

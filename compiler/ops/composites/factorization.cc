@@ -84,6 +84,7 @@ Expansion ExpandTriangularSolve(Builder& b, Operands x, const Attributes& attrib
   return b.Reshape(upper ? b.Flip(solution, {1}) : solution, system.shape);
 }
 
+// X of A X = I.
 Expansion ExpandInverse(Builder& b, Operands x, const Attributes&) {
   if (ir::NumElements(x[0]->shape()) == 0) return x[0];
   const Node* a = Batched(b, x[0]);

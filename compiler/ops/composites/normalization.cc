@@ -64,6 +64,7 @@ Expansion NormalizeGroups(Builder& b, Operands x, int64_t groups, double epsilon
   // Without a batch or without groups there is nothing to divide.
   const int64_t in_group =
       shape[0] * groups == 0 ? 0 : ir::NumElements(shape) / (shape[0] * groups);
+  // A group's channels are neighbours in memory, so each group is one row.
   const Node* rows = b.Reshape(x[0], {shape[0], groups, in_group});
   const Node* centered = b.Sub(rows, Mean(b, rows, {2}, true));
   const Node* variance = Mean(b, b.Mul(centered, centered), {2}, true);

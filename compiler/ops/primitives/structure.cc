@@ -53,6 +53,7 @@ std::vector<OpDef> StructureOps() {
        .evaluate = EvaluateIdentity,
        .doc = "y, whose gradient also flows to x, element by element: upstream * derivative. With "
               "detach around y, derivative is all of it"},
+      // Has no value of its own: the compiler replaces it by derivatives first.
       {.name = "gradient",
        .kind = Kind::kStructure,
        .op = Op::kGradient,

@@ -123,6 +123,7 @@ std::vector<Label> ImplicitResult(const EinsumEquation& parsed) {
   }
   std::vector<Label> result = EllipsisLabels(parsed.sizes);
   for (const auto& [label, count] : uses) {
+    // The map's order is the alphabet's.
     if (label > 0 && count == 1) result.push_back(label);
   }
   return result;

@@ -134,12 +134,14 @@ absl::StatusOr<Shape> InferShape(const OpDef& op, absl::Span<const Shape> operan
   const RuleQuery query{op, operands, attributes};
   absl::StatusOr<Shape> result = RuleRun(*op.programs[0], query).Run();
   if (!result.ok()) return result;
+  // Sizes that are legal on their own may be too many together.
   const absl::Status legal = CheckShape(*result);
   if (!legal.ok()) return legal;
   return result;
 }
 
 absl::Status CheckConstraints(const RuleQuery& query) {
+  // The first program is the shape rule.
   for (size_t i = 1; i < query.op.programs.size(); ++i) {
     const absl::Status holds = RuleRun(*query.op.programs[i], query).Run().status();
     if (!holds.ok()) return holds;

@@ -54,6 +54,7 @@ bool ExpressionParser::Accept(std::string_view text) {
 
 void ExpressionParser::Fail(std::string_view wanted) {
   if (!status_.ok()) return;
+  // Rules are part of the daemon, so a mistake in one is ours.
   status_ = absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand"));
   // To the end, so that every loop over tokens ends.
   at_ = tokens_.size() - 1;
@@ -68,6 +69,7 @@ std::string_view ExpressionParser::Demand(Token::Kind kind) {
   return Take().text;
 }
 
+// One function for each level of Python's precedence, from Conditional, the loosest, to Atom.
 Expression ExpressionParser::Whole() {
   Expression result = Conditional();
   Demand(Token::Kind::kEnd);
@@ -164,6 +166,7 @@ Expression ExpressionParser::Unary() {
 }
 
 Expression ExpressionParser::Subscript(Expression base) {
+  // An attribute is named by a literal: there is no dictionary among a rule's values.
   if (base.form == Form::kVariable && base.number == kVariableAttributes) {
     if (!Is(Token::Kind::kText)) Fail("an attribute's name");
     Expression value{.form = Form::kAttribute, .text = Unquoted(Take().text)};

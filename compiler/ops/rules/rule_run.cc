@@ -42,6 +42,7 @@ RuleRun::RuleRun(const RuleProgram& program, const RuleQuery& query)
     : program_(program), query_(query), variables_(program.variables) {
   variables_[kVariableShape] = Shape(query.shape.begin(), query.shape.end());
   variables_[kVariableDType] = query.dtype;
+  // Optional operands that are not given stay without a value.
   const size_t named = std::min(program.operands.size(), query.shapes.size());
   for (size_t i = 0; i < named; ++i) variables_[kVariableFirstOperand + i] = query.shapes[i];
 }
@@ -86,6 +87,7 @@ void RuleRun::Execute(const RuleStep& step) {
 
 void RuleRun::Check(const RuleStep& step) {
   const bool holds = Holds(step.value);
+  // The message is put together only once the check has failed.
   if (!holds && status_.ok()) Fail(absl::InvalidArgumentError(Message(step)));
 }
 

@@ -100,6 +100,7 @@ class StepParser : public ExpressionParser {
 };
 
 absl::Status Parse(const Rule& rule, RuleProgram* program) {
+  // Operands first, in the places where RuleRun puts their shapes.
   RuleNames names;
   for (const absl::string_view operand :
        absl::StrSplit(View(rule.operands), ", ", absl::SkipEmpty())) {
