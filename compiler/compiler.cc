@@ -42,6 +42,7 @@ class SlotMap {
 
   Argument Place(partition::Tensor::Kind kind, int index, int64_t bytes) const {
     switch (kind) {
+      // The inputs' slots come first.
       case partition::Tensor::Kind::kInput:
         return {index, 0, bytes};
       case partition::Tensor::Kind::kOutput:

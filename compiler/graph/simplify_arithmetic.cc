@@ -57,6 +57,7 @@ const Node* ModOne(Context& context, const Node* node) {
 const Node* SameOperands(Context& context, const Node* node) {
   if (node->operand(0) != node->operand(1)) return nullptr;
   switch (node->op()) {
+    // Of floats, too: NaN gives NaN.
     case Op::kMax:
     case Op::kMin:
     case Op::kAnd:

@@ -17,6 +17,7 @@ Extents::Extents(ops::Builder& builder, absl::Span<const graph::Variable> variab
     const Node* value = b_.Reshape(b_.Slice(values, 0, i, i + 1), {});
     const Node* low = b_.ConstInt(DType::kInt64, variables[i].min);
     const Node* high = b_.ConstInt(DType::kInt64, variables[i].max);
+    // A value beyond its bounds is refused before the run; this is for the proof alone.
     scalars_.push_back(b_.Binary(Op::kMin, b_.Binary(Op::kMax, value, low), high));
   }
 }

@@ -48,6 +48,7 @@ const Node* Delayed(Builder& b, const Node* x, const Accumulation& what) {
   const int64_t length = x->shape()[1];
   const std::vector<int64_t> padding = {0, 0, 1, 0, 0, 0};
   const Node* moved = b.Pad(b.Slice(x, 1, 0, length - 1), padding);
+  // Padding is 0 already.
   if (what.neutral == 0) return moved;
   const Node* position = b.Iota(DType::kInt64, {1, length, 1}, 1);
   const Node* is_first = b.Equal(position, b.ConstInt(DType::kInt64, 0));

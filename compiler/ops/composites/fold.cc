@@ -26,6 +26,7 @@ Expansion ExpandUnfold(Builder& b, Operands operands, const Attributes& attribut
   const Ints& kernel = IntsOf(attributes, "kernel");
   const Sliding sliding =
       ConvolutionSliding(SpatialOf(x->shape(), kernel.size()), kernel, attributes).value();
+  // (N, C, positions…, taps…), of which the columns want the taps first.
   const Node* windows = Windows(b, PadSpatial(b, x, sliding), sliding);
   return b.Reshape(
       ExchangeHalves(b, windows, kernel.size()),

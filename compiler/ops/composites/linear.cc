@@ -24,6 +24,7 @@ Expansion ExpandMatmul(Builder& b, Operands x, const Attributes&) {
 }
 
 Expansion ExpandLinear(Builder& b, Operands x, const Attributes&) {
+  // Weight is (out, in), so both are summed along their last dimension and nothing is transposed.
   const Node* rows = b.Unsqueeze(x[0], -2);  // (…, 1, K) against (N, K)
   const Node* result = b.Sum(b.Mul(rows, x[1]), {-1});
   return x.size() == 3 ? b.Add(result, x[2]) : result;

@@ -49,6 +49,7 @@ const Node* Near(Builder& b, const Node* is_near, const Node* x) {
 Expansion ExpandTanh(Builder& b, Operands x, const Attributes&) {
   const Node* size = Abs(b, x[0]);
   const Node* far = b.Add(b.Mul(Sigmoid(b, b.Mul(size, -2.0)), -2.0), 1.0);
+  // The range of Cephes' approximation.
   const Node* is_near = b.Less(size, b.Const(x[0]->dtype(), 0.625));
   return b.Where(is_near, TanhNear(b, Near(b, is_near, x[0])),
                  b.Where(Negative(b, x[0]), b.Neg(far), far));
@@ -83,7 +84,7 @@ Expansion ExpandAbs(Builder& b, Operands x, const Attributes&) { return Abs(b, x
 Expansion ExpandSign(Builder& b, Operands x, const Attributes&) {
   const DType dtype = x[0]->dtype();
   const Node* zero = b.Const(dtype, 0);
-  // What is neither is itself: 0, or NaN.
+  // What is neither is itself, 0 or NaN, but without x's gradient.
   const Node* rest = ir::IsFloat(dtype) ? b.Detach(x[0]) : zero;
   const Node* positive = b.Where(b.Less(zero, x[0]), b.Const(dtype, 1), rest);
   if (!ir::IsFloat(dtype) && !ir::IsSigned(dtype)) return positive;

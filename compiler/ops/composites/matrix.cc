@@ -125,6 +125,7 @@ const Node* Diagonal(Builder& b, const Node* x, int64_t row_axis, int64_t column
 const Node* Rolled(Builder& b, const Node* x, int64_t axis, int64_t shift) {
   const int64_t length = x->shape()[axis];
   if (length == 0) return x;
+  // In C++ a remainder has the sign of what is divided.
   const int64_t front = (shift % length + length) % length;
   if (front == 0) return x;
   std::vector<int64_t> after(2 * x->shape().size(), 0);

@@ -60,6 +60,7 @@ Words Threefry2x32(Builder& b, const Node* k0, const Node* k1, Words x) {
 
 // Counter words of `count` elements.
 Words Counters(Builder& b, int64_t count) {
+  // The high word is 0, and no 64-bit arithmetic is needed.
   if (count <= int64_t{1} << 32) {
     return {b.Full(DType::kUInt32, {count}, 0), b.Iota(DType::kUInt32, {count}, 0)};
   }

@@ -69,6 +69,7 @@ bool IsExact(const Resize& r) {
 
 // floor(o * length / size), or with `centered` floor((o + 1/2) * length / size).
 const Node* Nearest(Builder& b, const Node* x, const Resize& r, bool centered) {
+  // With the sizes' own ratio in integers, where no rounding picks a neighbour.
   if (IsExact(r)) {
     if (r.size % r.length == 0) return Repeat(b, x, r);
     const int64_t step = r.length / r.size;
@@ -190,6 +191,7 @@ struct Taps {
 };
 Taps AdaptiveTaps(Builder& b, const Node* x, const Resize& r) {
   const DType dtype = IndexType(r);
+  // The most that lie between a floor and a ceiling length / size apart.
   const int64_t taps = std::min(r.length, (r.length + r.size - 1) / r.size + 1);
   const auto constant = [&](int64_t value) { return b.ConstInt(dtype, value); };
   const Node* o = b.Iota(dtype, {r.size, 1}, 0);

@@ -81,6 +81,7 @@ int64_t FloorDivide(DType dtype, int64_t a, int64_t b) {
   if (b == 0) return 0;
   if (dtype == DType::kUInt64) return Number(Bits(a) / Bits(b));
   if (b == -1) return Number(-Bits(a));  // the lowest number wraps to itself
+  // C++ rounds towards 0.
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
