@@ -1,4 +1,5 @@
 // Putting tensors together and taking parts by position.
+#include "compiler/ops/composites/classes.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/infer.h"
@@ -33,11 +34,8 @@ Expansion ExpandConcat(Builder& b, Operands operands, const Attributes& attribut
 }
 
 Expansion ExpandOneHot(Builder& b, Operands x, const Attributes& attributes) {
-  const DType dtype = x[0]->dtype();
-  Shape shape(x[0]->shape().size() + 1, 1);
-  shape.back() = IntOf(attributes, "classes");
-  const Node* classes = b.Iota(dtype, shape, -1);
-  return b.Cast(b.Equal(b.Unsqueeze(x[0], -1), classes), DType::kInt64);
+  const auto last = static_cast<int64_t>(x[0]->shape().size());
+  return b.Cast(IsClass(b, x[0], IntOf(attributes, "classes"), last), DType::kInt64);
 }
 
 // Column index less row index, broadcast over the last two dimensions.

@@ -1,5 +1,6 @@
 // Losses of scores of classes, which are dimension 1, against labels or probabilities.
 #include "compiler/ir/str_cat.h"
+#include "compiler/ops/composites/classes.h"
 #include "compiler/ops/composites/composite.h"
 #include "compiler/ops/rows.h"
 #include "compiler/ops/rules/infer.h"
@@ -37,15 +38,6 @@ Expansion Reduce(Builder& b, const Losses& losses, const Attributes& attributes)
   return b.Sum(parts, NormalizeAxes({}, parts->shape().size()).value());
 }
 
-bool CanBe(DType dtype, int64_t value) {
-  const bool is_unsigned = !ir::IsSigned(dtype);
-  if (is_unsigned)
-    return value >= 0 && (ir::SizeOf(dtype) > 4 || value >> (8 * ir::SizeOf(dtype)) == 0);
-  if (ir::SizeOf(dtype) == 8) return true;
-  const int64_t end = int64_t{1} << (8 * ir::SizeOf(dtype) - 1);
-  return value >= -end && value < end;
-}
-
 // -log_probabilities[label] for each label, and `smoothing` parts of the mean over all classes. A
 // comparison with the class's number picks it, which fuses with what made the log probabilities and
 // has no scatter as gradient.
@@ -57,10 +49,7 @@ Losses OfLabels(Builder& b, const Node* log_probabilities, Operands x, const Att
   const int64_t axis = ClassAxis(log_probabilities);
   const int64_t ignored = IntOf(attributes, "ignore_index");
   const Node* weights = ClassWeights(b, x);
-  Shape classes_shape(log_probabilities->shape().size(), 1);
-  classes_shape[axis] = log_probabilities->shape()[axis];
-  const Node* is_label =
-      b.Equal(b.Iota(labels->dtype(), classes_shape, axis), b.Unsqueeze(labels, axis));
+  const Node* is_label = IsClass(b, labels, log_probabilities->shape()[axis], axis);
   const Node* weighted = weights == nullptr ? log_probabilities : b.Mul(log_probabilities, weights);
   const Node* picked = b.Sum(b.Where(is_label, weighted, zero), {axis});
   Losses losses = {b.Mul(picked, -(1 - smoothing)), nullptr};

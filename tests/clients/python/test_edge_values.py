@@ -171,3 +171,33 @@ def test_data_beyond_float8_saturates_and_keeps_its_infinities():
 @pytest.mark.parametrize("k", [0, 1, -2, 5, 2**31, 2**63, -(2**63), 2**70, -(2**70)])
 def test_diagonals_beyond_the_matrix(connection, k):
     np.testing.assert_array_equal(kiln.eye(3, 4, k=k).numpy(), np.eye(3, 4, k=k))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.int64])
+def test_labels_of_narrow_dtypes_name_one_class_of_many(connection, dtype):
+    classes = 70_000 if dtype in (np.int16, np.uint16) else 300
+    labels = np.array([0, 1, 100, 127], dtype)
+    places = np.arange(4), labels.astype(np.int64)
+    expected = np.zeros((4, classes), np.int64)
+    expected[places] = 1
+    given = kiln.tensor(labels)
+    np.testing.assert_array_equal(kiln.nn.functional.one_hot(given, classes).numpy(), expected)
+    scores = np.random.default_rng(1).standard_normal((4, classes), np.float32)
+    loss = kiln.nn.functional.nll_loss(kiln.tensor(scores), given, reduction="none")
+    np.testing.assert_array_equal(loss.numpy(), -scores[places])
+    loss = kiln.nn.functional.cross_entropy(kiln.tensor(scores), given, reduction="none")
+    total = np.log(np.exp(scores.astype(np.float64)).sum(1))
+    np.testing.assert_allclose(loss.numpy(), total - scores[places], rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])
+def test_an_infinite_bias_is_added_and_no_weight(connection, name):
+    x = kiln.tensor([[1.0, 3.0], [3.0, 1.0]])
+    bias = kiln.tensor([np.inf, 0.5])
+    if name == "layer_norm":
+        result = kiln.nn.functional.layer_norm(x, (2,), bias=bias)
+    else:
+        result = kiln.nn.functional.batch_norm(x, None, None, bias=bias, training=True)
+    result = result.numpy()
+    np.testing.assert_array_equal(result[:, 0], [np.inf, np.inf])
+    np.testing.assert_allclose(np.abs(result[:, 1] - 0.5), 1, rtol=1e-4)

@@ -123,7 +123,7 @@ def _mixed(generator, shape):
 
 
 def _one_hot(x, classes):
-    return (x[..., None] == jnp.arange(classes, dtype=x.dtype)).astype(jnp.int64)
+    return (x.astype(jnp.int64)[..., None] == jnp.arange(classes)).astype(jnp.int64)
 
 
 def _of_one_size(dtype):
@@ -183,7 +183,8 @@ ROWS = {
                   cases=cases(((7,),), ((3,), (0,), (4,)), ((3, 5), (3, 2), {"axis": 1}),
                               ((129, 67), (3, 67)))),
     "one_hot": Row(_one_hot, (Domain(-1.0, 2.0),), cases=cases(
-        ((), {"classes": 3}), ((7,), {"classes": 5}), ((3, 5), {"classes": 4}))),
+        ((), {"classes": 3}), ((7,), {"classes": 5}), ((3, 5), {"classes": 4}),
+        ((3,), {"classes": 300}))),
     "tril": _moves(lambda x, diagonal=0: jnp.tril(x, diagonal), ((3, 5), {}),
                    ((2, 5, 3), {"diagonal": -1}), ((67, 129), {"diagonal": 2})),
     "triu": _moves(lambda x, diagonal=0: jnp.triu(x, diagonal), ((3, 5), {}),
