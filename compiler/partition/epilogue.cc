@@ -66,22 +66,29 @@ class Finder {
     return last;
   }
 
-  // The node through which all of this one's uses go: its only user, or the one in which x and
-  // where(0 < x, x, 0) meet.
+  // The node through which all of this one's uses go: its only user, or the one in which they meet,
+  // as x and the comparisons x < 0 and x == 0 do in relu(x). Storing that serves all of them.
   const Node* Successor(const Node* node) const {
     const std::vector<const Node*>& users = users_.at(node);
     for (const Node* candidate : users) {
-      // Every other user is elementwise and used by the candidate alone, so that storing the
-      // candidate serves all of them.
-      const bool all = absl::c_all_of(users, [&](const Node* user) {
-        if (user == candidate) return true;
-        const std::vector<const Node*>& next = users_.at(user);
-        return IsElementwise(user) && !required_.contains(user) && next.size() == 1 &&
-               next[0] == candidate;
-      });
+      const bool all =
+          absl::c_all_of(users, [&](const Node* user) { return LeadsOnlyTo(candidate, user); });
       if (all) return candidate;
     }
     return nullptr;
+  }
+
+  // Few steps: what is computed from the stored value again should cost next to nothing.
+  bool LeadsOnlyTo(const Node* end, const Node* node) const {
+    constexpr int kMostSteps = 2;
+    for (int step = 0; node != end; ++step) {
+      const std::vector<const Node*>& next = users_.at(node);
+      if (step == kMostSteps || !IsElementwise(node) || required_.contains(node) ||
+          next.size() != 1)
+        return false;
+      node = next[0];
+    }
+    return true;
   }
 
   const absl::flat_hash_map<const Node*, std::vector<const Node*>>& users_;

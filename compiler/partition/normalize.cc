@@ -37,12 +37,16 @@ constexpr int kMostFactored = 8;
 
 using Replacement = absl::flat_hash_map<const Node*, const Node*>;
 
-// where(0 < x, x, 0), which is relu.
+// where(x < 0 | x == 0, 0, x), as relu's row expands to.
 bool IsRelu(const Node* node) {
-  if (node->op() != Op::kWhere || !IsZero(node->operand(2))) return false;
+  if (node->op() != Op::kWhere || !IsZero(node->operand(1))) return false;
   const Node* condition = node->operand(0);
-  return condition->op() == Op::kCmpLt && IsZero(condition->operand(0)) &&
-         condition->operand(1) == node->operand(1);
+  const Node* x = node->operand(2);
+  if (condition->op() != Op::kOr) return false;
+  const auto compares = [x](const Node* with, Op op) {
+    return with->op() == op && with->operand(0) == x && IsZero(with->operand(1));
+  };
+  return compares(condition->operand(0), Op::kCmpLt) && compares(condition->operand(1), Op::kCmpEq);
 }
 
 // One walk for all rewrites: operands first, so that a merged inner sum is seen by the outer one.
@@ -82,13 +86,14 @@ class Normalizer {
     return made;
   }
 
-  // 0 < x is 0 < relu(x), NaN included. Comparing the latter lets a program keep relu(x) alone for
-  // its backward pass.
+  // x <= 0 is relu(x) == 0, NaN included. Comparing the latter lets a program keep relu(x) alone
+  // for its backward pass.
   const Node* MadeOperand(const Node* node, const Node* operand) {
     auto relu = relu_of_.find(operand);
     if (relu == relu_of_.end() || IsRelu(node)) return replacement_.at(operand);
-    const Node* zero = replacement_.at(operand->operand(0));
-    return context_.WithOperands(operand, {zero, Made(relu->second)});
+    const Node* is_zero = operand->operand(1);
+    return context_.WithOperands(is_zero,
+                                 {Made(relu->second), replacement_.at(is_zero->operand(1))});
   }
 
   const Node* Make(const Node* node) {

@@ -9,7 +9,7 @@
 //  * A sum of several products becomes several sums, so that each is a contraction.
 //  * A sum that follows from another one is not computed, see factor_sum.h.
 //  * A large reduction to few elements becomes two.
-//  * The mask 0 < x of a relu that is computed anyway is taken from its result.
+//  * The mask x <= 0 of a relu that is computed anyway is taken from its result.
 #ifndef KILN_COMPILER_PARTITION_NORMALIZE_H_
 #define KILN_COMPILER_PARTITION_NORMALIZE_H_
 

@@ -6,6 +6,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/evaluate.h"
+#include "compiler/ops/op_def.h"
 #include "compiler/partition/normalize.h"
 #include "compiler/partition/order_groups.h"
 #include "compiler/partition/testing/fixture.h"
@@ -266,6 +267,17 @@ TEST_F(PartitionTest, ASumOfMultiplesFollowsFromTheSum) {
   EXPECT_EQ(CountOps(Op::kReduceSum), 1);
   graph_.outputs = {b_.Sum(x, {0}), b_.Sum(scaled, {0})};
   EXPECT_EQ(CountOps(Op::kReduceSum), 2) << "the factor changes along the sum";
+}
+
+// As the row of relu expands, so that the two cannot drift apart.
+TEST_F(PartitionTest, TheMaskOfAReluIsTakenFromItsResult) {
+  Node x = Input({8, 64});
+  const auto relu = ops::FindOp("relu")->expand(b_, {x}, {});
+  ASSERT_TRUE(relu.ok());
+  Node gradient = b_.Where((*relu)->operand(0), b_.Const(DType::kFloat32, 0), Input({8, 64}));
+  graph_.outputs = {*relu, gradient};
+  const graph::Graph normal = Normalize(graph_);
+  EXPECT_EQ(normal.outputs[1]->operand(0)->operand(0), normal.outputs[0]);
 }
 
 // Both axes of a strided convolution's gradient: one sum, over single steps.

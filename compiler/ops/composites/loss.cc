@@ -31,7 +31,6 @@ Expansion ExpandL1(Builder& b, Operands x, const Attributes& attributes) {
 
 Expansion ExpandSmoothL1(Builder& b, Operands x, const Attributes& attributes) {
   const double beta = FloatOf(attributes, "beta");
-  if (beta == 0) return ExpandL1(b, x, attributes);
   const Node* difference = b.Sub(x[0], x[1]);
   const Node* distance = Abs(b, difference);
   const Node* near = b.Mul(Square(b, difference), 0.5 / beta);

@@ -25,7 +25,8 @@ const Node* HardTanh(Builder& b, const Node* x, double low, double high) {
 }
 
 Expansion ExpandRelu(Builder& b, Operands x, const Attributes&) {
-  // NaN is not at most 0, and stays. At 0 the constant is chosen, whose gradient is 0.
+  // NaN is not at most 0, and stays. At 0 the constant is chosen, whose gradient is 0. The partition
+  // knows this form (partition/normalize.cc).
   return b.Where(AtMost(b, x[0], 0), Zero(b, x[0]), x[0]);
 }
 
