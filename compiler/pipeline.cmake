@@ -24,9 +24,11 @@ kiln_library(kiln_pipeline
   PUBLIC kiln_graph kiln_partition kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_autodiff)
 
+kiln_library(kiln_digest SOURCES digest.cc PRIVATE absl::strings OpenSSL::Crypto)
+
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc digest.cc version.cc ${KILN_FINGERPRINT}
+  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_pipeline kiln_graph kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_codegen
-          kiln_codegen_x86 OpenSSL::Crypto Threads::Threads)
+          kiln_codegen_x86 kiln_digest Threads::Threads)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

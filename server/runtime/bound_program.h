@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "server/buffers/value.h"
+#include "server/runtime/future.h"
 #include "server/runtime/program.h"
 
 namespace kiln::runtime {
@@ -39,6 +40,8 @@ struct BoundProgram {
     return program->compiled().slots[inputs + result].bytes;
   }
 };
+
+using ProgramFuture = Future<std::shared_ptr<const BoundProgram>>;
 
 // A program of these values alone.
 std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program);

@@ -1,0 +1,130 @@
+#include "server/runtime/program_compiler.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+#include "server/log/log.h"
+#include "server/runtime/compile_log.h"
+
+namespace kiln::runtime {
+namespace {
+
+// Of those that the compiler failed on: a client that asks again and again must not fill the log.
+constexpr size_t kMostShownGraphs = 100;
+
+absl::Status CheckFits(const std::string& what, int64_t bytes, const ManagedDevice& device) {
+  const int64_t limit = device.pool()->total_bytes();
+  if (bytes <= limit) return absl::OkStatus();
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(what, " need ", bytes, " bytes, but ",
+                                                device.name(), " has ", limit,
+                                                "; use smaller shapes or a smaller batch")),
+      "OUT_OF_MEMORY",
+      {{"device", device.name()}, {"bytes", absl::StrCat(bytes)}, {"limit", absl::StrCat(limit)}});
+}
+
+absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice& device) {
+  absl::Status status = CheckFits("the program's results", signature.result_bytes(), device);
+  for (const TensorTypePointer& type : signature.inputs) {
+    if (status.ok())
+      status = CheckFits(absl::StrCat("an input's ", type->ToString()), type->bytes(), device);
+  }
+  return status;
+}
+
+// The charge goes with the program, however many come to use it.
+absl::Status ChargeProgram(const std::shared_ptr<memory::Account>& account, Program* program) {
+  if (!account) return absl::OkStatus();
+  auto charge = account->Reserve(memory::Use::kPrograms, program->host_bytes());
+  if (!charge.ok()) return charge.status();
+  program->Keep(*std::move(charge));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramRequest& request,
+                                                                  const graph::Graph& graph,
+                                                                  const std::string& digest) {
+  ManagedDevice& device = *request.device;
+  Signature signature = Signature::Of(graph);
+  if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
+  const CompileLabel label{digest, request.name, device.name()};
+  LogCompileStarted(label, graph);
+  const absl::Time start = options_.now();
+  auto compiled = options_.compile(graph, device.info().target, CompilerOptions());
+  if (!compiled.ok()) {
+    options_.metrics->CompileFailed();
+    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(digest));
+    return compiled.status();
+  }
+  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
+  options_.metrics->Compiled(seconds);
+  ReportRefusals(*compiled, digest);
+  auto program =
+      Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
+                    std::move(signature), std::move(*compiled));
+  if (!program.ok()) return program;
+  if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
+  absl::Status charged = ChargeProgram(request.payer.account(), program->get());
+  if (!charged.ok()) return charged;
+  LogCompiled(label, (*program)->compiled(), seconds);
+  absl::Status fits =
+      CheckFits("the program's intermediate and final results",
+                (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
+  if (!fits.ok()) return fits;
+  return program;
+}
+
+compiler::Options ProgramCompiler::CompilerOptions() const {
+  compiler::Options options;
+  options.cache = options_.kernel_cache;
+  options.threads = options_.kernel_threads;
+  options.disabled_passes = options_.disabled_passes;
+  options.dumped_passes = options_.dumped_passes;
+  options.now = options_.now;
+  return options;
+}
+
+void ProgramCompiler::ReportRefusals(const compiler::CompiledProgram& program,
+                                     const std::string& digest) const {
+  for (const compiler::CompiledKernel& kernel : program.kernels) {
+    if (kernel.refusal.empty()) continue;
+    options_.metrics->ScheduleRefused();
+    log::Error("schedule_refused", {{"program", ShortDigest(digest)},
+                                    {"kernel", kernel.image.name},
+                                    {"why", kernel.refusal},
+                                    {"schedule", kernel.refused_schedule},
+                                    {"loops", kernel.ir}});
+  }
+}
+
+absl::Status ProgramCompiler::CheckRunTime(const Program& program) const {
+  const double seconds = program.predicted_seconds();
+  if (options_.run_seconds_max == 0 || seconds <= options_.run_seconds_max) return absl::OkStatus();
+  const compiler::CompiledProgram& compiled = program.compiled();
+  double operations = 0;
+  double bytes = 0;
+  for (const compiler::KernelCall& call : compiled.calls) {
+    operations += static_cast<double>(compiled.kernels[call.kernel].image.flops);
+    bytes += static_cast<double>(compiled.kernels[call.kernel].image.bytes);
+  }
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "a run of the program would take about ", seconds, " seconds (", operations,
+          " operations on ", bytes, " bytes); the limit is ", options_.run_seconds_max,
+          ": use smaller shapes, split the work into several runs, or start kilnd with a higher "
+          "--run_seconds_limit")),
+      "RUN_TOO_LONG",
+      {{"seconds", absl::StrCat(seconds)}, {"limit", absl::StrCat(options_.run_seconds_max)}});
+}
+
+bool ProgramCompiler::ShowsGraphOf(const std::string& digest) {
+  absl::MutexLock lock(&mutex_);
+  return shown_.size() < kMostShownGraphs && shown_.insert(digest).second;
+}
+
+}  // namespace kiln::runtime

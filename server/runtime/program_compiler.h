@@ -1,0 +1,67 @@
+// From a graph to a program loaded on its device: one compilation, with its checks, metrics and log
+// events.
+#ifndef KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
+#define KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "compiler/compiler.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/program.h"
+#include "server/runtime/program_request.h"
+
+namespace kiln::runtime {
+
+using CompileFunction = std::function<absl::StatusOr<compiler::CompiledProgram>(
+    const graph::Graph&, const drivers::Target&, const compiler::Options&)>;
+
+// Thread-safe. Knows nothing of the programs that it has made.
+class ProgramCompiler {
+ public:
+  struct Options {
+    CompileFunction compile;
+    compiler::KernelCache* kernel_cache = nullptr;  // may be null
+    metrics::Metrics* metrics = nullptr;            // not null
+    std::function<absl::Time()> now;
+    int kernel_threads = 1;  // kernels of one program compiled at once
+    // Programs that are predicted to run longer are refused; 0: none is.
+    double run_seconds_max = 0;
+    // As compiler::Options has them.
+    std::vector<std::string> disabled_passes;
+    std::vector<std::string> dumped_passes;
+  };
+
+  explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
+
+  // `graph` is the request's, or one for all values of its variables. The program's host memory is
+  // charged to whoever pays for the request. RESOURCE_EXHAUSTED if the program does not fit the
+  // device or the host or runs too long; else what the compiler or the device says.
+  absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
+                                                   const graph::Graph& graph,
+                                                   const std::string& digest)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  compiler::Options CompilerOptions() const;
+  void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
+  absl::Status CheckRunTime(const Program& program) const;
+  // Whether the log may show the graph, which the compiler failed on.
+  bool ShowsGraphOf(const std::string& digest) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  absl::Mutex mutex_;
+  std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests; the log has their graphs
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAM_COMPILER_H_

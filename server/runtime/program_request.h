@@ -1,0 +1,66 @@
+// A program that a client asks for, and who pays for it.
+#ifndef KILN_SERVER_RUNTIME_PROGRAM_REQUEST_H_
+#define KILN_SERVER_RUNTIME_PROGRAM_REQUEST_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/graph/graph.h"
+#include "server/memory/host_memory.h"
+#include "server/runtime/graph_source.h"
+#include "server/runtime/managed_device.h"
+
+namespace kiln::runtime {
+
+// Pays for the graphs that are built on the way to a program. Copies share what they have charged;
+// the last one gives it back.
+class Payer {
+ public:
+  // Without an account nothing is charged.
+  explicit Payer(std::shared_ptr<memory::Account> account);
+
+  const std::shared_ptr<memory::Account>& account() const { return account_; }
+  // Charges one more graph, beside those that were charged before. One graph at a time.
+  Grow ForNextGraph() const;
+
+ private:
+  std::shared_ptr<memory::Account> account_;
+  std::shared_ptr<memory::Charge> charge_;
+};
+
+// Those who asked for one program while it is being made, each once. The first pays for it; where
+// one lacks the host memory, the next does.
+class PayersInTurn {
+ public:
+  void Add(const std::shared_ptr<memory::Account>& account);
+  // The next after the first whose session has not ended; null if there is none.
+  std::shared_ptr<memory::Account> Next();
+
+ private:
+  std::vector<std::weak_ptr<memory::Account>> accounts_;  // sessions may end while they wait
+  size_t next_ = 1;
+};
+
+struct ProgramRequest {
+  std::shared_ptr<const GraphSource> source;
+  Bindings bindings;
+  ManagedDevice* device;  // not null; outlives the request
+  std::string name;       // for people
+  Payer payer;
+
+  // At the payer's expense.
+  absl::StatusOr<graph::Graph> Build() const {
+    return source->Build(bindings, payer.ForNextGraph());
+  }
+};
+
+// What one account was refused for want of host memory, another may have.
+bool LacksHostMemory(const absl::Status& status);
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAM_REQUEST_H_

@@ -1,0 +1,91 @@
+// The programs that clients asked for, by what they sent, and which of them are forgotten.
+#ifndef KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_
+#define KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/runtime/bound_program.h"
+#include "server/runtime/graph_source.h"
+#include "server/runtime/program_request.h"
+
+namespace kiln::runtime {
+
+class VariablePrograms;
+
+// Not thread-safe.
+//
+// An entry goes when nobody but this table holds its future any more, never before: then no session
+// names the program and nobody waits for it. What goes is handed to the caller, who destroys it
+// once it holds no lock, since that unloads programs and frees device memory.
+class ProgramTable {
+ public:
+  struct Key {
+    std::string device;
+    std::string source;  // GraphSource::key
+    Bindings bindings;
+    std::strong_ordering operator<=>(const Key&) const = default;
+  };
+
+  struct Entry {
+    std::shared_ptr<ProgramFuture> future;
+    // All bindings of a source have the same, which goes with the last of them. Null until the
+    // first one sets it.
+    std::shared_ptr<VariablePrograms> variables;
+    PayersInTurn payers;  // while it compiles
+    bool compiling = false;
+    // Bound to a program that serves its source's other bindings too, so that it costs next to
+    // nothing.
+    bool shared = false;
+    int64_t used = 0;
+  };
+  using Dropped = std::vector<Entry>;
+
+  struct Limits {
+    int64_t idle_programs = 0;  // entries that are not shared
+    int64_t idle_bindings = 0;  // entries that are
+  };
+
+  explicit ProgramTable(Limits limits) : limits_(limits) {}
+
+  // Null if it is not there. Valid until the table changes.
+  Entry* Find(const Key& key);
+  // The same, and counts as a use of it.
+  Entry* Use(const Key& key);
+  // A new one, which is used now and compiles. `key` is not there yet.
+  Entry& Add(const Key& key);
+  // A new one that is ready. False, and nothing changes, if `key` is there already.
+  bool AddShared(const Key& key, std::shared_ptr<const BoundProgram> program);
+  // It no longer compiles.
+  void EndCompiling(Entry* entry, bool shared);
+  void Erase(const Key& key);
+
+  // Beyond the limits, the least recently used idle ones.
+  Dropped EvictIdle();
+  // The least recently used idle programs until `bytes` of host memory are free. Bindings stay:
+  // they take next to none.
+  Dropped Reclaim(int64_t bytes);
+
+ private:
+  using Entries = std::map<Key, Entry>;
+
+  // Used now, with the variables of its siblings.
+  Entry MakeEntry(const Key& key);
+  // The least recently used first.
+  std::vector<Entries::iterator> Idle(bool shared);
+  void Evict(bool shared, int64_t surplus, Dropped* dropped);
+  void Drop(Entries::iterator entry, Dropped* dropped);
+
+  const Limits limits_;
+  Entries entries_;
+  int64_t uses_ = 0;
+  int64_t shared_ = 0;  // entries that are
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_

@@ -1,0 +1,76 @@
+// One program for each graph: the same graph, however it was written, is compiled once for a
+// device.
+#ifndef KILN_SERVER_RUNTIME_PROGRAMS_BY_DIGEST_H_
+#define KILN_SERVER_RUNTIME_PROGRAMS_BY_DIGEST_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "compiler/graph/graph.h"
+#include "server/runtime/bound_program.h"
+#include "server/runtime/compile_threads.h"
+#include "server/runtime/program_compiler.h"
+#include "server/runtime/program_request.h"
+
+namespace kiln::runtime {
+
+// Thread-safe. Finds the programs that somebody holds and keeps none: whoever was given one decides
+// how long it lives.
+class ProgramsByDigest {
+ public:
+  using Done = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
+
+  // Both outlive this.
+  ProgramsByDigest(ProgramCompiler* compiler, CompileThreads* threads)
+      : compiler_(compiler), threads_(threads) {}
+
+  // Calls `done` with the graph's program. If there is none, compiles it on this thread; others who
+  // ask meanwhile wait for `future`, which `done` resolves at once or after another attempt of its
+  // own. If that fails for want of host memory they compile it themselves, each at its own expense.
+  void GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
+                    std::shared_ptr<ProgramFuture> future, const Done& done)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The programs in memory, oldest first.
+  std::vector<std::shared_ptr<Program>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // By digest (or the key of its source) or an unambiguous prefix. NOT_FOUND, or INVALID_ARGUMENT
+  // if it is ambiguous.
+  absl::StatusOr<std::shared_ptr<Program>> Find(const std::string& prefix) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // In memory and being compiled.
+  int64_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // device, digest
+  // Is compiling, or has a program, or is dead.
+  struct Entry {
+    std::shared_ptr<ProgramFuture> compiling;
+    std::weak_ptr<Program> program;
+    bool is_dead() const { return !compiling && program.expired(); }
+  };
+
+  // Waits for `other`, which compiles the same graph.
+  void Await(const std::shared_ptr<ProgramFuture>& other, const ProgramRequest& request,
+             const graph::Graph& graph, const std::shared_ptr<ProgramFuture>& future,
+             const Done& done);
+  void EndCompiling(const Key& key, const absl::StatusOr<std::shared_ptr<Program>>& program)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ProgramCompiler* const compiler_;
+  CompileThreads* const threads_;
+  mutable absl::Mutex mutex_;
+  // The dead go when the next one is compiled, so there are never many.
+  std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::runtime
+
+#endif  // KILN_SERVER_RUNTIME_PROGRAMS_BY_DIGEST_H_
