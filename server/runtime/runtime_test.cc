@@ -5,18 +5,21 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/errors/errors.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
 #include "server/runtime/run.h"
+#include "server/runtime/testing/copy_source.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
 
 namespace kiln::runtime {
 namespace {
 
+using kiln::testing::CopySource;
+using kiln::testing::ShortOfMemory;
+using kiln::testing::VariableCopySource;
 using ::testing::HasSubstr;
 
 TEST(Bindings, NameExactlyTheVariablesWithinBounds) {
@@ -52,68 +55,16 @@ TEST(ShortName, IsTheFirstLineCutBetweenCharacters) {
   EXPECT_EQ(ShortName(std::string(79, 'a') + "\u00e9"), std::string(79, 'a'));
 }
 
-// A graph of `count` floats: the input itself. The key may differ where the graph does not.
-class CopySource : public GraphSource {
- public:
-  CopySource(std::string key, int64_t count) : key_(std::move(key)), count_(count) {}
-  const std::string& key() const override { return key_; }
-  const std::vector<Variable>& variables() const override { return none_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings&, const Grow&) const override {
-    if (count_ < 0) return absl::InvalidArgumentError("node 0: negative");
-    graph::Graph graph;
-    graph.context = std::make_shared<ir::Context>();
-    graph.inputs.push_back({ir::DType::kFloat32, {count_}});
-    graph.outputs.push_back(
-        graph.context->Get(ir::Op::kInput, ir::DType::kFloat32, {count_}, {}, ir::InputAttr{0}));
-    return graph;
-  }
-
- private:
-  const std::string key_;
-  const int64_t count_;
-  const std::vector<Variable> none_;
-};
-
-// A graph of n floats: the input itself.
-class VariableCopySource : public GraphSource {
- public:
-  explicit VariableCopySource(int64_t power) : key_(std::string(power, 'n')), power_(power) {}
-  const std::string& key() const override { return key_; }
-  const std::vector<Variable>& variables() const override { return variables_; }
-  absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow&) const override {
-    int64_t count = 1;
-    for (int64_t i = 0; i < power_; ++i) count *= bindings.at("n");
-    return CopySource("", count).Build({}, {});
-  }
-
- private:
-  const std::string key_;
-  const int64_t power_;
-  const std::vector<Variable> variables_ = {{"n", 1, 8}};
-};
-
-// Until Free, host memory has room for graphs of one float alone.
-class ShortOfMemory : public VariableCopySource {
- public:
-  ShortOfMemory() : VariableCopySource(1) {}
-  void Free() { short_ = false; }
-  absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const override {
-    if (bindings.at("n") == 1 || !short_) return VariableCopySource::Build(bindings, grow);
-    return errors::WithReason(absl::ResourceExhaustedError("no room"), "HOST_MEMORY");
-  }
-
- private:
-  std::atomic<bool> short_{true};
-};
-
 class ProgramCacheTest : public ::testing::Test {
  protected:
   std::unique_ptr<ProgramCache> Make(int max_idle = 512) {
     return Make([] {}, max_idle);
   }
   // `at_compile` is called at the beginning of each compilation.
-  std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int max_idle = 512) {
+  std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int max_idle = 512,
+                                     int compile_threads = 8) {
     ProgramCache::Options options;
+    options.compile_threads = compile_threads;
     options.compile = [this, at_compile = std::move(at_compile)](
                           const auto& graph, const auto& target, const auto& compile_options) {
       ++compiled_;
@@ -220,6 +171,25 @@ TEST_F(ProgramCacheTest, OneProgramServesAllValues) {
   EXPECT_EQ(compiled_, 1);
   EXPECT_EQ(cache->List().size(), 1);
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_shared_bindings_total 8"));
+}
+
+TEST_F(ProgramCacheTest, ValuesAreBoundAheadOnceTheyCountUp) {
+  auto cache = Make([] {}, /*max_idle=*/512, /*compile_threads=*/1);
+  const auto source = std::make_shared<VariableCopySource>(1);
+  const auto ask = [&](int64_t n) {
+    ASSERT_TRUE(Wait(cache->Get(source, {{"n", n}}, device_, "")).ok());
+    absl::Notification idle;  // behind what the only thread does
+    cache->Check(source, nullptr, [&](const absl::Status&) { idle.Notify(); });
+    idle.WaitForNotification();
+  };
+  ask(3);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_shared_bindings_total 1\n"));
+  ask(4);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_shared_bindings_total 6\n"));
+  const auto ahead = cache->Get(source, {{"n", 8}}, device_, "");
+  ASSERT_TRUE(ahead->resolved());
+  EXPECT_EQ((*ahead->result())->signature.inputs[0]->shape, (std::vector<int64_t>{8}));
+  EXPECT_EQ(compiled_, 1);
 }
 
 TEST_F(ProgramCacheTest, WhatHasNoOneProgramGetsOneForEveryValue) {

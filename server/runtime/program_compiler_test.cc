@@ -1,0 +1,86 @@
+#include "server/runtime/program_compiler.h"
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/errors/errors.h"
+#include "server/runtime/testing/copy_source.h"
+#include "server/testing/fake_compiler.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ProgramCompilerTest : public ::testing::Test {
+ protected:
+  ProgramCompiler::Options Options() {
+    ProgramCompiler::Options options;
+    options.compile = [this](const auto& graph, const auto& target, const auto& options) {
+      ++compiled_;
+      return kiln::testing::FakeCompile(graph, target, options);
+    };
+    options.metrics = &metrics_;
+    options.now = [] { return absl::UnixEpoch(); };
+    return options;
+  }
+  absl::StatusOr<std::shared_ptr<Program>> Compile(
+      const ProgramCompiler::Options& options, int64_t count,
+      std::shared_ptr<memory::Account> account = nullptr) {
+    ProgramCompiler compiler(options);
+    const ProgramRequest request{std::make_shared<kiln::testing::CopySource>("source", count),
+                                 {},
+                                 &device_,
+                                 "name",
+                                 Payer(std::move(account))};
+    return compiler.Compile(request, *request.Build(), "digest");
+  }
+
+  metrics::Metrics metrics_{"test"};
+  ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
+                        metrics_.ForDevice("cpu:0"), absl::Now};
+  int compiled_ = 0;
+};
+
+TEST_F(ProgramCompilerTest, ChargesThePayerAsLongAsTheProgramLives) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);
+  const auto account = memory->NewAccount("session s1");
+  auto program = Compile(Options(), 4, account);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ((*program)->description().digest, "digest");
+  EXPECT_EQ((*program)->description().source_key, "source");
+  EXPECT_EQ((*program)->description().name, "name");
+  EXPECT_EQ(memory->used_bytes(memory::Use::kPrograms), (*program)->host_bytes());
+  program->reset();
+  EXPECT_EQ(account->bytes(), 0);
+}
+
+TEST_F(ProgramCompilerTest, WhatCannotFitTheDeviceIsNotCompiled) {
+  const absl::Status status = Compile(Options(), 1000).status();
+  EXPECT_EQ(errors::Reason(status), "OUT_OF_MEMORY");
+  EXPECT_EQ(compiled_, 0);
+}
+
+TEST_F(ProgramCompilerTest, RefusesWhatRunsTooLong) {
+  ProgramCompiler::Options options = Options();
+  options.run_seconds_max = 1;
+  EXPECT_TRUE(Compile(options, 4).ok());
+  options.run_seconds_max = 1e-9;
+  const absl::Status status = Compile(options, 4).status();
+  EXPECT_EQ(errors::Reason(status), "RUN_TOO_LONG");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--run_seconds_limit"));
+}
+
+TEST_F(ProgramCompilerTest, FailuresAreCounted) {
+  ProgramCompiler::Options options = Options();
+  options.compile = [](const auto&, const auto&, const auto&) {
+    return absl::InternalError("defect");
+  };
+  EXPECT_EQ(Compile(options, 4).status().message(), "defect");
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_compile_failures_total 1\n"));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_compiles_total 0\n"));
+}
+
+}  // namespace
+}  // namespace kiln::runtime

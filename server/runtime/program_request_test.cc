@@ -1,0 +1,48 @@
+#include "server/runtime/program_request.h"
+
+#include "gtest/gtest.h"
+#include "server/errors/errors.h"
+
+namespace kiln::runtime {
+namespace {
+
+TEST(Payer, PaysForOneGraphBesideAnotherUntilItsLastCopyIsGone) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);
+  const auto account = memory->NewAccount("session s1");
+  int64_t one_graph = 0;
+  {
+    const Payer payer(account);
+    const Payer copy = payer;
+    const Grow first = payer.ForNextGraph();
+    ASSERT_TRUE(first(10).ok());
+    ASSERT_TRUE(first(100).ok()) << "it grows";
+    one_graph = account->bytes();
+    EXPECT_GT(one_graph, 0);
+    ASSERT_TRUE(copy.ForNextGraph()(100).ok());
+    EXPECT_EQ(account->bytes(), 2 * one_graph);
+    EXPECT_TRUE(LacksHostMemory(copy.ForNextGraph()(1 << 20)));
+  }
+  EXPECT_EQ(account->bytes(), 0);
+  EXPECT_TRUE(Payer(nullptr).ForNextGraph()(1 << 30).ok());
+}
+
+TEST(LacksHostMemory, IsNotWhatADeviceLacks) {
+  const absl::Status status = absl::ResourceExhaustedError("full");
+  EXPECT_TRUE(LacksHostMemory(errors::WithReason(status, "HOST_MEMORY")));
+  EXPECT_FALSE(LacksHostMemory(errors::WithReason(status, "OUT_OF_MEMORY")));
+  EXPECT_FALSE(LacksHostMemory(absl::OkStatus()));
+}
+
+TEST(PayersInTurn, PayOnceEachUnlessTheirSessionHasEnded) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);
+  const auto first = memory->NewAccount("session s1"), last = memory->NewAccount("session s3");
+  auto ended = memory->NewAccount("session s2");
+  PayersInTurn payers;
+  for (const auto& account : {first, ended, first, last, last}) payers.Add(account);
+  ended.reset();
+  EXPECT_EQ(payers.Next(), last) << "the first pays already";
+  EXPECT_EQ(payers.Next(), nullptr);
+}
+
+}  // namespace
+}  // namespace kiln::runtime

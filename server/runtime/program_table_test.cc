@@ -1,0 +1,145 @@
+#include "server/runtime/program_table.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/variable_programs.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using Key = ProgramTable::Key;
+
+Key KeyOf(const std::string& source) { return {"cpu:0", source, {}}; }
+Key KeyOf(int64_t n) { return {"cpu:0", "variable", {{"n", n}}}; }
+
+// One that has been compiled. What it names makes no difference here.
+std::shared_ptr<ProgramFuture> Add(ProgramTable& table, const Key& key,
+                                   std::shared_ptr<Program> program = nullptr) {
+  ProgramTable::Entry& entry = table.Add(key);
+  auto bound = std::make_shared<BoundProgram>();
+  bound->program = std::move(program);
+  entry.future->Resolve(std::move(bound));
+  table.EndCompiling(&entry, false);
+  return entry.future;
+}
+
+std::vector<bool> Has(ProgramTable& table, const std::vector<Key>& keys) {
+  std::vector<bool> has;
+  for (const Key& key : keys) has.push_back(table.Find(key) != nullptr);
+  return has;
+}
+
+TEST(ProgramTable, BeyondTheLimitTheLeastRecentlyUsedGo) {
+  ProgramTable table({/*idle_programs=*/2, /*idle_bindings=*/100});
+  for (const char* source : {"c", "b", "a"}) Add(table, KeyOf(source));
+  ASSERT_NE(table.Use(KeyOf("c")), nullptr);
+  EXPECT_EQ(table.Find(KeyOf("b"))->used, 2) << "looking is no use";
+  EXPECT_EQ(table.EvictIdle().size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("c"), KeyOf("b"), KeyOf("a")}), ElementsAre(true, false, true));
+  EXPECT_TRUE(table.EvictIdle().empty()) << "within the limit";
+}
+
+TEST(ProgramTable, WhatSomebodyHoldsOrWaitsForStays) {
+  ProgramTable table({/*idle_programs=*/0, /*idle_bindings=*/0});
+  auto held = Add(table, KeyOf("held"));
+  table.Add(KeyOf("compiling"));
+  Add(table, KeyOf("idle"));
+  EXPECT_EQ(table.EvictIdle().size(), 1);
+  EXPECT_TRUE(table.Reclaim(1).empty());
+  EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("compiling"), KeyOf("idle")}),
+              ElementsAre(true, true, false));
+  held.reset();
+  EXPECT_EQ(table.EvictIdle().size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("compiling")}), ElementsAre(false, true));
+}
+
+TEST(ProgramTable, BindingsOfOneProgramHaveALimitOfTheirOwn) {
+  ProgramTable table({/*idle_programs=*/1, /*idle_bindings=*/8});
+  Add(table, KeyOf("own"));
+  const auto bound = std::make_shared<const BoundProgram>();
+  for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
+  EXPECT_FALSE(table.AddShared(KeyOf(8), bound)) << "it is there";
+  EXPECT_TRUE(table.EvictIdle().empty());
+  // One that was compiled to be bound counts as well.
+  ProgramTable::Entry& entry = table.Add(KeyOf(9));
+  entry.future->Resolve(bound);
+  table.EndCompiling(&entry, true);
+  EXPECT_EQ(table.EvictIdle().size(), 2) << "a quarter of the limit at once";
+  EXPECT_THAT(Has(table, {KeyOf("own"), KeyOf(1), KeyOf(2), KeyOf(3), KeyOf(9)}),
+              ElementsAre(true, false, false, true, true));
+  for (int64_t n = 3; n <= 9; ++n) table.Erase(KeyOf(n));
+  for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
+  EXPECT_TRUE(table.EvictIdle().empty()) << "what was erased does not count";
+}
+
+class ProgramTableReclaim : public ::testing::Test {
+ protected:
+  std::shared_ptr<Program> MakeProgram(size_t bytes) {
+    compiler::CompiledProgram compiled;
+    compiled.graph_text.resize(bytes);
+    return *Program::Load(device_, {}, {}, std::move(compiled));
+  }
+
+  metrics::Metrics metrics_{"test"};
+  ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
+                        metrics_.ForDevice("cpu:0"), absl::Now};
+};
+
+TEST_F(ProgramTableReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
+  ProgramTable table({/*idle_programs=*/100, /*idle_bindings=*/100});
+  constexpr int64_t kBytes = 1 << 20;
+  ASSERT_TRUE(table.AddShared(KeyOf(1), std::make_shared<const BoundProgram>()));
+  for (const char* source : {"d", "c", "b", "a"}) Add(table, KeyOf(source), MakeProgram(kBytes));
+  EXPECT_TRUE(table.Reclaim(0).empty());
+  EXPECT_EQ(table.Reclaim(1).size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("d"), KeyOf("c")}), ElementsAre(false, true));
+  EXPECT_EQ(table.Reclaim(kBytes * 3 / 2).size(), 2);
+  EXPECT_THAT(Has(table, {KeyOf("c"), KeyOf("b"), KeyOf("a")}), ElementsAre(false, false, true));
+  EXPECT_EQ(table.Reclaim(100 * kBytes).size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("a"), KeyOf(1)}), ElementsAre(false, true));
+}
+
+// Programs unload where the caller holds no lock.
+TEST_F(ProgramTableReclaim, WhatGoesLivesAsLongAsTheCallerWants) {
+  ProgramTable table({/*idle_programs=*/0, /*idle_bindings=*/0});
+  const std::weak_ptr<Program> program = [&] {
+    auto made = MakeProgram(1);
+    Add(table, KeyOf("a"), made);
+    return made;
+  }();
+  ProgramTable::Dropped dropped = table.EvictIdle();
+  EXPECT_FALSE(program.expired());
+  dropped.clear();
+  EXPECT_TRUE(program.expired());
+}
+
+TEST(ProgramTable, BindingsOfASourceShareWhatGoesWithTheLast) {
+  ProgramTable table({/*idle_programs=*/100, /*idle_bindings=*/100});
+  std::weak_ptr<VariablePrograms> variables;
+  {
+    ProgramTable::Entry& first = table.Add(KeyOf(5));
+    EXPECT_EQ(first.variables, nullptr);
+    first.variables = std::make_shared<VariablePrograms>(nullptr);
+    variables = first.variables;
+  }
+  EXPECT_EQ(table.Add(KeyOf(9)).variables, variables.lock());
+  EXPECT_TRUE(table.AddShared(KeyOf(1), std::make_shared<const BoundProgram>()));
+  EXPECT_EQ(table.Find(KeyOf(1))->variables, variables.lock());
+  EXPECT_EQ(table.Add({"cpu:1", "variable", {{"n", 5}}}).variables, nullptr) << "another device";
+  EXPECT_EQ(table.Add({"cpu:0", "other", {{"n", 5}}}).variables, nullptr) << "another source";
+  table.Erase(KeyOf(5));
+  table.Erase(KeyOf(1));
+  EXPECT_FALSE(variables.expired());
+  table.Erase(KeyOf(9));
+  EXPECT_TRUE(variables.expired());
+}
+
+}  // namespace
+}  // namespace kiln::runtime
