@@ -1,13 +1,33 @@
-// Content digests.
+// Content digests: SHA-256 (FIPS 180-4).
 #ifndef KILN_COMPILER_DIGEST_H_
 #define KILN_COMPILER_DIGEST_H_
 
 #include <string>
 #include <string_view>
 
+struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
+
 namespace kiln::compiler {
 
-// SHA-256 (FIPS 180-4), 64 hexadecimal digits.
+// Of data that comes piece by piece.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Update(std::string_view data);
+  // The digest, 32 bytes. Nothing is called afterwards.
+  std::string Finish();
+  // The same as 64 lower-case hexadecimal digits.
+  std::string FinishHex();
+
+ private:
+  evp_md_ctx_st* const context_;
+};
+
+// 64 lower-case hexadecimal digits.
 std::string Sha256Hex(std::string_view data);
 
 }  // namespace kiln::compiler

@@ -25,6 +25,7 @@ kiln_library(kiln_pipeline
   PRIVATE kiln_autodiff)
 
 kiln_library(kiln_digest SOURCES digest.cc PRIVATE absl::strings OpenSSL::Crypto)
+kiln_test(digest_test SOURCES digest_test.cc LIBRARIES kiln_digest)
 
 kiln_library(kiln_compiler
   SOURCES cached_kernel.cc compile_kernels.cc compiler.cc version.cc ${KILN_FINGERPRINT}

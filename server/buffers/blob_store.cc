@@ -1,11 +1,8 @@
 #include "server/buffers/blob_store.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
@@ -27,21 +24,6 @@ bool IsLowerHex(absl::string_view text) {
 }
 
 }  // namespace
-
-// Fed while the bytes come in, so that Finish need not go over them again.
-struct BlobStore::Upload::Digest {
-  Digest() : context(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
-  ~Digest() { EVP_MD_CTX_free(context); }
-  void Update(absl::string_view data) { EVP_DigestUpdate(context, data.data(), data.size()); }
-  std::string Hex() {
-    std::string bytes(EVP_MAX_MD_SIZE, '\0');
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context, reinterpret_cast<unsigned char*>(bytes.data()), &size);
-    bytes.resize(size);
-    return absl::BytesToHexString(bytes);
-  }
-  EVP_MD_CTX* context;
-};
 
 BlobStore::BlobStore(int64_t limit_bytes)
     : limit_(limit_bytes), recycler_(std::make_shared<ChunkRecycler>(kKept)) {}
@@ -207,7 +189,7 @@ BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string u
       name_(std::move(name)),
       size_(size),
       data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {
-  if (IsContentAddressed(name_)) digest_ = std::make_unique<Digest>();
+  if (IsContentAddressed(name_)) digest_.emplace();
 }
 
 BlobStore::Upload::~Upload() {
@@ -236,7 +218,7 @@ absl::Status BlobStore::Upload::Finish() {
         "BLOB_SIZE", {{"blob", name_}});
   }
   if (digest_) {
-    const std::string actual = absl::StrCat(kSha256, digest_->Hex());
+    const std::string actual = absl::StrCat(kSha256, digest_->FinishHex());
     if (actual != name_) {
       return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
                                     "the bytes of blob \"", name_, "\" have the digest ", actual,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "compiler/digest.h"
 #include "server/buffers/chunks.h"
 #include "server/memory/host_memory.h"
 
@@ -63,7 +65,6 @@ class BlobStore {
 
    private:
     friend class BlobStore;
-    struct Digest;
     Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
            int64_t size, memory::Charge charge);
 
@@ -73,7 +74,8 @@ class BlobStore {
     const std::string name_;
     const int64_t size_;
     std::shared_ptr<Chunks> data_;
-    std::unique_ptr<Digest> digest_;
+    // If the name is one. Fed while the bytes come in, so that Finish need not go over them again.
+    std::optional<compiler::Sha256> digest_;
     bool finished_ = false;
   };
   // The announced size is charged to `account` for as long as anybody has the bytes.

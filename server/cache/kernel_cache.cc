@@ -1,6 +1,5 @@
 #include "server/cache/kernel_cache.h"
 
-#include <openssl/evp.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler/digest.h"
 #include "server/cache/statement.h"
 #include "server/log/log.h"
 
@@ -40,13 +40,11 @@ constexpr char kSchema[] =
     // Holds all that sizes and eviction need, so that neither reads the values.
     "CREATE INDEX IF NOT EXISTS kernels_used ON kernels(used, bytes, key);";
 
-std::string Sha256(const std::string& text) {
-  std::string digest(EVP_MAX_MD_SIZE, '\0');
-  unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(digest.data()), &size,
-             EVP_sha256(), nullptr);
-  digest.resize(size);
-  return digest;
+// Raw, since rows are many and small.
+std::string DigestOf(const std::string& key) {
+  compiler::Sha256 digest;
+  digest.Update(key);
+  return digest.Finish();
 }
 
 int64_t FormatOf(sqlite3* handle) {
@@ -171,7 +169,7 @@ std::optional<std::string> KernelCache::Get(const std::string& key) {
   Lookup lookup = Lookup::kMiss;
   {
     absl::MutexLock lock(&mutex_);
-    if (Ready()) lookup = Find(Sha256(key), &value);
+    if (Ready()) lookup = Find(DigestOf(key), &value);
   }
   (value ? hits_ : misses_).fetch_add(1, std::memory_order_relaxed);
   if (observer_) observer_(lookup);
@@ -215,7 +213,7 @@ void KernelCache::Drop(const std::string& digest) {
 }
 
 void KernelCache::Put(const std::string& key, const std::string& value) {
-  const std::string digest = Sha256(key);
+  const std::string digest = DigestOf(key);
   absl::MutexLock lock(&mutex_);
   // A value beyond the limit would drive out all others and then itself.
   if (static_cast<int64_t>(value.size()) > options_.limit_bytes || !Ready()) return;

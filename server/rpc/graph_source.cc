@@ -2,26 +2,20 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <openssl/evp.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
+#include "compiler/digest.h"
 #include "compiler/graph/wire.h"
 
 namespace kiln::rpc {
 namespace {
 
-// SHA-256, fed piece by piece.
+// Of a sequence of messages.
 class Digest {
  public:
-  Digest() : context_(EVP_MD_CTX_new()) { EVP_DigestInit_ex(context_, EVP_sha256(), nullptr); }
-  ~Digest() { EVP_MD_CTX_free(context_); }
-  Digest(const Digest&) = delete;
-  Digest& operator=(const Digest&) = delete;
-
   // The message with its maps in order, after its size.
   void Add(const google::protobuf::Message& message) {
     bytes_.clear();
@@ -33,19 +27,13 @@ class Digest {
     }
     // Without the sizes, two lists of nodes could run together into the same bytes.
     const uint64_t size = bytes_.size();
-    EVP_DigestUpdate(context_, &size, sizeof(size));
-    EVP_DigestUpdate(context_, bytes_.data(), bytes_.size());
+    digest_.Update({reinterpret_cast<const char*>(&size), sizeof(size)});
+    digest_.Update(bytes_);
   }
-  std::string Hex() {
-    std::string digest(EVP_MAX_MD_SIZE, '\0');
-    unsigned int size = 0;
-    EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(digest.data()), &size);
-    digest.resize(size);
-    return absl::BytesToHexString(digest);
-  }
+  std::string Hex() { return digest_.FinishHex(); }
 
  private:
-  EVP_MD_CTX* const context_;
+  compiler::Sha256 digest_;
   std::string bytes_;
 };
 
