@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/errors/errors.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/fair_pool.h"
 
@@ -26,10 +25,7 @@ class CompileThreads {
   // From here on `status` is UNAVAILABLE. What is queued still runs, so that whoever waits for it
   // gets an answer: tasks ask `status` first.
   void Stop() { stopped_ = true; }
-  absl::Status status() const {
-    if (!stopped_) return absl::OkStatus();
-    return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
-  }
+  absl::Status status() const;
 
  private:
   std::atomic<bool> stopped_{false};

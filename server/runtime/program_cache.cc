@@ -6,11 +6,13 @@
 namespace kiln::runtime {
 namespace {
 
-ProgramTable::Key KeyOf(const ProgramRequest& request, const Bindings& bindings) {
+ProgramsBySource::Key KeyOf(const ProgramRequest& request, const Bindings& bindings) {
   return {request.device->name(), request.source->key(), bindings};
 }
 
-ProgramTable::Key KeyOf(const ProgramRequest& request) { return KeyOf(request, request.bindings); }
+ProgramsBySource::Key KeyOf(const ProgramRequest& request) {
+  return KeyOf(request, request.bindings);
+}
 
 }  // namespace
 
@@ -18,7 +20,7 @@ ProgramCache::ProgramCache(Options options)
     : metrics_(options.metrics),
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
-      table_({options.max_idle_programs, options.max_idle_bindings}),
+      by_source_({options.max_idle_programs, options.max_idle_bindings}),
       threads_(options.compile_threads, options.compile_threads_of_one) {}
 ProgramCache::~ProgramCache() = default;
 
@@ -27,22 +29,22 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  const std::string& name,
                                                  std::shared_ptr<memory::Account> account) {
   Request request{{std::move(source), bindings, &device, ShortName(name), Payer(account)}, {}, {}};
-  const ProgramTable::Key key = KeyOf(request);
-  ProgramTable::Dropped dropped;  // outlives the lock: programs unload
+  const ProgramsBySource::Key key = KeyOf(request);
+  ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {
     absl::MutexLock lock(&mutex_);
-    ProgramTable::Entry* const known = table_.Use(key);
+    ProgramsBySource::Entry* const known = by_source_.Use(key);
     metrics_->ProgramCacheLookup(known != nullptr);
     if (known != nullptr) {
       if (known->compiling) known->payers.Add(account);
       return known->future;
     }
-    ProgramTable::Entry& entry = table_.Add(key);
+    ProgramsBySource::Entry& entry = by_source_.Add(key);
     entry.payers.Add(account);
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
-    dropped = table_.EvictIdle();
+    dropped = by_source_.EvictIdle();
   }
   auto future = request.future;
   Schedule(std::move(request));
@@ -96,15 +98,15 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   std::shared_ptr<memory::Account> next;
   {
     absl::MutexLock lock(&mutex_);
-    const ProgramTable::Key key = KeyOf(request);
+    const ProgramsBySource::Key key = KeyOf(request);
     // It is there: what compiles is not evicted.
-    ProgramTable::Entry* const entry = table_.Find(key);
+    ProgramsBySource::Entry* const entry = by_source_.Find(key);
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok()) {
-      table_.EndCompiling(entry, shared);
+      by_source_.EndCompiling(entry, shared);
     } else if (!next) {
       // Not kept: what failed for want of memory or a file may succeed the next time.
-      table_.Erase(key);
+      by_source_.Erase(key);
     }
   }
   if (!next) return request.future->Resolve(std::move(result));
@@ -117,7 +119,7 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
   const std::vector<Bindings> following = program.Following(request.bindings);
   if (following.empty() || !Knows(KeyOf(request, Preceding(request.bindings)))) return;
   for (const Bindings& bindings : following) {
-    const ProgramTable::Key key = KeyOf(request, bindings);
+    const ProgramsBySource::Key key = KeyOf(request, bindings);
     if (Knows(key)) continue;
     // Nobody asked for it, so nobody pays.
     const auto graph = request.source->Build(bindings, {});
@@ -125,19 +127,19 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
     Result bound = program.BindAt(bindings, *graph);
     if (!bound.ok()) return;
     absl::MutexLock lock(&mutex_);
-    if (table_.AddShared(key, *std::move(bound))) metrics_->ProgramBound(true);
+    if (by_source_.AddShared(key, *std::move(bound))) metrics_->ProgramBound(true);
   }
 }
 
-bool ProgramCache::Knows(const ProgramTable::Key& key) {
+bool ProgramCache::Knows(const ProgramsBySource::Key& key) {
   absl::MutexLock lock(&mutex_);
-  return table_.Find(key) != nullptr;
+  return by_source_.Find(key) != nullptr;
 }
 
 void ProgramCache::Reclaim(int64_t bytes) {
-  ProgramTable::Dropped dropped;  // outlives the lock: programs unload
+  ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);
-  dropped = table_.Reclaim(bytes);
+  dropped = by_source_.Reclaim(bytes);
 }
 
 }  // namespace kiln::runtime

@@ -22,21 +22,22 @@
 #include "server/runtime/program.h"
 #include "server/runtime/program_compiler.h"
 #include "server/runtime/program_request.h"
-#include "server/runtime/program_table.h"
 #include "server/runtime/programs_by_digest.h"
+#include "server/runtime/programs_by_source.h"
 #include "server/runtime/variable_programs.h"
 
 namespace kiln::runtime {
 
 // Thread-safe. Two look-ups: by what the client sent, device and bindings, which needs no work at
-// all (ProgramTable); then by the digest of the canonical graph, which finds the same graph written
-// differently (ProgramsByDigest).
+// all (ProgramsBySource); then by the digest of the canonical graph, which finds the same graph
+// written differently (ProgramsByDigest).
 //
 // A graph with variables is compiled once for all their values (VariablePrograms), and where such a
 // program is not right, or there is none, once for each binding.
 //
-// The table alone decides how long programs live: the other parts keep none. `mutex_` guards the
-// table; no other part is called with it held.
+// `by_source_` alone decides how long programs live: ProgramsByDigest keeps none, and a source's
+// VariablePrograms go with its last entry. `mutex_` guards `by_source_`; no other part is called
+// with it held.
 class ProgramCache {
  public:
   struct Options : ProgramCompiler::Options {
@@ -99,13 +100,13 @@ class ProgramCache {
   // Where the variable counts up, binds the values that will be asked for next.
   void BindAhead(const Request& request, const VariableProgram& program)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Knows(const ProgramTable::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Knows(const ProgramsBySource::Key& key) ABSL_LOCKS_EXCLUDED(mutex_);
 
   metrics::Metrics* const metrics_;
   ProgramCompiler compiler_;
   ProgramsByDigest by_digest_;
   absl::Mutex mutex_;
-  ProgramTable table_ ABSL_GUARDED_BY(mutex_);
+  ProgramsBySource by_source_ ABSL_GUARDED_BY(mutex_);
   CompileThreads threads_;  // last: its tasks use everything above
 };
 

@@ -28,7 +28,7 @@ class ProgramsByDigest {
  public:
   using Done = std::function<void(absl::StatusOr<std::shared_ptr<const BoundProgram>>)>;
 
-  // Both outlive this.
+  // `compiler` outlives this, `threads` every call.
   ProgramsByDigest(ProgramCompiler* compiler, CompileThreads* threads)
       : compiler_(compiler), threads_(threads) {}
 

@@ -1,6 +1,6 @@
 // The programs that clients asked for, by what they sent, and which of them are forgotten.
-#ifndef KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_
-#define KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_
+#ifndef KILN_SERVER_RUNTIME_PROGRAMS_BY_SOURCE_H_
+#define KILN_SERVER_RUNTIME_PROGRAMS_BY_SOURCE_H_
 
 #include <compare>
 #include <cstdint>
@@ -22,7 +22,7 @@ class VariablePrograms;
 // An entry goes when nobody but this table holds its future any more, never before: then no session
 // names the program and nobody waits for it. What goes is handed to the caller, who destroys it
 // once it holds no lock, since that unloads programs and frees device memory.
-class ProgramTable {
+class ProgramsBySource {
  public:
   struct Key {
     std::string device;
@@ -50,7 +50,7 @@ class ProgramTable {
     int64_t idle_bindings = 0;  // entries that are
   };
 
-  explicit ProgramTable(Limits limits) : limits_(limits) {}
+  explicit ProgramsBySource(Limits limits) : limits_(limits) {}
 
   // Null if it is not there. Valid until the table changes.
   Entry* Find(const Key& key);
@@ -88,4 +88,4 @@ class ProgramTable {
 
 }  // namespace kiln::runtime
 
-#endif  // KILN_SERVER_RUNTIME_PROGRAM_TABLE_H_
+#endif  // KILN_SERVER_RUNTIME_PROGRAMS_BY_SOURCE_H_

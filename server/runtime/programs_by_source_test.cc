@@ -1,4 +1,4 @@
-#include "server/runtime/program_table.h"
+#include "server/runtime/programs_by_source.h"
 
 #include <utility>
 
@@ -14,15 +14,15 @@ namespace kiln::runtime {
 namespace {
 
 using ::testing::ElementsAre;
-using Key = ProgramTable::Key;
+using Key = ProgramsBySource::Key;
 
 Key KeyOf(const std::string& source) { return {"cpu:0", source, {}}; }
 Key KeyOf(int64_t n) { return {"cpu:0", "variable", {{"n", n}}}; }
 
 // One that has been compiled. What it names makes no difference here.
-std::shared_ptr<ProgramFuture> Add(ProgramTable& table, const Key& key,
+std::shared_ptr<ProgramFuture> Add(ProgramsBySource& table, const Key& key,
                                    std::shared_ptr<Program> program = nullptr) {
-  ProgramTable::Entry& entry = table.Add(key);
+  ProgramsBySource::Entry& entry = table.Add(key);
   auto bound = std::make_shared<BoundProgram>();
   bound->program = std::move(program);
   entry.future->Resolve(std::move(bound));
@@ -30,14 +30,14 @@ std::shared_ptr<ProgramFuture> Add(ProgramTable& table, const Key& key,
   return entry.future;
 }
 
-std::vector<bool> Has(ProgramTable& table, const std::vector<Key>& keys) {
+std::vector<bool> Has(ProgramsBySource& table, const std::vector<Key>& keys) {
   std::vector<bool> has;
   for (const Key& key : keys) has.push_back(table.Find(key) != nullptr);
   return has;
 }
 
-TEST(ProgramTable, BeyondTheLimitTheLeastRecentlyUsedGo) {
-  ProgramTable table({/*idle_programs=*/2, /*idle_bindings=*/100});
+TEST(ProgramsBySource, BeyondTheLimitTheLeastRecentlyUsedGo) {
+  ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/100});
   for (const char* source : {"c", "b", "a"}) Add(table, KeyOf(source));
   ASSERT_NE(table.Use(KeyOf("c")), nullptr);
   EXPECT_EQ(table.Find(KeyOf("b"))->used, 2) << "looking is no use";
@@ -46,8 +46,8 @@ TEST(ProgramTable, BeyondTheLimitTheLeastRecentlyUsedGo) {
   EXPECT_TRUE(table.EvictIdle().empty()) << "within the limit";
 }
 
-TEST(ProgramTable, WhatSomebodyHoldsOrWaitsForStays) {
-  ProgramTable table({/*idle_programs=*/0, /*idle_bindings=*/0});
+TEST(ProgramsBySource, WhatSomebodyHoldsOrWaitsForStays) {
+  ProgramsBySource table({/*idle_programs=*/0, /*idle_bindings=*/0});
   auto held = Add(table, KeyOf("held"));
   table.Add(KeyOf("compiling"));
   Add(table, KeyOf("idle"));
@@ -60,15 +60,15 @@ TEST(ProgramTable, WhatSomebodyHoldsOrWaitsForStays) {
   EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("compiling")}), ElementsAre(false, true));
 }
 
-TEST(ProgramTable, BindingsOfOneProgramHaveALimitOfTheirOwn) {
-  ProgramTable table({/*idle_programs=*/1, /*idle_bindings=*/8});
+TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
+  ProgramsBySource table({/*idle_programs=*/1, /*idle_bindings=*/8});
   Add(table, KeyOf("own"));
   const auto bound = std::make_shared<const BoundProgram>();
   for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
   EXPECT_FALSE(table.AddShared(KeyOf(8), bound)) << "it is there";
   EXPECT_TRUE(table.EvictIdle().empty());
   // One that was compiled to be bound counts as well.
-  ProgramTable::Entry& entry = table.Add(KeyOf(9));
+  ProgramsBySource::Entry& entry = table.Add(KeyOf(9));
   entry.future->Resolve(bound);
   table.EndCompiling(&entry, true);
   EXPECT_EQ(table.EvictIdle().size(), 2) << "a quarter of the limit at once";
@@ -79,7 +79,7 @@ TEST(ProgramTable, BindingsOfOneProgramHaveALimitOfTheirOwn) {
   EXPECT_TRUE(table.EvictIdle().empty()) << "what was erased does not count";
 }
 
-class ProgramTableReclaim : public ::testing::Test {
+class ProgramsBySourceReclaim : public ::testing::Test {
  protected:
   std::shared_ptr<Program> MakeProgram(size_t bytes) {
     compiler::CompiledProgram compiled;
@@ -92,8 +92,8 @@ class ProgramTableReclaim : public ::testing::Test {
                         metrics_.ForDevice("cpu:0"), absl::Now};
 };
 
-TEST_F(ProgramTableReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
-  ProgramTable table({/*idle_programs=*/100, /*idle_bindings=*/100});
+TEST_F(ProgramsBySourceReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
+  ProgramsBySource table({/*idle_programs=*/100, /*idle_bindings=*/100});
   constexpr int64_t kBytes = 1 << 20;
   ASSERT_TRUE(table.AddShared(KeyOf(1), std::make_shared<const BoundProgram>()));
   for (const char* source : {"d", "c", "b", "a"}) Add(table, KeyOf(source), MakeProgram(kBytes));
@@ -107,24 +107,24 @@ TEST_F(ProgramTableReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
 }
 
 // Programs unload where the caller holds no lock.
-TEST_F(ProgramTableReclaim, WhatGoesLivesAsLongAsTheCallerWants) {
-  ProgramTable table({/*idle_programs=*/0, /*idle_bindings=*/0});
+TEST_F(ProgramsBySourceReclaim, WhatGoesLivesAsLongAsTheCallerWants) {
+  ProgramsBySource table({/*idle_programs=*/0, /*idle_bindings=*/0});
   const std::weak_ptr<Program> program = [&] {
     auto made = MakeProgram(1);
     Add(table, KeyOf("a"), made);
     return made;
   }();
-  ProgramTable::Dropped dropped = table.EvictIdle();
+  ProgramsBySource::Dropped dropped = table.EvictIdle();
   EXPECT_FALSE(program.expired());
   dropped.clear();
   EXPECT_TRUE(program.expired());
 }
 
-TEST(ProgramTable, BindingsOfASourceShareWhatGoesWithTheLast) {
-  ProgramTable table({/*idle_programs=*/100, /*idle_bindings=*/100});
+TEST(ProgramsBySource, BindingsOfASourceShareWhatGoesWithTheLast) {
+  ProgramsBySource table({/*idle_programs=*/100, /*idle_bindings=*/100});
   std::weak_ptr<VariablePrograms> variables;
   {
-    ProgramTable::Entry& first = table.Add(KeyOf(5));
+    ProgramsBySource::Entry& first = table.Add(KeyOf(5));
     EXPECT_EQ(first.variables, nullptr);
     first.variables = std::make_shared<VariablePrograms>(nullptr);
     variables = first.variables;

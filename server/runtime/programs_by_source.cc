@@ -1,4 +1,4 @@
-#include "server/runtime/program_table.h"
+#include "server/runtime/programs_by_source.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,24 +6,24 @@
 
 namespace kiln::runtime {
 
-ProgramTable::Entry* ProgramTable::Find(const Key& key) {
+ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
   const auto found = entries_.find(key);
   return found == entries_.end() ? nullptr : &found->second;
 }
 
-ProgramTable::Entry* ProgramTable::Use(const Key& key) {
+ProgramsBySource::Entry* ProgramsBySource::Use(const Key& key) {
   Entry* const entry = Find(key);
   if (entry != nullptr) entry->used = ++uses_;
   return entry;
 }
 
-ProgramTable::Entry& ProgramTable::Add(const Key& key) {
+ProgramsBySource::Entry& ProgramsBySource::Add(const Key& key) {
   Entry entry = MakeEntry(key);
   entry.compiling = true;
   return entries_.try_emplace(key, std::move(entry)).first->second;
 }
 
-bool ProgramTable::AddShared(const Key& key, std::shared_ptr<const BoundProgram> program) {
+bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProgram> program) {
   if (entries_.contains(key)) return false;
   Entry entry = MakeEntry(key);
   entry.future->Resolve(std::move(program));
@@ -32,7 +32,7 @@ bool ProgramTable::AddShared(const Key& key, std::shared_ptr<const BoundProgram>
   return entries_.try_emplace(key, std::move(entry)).second;
 }
 
-ProgramTable::Entry ProgramTable::MakeEntry(const Key& key) {
+ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
   Entry entry;
   entry.future = std::make_shared<ProgramFuture>();
   entry.used = ++uses_;
@@ -44,21 +44,21 @@ ProgramTable::Entry ProgramTable::MakeEntry(const Key& key) {
   return entry;
 }
 
-void ProgramTable::EndCompiling(Entry* entry, bool shared) {
+void ProgramsBySource::EndCompiling(Entry* entry, bool shared) {
   entry->compiling = false;
   entry->payers = {};
   if (shared && !entry->shared) ++shared_;
   entry->shared = entry->shared || shared;
 }
 
-void ProgramTable::Erase(const Key& key) {
+void ProgramsBySource::Erase(const Key& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
   if (found->second.shared) --shared_;
   entries_.erase(found);
 }
 
-ProgramTable::Dropped ProgramTable::EvictIdle() {
+ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
   Dropped dropped;
   const int64_t own = static_cast<int64_t>(entries_.size()) - shared_;
   if (own > limits_.idle_programs) Evict(false, own - limits_.idle_programs, &dropped);
@@ -67,7 +67,7 @@ ProgramTable::Dropped ProgramTable::EvictIdle() {
   return dropped;
 }
 
-ProgramTable::Dropped ProgramTable::Reclaim(int64_t bytes) {
+ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes) {
   Dropped dropped;
   for (const auto& entry : Idle(false)) {
     if (bytes <= 0) break;
@@ -78,7 +78,7 @@ ProgramTable::Dropped ProgramTable::Reclaim(int64_t bytes) {
   return dropped;
 }
 
-std::vector<ProgramTable::Entries::iterator> ProgramTable::Idle(bool shared) {
+std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::Idle(bool shared) {
   std::vector<Entries::iterator> idle;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
     // A count of one cannot grow meanwhile: whoever guards this table guards the only pointer.
@@ -91,12 +91,12 @@ std::vector<ProgramTable::Entries::iterator> ProgramTable::Idle(bool shared) {
   return idle;
 }
 
-void ProgramTable::Evict(bool shared, int64_t surplus, Dropped* dropped) {
+void ProgramsBySource::Evict(bool shared, int64_t surplus, Dropped* dropped) {
   const auto idle = Idle(shared);
   for (size_t i = 0; i < std::min<size_t>(surplus, idle.size()); ++i) Drop(idle[i], dropped);
 }
 
-void ProgramTable::Drop(Entries::iterator entry, Dropped* dropped) {
+void ProgramsBySource::Drop(Entries::iterator entry, Dropped* dropped) {
   if (entry->second.shared) --shared_;
   dropped->push_back(std::move(entry->second));
   entries_.erase(entry);
