@@ -18,9 +18,9 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void Update(std::string_view data);
-  // The digest, 32 bytes. Nothing is called afterwards.
+  // The digest, 32 bytes. Ends this: nothing may be called afterwards.
   std::string Finish();
-  // The same as 64 lower-case hexadecimal digits.
+  // The same, as 64 lower-case hexadecimal digits.
   std::string FinishHex();
 
  private:

@@ -74,7 +74,7 @@ void ProgramCache::Compile(const Request& request) {
     return CompileAlone(request, *graph);
   }
   request.variables->Get(request,
-                         [this, request](const auto& program) { CompileBound(request, program); });
+                         [this, request](const auto& program) { BindOrCompile(request, program); });
 }
 
 void ProgramCache::CompileAlone(const Request& request, const graph::Graph& graph) {
@@ -83,7 +83,7 @@ void ProgramCache::CompileAlone(const Request& request, const graph::Graph& grap
   });
 }
 
-void ProgramCache::CompileBound(const Request& request, const VariablePrograms::Result& program) {
+void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms::Result& program) {
   const auto graph = request.Build();
   if (!graph.ok()) return Finish(request, graph.status(), false);
   Result bound = program.ok() ? (*program)->BindAt(request.bindings, *graph)

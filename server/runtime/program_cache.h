@@ -92,8 +92,8 @@ class ProgramCache {
   void Compile(const Request& request);
   // A program of these bindings alone.
   void CompileAlone(const Request& request, const graph::Graph& graph);
-  // By the program for all values, if there is one that is right at the request's.
-  void CompileBound(const Request& request, const VariablePrograms::Result& program);
+  // By the source's program for all values, if there is one and it is right at the request's.
+  void BindOrCompile(const Request& request, const VariablePrograms::Result& program);
   // Answers the request, or, where whoever asked lacks the host memory, has the next who waits for
   // the same pay. `shared`: the program serves other bindings, too.
   void Finish(const Request& request, Result result, bool shared) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,5 +1,7 @@
 #include <map>
+#include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/graph/error.h"
@@ -259,6 +261,28 @@ TEST_F(ProgramCacheTest, AProgramStaysAsLongAsOneOfItsSources) {
   for (int64_t count = 21; count <= 200 && cache->Find(digest).ok(); ++count)
     ASSERT_TRUE(Get(*cache, std::to_string(count), count).ok());
   EXPECT_EQ(cache->Find(digest).status().code(), absl::StatusCode::kNotFound);
+}
+
+// Every answer is right, whatever comes and goes meanwhile.
+TEST_F(ProgramCacheTest, ManyMayAskWhileIdleProgramsGo) {
+  auto cache = Make(/*max_idle=*/2);
+  const auto variable = std::make_shared<VariableCopySource>(1);
+  const auto work = [&](int client) {
+    for (int64_t i = 0; i < 100; ++i) {
+      const int64_t count = 1 + i % 5;
+      const auto own = Get(*cache, absl::StrCat(client % 2, "/", count), count);
+      ASSERT_TRUE(own.ok()) << own.status();
+      EXPECT_EQ((*own)->signature().inputs[0]->shape, (std::vector<int64_t>{count}));
+      const int64_t n = 1 + i % 8;
+      const auto bound = cache->Get(variable, {{"n", n}}, device_, "");
+      ASSERT_TRUE(Wait(bound).ok()) << bound->result().status();
+      EXPECT_EQ((*bound->result())->signature.inputs[0]->shape, (std::vector<int64_t>{n}));
+      if (i % 10 == 0) cache->Reclaim(int64_t{1} << 30);
+    }
+  };
+  std::vector<std::thread> clients;
+  for (int client = 0; client < 4; ++client) clients.emplace_back(work, client);
+  for (std::thread& client : clients) client.join();
 }
 
 TEST_F(ProgramCacheTest, StoppedCacheCompilesNothing) {
