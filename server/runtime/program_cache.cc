@@ -28,7 +28,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
                                                  const Bindings& bindings, ManagedDevice& device,
                                                  const std::string& name,
                                                  std::shared_ptr<memory::Account> account) {
-  Request request{{std::move(source), bindings, &device, ShortName(name), Payer(account)}, {}, {}};
+  Request request{
+      {std::move(source), bindings, &device, ShortName(name), Payer(std::move(account))}, {}, {}};
   const ProgramsBySource::Key key = KeyOf(request);
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {
@@ -36,11 +37,11 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     ProgramsBySource::Entry* const known = by_source_.Use(key);
     metrics_->ProgramCacheLookup(known != nullptr);
     if (known != nullptr) {
-      if (known->compiling) known->payers.Add(account);
+      if (known->compiling) known->payers.Add(request.payer.account());
       return known->future;
     }
     ProgramsBySource::Entry& entry = by_source_.Add(key);
-    entry.payers.Add(account);
+    entry.payers.Add(request.payer.account());
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;

@@ -24,7 +24,8 @@ bool IsNamedBy(const Program::Description& description, const std::string& prefi
 }  // namespace
 
 void ProgramsByDigest::GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
-                                    std::shared_ptr<ProgramFuture> future, const Done& done) {
+                                    const std::shared_ptr<ProgramFuture>& future,
+                                    const Done& done) {
   const Key key = {request.device->name(), DigestOf(graph, *request.device)};
   std::shared_ptr<Program> known;
   std::shared_ptr<ProgramFuture> other;

@@ -36,7 +36,7 @@ class ProgramsByDigest {
   // ask meanwhile wait for `future`, which `done` resolves at once or after another attempt of its
   // own. If that fails for want of host memory they compile it themselves, each at its own expense.
   void GetOrCompile(const ProgramRequest& request, const graph::Graph& graph,
-                    std::shared_ptr<ProgramFuture> future, const Done& done)
+                    const std::shared_ptr<ProgramFuture>& future, const Done& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The programs in memory, oldest first.

@@ -32,6 +32,7 @@ std::shared_ptr<ProgramFuture> Add(ProgramsBySource& table, const Key& key,
 
 std::vector<bool> Has(ProgramsBySource& table, const std::vector<Key>& keys) {
   std::vector<bool> has;
+  has.reserve(keys.size());
   for (const Key& key : keys) has.push_back(table.Find(key) != nullptr);
   return has;
 }

@@ -49,6 +49,7 @@ Bindings Preceding(const Bindings& bindings) {
 void VariablePrograms::Get(const ProgramRequest& request, std::function<void(const Result&)> done) {
   const std::vector<Variable> bounds = WorkingBounds(request.source->variables(), request.bindings);
   std::vector<int64_t> ends;
+  ends.reserve(bounds.size());
   for (const Variable& variable : bounds) ends.push_back(variable.max);
   std::shared_ptr<ProgramOrWhyNot> result;
   bool is_new = false;
