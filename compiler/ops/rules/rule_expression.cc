@@ -27,16 +27,15 @@ struct ExpressionParser::InfixOp {
   }
 };
 
-int64_t RuleNames::Place(std::string_view name) {
-  const auto [found, is_new] = places.emplace(name, static_cast<int64_t>(places.size()));
-  if (is_new) defined.push_back(false);
-  return found->second;
+const int64_t* RuleNames::Find(std::string_view name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? nullptr : &found->second;
 }
 
 int64_t RuleNames::Define(std::string_view name) {
-  const int64_t place = Place(name);
-  defined[place] = true;
-  return place;
+  const auto [found, is_new] = places_.emplace(name, size_);
+  if (is_new) ++size_;
+  return found->second;
 }
 
 Token ExpressionParser::Take() {
@@ -53,9 +52,13 @@ bool ExpressionParser::Accept(std::string_view text) {
 }
 
 void ExpressionParser::Fail(std::string_view wanted) {
-  if (!status_.ok()) return;
   // Rules are part of the daemon, so a mistake in one is ours.
-  status_ = absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand"));
+  FailWith(absl::InternalError(StrCat("\"", Now().text, "\" where ", wanted, " should stand")));
+}
+
+void ExpressionParser::FailWith(absl::Status status) {
+  if (!status_.ok()) return;
+  status_ = std::move(status);
   // To the end, so that every loop over tokens ends.
   at_ = tokens_.size() - 1;
 }
@@ -67,6 +70,30 @@ void ExpressionParser::Demand(std::string_view text) {
 std::string_view ExpressionParser::Demand(Token::Kind kind) {
   if (!Is(kind)) Fail(kind == Token::Kind::kName ? "a name" : "the end");
   return Take().text;
+}
+
+std::string_view ExpressionParser::VariableAhead() const {
+  int open = 0;
+  for (size_t i = at_; i + 1 < tokens_.size(); ++i) {
+    const Token& token = tokens_[i];
+    if (token.kind == Token::Kind::kText) continue;
+    if (token.text == "(" || token.text == "[") ++open;
+    if (token.text == ")" || token.text == "]") --open;
+    const bool ends = token.kind == Token::Kind::kLineEnd || token.text == "," || token.text == ":";
+    if (open < 0 || (open == 0 && ends)) return {};
+    if (open == 0 && token.text == "for") return tokens_[i + 1].text;
+  }
+  return {};
+}
+
+int64_t ExpressionParser::OpenFor(std::string_view variable) {
+  if (names_.Find(variable) != nullptr) {
+    FailWith(absl::InternalError(
+        StrCat("\"for ", variable, "\" where ", variable, " names something else")));
+  }
+  const int64_t place = names_.NewPlace();
+  names_.Open(variable, place);
+  return place;
 }
 
 // One function for each level of Python's precedence, from Conditional, the loosest, to Atom.
@@ -190,7 +217,10 @@ Expression ExpressionParser::Atom() {
   if (Accept("[")) return {.form = Form::kList, .parts = Items("]")};
   const std::string_view name = Demand(Token::Kind::kName);
   if (Accept("(")) return Call(name);
-  return {.form = Form::kVariable, .number = names_.Place(name)};
+  const int64_t* place = names_.Find(name);
+  if (place != nullptr) return {.form = Form::kVariable, .number = *place};
+  FailWith(absl::InternalError(StrCat("nothing is named ", name)));
+  return {};
 }
 
 Expression ExpressionParser::Number() {
@@ -221,28 +251,45 @@ std::vector<Expression> ExpressionParser::Items(std::string_view end) {
 }
 
 Expression ExpressionParser::Call(std::string_view name) {
-  const RuleFunction* function = FindRuleFunction(name);
-  if (function == nullptr) Fail("a function of rules");
-  // Every function takes an argument at least.
-  Expression call{.form = Form::kCall, .function = function};
-  Expression first = Conditional();
-  if (Accept("for")) {
-    call.parts.push_back(Comprehension(std::move(first)));
-    return call;
+  Expression call{.form = Form::kCall, .function = FindRuleFunction(name)};
+  if (call.function == nullptr) Fail("a function of rules");
+  const std::string_view variable = VariableAhead();
+  if (!variable.empty()) {
+    call.parts.push_back(Comprehension(variable));
+    Demand(")");
+  } else {
+    call.parts = Items(")");
   }
-  if (!Is(")")) Demand(",");
-  call.parts = Items(")");
-  call.parts.insert(call.parts.begin(), std::move(first));
+  if (status_.ok()) CheckArguments(call);
   return call;
 }
 
-Expression ExpressionParser::Comprehension(Expression element) {
-  const int64_t variable = names_.Define(Demand(Token::Kind::kName));
+void ExpressionParser::CheckArguments(const Expression& call) {
+  const RuleFunction& function = *call.function;
+  const auto given = static_cast<int64_t>(call.parts.size());
+  const bool fits = given >= function.least_arguments && given <= function.most_arguments;
+  if (fits) return;
+  const bool is_one_number = function.least_arguments == function.most_arguments;
+  const std::string most =
+      function.most_arguments == kAnyNumber ? "more" : StrCat(function.most_arguments);
+  FailWith(absl::InternalError(StrCat(
+      function.name, " takes ", function.least_arguments, is_one_number ? "" : StrCat(" or ", most),
+      function.most_arguments == 1 ? " argument" : " arguments", ", not ", given)));
+}
+
+// As in Python, the variable is known in the element and the condition, but not in what it goes
+// through.
+Expression ExpressionParser::Comprehension(std::string_view variable) {
+  Expression result{.form = Form::kComprehension, .number = OpenFor(variable)};
+  result.parts.push_back(Conditional());
+  Demand("for");
+  Demand(Token::Kind::kName);
   Demand("in");
-  Expression result{.form = Form::kComprehension, .number = variable};
-  result.parts = {std::move(element), Or()};
+  names_.Close(variable);
+  result.parts.push_back(Or());
+  names_.Open(variable, result.number);
   if (Accept("if")) result.parts.push_back(Or());
-  Demand(")");
+  names_.Close(variable);
   return result;
 }
 

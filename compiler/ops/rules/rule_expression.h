@@ -15,17 +15,27 @@
 
 namespace kiln::ops {
 
-// The names of one rule and the places of their values. A name may be used before it is known where
-// it comes from: an element stands before the `for` that defines its variable.
-struct RuleNames {
-  std::map<std::string, int64_t, std::less<>> places = {
+// The names that may stand where the parser is, with the places of their values.
+class RuleNames {
+ public:
+  // Null if nothing has this name.
+  const int64_t* Find(std::string_view name) const;
+  // Of an operand, or of what the text assigns, perhaps again.
+  int64_t Define(std::string_view name);
+  // The variable of a `for` is known in a part of the text.
+  int64_t NewPlace() { return size_++; }
+  void Open(std::string_view name, int64_t place) { places_.emplace(name, place); }
+  void Close(std::string_view name) { places_.erase(std::string(name)); }
+
+  // How many places there are.
+  int64_t size() const { return size_; }
+
+ private:
+  std::map<std::string, int64_t, std::less<>> places_ = {
       {"shapes", kVariableShapes}, {"dtypes", kVariableDTypes},
       {"shape", kVariableShape},   {"dtype", kVariableDType},
       {"op", kVariableOp},         {"attributes", kVariableAttributes}};
-  std::vector<bool> defined = std::vector<bool>(kVariableFirstOperand, true);
-
-  int64_t Place(std::string_view name);
-  int64_t Define(std::string_view name);
+  int64_t size_ = kVariableFirstOperand;
 };
 
 // Keeps the first mistake and gives anything from then on.
@@ -46,8 +56,16 @@ class ExpressionParser {
   RuleToken Take();
   bool Accept(std::string_view text);
   void Fail(std::string_view wanted);
+  void FailWith(absl::Status status);
   void Demand(std::string_view text);
   std::string_view Demand(RuleToken::Kind kind);
+
+  // The variable of the `for` that ends this clause: what it is for stands before it. Empty if
+  // there is none.
+  std::string_view VariableAhead() const;
+  // The place of a `for`'s variable, which is known from here on. A name that is taken is refused:
+  // in the client's functions a check's `for` would assign to it.
+  int64_t OpenFor(std::string_view variable);
 
   // Any expression; and one that may stand before "if" and after "in".
   Expression Conditional();
@@ -73,7 +91,8 @@ class ExpressionParser {
   Expression Tuple();
   std::vector<Expression> Items(std::string_view end);
   Expression Call(std::string_view name);
-  Expression Comprehension(Expression element);
+  void CheckArguments(const Expression& call);
+  Expression Comprehension(std::string_view variable);
 };
 
 // The characters that a literal stands for.

@@ -2,6 +2,7 @@
 #ifndef KILN_COMPILER_OPS_RULES_RULE_FUNCTIONS_H_
 #define KILN_COMPILER_OPS_RULES_RULE_FUNCTIONS_H_
 
+#include <climits>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -9,9 +10,14 @@
 
 namespace kiln::ops {
 
+inline constexpr int kAnyNumber = INT_MAX;
+
 struct RuleFunction {
   std::string_view name;
   RuleValue (*call)(RuleRun& run, absl::Span<const RuleValue> arguments);
+  // How many it takes; the parser refuses other numbers.
+  int least_arguments;
+  int most_arguments;
   bool is_python = false;  // one of Python's own
 };
 

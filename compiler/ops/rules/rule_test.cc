@@ -77,6 +77,14 @@ TEST(RuleTest, DefectsAreTold) {
       {"-> (attributes[\"axis\"],)", "axis"},
       {"-> b", "another type"},
       {"-> (c,)", "named c"},
+      {"-> (c,)\n  c = 1", "named c"},
+      {"c = c\n  -> (c,)", "named c"},
+      {"-> len()", "len takes 1 argument, not 0"},
+      {"-> tuple(a, a)", "tuple takes 1 argument, not 2"},
+      {"-> normalize_axes(a)", "normalize_axes takes 2 arguments, not 1"},
+      {"-> range(1, 2, 3)", "range takes 1 or 2 arguments, not 3"},
+      {"-> (min(1),)", "min takes 2 or more arguments, not 1"},
+      {"-> range(i for i in a, 2)", "should stand"},
       {"-> sqrt(a)", "a function"},
       {"-> (1,", "should stand"},
       {"check a", "should stand"},
@@ -90,6 +98,38 @@ TEST(RuleTest, DefectsAreTold) {
     const absl::Status status = Says(text, {{2, 3, 4}}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << text;
     EXPECT_THAT(std::string(status.message()), HasSubstr(wanted)) << text;
+  }
+}
+
+// The client's functions are the same text in Python.
+TEST(RuleTest, VariablesOfForAreKnownThereAlone) {
+  const std::vector<std::string_view> refused = {
+      "-> tuple(i for i in a) + (i,)",
+      "-> tuple(i for i in i)",
+      "-> tuple(i for i in a if sum(i for i in a) > 0)",
+      "-> tuple(a for a in (1, 2))",
+      "-> tuple(op for op in a)",
+      "x = 1\n  -> tuple(x for x in a)",
+      "check x > 0 for x in a: \"{x}\"\n  -> (x,)",
+      "check x > 0 for x in x: \"{x}\"\n  -> a",
+      "x = 1\n  check x > 0 for x in a: \"{x}\"\n  -> a"};
+  for (const std::string_view text : refused) {
+    const absl::Status status = Says(text, {{2, 3, 4}}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << text;
+    EXPECT_THAT(std::string(status.message()),
+                testing::AnyOf(HasSubstr("nothing is named"), HasSubstr("names something else")))
+        << text;
+  }
+  const std::map<std::string_view, Shape> taken = {
+      {"-> tuple(i for i in a) + tuple(-i for i in a)", {2, 3, 4, -2, -3, -4}},
+      {"-> tuple(sum(i * j for i in a) for j in a)", {18, 27, 36}},
+      {"-> tuple(sum(i for i in range(j)) for j in a if sum(i for i in range(j)) > 1)", {3, 6}},
+      {"check i > 0 for i in a: \"{i}\"\n  i = 7\n  -> (i,)", {7}},
+      {"check i > 0 for i in a: \"{i}\"\n  -> tuple(i for i in a)", {2, 3, 4}}};
+  for (const auto& [text, wanted] : taken) {
+    const auto result = Says(text, {{2, 3, 4}});
+    EXPECT_TRUE(result.ok() && *result == wanted)
+        << text << " gives " << (result.ok() ? ToString(*result) : result.status().ToString());
   }
 }
 

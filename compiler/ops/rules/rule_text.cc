@@ -31,32 +31,40 @@ class StepParser : public ExpressionParser {
     // One token ahead tells a name that is assigned from one that is called.
     const bool is_assigned = tokens_[at_ + 1].text == "=";
     if (!is_assigned) return Valued({.kind = RuleStep::Kind::kCall});
-    RuleStep step = Named({.kind = RuleStep::Kind::kAssign});
+    std::string variable(Demand(RuleToken::Kind::kName));
     Demand("=");
-    return Valued(std::move(step));
+    RuleStep step = Valued({.kind = RuleStep::Kind::kAssign});
+    step.variable = names_.Define(variable);
+    step.variable_text = std::move(variable);
+    return step;
   }
 
   RuleStep Check() {
+    const std::string_view variable = VariableAhead();
+    if (variable.empty()) return Messaged(Valued({.kind = RuleStep::Kind::kCheck}));
+    const int64_t place = OpenFor(variable);
     RuleStep step = Valued({.kind = RuleStep::Kind::kCheck});
-    if (Accept("for")) {
-      step = Named(std::move(step));
-      Demand("in");
-      const size_t first = at_;
-      step.each = Or();
-      step.each_text = Written(first);
-    }
+    Demand("for");
+    step.variable = place;
+    step.variable_text = std::string(Demand(RuleToken::Kind::kName));
+    Demand("in");
+    names_.Close(variable);
+    const size_t first = at_;
+    step.each = Or();
+    step.each_text = Written(first);
+    names_.Open(variable, place);
+    step = Messaged(std::move(step));
+    names_.Close(variable);
+    return step;
+  }
+
+  RuleStep Messaged(RuleStep step) {
     Demand(":");
     if (!Is(RuleToken::Kind::kText)) Fail("a message");
     while (Is(RuleToken::Kind::kText)) {
       step.message_text.emplace_back(Now().text);
       AddMessage(Unquoted(Take().text), &step.message);
     }
-    return step;
-  }
-
-  RuleStep Named(RuleStep step) {
-    step.variable_text = std::string(Demand(RuleToken::Kind::kName));
-    step.variable = names_.Define(step.variable_text);
     return step;
   }
 
@@ -113,11 +121,7 @@ absl::Status Parse(const Rule& rule, RuleProgram* program) {
   StepParser parser(*std::move(tokens), names);
   program->steps = parser.Steps();
   if (!parser.status().ok()) return parser.status();
-  for (const auto& [name, place] : names.places) {
-    // Only now: the element of a comprehension stands before the `for` that names its variable.
-    if (!names.defined[place]) return absl::InternalError(StrCat("nothing is named ", name));
-  }
-  program->variables = static_cast<int64_t>(names.places.size());
+  program->variables = names.size();
   return absl::OkStatus();
 }
 
