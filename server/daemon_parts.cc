@@ -24,16 +24,22 @@ constexpr int kMostNullDevices = 64;
 constexpr int64_t kNullShare = 4;
 
 // As many as the highest number that is named asks for: "null" and "null:0" are one, "null:2"
-// three.
-int NullDevices(const std::vector<std::string>& wanted) {
+// three. INVALID_ARGUMENT for a number that no null device has.
+absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
   int devices = 0;
-  for (absl::string_view name : wanted) {
-    if (!absl::ConsumePrefix(&name, "null")) continue;
+  for (const std::string& name : wanted) {
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, "null")) continue;
     int number = 0;
-    if (!name.empty() && !(absl::ConsumePrefix(&name, ":") && absl::SimpleAtoi(name, &number))) {
-      continue;
+    const bool is_one =
+        rest.empty() || (absl::ConsumePrefix(&rest, ":") && absl::SimpleAtoi(rest, &number) &&
+                         number >= 0 && number < kMostNullDevices);
+    if (!is_one) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("devices: there is no \"", name,
+                       "\"; give null, or null:0 to null:", kMostNullDevices - 1));
     }
-    if (number >= 0 && number < kMostNullDevices) devices = std::max(devices, number + 1);
+    devices = std::max(devices, number + 1);
   }
   return devices;
 }
@@ -47,7 +53,9 @@ bool WantsCpu(const std::vector<std::string>& wanted) {
 
 }  // namespace
 
-DaemonParts ProductionParts(const config::Config& config) {
+absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
+  const auto null_devices = NullDevices(config.devices);
+  if (!null_devices.ok()) return null_devices.status();
   DaemonParts parts;
   if (config.cpu_devices > 0 && WantsCpu(config.devices)) {
     drivers::cpu::CpuOptions options;
@@ -58,10 +66,10 @@ DaemonParts ProductionParts(const config::Config& config) {
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::cpu::CpuDriver>(options));
   }
-  if (const int devices = NullDevices(config.devices); devices > 0) {
+  if (*null_devices > 0) {
     drivers::null::NullOptions options;
-    options.devices = devices;
-    options.memory_bytes_per_device = drivers::cpu::AvailableMemory() / kNullShare / devices;
+    options.devices = *null_devices;
+    options.memory_bytes_per_device = drivers::cpu::AvailableMemory() / kNullShare / *null_devices;
     if (config.memory_limit_bytes > 0) {
       options.memory_bytes_per_device =
           std::min(options.memory_bytes_per_device, config.memory_limit_bytes);

@@ -3,13 +3,15 @@
 #ifndef KILN_SERVER_DAEMON_PARTS_H_
 #define KILN_SERVER_DAEMON_PARTS_H_
 
+#include "absl/status/statusor.h"
 #include "server/config/config.h"
 #include "server/daemon.h"
 
 namespace kiln {
 
 // Null devices, which compute nothing, are there only if config.devices names them.
-DaemonParts ProductionParts(const config::Config& config);
+// INVALID_ARGUMENT if it names one beyond the most that there can be.
+absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
 
 }  // namespace kiln
 

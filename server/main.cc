@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <string>
+#include <utility>
 
 #include "absl/synchronization/mutex.h"
 #include "server/config/flags.h"
@@ -52,7 +53,9 @@ int main(int argc, char** argv) {
   kiln::log::SetLevel(level);
   // Before any thread starts, so that all inherit the mask.
   const sigset_t signals = BlockStopSignals();
-  auto daemon = kiln::Daemon::Start(*config, kiln::ProductionParts(*config));
+  auto parts = kiln::ProductionParts(*config);
+  if (!parts.ok()) return Fail(parts.status());
+  auto daemon = kiln::Daemon::Start(*config, *std::move(parts));
   if (!daemon.ok()) return Fail(daemon.status());
   WaitForStop(signals);
   // What hangs on a device cannot be ended but with the process.

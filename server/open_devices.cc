@@ -17,10 +17,12 @@ bool Names(const std::string& entry, const std::string& device) {
   return device == entry || absl::StartsWith(device, absl::StrCat(entry, ":"));
 }
 
-absl::Status NoDevices(const config::Config& config, const std::string& why) {
-  const std::string wanted =
-      config.devices.empty() ? "" : absl::StrCat(" named ", absl::StrJoin(config.devices, ", "));
-  return absl::FailedPreconditionError(absl::StrCat("there is no device", wanted, "; ", why));
+absl::Status NoDevices(const std::vector<std::string>& missing,
+                       const std::vector<std::string>& why) {
+  std::string message = "there is no device";
+  if (!missing.empty()) absl::StrAppend(&message, " named ", absl::StrJoin(missing, ", "));
+  if (!why.empty()) absl::StrAppend(&message, "; ", absl::StrJoin(why, "; "));
+  return absl::FailedPreconditionError(message);
 }
 
 }  // namespace
@@ -53,12 +55,14 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
     }
   }
   // An entry that names no device is a mistake even if other entries do.
-  const bool complete =
-      std::all_of(config.devices.begin(), config.devices.end(), [&](const std::string& entry) {
-        return std::any_of(devices.begin(), devices.end(),
-                           [&](const auto& device) { return Names(entry, device->name()); });
-      });
-  if (devices.empty() || !complete) return NoDevices(config, absl::StrJoin(why, "; "));
+  std::vector<std::string> missing;
+  for (const std::string& entry : config.devices) {
+    const bool is_there = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
+      return Names(entry, device->name());
+    });
+    if (!is_there) missing.push_back(entry);
+  }
+  if (devices.empty() || !missing.empty()) return NoDevices(missing, why);
   return devices;
 }
 

@@ -167,9 +167,17 @@ def test_names_of_devices(flag, devices):
     assert [device["name"] for device in found] == devices
 
 
-def test_devices_that_there_are_not():
-    with pytest.raises(RuntimeError, match="there is no device named cpu, gpu"):
-        Kilnd(flags=["--devices=cpu,gpu"])
+@pytest.mark.parametrize("devices, why", [
+    ("cpu,gpu", "there is no device named gpu"),
+    ("cpu:1", "there is no device named cpu:1; cpu:0 is not asked for"),
+    ("null:64", r'there is no \\"null:64\\"; give null, or null:0 to null:63'),
+    ("cpu,null:-1", r'there is no \\"null:-1\\"'),
+    ("null:two", r'there is no \\"null:two\\"'),
+    ("nullify", r'there is no \\"nullify\\"'),
+])
+def test_devices_that_there_are_not(devices, why):
+    with pytest.raises(RuntimeError, match=why):
+        Kilnd(flags=[f"--devices={devices}"])
 
 
 @answers("is it this vector width?")
