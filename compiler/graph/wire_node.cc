@@ -130,7 +130,7 @@ class NodeBuilder {
     if (!status.ok()) return status;
     // Checked first, so that no composite is expanded whose shape or dtype is wrong.
     absl::StatusOr<const ir::Node*> made =
-        ops::Build(builder, *op_, operands_, attributes_, dtype_);
+        ops::BuildInferred(builder, *op_, operands_, attributes_, shape_, dtype_);
     if (!made.ok()) return Explain("ILLEGAL", made.status());
     status = Explain("TOO_LARGE", CheckResult((*made)->shape()));
     if (!status.ok()) return status;
@@ -177,12 +177,13 @@ class NodeBuilder {
       return NodeError(proto_, index_, "DTYPE_MISMATCH",
                        StrCat("there is no dtype number ", static_cast<int>(node_.dtype())));
     }
-    // No dtype is kInvalid: most ops infer theirs.
-    dtype_ = static_cast<ir::DType>(node_.dtype());
     std::vector<ir::DType> dtypes;
     for (const ir::Node* operand : operands_) dtypes.push_back(operand->dtype());
-    absl::Status inferred = ops::InferDType(*op_, dtypes, dtype_).status();
-    if (!inferred.ok()) return Explain("DTYPE_MISMATCH", inferred);
+    // No dtype is kInvalid: most ops infer theirs.
+    const auto declared = static_cast<ir::DType>(node_.dtype());
+    const absl::StatusOr<ir::DType> inferred = ops::InferDType(*op_, dtypes, declared);
+    if (!inferred.ok()) return Explain("DTYPE_MISMATCH", inferred.status());
+    dtype_ = *inferred;
     bool is_const = op_->kind == ops::Kind::kSource && op_->op == ir::Op::kConst;
     return is_const ? Explain("ATTRIBUTE", CheckConstant(attributes_, dtype_)) : absl::OkStatus();
   }
@@ -191,7 +192,9 @@ class NodeBuilder {
     std::vector<ir::Shape> shapes;
     for (const ir::Node* operand : operands_) shapes.push_back(operand->shape());
     absl::StatusOr<ir::Shape> shape = ops::InferShape(*op_, shapes, attributes_);
-    return shape.ok() ? CheckResult(*shape) : shape.status();
+    if (!shape.ok()) return shape.status();
+    shape_ = *std::move(shape);
+    return CheckResult(shape_);
   }
 
   absl::Status CheckResult(const ir::Shape& shape) {
@@ -208,6 +211,7 @@ class NodeBuilder {
   const ops::OpDef* op_ = nullptr;
   std::vector<const ir::Node*> operands_;
   ops::Attributes attributes_;
+  ir::Shape shape_;
   ir::DType dtype_ = ir::DType::kInvalid;
 };
 

@@ -194,6 +194,16 @@ NodeOr Make(Builder& builder, const Checked& node) {
   return absl::InternalError("unknown kind of op");
 }
 
+std::pair<std::vector<Shape>, std::vector<DType>> TypesOf(absl::Span<const Node* const> nodes) {
+  std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
+  for (const Node* node : nodes) {
+    shapes.push_back(node->shape());
+    dtypes.push_back(node->dtype());
+  }
+  return {std::move(shapes), std::move(dtypes)};
+}
+
 // What a row promises must hold for what its expansion gives.
 absl::Status CheckMade(const Checked& node, const Node* made) {
   if (made->shape() == node.shape && made->dtype() == node.dtype) return absl::OkStatus();
@@ -204,24 +214,13 @@ absl::Status CheckMade(const Checked& node, const Node* made) {
 
 }  // namespace
 
-NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
-             const Attributes& attributes, DType declared) {
-  const auto completed = CompleteAttributes(op, attributes);
-  if (!completed.ok()) return completed.status();
-  std::vector<Shape> shapes;
-  std::vector<DType> dtypes;
-  for (const Node* operand : operands) {
-    shapes.push_back(operand->shape());
-    dtypes.push_back(operand->dtype());
-  }
-  auto shape = InferShape(op, shapes, *completed);
-  if (!shape.ok()) return shape.status();
-  const auto dtype = InferDType(op, dtypes, declared);
-  if (!dtype.ok()) return dtype.status();
-  const absl::Status holds = CheckConstraints({op, shapes, *completed, dtypes, *shape, *dtype});
+NodeOr BuildInferred(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
+                     const Attributes& attributes, const Shape& shape, DType dtype) {
+  const auto [shapes, dtypes] = TypesOf(operands);
+  const absl::Status holds = CheckConstraints({op, shapes, attributes, dtypes, shape, dtype});
   if (!holds.ok()) return holds;
 
-  Checked node{op, {operands.begin(), operands.end()}, *completed, *std::move(shape), *dtype};
+  Checked node{op, {operands.begin(), operands.end()}, attributes, shape, dtype};
   const DType cast_to = OperandDType(op, dtypes);
   for (size_t i = 0; i < node.operands.size(); ++i) {
     // Indices and conditions take no part in promotion.
@@ -235,6 +234,18 @@ NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> op
   const absl::Status kept = CheckMade(node, *made);
   if (!kept.ok()) return kept;
   return made;
+}
+
+NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
+             const Attributes& attributes, DType declared) {
+  const auto completed = CompleteAttributes(op, attributes);
+  if (!completed.ok()) return completed.status();
+  const auto [shapes, dtypes] = TypesOf(operands);
+  const auto shape = InferShape(op, shapes, *completed);
+  if (!shape.ok()) return shape.status();
+  const auto dtype = InferDType(op, dtypes, declared);
+  if (!dtype.ok()) return dtype.status();
+  return BuildInferred(builder, op, operands, *completed, *shape, *dtype);
 }
 
 }  // namespace kiln::ops
