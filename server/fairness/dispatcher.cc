@@ -39,23 +39,26 @@ void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
 
 absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work) {
   const absl::Time now = now_();
+  const double predicted = work->predicted_seconds();
+  const bool is_logged = log::IsOn(log::Level::kDebug);
+  std::string label = is_logged ? work->label() : "";
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return stopped_;
   const int64_t ticket = next_ticket_++;
-  if (!queue_.Push(flow, ticket, work->predicted_seconds())) return SessionEnded();
+  if (!queue_.Push(flow, ticket, predicted)) return SessionEnded();
   waiting_.emplace(ticket, Waiting{work, now});
-  // Under the lock, so that it stands in the log before what is decided about it.
-  LogQueued(ticket, *work, queue_.size());
+  if (is_logged) unlogged_.push_back({ticket, std::move(label), predicted, queue_.size()});
   return absl::OkStatus();
 }
 
-void Dispatcher::LogQueued(int64_t ticket, const Work& work, int64_t queued) const {
-  if (!log::IsOn(log::Level::kDebug)) return;
-  log::Debug("run_queued", {{"run", work.label()},
-                            {"device", device_},
-                            {"ticket", absl::StrCat(ticket)},
-                            {"predicted_seconds", absl::StrCat(work.predicted_seconds())},
-                            {"queued", absl::StrCat(queued)}});
+void Dispatcher::LogQueued(const std::vector<Queued>& events) const {
+  for (const Queued& event : events) {
+    log::Debug("run_queued", {{"run", event.label},
+                              {"device", device_},
+                              {"ticket", absl::StrCat(event.ticket)},
+                              {"predicted_seconds", absl::StrCat(event.predicted)},
+                              {"queued", absl::StrCat(event.queued)}});
+  }
 }
 
 void Dispatcher::LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
@@ -101,7 +104,15 @@ void Dispatcher::SubmitWaiting() {
     return;
   }
   pumping_ = true;
-  while (stopped_.ok() && queue_.size() > 0 && Fits()) {
+  while (true) {
+    const std::vector<Queued> unlogged = std::exchange(unlogged_, {});
+    if (!stopped_.ok() || queue_.size() == 0 || !Fits()) {
+      if (unlogged.empty()) break;
+      mutex_.Unlock();
+      LogQueued(unlogged);
+      mutex_.Lock();
+      continue;
+    }
     const FairQueue::Entry entry = *queue_.Pop();
     auto found = waiting_.find(entry.item);
     Waiting waiting = std::move(found->second);
@@ -112,6 +123,7 @@ void Dispatcher::SubmitWaiting() {
     const int64_t queued = queue_.size();
     const auto in_flight = static_cast<int64_t>(running_.size());
     mutex_.Unlock();
+    LogQueued(unlogged);
     const absl::Duration waited = now_() - waiting.since;
     LogChosen(entry, *waiting.work, waited, queued, in_flight);
     const absl::Status status = waiting.work->Submit(entry.item, waited);

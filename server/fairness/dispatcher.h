@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -75,6 +76,13 @@ class Dispatcher {
     std::shared_ptr<Work> work;
     absl::Time since;
   };
+  // An event for the log.
+  struct Queued {
+    int64_t ticket = 0;
+    std::string label;
+    double predicted = 0;
+    int64_t queued = 0;
+  };
   struct Running {
     FairQueue::FlowId flow = 0;
     double predicted = 0;
@@ -82,12 +90,13 @@ class Dispatcher {
 
   absl::Status Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts what fits. One thread at a time does this, so that lists start in the queue's order; the
-  // others leave their work to it.
+  // Starts what fits, and writes to the log what has happened. One thread at a time does this, so
+  // that lists start, and the log tells of them, in the queue's order; the others leave their work
+  // to it.
   void SubmitWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void LogQueued(int64_t ticket, const Work& work, int64_t queued) const;
+  void LogQueued(const std::vector<Queued>& events) const;
   void LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
                  int64_t queued, int64_t in_flight) const;
 
@@ -98,6 +107,8 @@ class Dispatcher {
   FairQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Running> running_ ABSL_GUARDED_BY(mutex_);
+  // No longer than what was enqueued while one list was handed to the device.
+  std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);
   int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   double seconds_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;

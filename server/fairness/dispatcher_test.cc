@@ -1,11 +1,18 @@
 #include "server/fairness/dispatcher.h"
 
+#include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/log.h"
 
 namespace kiln::fairness {
 namespace {
@@ -115,6 +122,79 @@ TEST_F(DispatcherTest, StopFailsWaitingAndNewWork) {
 TEST_F(DispatcherTest, UnknownTicketIsIgnored) {
   dispatcher_.Finished(99, 1.0);
   EXPECT_THAT(journal_.submitted, IsEmpty());
+}
+
+// Asks the dispatcher while it is asked for its label, as somebody who waits for its lock would.
+class AskingWork : public RecordedWork {
+ public:
+  AskingWork(const Dispatcher* dispatcher, Journal* journal, std::string name)
+      : RecordedWork(journal, std::move(name), 1.0), dispatcher_(dispatcher) {}
+  std::string label() const override {
+    EXPECT_GE(dispatcher_->queued(), 0);
+    return RecordedWork::label();
+  }
+
+ private:
+  const Dispatcher* dispatcher_;
+};
+
+class DispatcherLogTest : public DispatcherTest {
+ protected:
+  void SetUp() override {
+    log::SetLevel(log::Level::kDebug);
+    testing::internal::CaptureStderr();
+  }
+  void TearDown() override { log::SetLevel(log::Level::kInfo); }
+  void Ask(FairQueue::FlowId flow, const std::string& name) {
+    dispatcher_.Enqueue(flow, std::make_shared<AskingWork>(&dispatcher_, &journal_, name));
+  }
+  // "queued a", in the log's order.
+  static std::vector<std::string> Events(const std::string& written) {
+    std::vector<std::string> events;
+    for (const absl::string_view line : absl::StrSplit(written, '\n', absl::SkipEmpty())) {
+      std::vector<absl::string_view> fields = absl::StrSplit(line, ' ');
+      events.push_back(absl::StrCat(absl::StripPrefix(fields[2], "event=run_"), " ",
+                                    absl::StripPrefix(fields[3], "run=")));
+    }
+    return events;
+  }
+};
+
+TEST_F(DispatcherLogTest, TellsOfTheQueueInItsOrderWithoutTheLock) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b", "c"}) Ask(flow, name);
+  dispatcher_.Finished(journal_.tickets[0], 1.0);
+  EXPECT_THAT(Events(testing::internal::GetCapturedStderr()),
+              ElementsAre("queued a", "chosen a", "queued b", "chosen b", "queued c", "chosen c"));
+}
+
+TEST_F(DispatcherLogTest, WhatIsChosenWasQueuedWhoeverWrites) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 50;
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < kEach; ++i) Ask(flow, absl::StrCat(thread, ".", i));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < journal_.tickets.size(); ++i) {
+    dispatcher_.Finished(journal_.tickets[i], 1.0);
+  }
+  std::set<std::string> queued;
+  int chosen = 0;
+  for (const std::string& event : Events(testing::internal::GetCapturedStderr())) {
+    absl::string_view run = event;
+    if (absl::ConsumePrefix(&run, "queued ")) {
+      queued.emplace(run);
+    } else if (absl::ConsumePrefix(&run, "chosen ")) {
+      ++chosen;
+      EXPECT_TRUE(queued.contains(std::string(run))) << run;
+    }
+  }
+  EXPECT_EQ(queued.size(), kThreads * kEach);
+  EXPECT_EQ(chosen, kThreads * kEach);
 }
 
 }  // namespace
