@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
@@ -42,6 +43,7 @@ int Fail(const absl::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  kiln::log::SetClock(absl::Now);
   // Debian builds Abseil with its search for lock cycles, which makes a replay a tenth slower. The
   // tests under ThreadSanitizer find cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -6,14 +6,13 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/text/printable.h"
 
 namespace kiln::log {
 namespace {
 
 std::atomic<Level> minimum_level{Level::kInfo};
-std::atomic<absl::Time (*)()> clock_now{absl::Now};
+std::atomic<absl::Time (*)()> clock_now{absl::UnixEpoch};
 
 struct LevelName {
   Level level;

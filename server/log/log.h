@@ -26,7 +26,7 @@ void SetLevel(Level level);
 // Whether events of this level are written: where making an event's values takes time, ask first.
 bool IsOn(Level level);
 
-// What tells the time of events; the system's clock until it is called.
+// What tells the time of events; until it is called, all happen at the epoch.
 void SetClock(absl::Time (*now)());
 
 using Field = std::pair<absl::string_view, std::string>;

@@ -30,17 +30,32 @@ TEST(Log, ParsesLevels) {
   EXPECT_EQ(level, Level::kWarning);
 }
 
-TEST(Log, WritesWhatIsOnAtTheClocksTime) {
-  SetClock([] { return absl::UnixEpoch(); });
+// The log is the process': what a test sets ends with it.
+class SharedLog : public testing::Test {
+ protected:
+  void TearDown() override {
+    SetLevel(Level::kInfo);
+    SetClock(absl::UnixEpoch);
+  }
+};
+
+TEST_F(SharedLog, WritesWhatIsOnAtTheClocksTime) {
   testing::internal::CaptureStderr();
   Debug("hidden");
   SetLevel(Level::kDebug);
   EXPECT_TRUE(IsOn(Level::kDebug));
+  SetClock([] { return absl::UnixEpoch() + absl::Minutes(1); });
   Debug("shown");
-  SetLevel(Level::kInfo);
-  EXPECT_FALSE(IsOn(Level::kDebug));
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "time=1970-01-01T00:00:00.000Z level=debug event=shown\n");
+            "time=1970-01-01T00:01:00.000Z level=debug event=shown\n");
+}
+
+TEST_F(SharedLog, HasNoClockAndNoDebuggingUntilAsked) {
+  testing::internal::CaptureStderr();
+  Debug("hidden");
+  Info("shown");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "time=1970-01-01T00:00:00.000Z level=info event=shown\n");
 }
 
 }  // namespace
