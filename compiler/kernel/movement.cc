@@ -112,7 +112,7 @@ Point Unwindow(IndexMath& math, const Node* node, const Point& at) {
 bool IsMovement(Op op) {
   static constexpr Op kOps[] = {Op::kReshape,    Op::kPermute, Op::kExpand, Op::kPad,
                                 Op::kShrink,     Op::kFlip,    Op::kWindow, Op::kUnwindow,
-                                Op::kContiguous, Op::kDetach,  Op::kMutable};
+                                Op::kContiguous, Op::kMutable};
   return absl::c_linear_search(kOps, op);
 }
 

@@ -10,7 +10,7 @@
 namespace kiln::kernel {
 
 // Reshape, permute, expand, pad, shrink, flip, window, unwindow, and the identities contiguous and
-// detach.
+// mutable.
 bool IsMovement(ir::Op op);
 
 // The point of operand 0 that the movement op `node` reads for the point `at` of its own. Pads and

@@ -20,7 +20,7 @@ bool IsScatter(const Node* node) { return node->op() == Op::kScatterElements; }
 
 bool IsMovement(const Node* node) {
   return (node->op() >= Op::kReshape && node->op() <= Op::kUnwindow) ||
-         node->op() == Op::kContiguous || node->op() == Op::kDetach || node->op() == Op::kMutable;
+         node->op() == Op::kContiguous || node->op() == Op::kMutable;
 }
 
 bool IsMaterialised(const Node* node) {

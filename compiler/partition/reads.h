@@ -13,7 +13,7 @@ namespace kiln::partition {
 bool IsReduction(const ir::Node* node);
 bool IsScatter(const ir::Node* node);
 bool IsMovement(const ir::Node* node);     // identities included
-bool IsElementwise(const ir::Node* node);  // computes; contiguous and detach are movement
+bool IsElementwise(const ir::Node* node);  // computes; contiguous is movement
 bool IsTranscendental(const ir::Node* node);
 // A short float made float32: costs nothing worth storing and would take twice the memory.
 bool IsWidening(const ir::Node* node);
