@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/autodiff/reverse.h"
 #include "compiler/graph/error.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
@@ -41,7 +42,7 @@ class Differentiator {
       : graph_(graph), builder_(*graph.context), graph_size_(graph.context->size()) {}
 
   absl::StatusOr<graph::Graph> Run() {
-    const std::vector<const Node*> order = ir::TopologicalOrder(Roots());
+    const std::vector<const Node*> order = ir::TopologicalOrder(graph::Roots(graph_));
     for (const Node* node : order) {
       if (node->op() == Op::kGradient) requests_[TargetOf(node)].push_back(node);
     }
@@ -59,12 +60,6 @@ class Differentiator {
   }
 
  private:
-  std::vector<const Node*> Roots() const {
-    std::vector<const Node*> roots = graph_.outputs;
-    for (const graph::Update& update : graph_.updates) roots.push_back(update.value);
-    return roots;
-  }
-
   const Node* Rebuild(const Node* node) {
     std::vector<const Node*> operands;
     for (const Node* operand : node->operands()) operands.push_back(became_.at(operand));
@@ -134,8 +129,8 @@ class Differentiator {
   // Detach and with_derivative only direct gradients. Once all of those are taken, they give way to
   // their values.
   absl::StatusOr<graph::Graph> Result() {
-    std::vector<const Node*> roots;
-    for (const Node* root : Roots()) roots.push_back(became_.at(root));
+    std::vector<const Node*> roots = graph::Roots(graph_);
+    for (const Node*& root : roots) root = became_.at(root);
     NodeMap kept;
     for (const Node* node : ir::TopologicalOrder(roots)) {
       std::vector<const Node*> operands;
@@ -144,9 +139,8 @@ class Differentiator {
       kept[node] =
           is_done ? operands[0] : builder_.context().WithOperands(node, std::move(operands));
     }
-    graph::Graph result = graph_;
-    for (const Node*& output : result.outputs) output = kept.at(became_.at(output));
-    for (graph::Update& update : result.updates) update.value = kept.at(became_.at(update.value));
+    for (const Node*& root : roots) root = kept.at(root);
+    graph::Graph result = graph::WithRoots(graph_, roots);
     for (const auto& [node, source] : graph_.sources) {
       const auto rebuilt = became_.find(node);
       if (rebuilt == became_.end()) continue;

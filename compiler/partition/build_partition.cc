@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/limits.h"
 
@@ -65,8 +66,7 @@ class Builder {
           {Tensor::Kind::kInput, static_cast<int>(i), input.dtype, input.shape, nullptr});
     }
     // Inputs that nothing reads keep their tensor, so that tensors are numbered as inputs are.
-    std::vector<const Node*> roots = graph_.outputs;
-    for (const graph::Update& update : graph_.updates) roots.push_back(update.value);
+    const std::vector<const Node*> roots = graph::Roots(graph_);
     for (const Node* node : ir::TopologicalOrder(roots)) {
       if (node->op() != ir::Op::kInput) continue;
       const int index = static_cast<int>(node->attr<ir::InputAttr>().index);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/contraction.h"
@@ -43,8 +44,7 @@ const Node* BehindViews(const Node* node) {
 class Chooser {
  public:
   explicit Chooser(const graph::Graph& graph) {
-    std::vector<const Node*> roots = graph.outputs;
-    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    const std::vector<const Node*> roots = graph::Roots(graph);
     order_ = ir::TopologicalOrder(roots);
     for (const Node* root : roots) {
       if (root->op() != Op::kInput) required_.insert(root);

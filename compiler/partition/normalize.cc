@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/contraction.h"
 #include "compiler/partition/factor_sum.h"
@@ -54,22 +55,16 @@ class Normalizer {
  public:
   explicit Normalizer(const graph::Graph& graph)
       : context_(*graph.context), unwindow_sums_(context_) {
-    std::vector<const Node*> roots = graph.outputs;
-    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    const std::vector<const Node*> roots = graph::Roots(graph);
     const std::vector<const Node*> order = ir::TopologicalOrder(roots);
-    absl::flat_hash_map<const Node*, int> uses;
-    for (const Node* node : order) {
-      for (const Node* operand : node->operands()) ++uses[operand];
-    }
-    // What leaves the graph is used by more than its readers here.
-    for (const Node* root : roots) uses[root] += 2;
+    const auto uses = CountUses(order, roots);
     for (const Node* node : order) {
       if (node->op() == Op::kReduceSum) sums_of_[node->operand(0)].push_back(node);
       if (IsRelu(node)) relu_of_.try_emplace(node->operand(0), node);
     }
     for (const Node* node : order) {
       const Node* made = Made(node);
-      uses_[made] += uses[node];
+      uses_[made] += uses.at(node);
     }
   }
 
@@ -188,10 +183,9 @@ class Normalizer {
 
 graph::Graph Normalize(const graph::Graph& graph) {
   const Normalizer normalizer(graph);
-  graph::Graph result = graph;
-  for (const Node*& output : result.outputs) output = normalizer.Of(output);
-  for (graph::Update& update : result.updates) update.value = normalizer.Of(update.value);
-  return result;
+  std::vector<const Node*> roots = graph::Roots(graph);
+  for (const Node*& root : roots) root = normalizer.Of(root);
+  return graph::WithRoots(graph, roots);
 }
 
 }  // namespace kiln::partition

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/tensor_maker.h"
@@ -88,22 +89,16 @@ const Node* SplitScatter(ir::Context& context, const Node* scatter, int64_t* cop
 class ScatterPreparer {
  public:
   explicit ScatterPreparer(const graph::Graph& graph) : context_(*graph.context) {
-    std::vector<const Node*> roots = graph.outputs;
-    for (const graph::Update& update : graph.updates) roots.push_back(update.value);
+    const std::vector<const Node*> roots = graph::Roots(graph);
     const std::vector<const Node*> order = ir::TopologicalOrder(roots);
-    absl::flat_hash_map<const Node*, int> uses;
-    for (const Node* node : order) {
-      for (const Node* operand : node->operands()) ++uses[operand];
-    }
-    // What leaves the graph is used by more than its readers here.
-    for (const Node* root : roots) uses[root] += 2;
+    const auto uses = CountUses(order, roots);
     for (const Node* node : order) {
       std::vector<const Node*> operands;
       for (const Node* operand : node->operands()) operands.push_back(made_.at(operand));
       const Node* made = context_.WithOperands(node, std::move(operands));
       if (IsScatter(made)) made = Prepare(made);
       made_[node] = made;
-      uses_[made] += uses[node];
+      uses_[made] += uses.at(node);
     }
   }
 
@@ -133,10 +128,9 @@ class ScatterPreparer {
 
 graph::Graph PrepareScatters(const graph::Graph& graph) {
   const ScatterPreparer preparer(graph);
-  graph::Graph result = graph;
-  for (const Node*& output : result.outputs) output = preparer.Of(output);
-  for (graph::Update& update : result.updates) update.value = preparer.Of(update.value);
-  return result;
+  std::vector<const Node*> roots = graph::Roots(graph);
+  for (const Node*& root : roots) root = preparer.Of(root);
+  return graph::WithRoots(graph, roots);
 }
 
 }  // namespace kiln::partition

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "compiler/ir/short_float.h"
 
 namespace kiln::partition {
@@ -42,6 +41,16 @@ bool IsWidening(const Node* node) {
 const ir::Shape& SpaceOf(const Node* node) {
   if (IsScatter(node)) return node->operand(2)->shape();
   return IsReduction(node) ? node->operand(0)->shape() : node->shape();
+}
+
+absl::flat_hash_map<const Node*, int> CountUses(absl::Span<const Node* const> order,
+                                                absl::Span<const Node* const> roots) {
+  absl::flat_hash_map<const Node*, int> uses;
+  for (const Node* node : order) {
+    for (const Node* operand : node->operands()) ++uses[operand];
+  }
+  for (const Node* root : roots) uses[root] += 2;
+  return uses;
 }
 
 namespace {

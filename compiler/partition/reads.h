@@ -5,6 +5,8 @@
 #include <functional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/types/span.h"
 #include "compiler/ir/node.h"
 #include "compiler/partition/digits.h"
 
@@ -30,6 +32,11 @@ bool IsMaterialised(const ir::Node* node);
 // The points over which `node` is computed: a reduction's operand's shape, a scatter's values',
 // else its own.
 const ir::Shape& SpaceOf(const ir::Node* node);
+
+// How often each node is an operand of one in `order`, which is TopologicalOrder(roots). Roots
+// count twice more: what leaves the graph is used by more than its readers here.
+absl::flat_hash_map<const ir::Node*, int> CountUses(absl::Span<const ir::Node* const> order,
+                                                    absl::Span<const ir::Node* const> roots);
 
 // All reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf` says
 // where it ends (never at root itself). What a scatter writes over counts as read. Each pair of
