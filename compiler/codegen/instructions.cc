@@ -16,6 +16,7 @@ constexpr InstructionRow kInstructions[] = {
     {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma"},
     {Instruction::kConvertHalf, "f16c", "kiln-half"},
     {Instruction::kScale, "avx512vl", "kiln-scale"},
+    {Instruction::kWideVectors, "avx512f", "kiln-wide"},
 };
 
 }  // namespace

@@ -16,6 +16,7 @@ enum class Instruction {
   kFusedMultiplyAdd,
   kConvertHalf,  // float16 from and to float32
   kScale,        // AVX-512's VSCALEF of 256 and 512 bits: value * 2^n
+  kWideVectors,  // registers of 64 bytes
 };
 
 // Without this call `function` uses none of them.

@@ -148,8 +148,7 @@ class MaskedAccess {
     return static_cast<int>(std::count(begin, begin + count, true));
   }
   bool IsWhole(int first, int count) const {
-    // The instruction stands for AVX-512 with all vector lengths, and so for registers of 64 bytes.
-    const int register_bytes = MayUse(builder_, Instruction::kScale) ? 64 : 32;
+    const int register_bytes = MayUse(builder_, Instruction::kWideVectors) ? 64 : 32;
     const int bytes = count * static_cast<int>(element_->getPrimitiveSizeInBits()) / 8;
     // If every lane may be let through, LLVM cannot know any part to be masked.
     return bytes <= register_bytes || NumPossible(first, count) == count;
