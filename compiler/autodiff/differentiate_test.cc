@@ -6,7 +6,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/schedule/apply.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

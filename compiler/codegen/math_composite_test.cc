@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/executable_code.h"
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/executable_code.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "gtest/gtest.h"
 
 namespace kiln::codegen {

@@ -102,7 +102,7 @@ bool IsSpecial(const OpDef& op, size_t operand);
 // builder.h.
 class Builder;
 
-// A tensor in host memory, for the reference semantics. See evaluate.h.
+// A tensor in host memory, for the reference semantics. See host_tensor.h.
 struct HostTensor;
 
 // Adjoints of the operands of `node`, given `upstream` of node's shape and dtype. Null: no gradient

@@ -5,8 +5,8 @@
 
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "compiler/partition/normalize.h"
 #include "compiler/partition/order_groups.h"
 #include "compiler/partition/testing/fixture.h"

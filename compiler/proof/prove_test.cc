@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/heuristic.h"
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/register_tile.h"

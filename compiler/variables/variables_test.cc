@@ -11,7 +11,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "compiler/variables/capacity.h"
 #include "compiler/variables/generalize.h"
 #include "compiler/variables/is_right_at.h"

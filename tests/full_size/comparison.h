@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "compiler/codegen/executable_code.h"
+#include "compiler/codegen/testing/executable_code.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/schedule.h"
 #include "drivers/interface/target.h"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/heuristic.h"
 #include "tests/full_size/lanes.h"

@@ -12,7 +12,7 @@
 #include "compiler/graph/wire.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"
 

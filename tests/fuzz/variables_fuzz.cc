@@ -7,7 +7,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/graph/wire.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "compiler/variables/variable_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/run.h"

@@ -4,7 +4,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"

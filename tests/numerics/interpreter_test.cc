@@ -10,7 +10,7 @@
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/ir/spec.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"
 #include "tests/numerics/random_graph.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/executable_code.h"
+#include "compiler/codegen/testing/executable_code.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/kernel/interpret.h"
+#include "compiler/kernel/testing/interpret.h"
 #include "compiler/search/heuristic.h"
 
 namespace kiln::codegen {

@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/search/heuristic.h"
 #include "tests/numerics/kernel_check.h"

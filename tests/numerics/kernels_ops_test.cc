@@ -5,7 +5,7 @@
 #include <string>
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
 #include "tests/numerics/kernel_check.h"
 

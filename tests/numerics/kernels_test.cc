@@ -1,7 +1,7 @@
 // Compiled kernels against the naive interpreter: rows, views, masks, gathers, scatters, locals.
 #include <gtest/gtest.h>
 
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/bounds.h"
 #include "tests/numerics/kernel_check.h"

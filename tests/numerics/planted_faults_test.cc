@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "compiler/codegen/codegen.h"
-#include "compiler/codegen/sample_kernels.h"
+#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/heuristic.h"

@@ -11,7 +11,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/compiler.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "drivers/cpu/driver.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"

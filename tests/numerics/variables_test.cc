@@ -5,7 +5,7 @@
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "compiler/variables/variable_graph.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"

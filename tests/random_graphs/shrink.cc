@@ -10,7 +10,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 
 namespace kiln::random_graphs {
 namespace {

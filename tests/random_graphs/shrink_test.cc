@@ -5,7 +5,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/random_graph.h"

@@ -6,7 +6,7 @@
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
 #include "compiler/ir/str_cat.h"
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/run_compiled.h"
 #include "tests/random_graphs/shrink.h"

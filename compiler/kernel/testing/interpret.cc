@@ -1,4 +1,4 @@
-#include "compiler/kernel/interpret.h"
+#include "compiler/kernel/testing/interpret.h"
 
 #include <algorithm>
 #include <cstring>

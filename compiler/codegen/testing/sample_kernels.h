@@ -1,6 +1,6 @@
 // Kernels written by hand, for tests and measurements of the back end.
-#ifndef KILN_COMPILER_CODEGEN_SAMPLE_KERNELS_H_
-#define KILN_COMPILER_CODEGEN_SAMPLE_KERNELS_H_
+#ifndef KILN_COMPILER_CODEGEN_TESTING_SAMPLE_KERNELS_H_
+#define KILN_COMPILER_CODEGEN_TESTING_SAMPLE_KERNELS_H_
 
 #include <cstdint>
 #include <utility>
@@ -270,4 +270,4 @@ inline kernel::Kernel ChainKernel(ir::Context& context, int64_t elements) {
 
 }  // namespace kiln::codegen
 
-#endif  // KILN_COMPILER_CODEGEN_SAMPLE_KERNELS_H_
+#endif  // KILN_COMPILER_CODEGEN_TESTING_SAMPLE_KERNELS_H_

@@ -1,7 +1,7 @@
 // The reference interpreter: what a graph means, as slowly and plainly as possible. Tests compare
 // every back end with it.
-#ifndef KILN_COMPILER_OPS_EVALUATE_H_
-#define KILN_COMPILER_OPS_EVALUATE_H_
+#ifndef KILN_COMPILER_OPS_TESTING_EVALUATE_H_
+#define KILN_COMPILER_OPS_TESTING_EVALUATE_H_
 
 #include <vector>
 
@@ -20,4 +20,4 @@ absl::StatusOr<std::vector<HostTensor>> Evaluate(absl::Span<const ir::Node* cons
 
 }  // namespace kiln::ops
 
-#endif  // KILN_COMPILER_OPS_EVALUATE_H_
+#endif  // KILN_COMPILER_OPS_TESTING_EVALUATE_H_

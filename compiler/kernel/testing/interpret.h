@@ -1,8 +1,7 @@
-// Runs kernels on host memory, naively and slowly: what a kernel *means*. The reference for
-// schedules, for search and for tests. Scalars behave as the table of ops says
-// (ops::DefOf(op).evaluate).
-#ifndef KILN_COMPILER_KERNEL_INTERPRET_H_
-#define KILN_COMPILER_KERNEL_INTERPRET_H_
+// Runs kernels on host memory, naively and slowly: what a kernel *means*. Scalars behave as the
+// table of ops says (ops::DefOf(op).evaluate).
+#ifndef KILN_COMPILER_KERNEL_TESTING_INTERPRET_H_
+#define KILN_COMPILER_KERNEL_TESTING_INTERPRET_H_
 
 #include <vector>
 
@@ -29,4 +28,4 @@ absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition
 
 }  // namespace kiln::kernel
 
-#endif  // KILN_COMPILER_KERNEL_INTERPRET_H_
+#endif  // KILN_COMPILER_KERNEL_TESTING_INTERPRET_H_

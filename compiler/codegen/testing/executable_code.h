@@ -1,7 +1,7 @@
 // Machine code made runnable in this process, for tests and measurements; programs load images with
 // a driver.
-#ifndef KILN_COMPILER_CODEGEN_EXECUTABLE_CODE_H_
-#define KILN_COMPILER_CODEGEN_EXECUTABLE_CODE_H_
+#ifndef KILN_COMPILER_CODEGEN_TESTING_EXECUTABLE_CODE_H_
+#define KILN_COMPILER_CODEGEN_TESTING_EXECUTABLE_CODE_H_
 
 #include <sys/mman.h>
 
@@ -85,4 +85,4 @@ class GuardedMemory {
 
 }  // namespace kiln::codegen
 
-#endif  // KILN_COMPILER_CODEGEN_EXECUTABLE_CODE_H_
+#endif  // KILN_COMPILER_CODEGEN_TESTING_EXECUTABLE_CODE_H_

@@ -1,4 +1,4 @@
-#include "compiler/ops/evaluate.h"
+#include "compiler/ops/testing/evaluate.h"
 
 #include <utility>
 
