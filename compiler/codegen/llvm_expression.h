@@ -24,8 +24,6 @@ class ExpressionEmitter {
   void OpenScope(bool conditional);
   void CloseScope();
   int level() const { return static_cast<int>(scopes_.size()) - 1; }
-  // The block that the innermost scope was entered from.
-  llvm::BasicBlock* entered_from() const { return scopes_[scopes_.size() - 2].hoist; }
   void BindRange(const ir::Node* range, llvm::Value* value);
   void BindLanes(const ir::Node* range);
   void UnbindLanes(const ir::Node* range);
@@ -34,7 +32,6 @@ class ExpressionEmitter {
   llvm::Value* Emit(const ir::Node* node);
   // As a vector of `lanes` if lanes > 1.
   llvm::Value* EmitWide(const ir::Node* node, int lanes);
-  bool IsVarying(const ir::Node* node) { return DependenceOf(node).varying; }
 
   // `rows`: as many loads as there are lanes, each of which goes across memory in equal steps. If
   // row i lies i elements behind row 0, all are read along memory and transposed; Emit then gives

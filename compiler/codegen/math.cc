@@ -20,11 +20,6 @@ llvm::Value* EmitTrunc(llvm::IRBuilderBase& builder, llvm::Value* x) {
   return Lanes(builder, x->getType()).Trunc(x);
 }
 
-llvm::Value* EmitFloor(llvm::IRBuilderBase& builder, llvm::Value* x) {
-  Lanes lanes(builder, x->getType());
-  return builder.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
-}
-
 // x86's max gives its second operand if one is NaN, so `x > y ? x : y` is right for y = NaN and the
 // outer select is for x = NaN: a compare and a masked move beside the max.
 llvm::Value* EmitMax(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y) {

@@ -51,7 +51,6 @@ llvm::Value* EmitSqrt(llvm::IRBuilderBase& builder, llvm::Value* x);
 llvm::Value* EmitReciprocal(llvm::IRBuilderBase& builder, llvm::Value* x);
 // Towards zero.
 llvm::Value* EmitTrunc(llvm::IRBuilderBase& builder, llvm::Value* x);
-llvm::Value* EmitFloor(llvm::IRBuilderBase& builder, llvm::Value* x);
 // NaN if either is NaN, as the Python array API's maximum and minimum; of zeros of both signs,
 // either.
 llvm::Value* EmitMax(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y);

@@ -210,7 +210,6 @@ std::vector<Function> UnaryFunctions() {
       {"reciprocal", Unary(EmitReciprocal), [](long double x, long double) { return 1 / x; }, -2, 2,
        0.5001, 0.5001},
       {"trunc", Unary(EmitTrunc), of(truncl), -5, 5, 0.5, 0.5},
-      {"floor", Unary(EmitFloor), of(floorl), -5, 5, 0.5, 0.5},
   };
 }
 

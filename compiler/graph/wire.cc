@@ -1,6 +1,5 @@
 #include "compiler/graph/wire.h"
 
-#include <limits>
 #include <utility>
 
 #include "compiler/graph/error.h"
@@ -205,17 +204,6 @@ class Decoder {
 absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
                                 const Limits& limits) {
   return Decoder(proto, bindings, limits).Decode();
-}
-
-absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings,
-                                const Limits& limits) {
-  v1::Graph proto;
-  // protobuf counts bytes in an int.
-  bool fits = bytes.size() <= static_cast<size_t>(std::numeric_limits<int>::max());
-  if (!fits || !proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return MakeError("MALFORMED", {}, "the bytes are no kiln.v1.Graph");
-  }
-  return FromProto(proto, bindings, limits);
 }
 
 }  // namespace kiln::graph

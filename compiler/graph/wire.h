@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,10 +39,6 @@ struct Limits {
 // has the nodes' source lines. FAILED_PRECONDITION (reason VERSION): the client's op set is newer
 // than ours.
 absl::StatusOr<Graph> FromProto(const v1::Graph& proto, const Bindings& bindings,
-                                const Limits& limits = {});
-
-// The same from the message's bytes; INVALID_ARGUMENT (reason MALFORMED) if they are none.
-absl::StatusOr<Graph> FromBytes(std::string_view bytes, const Bindings& bindings,
                                 const Limits& limits = {});
 
 // The variables that `proto` declares, checked as FromProto does. A graph without variables needs

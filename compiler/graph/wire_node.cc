@@ -130,7 +130,7 @@ class NodeBuilder {
     if (!status.ok()) return status;
     // Checked first, so that no composite is expanded whose shape or dtype is wrong.
     absl::StatusOr<const ir::Node*> made =
-        ops::BuildInferred(builder, *op_, operands_, attributes_, shape_, dtype_);
+        ops::Build(builder, *op_, operands_, attributes_, shape_, dtype_);
     if (!made.ok()) return Explain("ILLEGAL", made.status());
     status = Explain("TOO_LARGE", CheckResult((*made)->shape()));
     if (!status.ok()) return status;

@@ -92,13 +92,4 @@ void Rewriter::Finish(const Node* result) {
   if (frame.rebuilt != nullptr) memo_[frame.rebuilt] = result;
 }
 
-std::vector<const Node*> Rewrite(Context& context, absl::Span<const Rule> rules,
-                                 absl::Span<const Node* const> roots) {
-  Rewriter rewriter(context, rules);
-  std::vector<const Node*> results;
-  results.reserve(roots.size());
-  for (const Node* root : roots) results.push_back(rewriter.Rewrite(root));
-  return results;
-}
-
 }  // namespace kiln::ir

@@ -70,10 +70,6 @@ class Rewriter {
   RewriteReport report_;
 };
 
-// All roots with one Rewriter.
-std::vector<const Node*> Rewrite(Context& context, absl::Span<const Rule> rules,
-                                 absl::Span<const Node* const> roots);
-
 }  // namespace kiln::ir
 
 #endif  // KILN_COMPILER_IR_REWRITE_H_

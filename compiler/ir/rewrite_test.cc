@@ -117,7 +117,7 @@ TEST(RewriteTest, LongChainsNeedNoDeepStack) {
   for (int i = 0; i < 200000; ++i) node = Neg(context, node);
   EXPECT_EQ(Rewriter(context, Rules()).Rewrite(node), Range(context, 0));
   for (int i = 0; i < 200000; ++i) node = Add(context, node, Range(context, i));
-  EXPECT_EQ(Rewrite(context, Rules(), {node})[0]->op(), Op::kAdd);
+  EXPECT_EQ(Rewriter(context, Rules()).Rewrite(node)->op(), Op::kAdd);
 }
 
 }  // namespace

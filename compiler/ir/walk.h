@@ -4,7 +4,6 @@
 
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "compiler/ir/node.h"
@@ -29,18 +28,6 @@ class TopologicalWalk {
  private:
   absl::flat_hash_set<const Node*> seen_;
 };
-
-// For every node reachable from `roots`, the nodes that have it as an operand, each once, in
-// topological order.
-using Users = absl::flat_hash_map<const Node*, std::vector<const Node*>>;
-Users FindUsers(absl::Span<const Node* const> roots);
-
-// `roots` with every occurrence of a key replaced by its value. Values are put in as they are, not
-// substituted again.
-using Substitution = absl::flat_hash_map<const Node*, const Node*>;
-std::vector<const Node*> Substitute(Context& context, absl::Span<const Node* const> roots,
-                                    const Substitution& substitution);
-const Node* Substitute(Context& context, const Node* root, const Substitution& substitution);
 
 }  // namespace kiln::ir
 

@@ -1,5 +1,6 @@
 #include "compiler/ir/walk.h"
 
+#include "compiler/ir/testing/substitute.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,17 +24,6 @@ TEST(WalkTest, OrderFollowsRootsNotCreation) {
   const Node* twice = Add(context, sum, sum);
   std::vector<const Node*> roots = {sum, nullptr, twice};
   EXPECT_THAT(TopologicalOrder(roots), ElementsAre(a, b, sum, twice));
-}
-
-TEST(WalkTest, UsersAreListedOnce) {
-  Context context;
-  const Node* a = Input(context, 0);
-  const Node* twice = Add(context, a, a);
-  const Node* thrice = Add(context, a, twice);
-  Users users = FindUsers({thrice});
-  EXPECT_THAT(users.at(a), ElementsAre(twice, thrice));
-  EXPECT_THAT(users.at(twice), ElementsAre(thrice));
-  EXPECT_TRUE(users.at(thrice).empty());
 }
 
 TEST(WalkTest, SubstituteReplacesOnceAndSharesTheRest) {

@@ -77,7 +77,6 @@ class IndexMath {
   // The inverse; null is always true.
   Validity ToValidity(const ir::Node* condition);
 
-  Interval BoundsOf(const ir::Node* index);
   Interval BoundsOf(const ir::Node* index, const Validity& where);
 
   Sum ToSum(const ir::Node* index);

@@ -95,7 +95,7 @@ TEST_F(IndexTest, ConditionsBoundTheSumsTheyAreAbout) {
   Validity validity;
   math_.Require(validity, math_.Sub(a, b), 0, 8);
   const Node* index = math_.Add(math_.Mul(math_.Sub(a, b), 5), math_.Constant(3));
-  EXPECT_EQ(math_.BoundsOf(index), (Interval{-7, 48}));
+  EXPECT_EQ(math_.BoundsOf(index, {}), (Interval{-7, 48}));
   EXPECT_EQ(math_.BoundsOf(index, validity), (Interval{3, 38}));
   EXPECT_EQ(math_.ToValidity(math_.ToNode(validity)), validity);
 }
@@ -136,7 +136,7 @@ class Claims {
   Claims(IndexMath& math, const std::vector<const Node*>& expressions, int64_t low, int64_t high)
       : original_(expressions.back()),
         simple_(math.Simplify(original_)),
-        bounds_(math.BoundsOf(simple_)),
+        bounds_(math.BoundsOf(simple_, {})),
         low_(low),
         high_(high) {
     Validity validity;

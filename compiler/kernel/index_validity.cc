@@ -87,8 +87,6 @@ bool IndexMath::IsExact(const Sum& sum, const Validity* where) {
   return IsKnown(total);
 }
 
-Interval IndexMath::BoundsOf(const Node* index) { return SumBounds(ToSum(index), nullptr); }
-
 Interval IndexMath::BoundsOf(const Node* index, const Validity& where) {
   return SumBounds(ToSum(index), &where);
 }

@@ -194,16 +194,6 @@ NodeOr Make(Builder& builder, const Checked& node) {
   return absl::InternalError("unknown kind of op");
 }
 
-std::pair<std::vector<Shape>, std::vector<DType>> TypesOf(absl::Span<const Node* const> nodes) {
-  std::vector<Shape> shapes;
-  std::vector<DType> dtypes;
-  for (const Node* node : nodes) {
-    shapes.push_back(node->shape());
-    dtypes.push_back(node->dtype());
-  }
-  return {std::move(shapes), std::move(dtypes)};
-}
-
 // What a row promises must hold for what its expansion gives.
 absl::Status CheckMade(const Checked& node, const Node* made) {
   if (made->shape() == node.shape && made->dtype() == node.dtype) return absl::OkStatus();
@@ -214,9 +204,14 @@ absl::Status CheckMade(const Checked& node, const Node* made) {
 
 }  // namespace
 
-NodeOr BuildInferred(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
-                     const Attributes& attributes, const Shape& shape, DType dtype) {
-  const auto [shapes, dtypes] = TypesOf(operands);
+NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
+             const Attributes& attributes, const Shape& shape, DType dtype) {
+  std::vector<Shape> shapes;
+  std::vector<DType> dtypes;
+  for (const Node* operand : operands) {
+    shapes.push_back(operand->shape());
+    dtypes.push_back(operand->dtype());
+  }
   const absl::Status holds = CheckConstraints({op, shapes, attributes, dtypes, shape, dtype});
   if (!holds.ok()) return holds;
 
@@ -234,18 +229,6 @@ NodeOr BuildInferred(Builder& builder, const OpDef& op, absl::Span<const Node* c
   const absl::Status kept = CheckMade(node, *made);
   if (!kept.ok()) return kept;
   return made;
-}
-
-NodeOr Build(Builder& builder, const OpDef& op, absl::Span<const Node* const> operands,
-             const Attributes& attributes, DType declared) {
-  const auto completed = CompleteAttributes(op, attributes);
-  if (!completed.ok()) return completed.status();
-  const auto [shapes, dtypes] = TypesOf(operands);
-  const auto shape = InferShape(op, shapes, *completed);
-  if (!shape.ok()) return shape.status();
-  const auto dtype = InferDType(op, dtypes, declared);
-  if (!dtype.ok()) return dtype.status();
-  return BuildInferred(builder, op, operands, *completed, *shape, *dtype);
 }
 
 }  // namespace kiln::ops

@@ -9,8 +9,8 @@
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/verify.h"
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
+#include "compiler/ops/testing/build_op.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "compiler/variables/capacity.h"
 #include "compiler/variables/generalize.h"

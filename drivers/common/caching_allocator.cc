@@ -69,11 +69,6 @@ void CachingAllocator::Free(void* memory, int64_t bytes) {
   cached_bytes_ += size;
 }
 
-int64_t CachingAllocator::live_bytes() const {
-  absl::MutexLock lock(&mutex_);
-  return live_bytes_;
-}
-
 int64_t CachingAllocator::cached_bytes() const {
   absl::MutexLock lock(&mutex_);
   return cached_bytes_;

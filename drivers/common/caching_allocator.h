@@ -36,7 +36,6 @@ class CachingAllocator {
   // `bytes` as given to Allocate.
   void Free(void* memory, int64_t bytes);
 
-  int64_t live_bytes() const;
   int64_t cached_bytes() const;
 
   // At least `bytes`, and at most an eighth more beyond 512: eight classes for each power of two,

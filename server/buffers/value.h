@@ -57,8 +57,6 @@ class Value {
   const std::shared_ptr<const TensorType>& type() const { return type_; }
   drivers::Buffer* buffer() const { return buffer_.get(); }
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
-  // Bytes of memory it was given, which may be more.
-  int64_t held_bytes() const { return held_bytes_; }
   // The pool whose device holds it; null without memory.
   Pool* pool() const { return pool_.get(); }
 
@@ -77,7 +75,7 @@ class Value {
   const std::shared_ptr<Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
-  const int64_t held_bytes_;
+  const int64_t held_bytes_;  // of memory, which may be more than bytes()
   memory::Charge charge_;
   std::atomic<bool> resolved_{false};
   absl::Status status_;  // written once, before resolved_

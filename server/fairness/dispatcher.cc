@@ -169,11 +169,6 @@ int64_t Dispatcher::queued() const {
   return queue_.size();
 }
 
-int64_t Dispatcher::in_flight() const {
-  absl::MutexLock lock(&mutex_);
-  return static_cast<int64_t>(running_.size());
-}
-
 double Dispatcher::device_seconds() const {
   absl::MutexLock lock(&mutex_);
   return device_seconds_;

@@ -65,9 +65,8 @@ class Dispatcher {
   // Waits until nothing is in flight; false if `timeout` passes first.
   bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Work that waits, and work on the device.
+  // Work that waits.
   int64_t queued() const ABSL_LOCKS_EXCLUDED(mutex_);
-  int64_t in_flight() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Seconds of device time of everything that has ended.
   double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
 

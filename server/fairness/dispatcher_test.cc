@@ -74,7 +74,8 @@ TEST_F(DispatcherTest, KeepsFewLongListsInFlight) {
 TEST_F(DispatcherTest, KeepsMoreShortListsInFlight) {
   const auto flow = dispatcher_.AddFlow("ann", 1);
   for (const char* name : {"a", "b", "c", "d", "e"}) Add(flow, name, 1e-6);
-  EXPECT_EQ(dispatcher_.in_flight(), 4);
+  EXPECT_EQ(journal_.submitted.size(), 4);
+  EXPECT_EQ(dispatcher_.queued(), 1);
 }
 
 TEST_F(DispatcherTest, NewcomerGoesBeforeABacklog) {
@@ -90,7 +91,7 @@ TEST_F(DispatcherTest, RefusedWorkFailsAndFreesItsPlace) {
   const auto flow = dispatcher_.AddFlow("ann", 1);
   Add(flow, "bad", 1.0, absl::InvalidArgumentError("too small"));
   EXPECT_THAT(journal_.failed, ElementsAre("bad:too small"));
-  EXPECT_EQ(dispatcher_.in_flight(), 0);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
 }
 
 TEST_F(DispatcherTest, RemovedFlowFailsWhatWaits) {

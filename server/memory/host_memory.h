@@ -73,8 +73,6 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
   HostMemory(int64_t limit_bytes, int64_t accounts);
 
   int64_t limit_bytes() const { return limit_; }
-  // To each account.
-  int64_t guaranteed_bytes() const { return guaranteed_; }
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   int64_t used_bytes(Use use) const { return by_use_[Index(use)].load(std::memory_order_relaxed); }
   int64_t refused() const { return refused_.load(std::memory_order_relaxed); }

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -23,6 +22,7 @@
 
 #include "compiler/graph/wire.h"
 #include "kiln/ops.h"
+#include "kiln/v1/graph.pb.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/program.h"
 
@@ -147,11 +147,14 @@ absl::Status PrintSteps(Program& program, const Command& command) {
 absl::Status Compile(const Command& command) {
   std::ifstream stream(command.file, std::ios::binary);
   if (!stream) return absl::NotFoundError("cannot read " + command.file);
-  const std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  v1::Graph proto;
+  if (!proto.ParseFromIstream(&stream)) {
+    return absl::InvalidArgumentError(command.file + " holds no kiln.v1.Graph");
+  }
   auto device = OpenCpu(2);
   if (!device.ok()) return device.status();
   const double begin = Now();
-  auto graph = graph::FromBytes(bytes, {});
+  auto graph = graph::FromProto(proto, {});
   if (!graph.ok()) return graph.status();
   std::printf("%-16s %8.3f s, %zu nodes\n", "wire", Now() - begin, graph->context->size());
   const double cpu = CpuSeconds();

@@ -3,6 +3,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/graph/wire.h"
 #include "google/protobuf/stubs/logging.h"
+#include "kiln/v1/graph.pb.h"
 #include "tests/fuzz/check_graph.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/mutate.h"
@@ -49,7 +50,9 @@ Input MakeInput(Random& random) {
 
 Outcome TryOne(Random& random) {
   Input input = MakeInput(random);
-  absl::StatusOr<graph::Graph> result = graph::FromBytes(input.bytes, input.bindings);
+  v1::Graph proto;
+  if (!proto.ParseFromString(input.bytes)) return {"no message", std::nullopt};
+  absl::StatusOr<graph::Graph> result = graph::FromProto(proto, input.bindings);
   return CheckResult(result, graph::ErrorDetail(result.status(), "reason"));
 }
 

@@ -6,7 +6,7 @@
 
 #include "compiler/autodiff/differentiate.h"
 #include "compiler/graph/simplify.h"
-#include "compiler/ops/build.h"
+#include "compiler/ops/testing/build_op.h"
 
 namespace kiln::golden {
 
@@ -28,7 +28,7 @@ ModelBuilder::Node ModelBuilder::Input(ir::Shape shape, ir::DType dtype) {
 
 ModelBuilder::Node ModelBuilder::Op(const std::string& name, std::vector<Node> operands,
                                     ops::Attributes attributes) {
-  return OrDie(ops::Build(ops, *ops::FindOp(name), operands, attributes, ir::DType::kInvalid));
+  return OrDie(ops::BuildOp(ops, *ops::FindOp(name), operands, attributes, ir::DType::kInvalid));
 }
 
 ModelBuilder::Node ModelBuilder::Gradient(Node y, Node x, Node upstream) {

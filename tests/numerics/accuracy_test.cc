@@ -7,8 +7,8 @@
 #include <string>
 
 #include "compiler/ops/attributes.h"
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
+#include "compiler/ops/testing/build_op.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/run_compiled.h"
 
@@ -76,8 +76,8 @@ TEST_P(AccuracyTest, KeepsItsDigits) {
   graph.context = std::make_shared<ir::Context>();
   ops::Builder builder(*graph.context);
   graph.inputs = {{DType::kFloat32, shape}};
-  const auto result = ops::Build(builder, *ops::FindOp(function.op),
-                                 {builder.Input(0, DType::kFloat32, shape)}, {}, DType::kInvalid);
+  const auto result = ops::BuildOp(builder, *ops::FindOp(function.op),
+                                   {builder.Input(0, DType::kFloat32, shape)}, {}, DType::kInvalid);
   ASSERT_TRUE(result.ok()) << result.status();
   graph.outputs = {*result};
   const auto actual = RunCompiled(graph, {x});

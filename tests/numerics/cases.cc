@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/testing/build_op.h"
 #include "tests/numerics/case_builders.h"
 
 namespace kiln::numerics {
@@ -256,8 +256,8 @@ absl::StatusOr<Built> BuildCase(const Case& test_case, DType float_dtype) {
     built.inputs.push_back(builder.Input(index, dtype, spec.shape));
     built.graph.inputs.push_back({dtype, spec.shape});
   }
-  const auto result = ops::Build(builder, *ops::FindOp(test_case.op), built.inputs,
-                                 test_case.attributes, test_case.declared);
+  const auto result = ops::BuildOp(builder, *ops::FindOp(test_case.op), built.inputs,
+                                   test_case.attributes, test_case.declared);
   if (!result.ok()) return result.status();
   built.graph.outputs = {*result};
   return built;
@@ -325,7 +325,7 @@ absl::StatusOr<graph::Graph> MakeGradientGraph(const Case& test_case, DType floa
   for (const Node* x : built->inputs) {
     if (!ir::IsFloat(x->dtype())) continue;
     const auto gradient =
-        ops::Build(builder, *ops::FindOp("gradient"), {y, x, upstream}, {}, DType::kInvalid);
+        ops::BuildOp(builder, *ops::FindOp("gradient"), {y, x, upstream}, {}, DType::kInvalid);
     if (!gradient.ok()) return gradient.status();
     graph.outputs.push_back(*gradient);
   }

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
+#include "compiler/ops/testing/build_op.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/ir/testing/substitute.h"
 #include "compiler/ir/walk.h"
 
 namespace kiln::numerics {

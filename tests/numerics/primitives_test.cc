@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ops/attributes.h"
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/promote.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/testing/build_op.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
@@ -127,7 +127,7 @@ absl::StatusOr<graph::Graph> MakeGraph(const Application& application) {
     nodes.push_back(node);
   }
   const auto result =
-      ops::Build(builder, *application.op, nodes, application.attributes, application.declared);
+      ops::BuildOp(builder, *application.op, nodes, application.attributes, application.declared);
   if (!result.ok()) return result.status();
   graph.outputs = {*result};
   return graph;

@@ -3,8 +3,8 @@
 #include <iterator>
 #include <numeric>
 
-#include "compiler/ops/build.h"
 #include "compiler/ops/rules/infer.h"
+#include "compiler/ops/testing/build_op.h"
 #include "tests/numerics/random_generator.h"
 
 namespace kiln::numerics {
@@ -27,7 +27,8 @@ const Node* Generator::Fenced(const Node* product) {
 
 Value Generator::Apply(const char* name, std::vector<const Node*> operands,
                        const Attributes& attributes) {
-  const auto made = ops::Build(builder_, *ops::FindOp(name), operands, attributes, DType::kInvalid);
+  const auto made =
+      ops::BuildOp(builder_, *ops::FindOp(name), operands, attributes, DType::kInvalid);
   return made.ok() ? Value{Fenced(*made)} : Value{};
 }
 

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <memory>
 
-#include "compiler/ops/build.h"
+#include "compiler/ops/testing/build_op.h"
 #include "tests/numerics/random_generator.h"
 
 namespace kiln::numerics {
@@ -166,7 +166,7 @@ Value Generator::Graft() {
     are_exact = are_exact && operand.exact;
     operands.push_back(operand.node);
   }
-  const auto made = ops::Build(builder_, op, operands, test_case.attributes, test_case.declared);
+  const auto made = ops::BuildOp(builder_, op, operands, test_case.attributes, test_case.declared);
   if (!made.ok()) return {};
   grafted_ = op.name;
   return {Fenced(*made), are_exact && IsIn(op.name, kExact)};

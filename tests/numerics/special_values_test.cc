@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "compiler/ops/build.h"
 #include "compiler/ops/builder.h"
+#include "compiler/ops/testing/build_op.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/run_compiled.h"
 
@@ -34,7 +34,7 @@ std::string Wrong(std::string_view op, std::vector<HostTensor> operands,
         builder.Input(static_cast<int64_t>(nodes.size()), operand.dtype, operand.shape));
     graph.inputs.push_back({operand.dtype, operand.shape});
   }
-  const auto result = ops::Build(builder, *ops::FindOp(op), nodes, attributes, declared);
+  const auto result = ops::BuildOp(builder, *ops::FindOp(op), nodes, attributes, declared);
   if (!result.ok()) return result.status().ToString();
   graph.outputs = {*result};
   return Disagreement(graph, operands, 1e-6);
@@ -165,7 +165,8 @@ TEST(SpecialValuesTest, SharedSubexpressions) {
   graph.inputs = {{DType::kFloat32, {17, 23}}, {DType::kFloat32, {9, 23}}};
   const ir::Node* mixed = x;
   for (int i = 0; i < 60; ++i) mixed = b.Mul(b.Add(mixed, b.Sin(mixed)), 0.5);
-  const auto product = ops::Build(b, *ops::FindOp("linear"), {mixed, weight}, {}, DType::kInvalid);
+  const auto product =
+      ops::BuildOp(b, *ops::FindOp("linear"), {mixed, weight}, {}, DType::kInvalid);
   ASSERT_TRUE(product.ok()) << product.status();
   graph.outputs = {mixed, *product};
   std::vector<double> values(17 * 23);

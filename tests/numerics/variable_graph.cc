@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/ops/build.h"
+#include "compiler/ops/testing/build_op.h"
 
 namespace kiln::numerics {
 
@@ -18,7 +18,7 @@ const Node* Maker::Input(const ir::Shape& shape, DType wanted) {
 
 const Node* Maker::Make(std::string_view op, std::vector<const Node*> operands,
                         const ops::Attributes& attributes, DType declared) {
-  return ops::Build(b, *ops::FindOp(op), operands, attributes, declared).value();
+  return ops::BuildOp(b, *ops::FindOp(op), operands, attributes, declared).value();
 }
 
 namespace {

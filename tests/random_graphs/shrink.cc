@@ -8,6 +8,7 @@
 #include "compiler/graph/splat.h"
 #include "compiler/ir/spec.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/ir/testing/substitute.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/testing/evaluate.h"

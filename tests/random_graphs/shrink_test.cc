@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/autodiff/differentiate.h"
+#include "compiler/ir/testing/substitute.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/testing/evaluate.h"
