@@ -90,6 +90,21 @@ absl::Status Registry::TooManySessions() const {
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
                                                         absl::Duration lease,
                                                         const std::string& device) {
+  auto session = Add(user, std::move(client), lease, device);
+  if (!session.ok()) return session;
+  // Without the lock: whoever reads the log may be slow.
+  const Session::Identity& opened = (*session)->identity();
+  log::Info("session_opened", {{"session", opened.name},
+                               {"device", (*session)->device().name()},
+                               {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
+                               {"client", opened.client.name},
+                               {"description", opened.client.description}});
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, ClientInfo client,
+                                                       absl::Duration lease,
+                                                       const std::string& device) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   if (static_cast<int64_t>(sessions_.size()) >= options_.max_sessions) return TooManySessions();
@@ -101,6 +116,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
     owner->name = user;
   }
   if (lease <= absl::ZeroDuration()) lease = options_.default_lease;
+  // Before the number is taken: a session that has no room does not count.
   auto host = options_.services.host->NewAccount(absl::StrCat("session s", next_number_));
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
   if (!charge.ok()) return charge.status();
@@ -114,12 +130,6 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
   sessions_[session->identity().id] = session;
-  const Session::Identity& opened = session->identity();
-  log::Info("session_opened", {{"session", opened.name},
-                               {"device", (*chosen)->name()},
-                               {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(opened.lease))},
-                               {"client", opened.client.name},
-                               {"description", opened.client.description}});
   return session;
 }
 
@@ -187,6 +197,7 @@ void Registry::Refuse(const absl::Status& reason) {
 }
 
 void Registry::CloseAll(const absl::Status& reason) {
+  // Closed without the lock: a session that ends calls back into whoever waits for it.
   std::map<std::string, std::shared_ptr<Session>> all;
   {
     absl::MutexLock lock(&mutex_);

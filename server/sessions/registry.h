@@ -55,6 +55,9 @@ class Registry {
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
+                                               absl::Duration lease, const std::string& device)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

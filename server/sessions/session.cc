@@ -88,6 +88,7 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
     refused_more_ = false;
     end_after_answers_ = false;
     log_.Acknowledge(acknowledged);
+    // Under the lock, so that no new answer comes before what the client has missed.
     sink->PushAttached(log_.last_received());
     for (auto& answer : log_.Unacknowledged()) sink->Push(std::move(answer));
   }
@@ -102,10 +103,15 @@ absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) 
 }
 
 void Session::Detach(const Sink* sink) {
-  absl::MutexLock lock(&mutex_);
-  if (sink_.get() != sink) return;
-  sink_.reset();
-  StartLease("stream_detached");
+  absl::Time expires;
+  {
+    absl::MutexLock lock(&mutex_);
+    // Another stream has taken over, whose lease does not run.
+    if (sink_.get() != sink) return;
+    sink_.reset();
+    expires = StartLease();
+  }
+  LogLease("stream_detached", expires);
 }
 
 absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
@@ -124,6 +130,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     }
     const auto fresh = log_.Receive(sequence);
     if (!fresh.ok()) return fresh.status();
+    // Sent again by a client that could not know that it had arrived. It is answered once.
     if (!*fresh) return absl::OkStatus();
     unfinished_.Admit(sequence, &operation);
     // With the lock held: an earlier stream of this session may still be handing over its last.
@@ -152,6 +159,7 @@ bool Session::WantsMore() {
 
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
                    const absl::Status& error) {
+  // A poisoned handle keeps its error, and everything that uses it repeats it.
   const absl::Status bounded = errors::WithBoundedMessage(error);
   {
     absl::MutexLock lock(&mutex_);
@@ -177,6 +185,8 @@ void Session::Finish(Answer answer) {
     if (closed_) return;
     barriers = unfinished_.End(answer.sequence);
     answer.charge = host_->Open(memory::Use::kAnswers);
+    // Never refused, since every operation must be answered. Accept ends a stream that lets answers
+    // pile up.
     answer.charge.ForceResize(SizeOf(answer));
     auto shared = std::make_shared<const Answer>(std::move(answer));
     log_.Add(shared);
@@ -216,17 +226,22 @@ void Session::WhenThere(uint64_t handle,
 }
 
 void Session::Renew() {
-  absl::MutexLock lock(&mutex_);
-  StartLease("lease_renewed");
+  absl::Time expires;
+  {
+    absl::MutexLock lock(&mutex_);
+    expires = StartLease();
+  }
+  LogLease("lease_renewed", expires);
 }
 
-void Session::StartLease(absl::string_view event) {
-  expires_ = services_.now() + identity_.lease;
+absl::Time Session::StartLease() { return expires_ = services_.now() + identity_.lease; }
+
+void Session::LogLease(absl::string_view event, absl::Time expires) const {
   if (!log::IsOn(log::Level::kDebug)) return;
   log::Debug(event,
              {{"session", identity_.name},
               {"lease_seconds", absl::StrCat(absl::ToDoubleSeconds(identity_.lease))},
-              {"expires", absl::FormatTime(absl::RFC3339_full, expires_, absl::UTCTimeZone())}});
+              {"expires", absl::FormatTime(absl::RFC3339_full, expires, absl::UTCTimeZone())}});
 }
 
 bool Session::Expired() const {

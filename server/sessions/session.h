@@ -146,8 +146,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void ExecuteQueued() { Executor::Run(std::shared_ptr<Executor>(shared_from_this(), &executor_)); }
   Executor::Steps Steps();
-  // The lease runs from now on; `event` is what the log says has happened.
-  void StartLease(absl::string_view event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The lease runs from now on. Returns when it ends.
+  absl::Time StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Without the lock: whoever reads the log may be slow. `event` is what has happened.
+  void LogLease(absl::string_view event, absl::Time expires) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Execute(uint64_t sequence, UnknownOperation& operation);
   void Execute(uint64_t sequence, DefineProgram& operation);
