@@ -98,10 +98,11 @@ absl::Status Run::Widen(Slots* slots) {
   for (size_t i = 0; i < wider_.size(); ++i) {
     if (wider_[i] == nullptr) continue;
     // Submitted ahead of the program, which sees what was copied because lists run in order. The
-    // callback keeps this run, and so both buffers, until the copy has ended.
+    // callback keeps both buffers until the copy has ended, even if this run has failed by then.
     drivers::Buffer* const pair[] = {(*slots)[i], wider_[i]->buffer()};
     absl::Status status = program().device().device().Submit(
-        *bound_->widen[i], pair, {}, [self = shared_from_this()](const drivers::SubmitResult&) {});
+        *bound_->widen[i], pair, {},
+        [bound = bound_, from = inputs_[i], to = wider_[i]](const drivers::SubmitResult&) {});
     if (!status.ok()) return status;
     (*slots)[i] = wider_[i]->buffer();
   }
