@@ -179,7 +179,6 @@ absl::Status Daemon::Implementation::Serve() {
   server = std::move(*started);
   server->SetServing("", true);
   for (const auto& device : devices) {
-    server->SetServing(device->name(), true);
     device->SetHealthObserver([this](const runtime::ManagedDevice& changed) {
       server->SetServing(changed.name(), changed.health() == runtime::Health::kHealthy);
     });

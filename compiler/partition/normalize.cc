@@ -44,8 +44,9 @@ bool IsRelu(const Node* node) {
   const Node* condition = node->operand(0);
   const Node* x = node->operand(2);
   if (condition->op() != Op::kOr) return false;
-  const auto compares = [x](const Node* with, Op op) {
-    return with->op() == op && with->operand(0) == x && IsZero(with->operand(1));
+  // With the same zero, so that one place makes all of a relu's operands: -0 is another constant.
+  const auto compares = [&](const Node* with, Op op) {
+    return with->op() == op && with->operand(0) == x && with->operand(1) == node->operand(1);
   };
   return compares(condition->operand(0), Op::kCmpLt) && compares(condition->operand(1), Op::kCmpEq);
 }
@@ -60,7 +61,9 @@ class Normalizer {
     const auto uses = CountUses(order, roots);
     for (const Node* node : order) {
       if (node->op() == Op::kReduceSum) sums_of_[node->operand(0)].push_back(node);
-      if (IsRelu(node)) relu_of_.try_emplace(node->operand(0), node);
+      if (!IsRelu(node)) continue;
+      relus_.insert(node);
+      relu_of_.try_emplace(node->operand(0), node);
     }
     for (const Node* node : order) {
       const Node* made = Made(node);
@@ -85,7 +88,7 @@ class Normalizer {
   // for its backward pass.
   const Node* MadeOperand(const Node* node, const Node* operand) {
     auto relu = relu_of_.find(operand);
-    if (relu == relu_of_.end() || IsRelu(node)) return replacement_.at(operand);
+    if (relu == relu_of_.end() || relus_.contains(node)) return replacement_.at(operand);
     const Node* is_zero = operand->operand(1);
     return context_.WithOperands(is_zero,
                                  {Made(relu->second), replacement_.at(is_zero->operand(1))});
@@ -172,6 +175,7 @@ class Normalizer {
   ir::Context& context_;
   UnwindowSums unwindow_sums_;
   Replacement replacement_;
+  absl::flat_hash_set<const Node*> relus_;
   absl::flat_hash_map<const Node*, const Node*> relu_of_;  // by condition
   absl::flat_hash_map<const Node*, int> uses_;
   absl::flat_hash_map<const Node*, std::vector<const Node*>> sums_of_;  // by operand

@@ -280,6 +280,17 @@ TEST_F(PartitionTest, TheMaskOfAReluIsTakenFromItsResult) {
   EXPECT_EQ(normal.outputs[1]->operand(0)->operand(0), normal.outputs[0]);
 }
 
+// Its zeros are different constants, and the mask is read before the second of them is.
+TEST_F(PartitionTest, AChoiceWithMinusZeroIsNoRelu) {
+  Node x = Input({8});
+  Node zero = b_.Const(DType::kFloat32, 0);
+  Node mask = b_.Binary(Op::kOr, b_.Less(x, zero), b_.Equal(x, zero));
+  Node one = b_.Const(DType::kFloat32, 1);
+  Node chosen = b_.Where(mask, one, b_.Const(DType::kFloat32, 2));
+  graph_.outputs = {b_.Add(chosen, b_.Where(mask, b_.Const(DType::kFloat32, -0.0), x))};
+  EXPECT_EQ(Normalize(graph_).outputs.size(), 1);
+}
+
 // Both axes of a strided convolution's gradient: one sum, over single steps.
 TEST_F(PartitionTest, StridedUnwindowsBecomePhases) {
   Node x = Input({2, 5, 5, 3, 3});

@@ -70,14 +70,17 @@ absl::Status ManagedDevice::CheckUsable(bool new_work) const {
       "DRAINING", {{"device", name()}});
 }
 
-void ManagedDevice::ReportHealth() {
-  HealthObserver observer;
+void ManagedDevice::SetHealthObserver(HealthObserver observer) {
   {
-    absl::MutexLock lock(&mutex_);
-    observer = observer_;
+    absl::MutexLock lock(&report_mutex_);
+    observer_ = std::move(observer);
   }
-  // Without the lock: it asks for this device's health.
-  if (observer) observer(*this);
+  ReportHealth();
+}
+
+void ManagedDevice::ReportHealth() {
+  absl::MutexLock lock(&report_mutex_);
+  if (observer_) observer_(*this);
 }
 
 void ManagedDevice::SetDraining(bool draining) {

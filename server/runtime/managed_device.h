@@ -71,10 +71,8 @@ class ManagedDevice {
   // A list ended with `error`. Asks the device how it is; if it is lost, everything on it fails
   // from here on with the UNAVAILABLE that is returned. Otherwise returns `error`.
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
-  void SetHealthObserver(HealthObserver observer) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    observer_ = std::move(observer);
-  }
+  // It is told the health there is at once.
+  void SetHealthObserver(HealthObserver observer) ABSL_LOCKS_EXCLUDED(report_mutex_);
 
   // Share of the time between the last two calls, at least a second apart, in which programs ran: 0
   // to 1.
@@ -82,17 +80,19 @@ class ManagedDevice {
 
  private:
   void DropIdleArena() ABSL_LOCKS_EXCLUDED(mutex_);
-  void ReportHealth() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReportHealth() ABSL_LOCKS_EXCLUDED(report_mutex_);
 
   const std::unique_ptr<drivers::Device> device_;
   const std::shared_ptr<buffers::Pool> pool_;
   metrics::DeviceMetrics* const metrics_;
   const std::function<absl::Time()> now_;
   fairness::Dispatcher dispatcher_;
+  // Held while the observer is told, before mutex_: what it hears last is what holds.
+  absl::Mutex report_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  HealthObserver observer_ ABSL_GUARDED_BY(report_mutex_);
   // Held while an arena is made, before mutex_: whoever comes meanwhile wants the same one.
   absl::Mutex arena_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
-  HealthObserver observer_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Arena> arena_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);

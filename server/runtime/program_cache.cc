@@ -1,6 +1,5 @@
 #include "server/runtime/program_cache.h"
 
-#include <optional>
 #include <utility>
 
 namespace kiln::runtime {
@@ -104,7 +103,7 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     ProgramsBySource::Entry* const entry = by_source_.Find(key);
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok()) {
-      by_source_.EndCompiling(entry, shared);
+      by_source_.EndCompiling(key, shared);
     } else if (!next) {
       // Not kept: what failed for want of memory or a file may succeed the next time.
       by_source_.Erase(key);
@@ -128,7 +127,7 @@ void ProgramCache::BindAhead(const Request& request, const VariableProgram& prog
     Result bound = program.BindAt(bindings, *graph);
     if (!bound.ok()) return;
     absl::MutexLock lock(&mutex_);
-    if (by_source_.AddShared(key, *std::move(bound))) metrics_->ProgramBound(true);
+    if (by_source_.AddShared(key, *bound)) metrics_->ProgramBound(true);
   }
 }
 

@@ -51,7 +51,10 @@ void ProgramsByDigest::Await(const std::shared_ptr<ProgramFuture>& other,
                              const ProgramRequest& request, const graph::Graph& graph,
                              const std::shared_ptr<ProgramFuture>& future, const Done& done) {
   const auto take = [this, other, request, graph, future, done] {
-    if (!LacksHostMemory(other->result().status())) return done(other->result());
+    const auto& result = other->result();
+    // One for all values has another signature; its graph is another one, too.
+    const bool is_other = result.ok() && (*result)->variables != nullptr;
+    if (!is_other && !LacksHostMemory(result.status())) return done(result);
     // On a thread of its own turn: this one is of whoever failed.
     threads_->Schedule(request.payer.account().get(), [this, request, graph, future, done] {
       if (absl::Status status = threads_->status(); !status.ok()) return done(status);

@@ -1,7 +1,7 @@
 #include "server/runtime/programs_by_source.h"
 
 #include <algorithm>
-#include <cstddef>
+#include <iterator>
 #include <utility>
 
 namespace kiln::runtime {
@@ -28,7 +28,7 @@ bool ProgramsBySource::AddShared(const Key& key, std::shared_ptr<const BoundProg
   Entry entry = MakeEntry(key);
   entry.future->Resolve(std::move(program));
   entry.shared = true;
-  ++shared_;
+  CountShared(key, 1);
   return entries_.try_emplace(key, std::move(entry)).second;
 }
 
@@ -44,60 +44,108 @@ ProgramsBySource::Entry ProgramsBySource::MakeEntry(const Key& key) {
   return entry;
 }
 
-void ProgramsBySource::EndCompiling(Entry* entry, bool shared) {
-  entry->compiling = false;
-  entry->payers = {};
-  if (shared && !entry->shared) ++shared_;
-  entry->shared = entry->shared || shared;
+void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
+  Entry& entry = entries_.at(key);
+  entry.compiling = false;
+  entry.payers = {};
+  if (shared && !entry.shared) CountShared(key, 1);
+  entry.shared = entry.shared || shared;
 }
 
 void ProgramsBySource::Erase(const Key& key) {
   const auto found = entries_.find(key);
   if (found == entries_.end()) return;
-  if (found->second.shared) --shared_;
+  if (found->second.shared) CountShared(key, -1);
   entries_.erase(found);
+}
+
+void ProgramsBySource::CountShared(const Key& key, int64_t more) {
+  shared_ += more;
+  const auto of = shared_of_.try_emplace({key.device, key.source}, 0).first;
+  of->second += more;
+  if (of->second == 0) shared_of_.erase(of);
 }
 
 ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
   Dropped dropped;
-  const int64_t own = static_cast<int64_t>(entries_.size()) - shared_;
-  if (own > limits_.idle_programs) Evict(false, own - limits_.idle_programs, &dropped);
-  // Many at once, since each look for them goes through all.
-  if (shared_ > limits_.idle_bindings) Evict(true, limits_.idle_bindings / 4, &dropped);
+  const auto programs = static_cast<int64_t>(entries_.size() + shared_of_.size()) - shared_;
+  int64_t surplus = programs - limits_.idle_programs;
+  if (surplus > 0) {
+    for (const IdleProgram& program : IdlePrograms()) {
+      if (surplus-- == 0) break;
+      for (const auto& entry : program.entries) Drop(entry, &dropped);
+    }
+  }
+  if (shared_ > limits_.idle_bindings) {
+    // Many at once, since each look for them goes through all.
+    int64_t left = limits_.idle_bindings / 4;
+    for (const auto& entry : IdleBindings()) {
+      if (left-- == 0) break;
+      Drop(entry, &dropped);
+    }
+  }
   return dropped;
 }
 
 ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes) {
   Dropped dropped;
-  for (const auto& entry : Idle(false)) {
+  for (const IdleProgram& program : IdlePrograms()) {
     if (bytes <= 0) break;
-    const auto& result = entry->second.future->result();
-    if (result.ok()) bytes -= (*result)->program->host_bytes();
-    Drop(entry, &dropped);
+    bytes -= program.bytes;
+    for (const auto& entry : program.entries) Drop(entry, &dropped);
   }
   return dropped;
 }
 
-std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::Idle(bool shared) {
+bool ProgramsBySource::IsIdle(const Entry& entry) {
+  // A count of one cannot grow meanwhile: whoever guards this table guards the only pointer.
+  return entry.future->resolved() && entry.future.use_count() == 1;
+}
+
+std::vector<ProgramsBySource::IdleProgram> ProgramsBySource::IdlePrograms() {
+  std::vector<IdleProgram> idle;
+  IdleProgram bindings;  // of the source that the walk is at
+  bool all_idle = true;
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto& result = entry->second.future->result();
+    const bool is_idle = IsIdle(entry->second);
+    const int64_t bytes =
+        is_idle && result.ok() && (*result)->program ? (*result)->program->host_bytes() : 0;
+    if (entry->second.shared) {
+      bindings.used = std::max(bindings.used, entry->second.used);
+      bindings.bytes = std::max(bindings.bytes, bytes);
+      bindings.entries.push_back(entry);
+      all_idle = all_idle && is_idle;
+    } else if (is_idle) {
+      idle.push_back({entry->second.used, bytes, {entry}});
+    }
+    const auto next = std::next(entry);
+    const bool is_last = next == entries_.end() || next->first.device != entry->first.device ||
+                         next->first.source != entry->first.source;
+    if (is_last) {
+      if (all_idle && !bindings.entries.empty()) idle.push_back(std::move(bindings));
+      bindings = {};
+      all_idle = true;
+    }
+    entry = next;
+  }
+  std::sort(idle.begin(), idle.end(),
+            [](const IdleProgram& a, const IdleProgram& b) { return a.used < b.used; });
+  return idle;
+}
+
+std::vector<ProgramsBySource::Entries::iterator> ProgramsBySource::IdleBindings() {
   std::vector<Entries::iterator> idle;
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    // A count of one cannot grow meanwhile: whoever guards this table guards the only pointer.
-    const std::shared_ptr<ProgramFuture>& future = entry->second.future;
-    if (entry->second.shared == shared && future->resolved() && future.use_count() == 1)
-      idle.push_back(entry);
+    if (entry->second.shared && IsIdle(entry->second)) idle.push_back(entry);
   }
   std::sort(idle.begin(), idle.end(),
             [](const auto& a, const auto& b) { return a->second.used < b->second.used; });
   return idle;
 }
 
-void ProgramsBySource::Evict(bool shared, int64_t surplus, Dropped* dropped) {
-  const auto idle = Idle(shared);
-  for (size_t i = 0; i < std::min<size_t>(surplus, idle.size()); ++i) Drop(idle[i], dropped);
-}
-
 void ProgramsBySource::Drop(Entries::iterator entry, Dropped* dropped) {
-  if (entry->second.shared) --shared_;
+  if (entry->second.shared) CountShared(entry->first, -1);
   dropped->push_back(std::move(entry->second));
   entries_.erase(entry);
 }

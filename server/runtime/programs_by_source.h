@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/runtime/bound_program.h"
@@ -46,8 +47,8 @@ class ProgramsBySource {
   using Dropped = std::vector<Entry>;
 
   struct Limits {
-    int64_t idle_programs = 0;  // entries that are not shared
-    int64_t idle_bindings = 0;  // entries that are
+    int64_t idle_programs = 0;  // those of shared entries count once for each source
+    int64_t idle_bindings = 0;  // shared entries
   };
 
   explicit ProgramsBySource(Limits limits) : limits_(limits) {}
@@ -60,14 +61,14 @@ class ProgramsBySource {
   Entry& Add(const Key& key);
   // A new one that is ready. False, and nothing changes, if `key` is there already.
   bool AddShared(const Key& key, std::shared_ptr<const BoundProgram> program);
-  // It no longer compiles.
-  void EndCompiling(Entry* entry, bool shared);
+  // `key`, which is there, no longer compiles.
+  void EndCompiling(const Key& key, bool shared);
   void Erase(const Key& key);
 
   // Beyond the limits, the least recently used idle ones.
   Dropped EvictIdle();
-  // The least recently used idle programs until `bytes` of host memory are free. Bindings stay:
-  // they take next to none.
+  // The least recently used idle programs until `bytes` of host memory are free. A source's program
+  // for all values goes with all its bindings, if all are idle: alone they take next to none.
   Dropped Reclaim(int64_t bytes);
 
  private:
@@ -75,15 +76,26 @@ class ProgramsBySource {
 
   // Used now, with the variables of its siblings.
   Entry MakeEntry(const Key& key);
-  // The least recently used first.
-  std::vector<Entries::iterator> Idle(bool shared);
-  void Evict(bool shared, int64_t surplus, Dropped* dropped);
+  // A program that nobody needs: one entry, or the shared ones of a source.
+  struct IdleProgram {
+    int64_t used = 0;
+    int64_t bytes = 0;
+    std::vector<Entries::iterator> entries;
+  };
+  using Source = std::pair<std::string, std::string>;  // device, source
+
+  static bool IsIdle(const Entry& entry);
+  // Both: the least recently used first.
+  std::vector<IdleProgram> IdlePrograms();
+  std::vector<Entries::iterator> IdleBindings();
   void Drop(Entries::iterator entry, Dropped* dropped);
+  void CountShared(const Key& key, int64_t more);
 
   const Limits limits_;
   Entries entries_;
   int64_t uses_ = 0;
-  int64_t shared_ = 0;  // entries that are
+  int64_t shared_ = 0;                   // entries that are
+  std::map<Source, int64_t> shared_of_;  // where there are any
 };
 
 }  // namespace kiln::runtime

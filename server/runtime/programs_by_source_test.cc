@@ -26,7 +26,7 @@ std::shared_ptr<ProgramFuture> Add(ProgramsBySource& table, const Key& key,
   auto bound = std::make_shared<BoundProgram>();
   bound->program = std::move(program);
   entry.future->Resolve(std::move(bound));
-  table.EndCompiling(&entry, false);
+  table.EndCompiling(key, false);
   return entry.future;
 }
 
@@ -62,7 +62,7 @@ TEST(ProgramsBySource, WhatSomebodyHoldsOrWaitsForStays) {
 }
 
 TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
-  ProgramsBySource table({/*idle_programs=*/1, /*idle_bindings=*/8});
+  ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/8});
   Add(table, KeyOf("own"));
   const auto bound = std::make_shared<const BoundProgram>();
   for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
@@ -71,13 +71,34 @@ TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
   // One that was compiled to be bound counts as well.
   ProgramsBySource::Entry& entry = table.Add(KeyOf(9));
   entry.future->Resolve(bound);
-  table.EndCompiling(&entry, true);
+  table.EndCompiling(KeyOf(9), true);
   EXPECT_EQ(table.EvictIdle().size(), 2) << "a quarter of the limit at once";
   EXPECT_THAT(Has(table, {KeyOf("own"), KeyOf(1), KeyOf(2), KeyOf(3), KeyOf(9)}),
               ElementsAre(true, false, false, true, true));
   for (int64_t n = 3; n <= 9; ++n) table.Erase(KeyOf(n));
   for (int64_t n = 1; n <= 8; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
   EXPECT_TRUE(table.EvictIdle().empty()) << "what was erased does not count";
+}
+
+TEST(ProgramsBySource, AProgramForAllValuesCountsOnce) {
+  ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/100});
+  const auto bound = std::make_shared<const BoundProgram>();
+  for (int64_t n = 1; n <= 5; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
+  Add(table, KeyOf("b"));
+  EXPECT_TRUE(table.EvictIdle().empty()) << "two programs";
+  Add(table, KeyOf("a"));
+  const std::shared_ptr<ProgramFuture> held = table.Find(KeyOf(2))->future;
+  EXPECT_EQ(table.EvictIdle().size(), 1) << "one of its bindings is held";
+  EXPECT_THAT(Has(table, {KeyOf(1), KeyOf("b"), KeyOf("a")}), ElementsAre(true, false, true));
+}
+
+TEST(ProgramsBySource, AProgramForAllValuesGoesWithItsIdleBindings) {
+  ProgramsBySource table({/*idle_programs=*/1, /*idle_bindings=*/100});
+  const auto bound = std::make_shared<const BoundProgram>();
+  for (int64_t n = 1; n <= 5; ++n) ASSERT_TRUE(table.AddShared(KeyOf(n), bound));
+  Add(table, KeyOf("a"));
+  EXPECT_EQ(table.EvictIdle().size(), 5);
+  EXPECT_THAT(Has(table, {KeyOf(1), KeyOf(5), KeyOf("a")}), ElementsAre(false, false, true));
 }
 
 class ProgramsBySourceReclaim : public ::testing::Test {
@@ -96,7 +117,11 @@ class ProgramsBySourceReclaim : public ::testing::Test {
 TEST_F(ProgramsBySourceReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
   ProgramsBySource table({/*idle_programs=*/100, /*idle_bindings=*/100});
   constexpr int64_t kBytes = 1 << 20;
-  ASSERT_TRUE(table.AddShared(KeyOf(1), std::make_shared<const BoundProgram>()));
+  auto bound = std::make_shared<BoundProgram>();
+  bound->program = MakeProgram(kBytes);
+  ASSERT_TRUE(table.AddShared(KeyOf(1), bound));
+  ASSERT_TRUE(table.AddShared(KeyOf(2), bound));
+  std::shared_ptr<ProgramFuture> held = table.Find(KeyOf(2))->future;
   for (const char* source : {"d", "c", "b", "a"}) Add(table, KeyOf(source), MakeProgram(kBytes));
   EXPECT_TRUE(table.Reclaim(0).empty());
   EXPECT_EQ(table.Reclaim(1).size(), 1);
@@ -105,6 +130,10 @@ TEST_F(ProgramsBySourceReclaim, DropsTheOldestProgramsUntilThereIsRoom) {
   EXPECT_THAT(Has(table, {KeyOf("c"), KeyOf("b"), KeyOf("a")}), ElementsAre(false, false, true));
   EXPECT_EQ(table.Reclaim(100 * kBytes).size(), 1);
   EXPECT_THAT(Has(table, {KeyOf("a"), KeyOf(1)}), ElementsAre(false, true));
+  held.reset();
+  Add(table, KeyOf("e"), MakeProgram(kBytes));
+  EXPECT_EQ(table.Reclaim(1).size(), 2) << "the program for all values is the older one";
+  EXPECT_THAT(Has(table, {KeyOf(1), KeyOf(2), KeyOf("e")}), ElementsAre(false, false, true));
 }
 
 // Programs unload where the caller holds no lock.
