@@ -261,6 +261,21 @@ def test_a_forgotten_connection_ends_its_session(fresh_kilnd):
     assert eventually(lambda: "\nkiln_sessions 0\n" in fresh_kilnd.metrics())
 
 
+def test_a_connection_that_is_forgotten_while_it_computes_ends_its_session(fresh_kilnd):
+    kiln.connect(fresh_kilnd.address)
+    x = kiln.ones(2048, 2048).realize()
+    gc.disable()  # it must not take another collection, once the answers are there
+    try:
+        for _ in range(10):
+            y = (x @ x).realize()
+        del x, y
+        _connection._default = None
+        gc.collect()
+        assert eventually(lambda: "\nkiln_sessions 0\n" in fresh_kilnd.metrics())
+    finally:
+        gc.enable()
+
+
 def test_steps_in_flight_do_not_wait_for_one_another(connection):
     f = kiln.jit(lambda x: x @ x)
     x = kiln.tensor(np.eye(256, dtype=np.float32))

@@ -139,7 +139,7 @@ class Connection:
             if program is None or program.error is not None:
                 program = Program(self, next(self._handles))
                 self.stream.send(
-                    program.defined, size=len(text),
+                    _while_it_lives(program.defined), size=len(text),
                     define_program=session_pb2.DefineProgram(
                         program=program.number, graph=graph, name=name))
                 self._programs[key] = program
@@ -204,26 +204,43 @@ class Connection:
 
     def _fails(self, buffers: Sequence[Buffer], program: Optional[Program] = None,
                changes_state: bool = False) -> Any:
-        # Weak, so that dropping a result releases it while the operation is still in flight.
+        # All weak: dropping a result releases it while the operation is still in flight, and a
+        # connection that is forgotten then can be collected.
         references = [weakref.ref(buffer) for buffer in buffers]
+        owner = weakref.ref(self)
+        weak_program = weakref.ref(program) if program is not None else None
 
         def finished(result: Any, error: Optional[KilnError]) -> None:
             if error is None:
                 return
+            program = weak_program() if weak_program is not None else None
             cause = program.error if program is not None and program.error else error
             for reference in references:
                 buffer = reference()
                 if buffer is not None:
                     buffer.error = cause
-            if changes_state:
-                with self._lock:
-                    self._unreported.append(cause)
+            connection = owner()
+            if changes_state and connection is not None:
+                with connection._lock:
+                    connection._unreported.append(cause)
 
         return finished
 
     def _seen(self, error: KilnError) -> None:
         with self._lock:
             self._unreported = [other for other in self._unreported if other is not error]
+
+
+def _while_it_lives(method: Any) -> Any:
+    """A callback that calls an object's method and does not keep the object."""
+    weak = weakref.WeakMethod(method)
+
+    def call_it(result: Any, error: Optional[KilnError]) -> None:
+        alive = weak()
+        if alive is not None:
+            alive(result, error)
+
+    return call_it
 
 
 _default: Optional[Connection] = None
