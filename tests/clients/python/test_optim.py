@@ -356,3 +356,20 @@ def test_bad_groups_are_refused():
         optim.Muon([p])
     with pytest.raises(kiln.NotFound, match="another optimizer"):
         optim.Adam([p]).load_state_dict(optim.SGD([p]).state_dict())
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_a_float64_parameter_moves_by_the_whole_rate(connection, jitted):
+    parameter = nn.Parameter(kiln.zeros(1, dtype="float64"))
+    optimizer = optim.SGD([parameter], lr=0.05)
+
+    def step():
+        optimizer.zero_grad()
+        (parameter - 1.0).sum().backward()
+        optimizer.step()
+        return parameter.detach() + 0.0
+
+    step = kiln.jit(step) if jitted else step
+    assert step().item() == -0.05
+    optimizer.lr = 0.1
+    assert step().item() == -0.05 - 0.1

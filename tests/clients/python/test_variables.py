@@ -201,3 +201,25 @@ def test_a_run_needs_one_value_for_each_variable(connection):
     y = kiln.zeros(3).with_variable(0, n)
     with pytest.raises(kiln.InvalidArgument, match="bound to 2 and to 3 in one run"):
         add(x, y)
+
+
+@pytest.mark.parametrize("layer", ["batch", "instance", "function"])
+def test_running_statistics_of_batches_of_any_size(connection, layer):
+    data = np.random.default_rng(0).standard_normal((5, 4, 6), np.float32)
+    batch = kiln.Variable("batch", 2, 64)
+    running = []
+    for x in (kiln.tensor(data), kiln.tensor(data).with_variable(0, batch)):
+        if layer == "function":
+            mean, var = kiln.zeros(4), kiln.ones(4)
+            kiln.nn.functional.batch_norm(x, mean, var, training=True).numpy()
+        else:
+            make = kiln.nn.BatchNorm1d if layer == "batch" else kiln.nn.InstanceNorm1d
+            module = make(4, track_running_stats=True)
+            module(x).numpy()
+            mean, var = module.running_mean, module.running_var
+        running.append((mean.numpy(), var.numpy()))
+    for fixed, variable in zip(*running):
+        np.testing.assert_allclose(variable, fixed, rtol=1e-6)
+    if layer != "instance":
+        expected = 0.9 + 0.1 * data.var((0, 2), ddof=1)
+        np.testing.assert_allclose(running[0][1], expected, rtol=1e-6)

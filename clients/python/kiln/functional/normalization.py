@@ -6,6 +6,7 @@ from kiln._array_api.creation import ones_like
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
 from kiln.functional._arguments import with_optional
+from kiln.functional._statistics import corrected
 from kiln.tensor import Tensor, apply
 
 
@@ -44,12 +45,11 @@ def _batch_statistics(x: Tensor, running_mean: Optional[Tensor], running_var: Op
     wide = x.float() if x.dtype.itemsize < 4 else x
     mean, var = wide.mean(axes), wide.var(axes, correction=0)
     count = x.numel() // max(x.shape[1], 1)
-    if count < 2:
+    if isinstance(count, int) and count < 2:
         raise InvalidArgument(
             f"batch_norm in training of shape {x.shape}; it needs more than one value a channel")
-    unbiased = count / (count - 1)
     with no_grad():
-        for running, now in ((running_mean, mean), (running_var, var * unbiased)):
+        for running, now in ((running_mean, mean), (running_var, corrected(var, wide, axes))):
             if running is not None:
                 moved = running * (1 - momentum) + now.cast(running.dtype) * momentum
                 running.assign(moved)

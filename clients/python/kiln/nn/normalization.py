@@ -7,6 +7,7 @@ from kiln._array_api.creation import ones, zeros
 from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument
 from kiln._graph.gradient_mode import no_grad
+from kiln.functional._statistics import corrected
 from kiln.nn.module import Module
 from kiln.nn.parameter import Parameter
 from kiln.tensor import Tensor
@@ -39,18 +40,19 @@ class _ChannelNorm(Module):
                 f"needs {' or '.join(map(str, self._ranks))} dimensions, the second of size "
                 f"{self.num_features}")
 
-    def _track(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """Moves the running statistics towards a batch's (var without correction)."""
-        # As in PyTorch: batches are normalised by the variance without correction, and the one with
-        # it is tracked.
-        unbiased = count / max(count - 1, 1)
+    def _track(self, mean: Tensor, var: Tensor) -> None:
+        """Moves the running statistics towards a batch's.
+
+        As in PyTorch, `var` is the variance with correction, though batches are normalised by the
+        one without.
+        """
         with no_grad():
             if self._counts:
                 self.num_batches_tracked.assign(self.num_batches_tracked + 1)
             share: Any = self.momentum
             if share is None:  # the mean over all batches
                 share = 1.0 / self.num_batches_tracked.cast(self.running_mean.dtype)
-            for running, batch in ((self.running_mean, mean), (self.running_var, var * unbiased)):
+            for running, batch in ((self.running_mean, mean), (self.running_var, var)):
                 running.assign(
                     running * (1 - share) + batch.cast(running.dtype) * share)
 
@@ -84,7 +86,7 @@ class _BatchNorm(_ChannelNorm):
         axes = (0, *range(2, x.ndim))
         mean, var = x.mean(axes), x.var(axes, correction=0)
         if self.training and self.running_mean is not None:
-            self._track(mean, var, x.numel() // x.shape[1])
+            self._track(mean, corrected(var, x, axes))
         return self._normalize(x, mean, var)
 
     def _normalize(self, x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
@@ -144,8 +146,8 @@ class _InstanceNorm(_ChannelNorm):
                 x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps)
         if self.training and self.running_mean is not None:
             axes = tuple(range(2, x.ndim))
-            count = x.numel() // (x.shape[0] * x.shape[1])
-            self._track(x.mean(axes).mean(0), x.var(axes, correction=0).mean(0), count)
+            var = x.var(axes, correction=0)
+            self._track(x.mean(axes).mean(0), corrected(var, x, axes).mean(0))
         return functional.instance_norm(x, weight=self.weight, bias=self.bias, eps=self.eps)
 
 

@@ -5,6 +5,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 import numpy as np
 
 from kiln._array_api.creation import zeros_like
+from kiln._basics import dtypes
 from kiln._basics.errors import InvalidArgument, NotFound, TraceError
 from kiln._graph import realize
 from kiln._graph.gradient_mode import no_grad
@@ -32,7 +33,7 @@ class ParameterGroup:
     0.1
     """
 
-    _kiln_watched: Tuple[str, ...] = ("params", "_lr", "options")
+    _kiln_watched: Tuple[str, ...] = ("params", "_lr", "_wide_lr", "options")
 
     def __init__(self, params: List[Tensor], options: Dict[str, Any]) -> None:
         self.params = params
@@ -60,6 +61,7 @@ class ParameterGroup:
         # Kept as a number, too: reading it between steps should not wait for the device.
         self._lr_number = value
         self._lr = Tensor(np.float32(value))
+        self._wide_lr = Tensor(np.float64(value))  # for float64 parameters
 
     def __getitem__(self, name: str) -> Any:
         if name in ("params", "lr"):
@@ -183,7 +185,8 @@ class Optimizer:
                count: Tensor, options: Mapping[str, Any]) -> None:
         """Assigns one parameter and its state. With "maximize" the gradient is negated already.
 
-        `lr` and `count` (the number of steps, with this one) are float32 scalars on the device.
+        `lr` and `count` (the number of steps, with this one) are scalars on the device: float32,
+        except that `lr` is float64 where the parameter is.
         """
         raise NotImplementedError
 
@@ -241,8 +244,8 @@ class Optimizer:
                         gradient = parameter.grad.detach()
                         if group.options.get("maximize"):
                             gradient = -gradient
-                        self.update(parameter, gradient, state, group._lr, self._count,
-                                    group.options)
+                        lr = group._wide_lr if parameter.dtype == dtypes.float64 else group._lr
+                        self.update(parameter, gradient, state, lr, self._count, group.options)
             for tensor, old in zip(changing, before):
                 tensor.assign(tensor.where(only_if, old))
         if mode.trace is None:
