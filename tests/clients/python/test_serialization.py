@@ -144,6 +144,13 @@ def test_what_cannot_be_saved_is_named_and_leaves_no_file(tmp_path, value):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("value", [object(), {1, 2}, {"x": 1}, "text", None, np.array(["text"])])
+def test_an_npz_file_takes_tensors_and_numbers_alone(tmp_path, value):
+    with pytest.raises(kiln.InvalidArgument, match="thing is .*npz file holds tensors and numbers"):
+        kiln.save({"thing": value}, tmp_path / "x.npz")
+    assert not list(tmp_path.iterdir())
+
+
 def file_of(header, data=b""):
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data

@@ -108,11 +108,13 @@ def load_metadata(path: Any) -> Dict[str, str]:
 
 
 def _array(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, (Mapping, str, type(None))):
+    # NumPy would pickle what is no tensor, and then refuse to read it.
+    array = None if isinstance(value, str) else np.asarray(value)
+    if array is None or array.dtype.kind not in "biufc":
         raise InvalidArgument(
-            f"{name} is {type(value).__name__}; an .npz file holds tensors alone. Save it as "
-            ".safetensors")
-    return np.asarray(value)
+            f"{name} is {type(value).__name__}; an .npz file holds tensors and numbers alone, and a "
+            ".safetensors file nested values, strings and None as well")
+    return array
 
 
 def _is_tensor(value: Any) -> bool:
