@@ -74,16 +74,19 @@ void Dispatcher::LogChosen(const FairQueue::Entry& entry, const Work& work, absl
 }
 
 void Dispatcher::Finished(int64_t ticket, double seconds) {
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = running_.find(ticket);
-    if (found == running_.end()) return;
-    queue_.Correct(found->second.flow, found->second.predicted, seconds);
-    seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - found->second.predicted);
-    device_seconds_ += seconds;
-    running_.erase(found);
+  mutex_.Lock();
+  const auto found = running_.find(ticket);
+  if (found == running_.end()) {
+    mutex_.Unlock();
+    return;
   }
-  SubmitWaiting();
+  queue_.Correct(found->second.flow, found->second.predicted, seconds);
+  seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - found->second.predicted);
+  device_seconds_ += seconds;
+  running_.erase(found);
+  // With the lock still held: once it is free and nothing runs, whoever waits for that may destroy
+  // this object.
+  SubmitWaitingAndUnlock();
 }
 
 bool Dispatcher::Fits() const {
@@ -94,9 +97,13 @@ bool Dispatcher::Fits() const {
   return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight;
 }
 
-// Locks by hand, since each Submit in the loop is called without the lock.
 void Dispatcher::SubmitWaiting() {
   mutex_.Lock();
+  SubmitWaitingAndUnlock();
+}
+
+// Locks by hand, since each Submit in the loop is called without the lock.
+void Dispatcher::SubmitWaitingAndUnlock() {
   // The thread that submits looks at the queue again, under this lock, before it stops, so what has
   // just been queued is not forgotten.
   if (pumping_) {

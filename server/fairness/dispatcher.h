@@ -93,6 +93,7 @@ class Dispatcher {
   // that lists start, and the log tells of them, in the queue's order; the others leave their work
   // to it.
   void SubmitWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SubmitWaitingAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
   bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void LogQueued(const std::vector<Queued>& events) const;
