@@ -1,5 +1,6 @@
 #include "server/fairness/dispatcher.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
@@ -61,6 +62,21 @@ class DispatcherTest : public testing::Test {
       "cpu:0", absl::Now,
       DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
 };
+
+// As a device does that is closed when it is idle. The sanitizers see whoever comes back.
+TEST(Dispatcher, MayBeDestroyedOnceItIsIdle) {
+  for (int i = 0; i < 1000; ++i) {
+    Journal journal;
+    auto dispatcher = std::make_unique<Dispatcher>("cpu:0", absl::Now, DispatcherLimits());
+    dispatcher->Enqueue(dispatcher->AddFlow("ann", 1),
+                        std::make_shared<RecordedWork>(&journal, "a", 1e-6));
+    std::thread device(
+        [d = dispatcher.get(), ticket = journal.tickets.at(0)] { d->Finished(ticket, 1e-6); });
+    EXPECT_TRUE(dispatcher->WaitIdle(absl::InfiniteDuration()));
+    dispatcher.reset();
+    device.join();
+  }
+}
 
 TEST_F(DispatcherTest, KeepsFewLongListsInFlight) {
   const auto flow = dispatcher_.AddFlow("ann", 1);

@@ -151,6 +151,29 @@ TEST_F(ProgramsByDigestTest, AnAnswerMayComeAfterAnotherAttempt) {
   EXPECT_EQ(compiled_, 2);
 }
 
+// What lacked memory may be answered in the end by a program for all values of a source's
+// variables, which has one input more: whoever waited for this graph's own program must not take
+// that.
+TEST_F(ProgramsByDigestTest, AnAnswerForAllValuesIsNotTaken) {
+  const auto poor = memory_->NewAccount("session s1");
+  auto held = poor->Open(memory::Use::kBlobs);
+  held.ForceResize(60 << 20);
+  Client first("a", poor), second("b");
+  at_first_compile_ = [&] { Ask(second); };
+  const ProgramRequest request{first.source, {}, &device_, "", first.payer};
+  programs_.GetOrCompile(request, *request.Build(), first.future,
+                         [&](Result result) { first.result = std::move(result); });
+  ASSERT_TRUE(LacksHostMemory(first.result->status()));
+  auto for_all = std::make_shared<BoundProgram>();
+  for_all->variables = buffers::Value::Failed(absl::InternalError("any value"));
+  first.future->Resolve(for_all);
+  second.answered.WaitForNotification();
+  ASSERT_TRUE(second.result->ok());
+  EXPECT_EQ((**second.result)->variables, nullptr);
+  EXPECT_NE((**second.result)->program, nullptr);
+  EXPECT_EQ(compiled_, 2);
+}
+
 TEST_F(ProgramsByDigestTest, NothingIsTriedAgainAfterTheStop) {
   const auto poor = memory_->NewAccount("session s1");
   auto held = poor->Open(memory::Use::kBlobs);

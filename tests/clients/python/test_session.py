@@ -207,7 +207,7 @@ def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
     stopper.start()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped, so this session"):
         work(connection)
-    assert time.monotonic() - heard[0] < 15  # 3 to end what runs on the device; a lease would take 30
+    assert time.monotonic() - heard[0] < 5  # it may take 3 to end what runs on the device
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
         (kiln.tensor([1.0]) + 1).item()
     with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
