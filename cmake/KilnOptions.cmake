@@ -12,7 +12,8 @@ set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O1 -g1")
 
 set(KILN_SANITIZER "" CACHE STRING "-fsanitize= for all of Kiln: address,undefined,float-cast-overflow or thread")
 add_library(kiln_options INTERFACE)
-target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden)
+# -pthread everywhere: gRPC demands it, and a precompiled header is read only with the options it was made with.
+target_compile_options(kiln_options INTERFACE -Wall -Wextra -Wno-unused-parameter -fvisibility=hidden -pthread)
 target_include_directories(kiln_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(KILN_SANITIZER)
   add_compile_options(-fsanitize=${KILN_SANITIZER} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -41,8 +42,8 @@ option(KILN_COVERAGE "libraries that kiln_count_coverage names count which of th
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # The cache refuses precompiled headers unless it may take macros and times for what they were when they were made.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 find_program(LLD_PROGRAM NAMES ld.lld ld.lld-22)
 if(LLD_PROGRAM)
