@@ -1,5 +1,5 @@
-# What nearly every source includes is parsed once: the parts of the standard library and of Abseil that a fifth of the
-# sources use, and GoogleTest for tests. Nothing of Kiln's own: a change of it would compile everything again.
+# What many sources include is parsed once: the most used parts of the standard library and of Abseil, and GoogleTest for
+# tests. Nothing of Kiln's own: a change of it would compile everything again.
 # A source still includes what it uses; -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON shows what it forgot.
 set(KILN_COMMON_HEADERS
     <algorithm> <array> <atomic> <cmath> <cstdint> <cstring> <functional> <limits> <map> <memory> <optional> <set> <string>
@@ -10,7 +10,7 @@ set(KILN_COMMON_HEADERS
     <absl/time/clock.h> <absl/time/time.h> <absl/types/span.h>)
 
 # GCC reads a precompiled header only with the options that it was made with: one for libraries, one for programs.
-file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc "")
+file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc CONTENT "")
 function(kiln_precompiled_headers name)
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
   target_precompile_headers(${name} PRIVATE ${ARGN})
