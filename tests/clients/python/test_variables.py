@@ -223,3 +223,27 @@ def test_running_statistics_of_batches_of_any_size(connection, layer):
     if layer != "instance":
         expected = 0.9 + 0.1 * data.var((0, 2), ddof=1)
         np.testing.assert_allclose(running[0][1], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [4, 9])
+@pytest.mark.parametrize("name, call, expected", [
+    ("covariances", lambda x: kiln.cov(x.mT, correction=0.5),
+     lambda x: np.cov(x.T, ddof=0) * len(x) / (len(x) - 0.5)),
+    ("divergence", lambda x: nn.functional.kl_div(x, x.exp() * 2, reduction="batchmean"),
+     lambda x: (2 * np.exp(x) * np.log(2)).sum() / len(x)),
+    ("rolled on", lambda x: x.roll(3, 0), lambda x: np.roll(x, 3, 0)),
+    ("rolled back", lambda x: x.roll((-2, 1), (0, 1)), lambda x: np.roll(x, (-2, 1), (0, 1))),
+    ("not rolled", lambda x: x.roll(0, 0), lambda x: x),
+])
+def test_sizes_take_part_in_what_is_computed(connection, name, call, expected, size):
+    n = kiln.Variable("n", 4, 9)
+    x = np.random.default_rng(size).standard_normal((9, 3), np.float32)
+    computed = kiln.jit(lambda whole, n: call(whole[:n]))(kiln.tensor(x), n.bind(size))
+    np.testing.assert_allclose(computed.numpy(), expected(x[:size]), rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_a_roll_that_may_go_round_is_refused():
+    n = kiln.Variable("n", 4, 9)
+    for amount in (4, -4, 11):
+        with pytest.raises(kiln.InvalidArgument, match=f"roll by {amount} along .* roll by less than 4"):
+            kiln.zeros(n, 2).roll(amount, 0)

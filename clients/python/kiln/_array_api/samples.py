@@ -109,7 +109,8 @@ def cov(x: Tensor, /, *, correction: float = 1.0) -> Tensor:
         raise InvalidArgument(f"cov of shape {x.shape}; it must be (variables, observations)")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
     far = rows - rows.mean(1, keepdim=True)
-    result = (far @ far.mT) / float(rows.shape[1] - correction)
+    freedom = full((), rows.shape[1], dtype=far.dtype) - float(correction)
+    result = (far @ far.mT) / freedom
     return result.reshape(()) if x.ndim < 2 else result
 
 

@@ -9,6 +9,7 @@ from kiln._rules import normalize_axis
 from kiln._tensor.base import construct
 from kiln._tensor.making import concat, filled
 from kiln._tensor.shapes import Shapes, axes_tuple, sizes, whole
+from kiln.variables import Dim, Number
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -100,7 +101,7 @@ class Rearranging(Shapes):
         x = self._tensor
         for amount, place in zip(amounts, axes):
             size = x.shape[normalize_axis(place, x.ndim)]
-            left = -amount % size if size else 0
+            left = _rolled_off(amount, size)
             if left:
                 x = concat([x.narrow(place, left, size - left), x.narrow(place, 0, left)], place)
         return x
@@ -150,3 +151,14 @@ class Rearranging(Shapes):
         [[1, 2], [0, 4]]
         """
         return self._op("triu", diagonal=int(diagonal))
+
+
+def _rolled_off(amount: int, size: Number) -> Number:
+    """Where a dimension rolled by `amount` begins in the one before."""
+    if not isinstance(size, Dim):
+        return -amount % size if size else 0
+    if abs(amount) >= size.low and amount:
+        raise InvalidArgument(
+            f"roll by {amount} along a dimension of {size!r} elements, which may be {size.low} only; "
+            f"how often it goes round must not depend on them: roll by less than {size.low}")
+    return size - amount if amount > 0 else -amount

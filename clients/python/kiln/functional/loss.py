@@ -113,9 +113,11 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean",
     0.0
     """
     by_batch = reduction == "batchmean"
+    if by_batch and not input.ndim:
+        raise InvalidArgument('kl_div(reduction="batchmean") of a scalar; it needs a batch')
     loss = apply("kl_div", (input, target), log_target=bool(log_target),
                  reduction="sum" if by_batch else reduction)
-    return loss * (1 / input.shape[0]) if by_batch else loss
+    return loss / input.shape[0] if by_batch else loss
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0,
