@@ -121,11 +121,14 @@ absl::StatusOr<Config> FromCommandLine(int argc, char** argv, const Environment&
                                        int user_id) {
   absl::SetProgramUsageMessage(
       "owns the devices of this machine and runs tensor graphs on them for its clients");
-  // By default --help shows the flags of the program's main file, which has none.
+  // By default --help shows the flags of the program's main file, which has none, and where this
+  // file stood when it was built.
+  static constexpr char kThisFile[] = "server/config/flags.cc";
   absl::FlagsUsageConfig usage;
-  usage.contains_help_flags = [](absl::string_view file) {
-    return absl::EndsWith(file, "server/config/flags.cc");
+  usage.normalize_filename = [](absl::string_view file) {
+    return std::string(absl::EndsWith(file, kThisFile) ? kThisFile : file);
   };
+  usage.contains_help_flags = [](absl::string_view file) { return file == kThisFile; };
   absl::SetFlagsUsageConfig(usage);
   const std::vector<char*> rest = absl::ParseCommandLine(argc, argv);
   if (rest.size() > 1) {

@@ -253,6 +253,7 @@ def test_what_the_answers_name_exists():
     """Flags, metrics and commands in the table are ones that there are."""
     text = " ".join(rows().values())
     usage = subprocess.run([build_folder() / "server" / "kilnd", "--help"], capture_output=True, text=True, timeout=30).stdout
+    assert "Flags from server/config/flags.cc" in usage, "not where the sources stood when kilnd was built"
     for flag in re.findall(r"kilnd --(\w+)", text):
         assert f"--{flag} " in usage, flag
     commands = output(KILN, "--help")
