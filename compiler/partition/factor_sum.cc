@@ -26,9 +26,9 @@ const Node* BehindShapes(const Node* node) {
   return node;
 }
 
-class Factorer {
+class SumFactorer {
  public:
-  Factorer(ir::Context& context, const Node* sum)
+  SumFactorer(ir::Context& context, const Node* sum)
       : context_(context),
         make_(context),
         sum_(sum),
@@ -160,8 +160,8 @@ const Node* FactorSum(ir::Context& context, const Node* sum,
                       const std::function<const Node*(const Node*)>& known) {
   const bool wide = sum->dtype() == ir::DType::kFloat32 || sum->dtype() == ir::DType::kFloat64;
   if (sum->op() != Op::kReduceSum || !wide) return nullptr;
-  const Node* zero = Factorer(context, sum).Zero(sum->operand(0));
-  return zero != nullptr ? zero : Factorer(context, sum).Known(sum->operand(0), known);
+  const Node* zero = SumFactorer(context, sum).Zero(sum->operand(0));
+  return zero != nullptr ? zero : SumFactorer(context, sum).Known(sum->operand(0), known);
 }
 
 }  // namespace kiln::partition

@@ -66,17 +66,17 @@ class Normalizer {
       relu_of_.try_emplace(node->operand(0), node);
     }
     for (const Node* node : order) {
-      const Node* made = Made(node);
+      const Node* made = Rewritten(node);
       uses_[made] += uses.at(node);
     }
   }
 
-  const Node* Of(const Node* node) const { return replacement_.at(node); }
+  const Node* ReplacementOf(const Node* node) const { return replacement_.at(node); }
 
  private:
-  const Node* Made(const Node* node) {
+  const Node* Rewritten(const Node* node) {
     if (auto known = replacement_.find(node); known != replacement_.end()) return known->second;
-    const Node* made = Make(node);
+    const Node* made = Rewrite(node);
     replacement_[node] = made;
     // A sum may follow from one that stands later in the order, so all sums over this value are
     // known as soon as the value is.
@@ -86,35 +86,35 @@ class Normalizer {
 
   // x <= 0 is relu(x) == 0, NaN included. Comparing the latter lets a program keep relu(x) alone
   // for its backward pass.
-  const Node* MadeOperand(const Node* node, const Node* operand) {
+  const Node* RewriteOperand(const Node* node, const Node* operand) {
     auto relu = relu_of_.find(operand);
     if (relu == relu_of_.end() || relus_.contains(node)) return replacement_.at(operand);
     const Node* is_zero = operand->operand(1);
     return context_.WithOperands(is_zero,
-                                 {Made(relu->second), replacement_.at(is_zero->operand(1))});
+                                 {Rewritten(relu->second), replacement_.at(is_zero->operand(1))});
   }
 
-  const Node* Make(const Node* node) {
+  const Node* Rewrite(const Node* node) {
     std::vector<const Node*> operands;
-    for (const Node* operand : node->operands()) operands.push_back(MadeOperand(node, operand));
+    for (const Node* operand : node->operands()) operands.push_back(RewriteOperand(node, operand));
     const Node* current = context_.WithOperands(node, std::move(operands));
     // Some rewrites divide by sizes.
     if (ir::NumElements(SpaceOf(current)) == 0) return current;
-    return Normal(current);
+    return NormalForm(current);
   }
 
   // The final form of a node whose operands are in theirs.
-  const Node* Normal(const Node* current) {
+  const Node* NormalForm(const Node* current) {
     if (const Node* sum = FactoredSum(current); sum != nullptr) return sum;
     if (const Node* split = SplitProducts(current, kMaxProducts); split != nullptr) return split;
-    return Finished(current);
+    return Simplify(current);
   }
 
   const Node* FactoredSum(const Node* sum) {
     if (factoring_ == kMostFactored) return nullptr;
     ++factoring_;
     const Node* factored = FactorSum(context_, sum, [this](const Node* other) {
-      return sums_.contains(other) ? Normal(other) : nullptr;
+      return sums_.contains(other) ? NormalForm(other) : nullptr;
     });
     --factoring_;
     return factored;
@@ -146,7 +146,7 @@ class Normalizer {
                            IsContraction(whole[1]);
     if (!contracts) return nullptr;
     for (const int i : {0, 1}) {
-      if (split[i] == nullptr) split[i] = Finished(whole[i]);
+      if (split[i] == nullptr) split[i] = Simplify(whole[i]);
     }
     return context_.Get(Op::kAdd, sum->dtype(), sum->shape(), {split[0], split[1]});
   }
@@ -156,7 +156,7 @@ class Normalizer {
     return found == uses_.end() || found->second <= 1;
   }
 
-  const Node* Finished(const Node* current) {
+  const Node* Simplify(const Node* current) {
     const auto single_use = [this](const Node* inner) { return IsSingleUse(inner); };
     if (current->op() == Op::kWindow) current = ReplaceWindow(context_, current);
     if (const Node* part = ShrinkContraction(context_, current, single_use); part != nullptr) {
@@ -188,7 +188,7 @@ class Normalizer {
 graph::Graph Normalize(const graph::Graph& graph) {
   const Normalizer normalizer(graph);
   std::vector<const Node*> roots = graph::Roots(graph);
-  for (const Node*& root : roots) root = normalizer.Of(root);
+  for (const Node*& root : roots) root = normalizer.ReplacementOf(root);
   return graph::WithRoots(graph, roots);
 }
 

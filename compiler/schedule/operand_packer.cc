@@ -91,8 +91,8 @@ Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
 
 // Gives the axes of a dimension values whose sum is `value` + low. Any such values do: the operand
 // depends on the axes only through this sum.
-void OperandPacker::Fix(const StagedOperand::Dimension& dimension, const Node* value,
-                        State* state) {
+void OperandPacker::FixDimension(const StagedOperand::Dimension& dimension, const Node* value,
+                                 State* state) {
   const Node* shifted = folder_.Add(value, folder_.Int(dimension.low));
   bool solved = false;
   for (const StagedOperand::Term& term : dimension.terms) {
@@ -120,9 +120,9 @@ Body OperandPacker::PackFrom(const StageOperand& directive, const StagedOperand&
     State inner = state;
     // The loop counts on through the dimensions that it has taken over.
     for (const StagedOperand::Dimension& dimension : here.zeroed) {
-      Fix(dimension, folder_.Int(0), &inner);
+      FixDimension(dimension, folder_.Int(0), &inner);
     }
-    Fix(here.dimension, value, &inner);
+    FixDimension(here.dimension, value, &inner);
     return PackFrom(directive, staged, loops.subspan(1), inner,
                     folder_.Add(index, folder_.Mul(value, here.dimension.stride)), of_square);
   };
@@ -198,7 +198,7 @@ Statement OperandPacker::PackVector(const StagedOperand& staged, int64_t lanes, 
   loop.range = nest_.NewRange(lanes);
   State inner = state;
   const Node* position = folder_.Add(begin, loop.range);
-  Fix(staged.dimensions.back(), position, &inner);
+  FixDimension(staged.dimensions.back(), position, &inner);
   if (count < lanes) inner.masks.push_back({loop.range, count, false});
   kernel::ExpressionFolder::Map memo = placer_.RangeValues(inner);
   Store store;

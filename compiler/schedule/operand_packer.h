@@ -62,12 +62,12 @@ class OperandPacker {
   std::vector<Terms> Unopened(const StageOperand::Dimension& dimension, const State& state) const;
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
-  std::vector<const ir::Node*> FixProbes(const StagedOperand& staged, State* state);
+  std::vector<const ir::Node*> FixToProbes(const StagedOperand& staged, State* state);
   std::optional<kernel::Sum> SourceIndex(const StagedOperand& staged, const State& state,
                                          absl::Span<const ir::Node* const> probes);
   std::vector<int64_t> SourceSteps(const StagedOperand& staged, State state);
-  bool GoesOn(const StagedOperand& staged, const PackLoop& loop, State state);
-  std::optional<PackLoop> Together(const StagedOperand& staged, absl::Span<const PackLoop> loops,
+  bool HasEvenSteps(const StagedOperand& staged, const PackLoop& loop, State state);
+  std::optional<PackLoop> JoinLast(const StagedOperand& staged, absl::Span<const PackLoop> loops,
                                    PackLoop next, const State& state);
   std::vector<PackLoop> PackLoops(const StageOperand& directive, const StagedOperand& staged,
                                   const State& state);
@@ -81,7 +81,7 @@ class OperandPacker {
                        const ir::Node* index, const ir::Node* square, const ir::Node* begin,
                        int64_t count, const ir::Node* condition);
   Body CountLoop(const Extent& extent, const std::function<Body(const ir::Node*)>& inside);
-  void Fix(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
+  void FixDimension(const StagedOperand::Dimension& dimension, const ir::Node* value, State* state);
   bool IsFilledUp(const StagedOperand& staged, const LaneMask& mask, const State& state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 

@@ -18,11 +18,11 @@ const Node* OperandPacker::Probe(const Extent& extent) {
 }
 
 // One for each dimension, which `state` then has.
-std::vector<const Node*> OperandPacker::FixProbes(const StagedOperand& staged, State* state) {
+std::vector<const Node*> OperandPacker::FixToProbes(const StagedOperand& staged, State* state) {
   std::vector<const Node*> probes;
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
     probes.push_back(Probe(DimensionExtent(dimension, *state)));
-    Fix(dimension, probes.back(), state);
+    FixDimension(dimension, probes.back(), state);
   }
   return probes;
 }
@@ -47,7 +47,7 @@ std::optional<kernel::Sum> OperandPacker::SourceIndex(const StagedOperand& stage
 
 // How far apart neighbours along each dimension lie in memory; empty if that is not known.
 std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, State state) {
-  const std::vector<const Node*> probes = FixProbes(staged, &state);
+  const std::vector<const Node*> probes = FixToProbes(staged, &state);
   const std::optional<kernel::Sum> sum = SourceIndex(staged, state, probes);
   if (!sum.has_value()) return {};
   std::vector<int64_t> steps;
@@ -57,18 +57,18 @@ std::vector<int64_t> OperandPacker::SourceSteps(const StagedOperand& staged, Sta
 
 // Whether a loop that has taken over the dimensions outside of it goes on in even steps, which are
 // then those of its own dimension: what a quotient said of that need not hold of all.
-bool OperandPacker::GoesOn(const StagedOperand& staged, const PackLoop& loop, State state) {
-  std::vector<const Node*> probes = FixProbes(staged, &state);
+bool OperandPacker::HasEvenSteps(const StagedOperand& staged, const PackLoop& loop, State state) {
+  std::vector<const Node*> probes = FixToProbes(staged, &state);
   for (const StagedOperand::Dimension& dimension : loop.zeroed) {
-    Fix(dimension, folder_.Int(0), &state);
+    FixDimension(dimension, folder_.Int(0), &state);
   }
   probes.push_back(Probe(loop.extent));
-  Fix(loop.dimension, probes.back(), &state);
+  FixDimension(loop.dimension, probes.back(), &state);
   return SourceIndex(staged, state, probes).has_value();
 }
 
 // The last of the loops and the next as one, if they lie together in memory and in the layout.
-std::optional<OperandPacker::PackLoop> OperandPacker::Together(const StagedOperand& staged,
+std::optional<OperandPacker::PackLoop> OperandPacker::JoinLast(const StagedOperand& staged,
                                                                absl::Span<const PackLoop> loops,
                                                                PackLoop next, const State& state) {
   if (loops.empty()) return std::nullopt;
@@ -84,7 +84,7 @@ std::optional<OperandPacker::PackLoop> OperandPacker::Together(const StagedOpera
   next.extent.last = next.extent.full;
   next.zeroed = last.zeroed;
   next.zeroed.push_back(last.dimension);
-  if (!GoesOn(staged, next, state)) return std::nullopt;
+  if (!HasEvenSteps(staged, next, state)) return std::nullopt;
   return next;
 }
 
@@ -98,8 +98,8 @@ std::vector<OperandPacker::PackLoop> OperandPacker::PackLoops(const StageOperand
     const StagedOperand::Dimension& dimension = staged.dimensions[i];
     PackLoop loop{dimension, DimensionExtent(dimension, state), std::nullopt};
     if (!steps.empty()) loop.step = steps[i];
-    if (std::optional<PackLoop> together = Together(staged, loops, loop, state)) {
-      loops.back() = *std::move(together);
+    if (std::optional<PackLoop> joined = JoinLast(staged, loops, loop, state)) {
+      loops.back() = *std::move(joined);
     } else {
       loops.push_back(std::move(loop));
     }

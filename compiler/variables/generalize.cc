@@ -22,10 +22,10 @@ absl::Status Unlike(const Node* node, std::string_view what) {
 }
 
 // Walks all graphs at once.
-class Overlay {
+class GraphGeneralizer {
  public:
-  Overlay(const Probes& probes, std::vector<graph::Variable> variables,
-          std::vector<graph::Graph> graphs)
+  GraphGeneralizer(const Probes& probes, std::vector<graph::Variable> variables,
+                   std::vector<graph::Graph> graphs)
       : probes_(probes), graphs_(std::move(graphs)) {
     result_.variables = std::move(variables);
   }
@@ -181,7 +181,7 @@ absl::StatusOr<GeneralGraph> GeneralizeAt(const Probes& probes,
     if (!graph.ok()) return graph.status();
     graphs.push_back(*std::move(graph));
   }
-  return Overlay(probes, variables, std::move(graphs)).Run();
+  return GraphGeneralizer(probes, variables, std::move(graphs)).Run();
 }
 
 }  // namespace

@@ -106,11 +106,11 @@ void Dispatcher::SubmitWaiting() {
 void Dispatcher::SubmitWaitingAndUnlock() {
   // The thread that submits looks at the queue again, under this lock, before it stops, so what has
   // just been queued is not forgotten.
-  if (pumping_) {
+  if (submitting_) {
     mutex_.Unlock();
     return;
   }
-  pumping_ = true;
+  submitting_ = true;
   while (true) {
     const std::vector<Queued> unlogged = std::exchange(unlogged_, {});
     if (!stopped_.ok() || queue_.size() == 0 || !Fits()) {
@@ -144,7 +144,7 @@ void Dispatcher::SubmitWaitingAndUnlock() {
       seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - entry.cost);
     }
   }
-  pumping_ = false;
+  submitting_ = false;
   mutex_.Unlock();
 }
 
@@ -166,7 +166,7 @@ bool Dispatcher::WaitIdle(absl::Duration timeout) {
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     // A list may end before the thread that submitted it has left SubmitWaiting, and the caller may
     // be about to destroy this object.
-    return running_.empty() && !pumping_;
+    return running_.empty() && !submitting_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);
 }

@@ -112,7 +112,8 @@ class Dispatcher {
   int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
   double seconds_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool pumping_ ABSL_GUARDED_BY(mutex_) = false;
+  // One thread at a time hands lists to the device.
+  bool submitting_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
 };
 
