@@ -14,10 +14,15 @@
 #include "compiler/parallel_for.h"
 #include "compiler/pass_timer.h"
 #include "compiler/proof/prove.h"
-#include "compiler/search/heuristic.h"
 
 namespace kiln::compiler {
 namespace {
+
+// What kernels are compiled for, and how.
+struct Machine {
+  const codegen::MachineCode& code;
+  const drivers::Target& target;
+};
 
 // A lowered kernel with the nodes it stands on. Shared by the group and, for its source, the
 // compiled kernel.
@@ -59,11 +64,11 @@ struct Scheduled {
   double seconds = 0;  // that it took so far
 };
 
-Scheduled FetchOrSchedule(const Lowered& lowered, const drivers::Target& target,
-                          const Options& options, bool plain) {
+Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const Options& options,
+                          bool plain) {
   const absl::Time start = TimeOf(options);
   Scheduled scheduled;
-  scheduled.key = CacheKey(lowered.text, target, options.disabled_passes);
+  scheduled.key = CacheKey(lowered.text, machine.target, options.disabled_passes);
   if (options.cache != nullptr) {
     if (std::optional<std::string> bytes = options.cache->Get(scheduled.key)) {
       scheduled.known = DecodeCachedKernel(*bytes);
@@ -71,7 +76,7 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const drivers::Target& target,
   }
   // A known kernel brings its schedule with it.
   if (!scheduled.known && !plain) {
-    scheduled.schedule = search::Choose(lowered.kernel->kernel, target);
+    scheduled.schedule = machine.code.choose(lowered.kernel->kernel, machine.target);
   }
   scheduled.seconds = absl::ToDoubleSeconds(TimeOf(options) - start);
   return scheduled;
@@ -79,14 +84,15 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const drivers::Target& target,
 
 // A schedule that the proof refuses gives way to the plain one: slow, never wrong.
 absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, schedule::Schedule schedule,
-                                    const drivers::Target& target) {
+                                    const Machine& machine) {
   CompiledKernel compiled;
-  absl::StatusOr<drivers::KernelImage> image = codegen::CompileKernel(kernel, schedule, target);
+  absl::StatusOr<drivers::KernelImage> image =
+      codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
   if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
     compiled.refused_schedule = schedule::Print(schedule);
     compiled.refusal = std::string(image.status().message());
     schedule = {};
-    image = codegen::CompileKernel(kernel, schedule, target);
+    image = codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
   }
   compiled.schedule = schedule::Print(schedule);
   if (!image.ok()) {
@@ -98,12 +104,12 @@ absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, schedule::Sche
 }
 
 absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowered,
-                                      Scheduled scheduled, const drivers::Target& target,
+                                      Scheduled scheduled, const Machine& machine,
                                       const Options& options) {
   const absl::Time start = TimeOf(options);
   absl::StatusOr<CompiledKernel> compiled =
       scheduled.known ? absl::StatusOr<CompiledKernel>(*std::move(scheduled.known))
-                      : Emit(lowered->kernel->kernel, std::move(scheduled.schedule), target);
+                      : Emit(lowered->kernel->kernel, std::move(scheduled.schedule), machine);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   // Written only when somebody asks.
@@ -119,7 +125,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
     if (options.cache != nullptr) options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
   }
   if (options.keep_assembly) {
-    absl::StatusOr<std::string> assembly = Disassemble(compiled->image, target);
+    absl::StatusOr<std::string> assembly = Disassemble(compiled->image, machine.target);
     if (!assembly.ok()) return assembly.status();
     compiled->assembly = *std::move(assembly);
   }
@@ -161,12 +167,12 @@ absl::StatusOr<LoweredKernels> RunLower(const partition::Partition& partition,
   return distinct;
 }
 
-std::vector<Scheduled> RunSchedule(const LoweredKernels& lowered, const drivers::Target& target,
+std::vector<Scheduled> RunSchedule(const LoweredKernels& lowered, const Machine& machine,
                                    const Options& options, std::vector<PassReport>* reports) {
   PassTimer timer("schedule", options, reports);
   std::vector<Scheduled> scheduled(lowered.size());
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
-    scheduled[i] = FetchOrSchedule(*lowered[i], target, options, timer.disabled());
+    scheduled[i] = FetchOrSchedule(*lowered[i], machine, options, timer.disabled());
   });
   timer.Stop();
   if (timer.dumped()) {
@@ -179,13 +185,13 @@ std::vector<Scheduled> RunSchedule(const LoweredKernels& lowered, const drivers:
 }
 
 absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> scheduled,
-                     const drivers::Target& target, const Options& options, KernelSet* set,
+                     const Machine& machine, const Options& options, KernelSet* set,
                      std::vector<PassReport>* reports) {
   PassTimer timer("emit", options, reports);
   std::vector<absl::StatusOr<CompiledKernel>> compiled(lowered.size(),
                                                        absl::UnknownError("not compiled"));
   ParallelFor(lowered.size(), options.threads, [&](size_t i) {
-    compiled[i] = Finish(lowered[i], std::move(scheduled[i]), target, options);
+    compiled[i] = Finish(lowered[i], std::move(scheduled[i]), machine, options);
   });
   // The first error in the kernels' order, whichever thread met one first.
   for (absl::StatusOr<CompiledKernel>& kernel : compiled) {
@@ -196,7 +202,7 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
   if (!timer.dumped()) return absl::OkStatus();
   std::vector<std::string> texts;
   for (const CompiledKernel& kernel : set->kernels) {
-    absl::StatusOr<std::string> assembly = Disassemble(kernel.image, target);
+    absl::StatusOr<std::string> assembly = Disassemble(kernel.image, machine.target);
     if (!assembly.ok()) return assembly.status();
     texts.push_back(*std::move(assembly));
   }
@@ -207,13 +213,15 @@ absl::Status RunEmit(const LoweredKernels& lowered, std::vector<Scheduled> sched
 }  // namespace
 
 absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
+                                         const codegen::MachineCode& code,
                                          const drivers::Target& target, const Options& options,
                                          std::vector<PassReport>* reports) {
+  const Machine machine{code, target};
   KernelSet set;
   const absl::StatusOr<LoweredKernels> lowered = RunLower(partition, options, &set, reports);
   if (!lowered.ok()) return lowered.status();
-  std::vector<Scheduled> scheduled = RunSchedule(*lowered, target, options, reports);
-  absl::Status status = RunEmit(*lowered, std::move(scheduled), target, options, &set, reports);
+  std::vector<Scheduled> scheduled = RunSchedule(*lowered, machine, options, reports);
+  absl::Status status = RunEmit(*lowered, std::move(scheduled), machine, options, &set, reports);
   if (!status.ok()) return status;
   return set;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/codegen/machine_code.h"
 #include "compiler/compiler.h"
 #include "compiler/partition/partition.h"
 #include "drivers/interface/target.h"
@@ -22,9 +23,10 @@ struct KernelSet {
   std::vector<GroupKernel> groups;      // by group
 };
 
-// The passes lower, schedule and emit. Uses up to options.threads threads. The first failing
-// group's error is returned.
+// The passes lower, schedule and emit. `code` is the row of target.architecture. Uses up to
+// options.threads threads. The first failing group's error is returned.
 absl::StatusOr<KernelSet> CompileKernels(const partition::Partition& partition,
+                                         const codegen::MachineCode& code,
                                          const drivers::Target& target, const Options& options,
                                          std::vector<PassReport>* reports);
 

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/codegen.h"
-#include "compiler/codegen/x86.h"
 #include "compiler/compile_kernels.h"
+#include "compiler/machine_codes.h"
 #include "compiler/pipeline.h"
 
 namespace kiln::compiler {
@@ -92,6 +91,8 @@ void FillCalls(const partition::Partition& partition, const SlotMap& slots, cons
 
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options) {
+  const absl::StatusOr<const codegen::MachineCode*> machine = FindMachineCode(target.architecture);
+  if (!machine.ok()) return machine.status();
   CompiledProgram program;
   // As it came, before any pass.
   program.graph_text = graph::Print(graph);
@@ -99,7 +100,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
   if (!state.ok()) return state.status();
   program.partition_text = partition::Print(state->partition);
   absl::StatusOr<KernelSet> set =
-      CompileKernels(state->partition, target, options, &program.passes);
+      CompileKernels(state->partition, **machine, target, options, &program.passes);
   if (!set.ok()) return set.status();
   const SlotMap slots(state->graph, state->partition, state->memory);
   program.slots = slots.slots();
@@ -112,7 +113,9 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
 absl::StatusOr<std::string> Disassemble(const drivers::KernelImage& image,
                                         const drivers::Target& target) {
   if (image.code.empty()) return "";
-  return codegen::Disassemble(image.code, image.entry, target);
+  const absl::StatusOr<const codegen::MachineCode*> machine = FindMachineCode(image.architecture);
+  if (!machine.ok()) return machine.status();
+  return (*machine)->disassemble(image, target);
 }
 
 }  // namespace kiln::compiler

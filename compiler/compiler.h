@@ -113,7 +113,8 @@ struct Options {
 absl::Status CheckPassNames(const Options& options);
 
 // Thread-safe. INVALID_ARGUMENT: the graph cannot be compiled, and the message names the node;
-// UNIMPLEMENTED: an op or dtype the target does not support; INTERNAL: a defect of Kiln's.
+// UNIMPLEMENTED: the target, or an op or dtype on it, is not supported; INTERNAL: a defect of
+// Kiln's.
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options);
 

@@ -8,7 +8,8 @@ file(GLOB KILN_KERNEL_SOURCES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/schedule/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/proof/*.h
   ${CMAKE_CURRENT_SOURCE_DIR}/search/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/search/*.h
-  ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.h)
+  ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/codegen/*.h
+  ${CMAKE_CURRENT_SOURCE_DIR}/machine_codes.cc)
 list(FILTER KILN_KERNEL_SOURCES EXCLUDE REGEX "_test\\.cc$")
 set(KILN_FINGERPRINT ${CMAKE_CURRENT_BINARY_DIR}/fingerprint/compiler_fingerprint.h)
 add_custom_command(
@@ -28,8 +29,8 @@ kiln_library(kiln_digest SOURCES digest.cc PRIVATE absl::strings OpenSSL::Crypto
 kiln_test(digest_test SOURCES digest_test.cc LIBRARIES kiln_digest)
 
 kiln_library(kiln_compiler
-  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc version.cc ${KILN_FINGERPRINT}
-  PUBLIC kiln_pipeline kiln_graph kiln_driver_interface absl::statusor absl::time
-  PRIVATE kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_codegen
-          kiln_codegen_x86 kiln_digest Threads::Threads)
+  SOURCES cached_kernel.cc compile_kernels.cc compiler.cc machine_codes.cc version.cc ${KILN_FINGERPRINT}
+  PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_driver_interface absl::statusor absl::time
+  PRIVATE kiln_partition kiln_kernel kiln_search kiln_schedule kiln_proof kiln_digest Threads::Threads)
+kiln_test(machine_codes_test SOURCES machine_codes_test.cc LIBRARIES kiln_compiler kiln_codegen)
 target_include_directories(kiln_compiler PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/fingerprint)

@@ -1,5 +1,5 @@
 #include "absl/strings/str_cat.h"
-#include "compiler/codegen/x86.h"
+#include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
 #include "compiler_fingerprint.h"
 

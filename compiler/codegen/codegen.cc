@@ -4,31 +4,24 @@
 #include <utility>
 
 #include "compiler/codegen/c_source.h"
-#include "compiler/codegen/llvm_emit.h"
-#include "compiler/codegen/llvm_ops.h"
-#include "compiler/codegen/x86.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/ir/walk.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
+#include "llvm/Config/llvm-config.h"
 
 namespace kiln::codegen {
 namespace {
 
-constexpr char kSymbol[] = "kernel";
-// The architecture of devices that run nothing.
-constexpr char kNoCode[] = "null";
-
 // LLVM ends the process when its backend meets an operation that it cannot select, so nothing
 // unsupported may get there.
-absl::Status CheckNode(const ir::Node* root) {
+absl::Status CheckNodes(const MachineCode& machine, const ir::Node* root,
+                        const drivers::Target& target) {
   if (root == nullptr) return absl::OkStatus();
   for (const ir::Node* node : ir::TopologicalOrder({&root, 1})) {
-    if (!IsSupported(node)) {
+    if (!machine.supports(node, target)) {
       return absl::UnimplementedError(StrCat("no code for ", ir::Name(node->op()), " of ",
-                                             ir::Name(node->dtype()), " on the CPU"));
+                                             ir::Name(node->dtype()), " on ", target.Summary()));
     }
   }
   return absl::OkStatus();
@@ -36,16 +29,12 @@ absl::Status CheckNode(const ir::Node* root) {
 
 }  // namespace
 
-absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target) {
-  if (target.architecture == kNoCode) return absl::OkStatus();
-  if (target.architecture != "x86-64") {
-    return absl::UnimplementedError(
-        StrCat("no code generator for the architecture '", target.architecture, "'"));
-  }
+absl::Status CheckSupported(const MachineCode& machine, const kernel::Kernel& kernel,
+                            const drivers::Target& target) {
   for (const kernel::Stage& stage : kernel.stages) {
     for (const kernel::Store& store : stage.stores) {
       for (const ir::Node* root : {store.index, store.value, store.valid}) {
-        absl::Status status = CheckNode(root);
+        absl::Status status = CheckNodes(machine, root, target);
         if (!status.ok()) return status;
       }
     }
@@ -53,32 +42,30 @@ absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target&
   return absl::OkStatus();
 }
 
-absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
+absl::StatusOr<drivers::KernelImage> CompileKernel(const MachineCode& machine,
+                                                   const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target) {
-  absl::Status supported = CheckSupported(kernel, target);
+  absl::Status supported = CheckSupported(machine, kernel, target);
   if (!supported.ok()) return supported;
   auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
   absl::Status proved = proof::Prove(kernel, schedule, *program);
   if (!proved.ok()) return proved;
-  return CompileLoops(kernel, *program, target);
+  return CompileLoops(machine, kernel, *program, target);
 }
 
-absl::StatusOr<drivers::KernelImage> CompileLoops(const kernel::Kernel& kernel,
+absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
+                                                  const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& program,
                                                   const drivers::Target& target) {
+  absl::StatusOr<Code> code = machine.assemble(kernel, program, target);
+  if (!code.ok()) return code.status();
   drivers::KernelImage image;
   image.name = kernel.name;
-  image.architecture = target.architecture;
-  if (target.architecture != kNoCode) {
-    llvm::LLVMContext context;
-    auto module = EmitModule(context, program, target, kSymbol);
-    auto blob = EmitBlob(*module, target, kSymbol);
-    if (!blob.ok()) return blob.status();
-    image.code = std::move(blob->code);
-    image.entry = blob->entry;
-  }
+  image.architecture = std::string(machine.architecture);
+  image.code = std::move(code->code);
+  image.entry = code->entry;
   image.grid_size = std::max<int64_t>(program.grid_size(), 1);
   image.scratch_bytes = program.scratch_bytes;
   image.num_arguments = program.num_arguments;
@@ -94,5 +81,7 @@ absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
   if (!program.ok()) return program.status();
   return PrintSource(*program);
 }
+
+std::string LlvmVersion() { return StrCat("LLVM ", LLVM_VERSION_STRING); }
 
 }  // namespace kiln::codegen

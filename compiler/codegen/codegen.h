@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compiler/codegen/machine_code.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/schedule/loop_program.h"
 #include "compiler/schedule/schedule.h"
@@ -14,27 +15,32 @@
 
 namespace kiln::codegen {
 
-// All functions are thread-safe; every call has an LLVMContext of its own.
+// All functions are thread-safe. `machine` is the row of target.architecture.
 
 // OK if every dtype and op of the kernel can be compiled for the target; UNIMPLEMENTED names what
-// cannot.
-absl::Status CheckSupported(const kernel::Kernel& kernel, const drivers::Target& target);
+// cannot, and the target.
+absl::Status CheckSupported(const MachineCode& machine, const kernel::Kernel& kernel,
+                            const drivers::Target& target);
 
-// UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: LLVM
-// refused the code, or the scheduled loops are not the kernel (proof::IsDisproof tells). For the
-// architecture "null" all is made but machine code, and the image has none.
-absl::StatusOr<drivers::KernelImage> CompileKernel(const kernel::Kernel& kernel,
+// UNIMPLEMENTED as above; INVALID_ARGUMENT: the schedule does not fit the kernel; INTERNAL: the
+// code could not be assembled, or the scheduled loops are not the kernel (proof::IsDisproof tells).
+absl::StatusOr<drivers::KernelImage> CompileKernel(const MachineCode& machine,
+                                                   const kernel::Kernel& kernel,
                                                    const schedule::Schedule& schedule,
                                                    const drivers::Target& target);
 
 // The same for loops that were made and proved already; `kernel` is what they compute.
-absl::StatusOr<drivers::KernelImage> CompileLoops(const kernel::Kernel& kernel,
+absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
+                                                  const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& program,
                                                   const drivers::Target& target);
 
 // The scheduled loops as C-like source, for people. (The schedule's own text is schedule::Print.)
 absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
                                    const schedule::Schedule& schedule);
+
+// "LLVM 22.1.8": part of the kernel cache's keys.
+std::string LlvmVersion();
 
 }  // namespace kiln::codegen
 

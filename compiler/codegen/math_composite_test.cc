@@ -8,6 +8,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/testing/executable_code.h"
 #include "compiler/codegen/testing/sample_kernels.h"
+#include "compiler/machine_codes.h"
 #include "gtest/gtest.h"
 
 namespace kiln::codegen {
@@ -85,7 +86,8 @@ std::vector<float> Compute(const std::vector<float>& x, bool logarithm) {
   drivers::Target target;
   target.architecture = "x86-64";
   target.processor = "x86-64-v2";
-  auto image = CompileKernel(w.kernel, {}, target);
+  auto image =
+      CompileKernel(**compiler::FindMachineCode(target.architecture), w.kernel, {}, target);
   EXPECT_TRUE(image.ok()) << image.status();
   AlignedMemory from(count * 4), to(count * 4);
   std::memcpy(from.data(), x.data(), count * 4);

@@ -10,7 +10,6 @@
 #include "compiler/codegen/x86_flatten.h"
 #include "compiler/codegen/x86_target.h"
 #include "llvm/ADT/SmallVector.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -57,7 +56,7 @@ absl::Status Verify(const llvm::Module& module) {
 llvm::Triple X86Triple() { return llvm::Triple("x86_64-unknown-linux-gnu"); }
 
 absl::StatusOr<const llvm::Target*> X86Backend(const drivers::Target& target) {
-  if (target.architecture != "x86-64") {
+  if (target.architecture != kX86Architecture) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the x86-64 code generator got a target of architecture \"", target.architecture, "\""));
   }
@@ -93,7 +92,5 @@ absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& targe
   passes.run(module);
   return FlattenObject(std::string_view(object.data(), object.size()), symbol);
 }
-
-std::string LlvmVersion() { return absl::StrCat("LLVM ", LLVM_VERSION_STRING); }
 
 }  // namespace kiln::codegen

@@ -18,6 +18,9 @@ class Module;
 
 namespace kiln::codegen {
 
+// Target::architecture.
+inline constexpr std::string_view kX86Architecture = "x86-64";
+
 // Position-independent code with nothing left to link: first the constants, then the function at
 // `entry`, then the functions it calls. So [0, entry) is data and [entry, code.size()) is text.
 // Every section starts at a multiple of 64 (or more, if it asks for it), counted from the start of
@@ -39,9 +42,6 @@ absl::StatusOr<Blob> EmitBlob(llvm::Module& module, const drivers::Target& targe
 // references to constants as comments; the constants in [0, entry) are summarised by their size.
 absl::StatusOr<std::string> Disassemble(std::string_view code, int64_t entry,
                                         const drivers::Target& target);
-
-// "LLVM 22.1.8": part of the cache keys of what EmitBlob made.
-std::string LlvmVersion();
 
 }  // namespace kiln::codegen
 

@@ -3,6 +3,7 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/machine_codes.h"
 #include "tests/conformance/fixture.h"
 
 namespace kiln::conformance {
@@ -15,7 +16,7 @@ TEST_P(MemoryTest, DevicesAreDescribed) {
   const drivers::DeviceInfo& info = device().info();
   EXPECT_THAT(info.name, testing::EndsWith(":0"));
   EXPECT_FALSE(info.model.empty());
-  EXPECT_FALSE(info.target.architecture.empty());
+  EXPECT_TRUE(compiler::FindMachineCode(info.target.architecture).ok());
   EXPECT_GE(info.target.compute_units, 1);
   EXPECT_GT(info.memory_bytes, 0);
   EXPECT_TRUE(device().Health().ok());

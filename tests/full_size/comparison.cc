@@ -7,6 +7,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/ir/str_cat.h"
+#include "compiler/machine_codes.h"
 #include "tests/full_size/sample.h"
 
 namespace kiln::full_size {
@@ -118,7 +119,8 @@ absl::Status Comparison::ComputeReference(const drivers::Target& target) {
                   [](const auto& stage) { return !stage.ordered_ranges.empty(); });
   complete_ = scatters || CountPoints(kernel_) <= options_.reference_points;
   const schedule::Schedule plain = complete_ ? schedule::Schedule{} : PointByPoint(kernel_);
-  auto image = codegen::CompileKernel(bounded_.kernel, plain, target);
+  auto image = codegen::CompileKernel(**compiler::FindMachineCode(target.architecture),
+                                      bounded_.kernel, plain, target);
   if (!image.ok()) return image.status();
   reference_.clear();
   std::vector<void*> arguments;
@@ -179,7 +181,8 @@ bool Comparison::HasNan() const {
 }
 
 std::string Comparison::Check(const schedule::Schedule& schedule, const drivers::Target& target) {
-  const auto image = codegen::CompileKernel(kernel_, schedule, target);
+  const auto image = codegen::CompileKernel(**compiler::FindMachineCode(target.architecture),
+                                            kernel_, schedule, target);
   return image.ok() ? CheckImage(*image) : image.status().ToString();
 }
 

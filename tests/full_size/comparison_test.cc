@@ -9,6 +9,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/testing/sample_kernels.h"
+#include "compiler/machine_codes.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/heuristic.h"
 #include "tests/full_size/lanes.h"
@@ -55,7 +56,9 @@ kernel::Kernel Product(ir::Context& context, int64_t missing) {
 TEST(Comparison, SeesAMissingTerm) {
   ir::Context context;
   const kernel::Kernel kernel = Product(context, -1);
-  const auto wrong = codegen::CompileKernel(Product(context, 57), {}, TargetWith(8, 2));
+  const drivers::Target target = TargetWith(8, 2);
+  const auto wrong = codegen::CompileKernel(**compiler::FindMachineCode(target.architecture),
+                                            Product(context, 57), {}, target);
   ASSERT_TRUE(wrong.ok()) << wrong.status();
   for (const int64_t reference_points : {1'000, 1'000'000}) {
     Comparison comparison(kernel, context, {.seed = 1, .reference_points = reference_points});

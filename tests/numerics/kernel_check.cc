@@ -11,6 +11,7 @@
 #include "compiler/codegen/testing/executable_code.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/testing/interpret.h"
+#include "compiler/machine_codes.h"
 #include "compiler/search/heuristic.h"
 
 namespace kiln::codegen {
@@ -126,7 +127,8 @@ absl::Status CompareWithInterpreter(const kernel::Kernel& kernel,
 void ExpectMatches(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
                    const drivers::Target& target, double tolerance, bool specials,
                    const std::string& what) {
-  const auto image = CompileKernel(kernel, schedule, target);
+  const MachineCode& machine = **compiler::FindMachineCode(target.architecture);
+  const auto image = CompileKernel(machine, kernel, schedule, target);
   EXPECT_EQ(CompareWithInterpreter(kernel, image, tolerance, specials), absl::OkStatus())
       << what << "\n"
       << schedule::Print(schedule);

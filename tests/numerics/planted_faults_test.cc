@@ -14,6 +14,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/testing/sample_kernels.h"
+#include "compiler/machine_codes.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/search/heuristic.h"
@@ -63,7 +64,9 @@ class PlantedFaultsTest : public codegen::KernelsTest {
         continue;
       }
       ASSERT_EQ(status, absl::OkStatus());
-      const auto image = codegen::CompileLoops(kernel, fault.program, codegen::HostTarget());
+      const auto image =
+          codegen::CompileLoops(**compiler::FindMachineCode(codegen::HostTarget().architecture),
+                                kernel, fault.program, codegen::HostTarget());
       if (!image.ok()) {
         ++tally_.no_code;
         continue;

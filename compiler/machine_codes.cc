@@ -1,0 +1,53 @@
+#include "compiler/machine_codes.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler/codegen/x86.h"
+#include "compiler/codegen/x86_kernel.h"
+#include "compiler/search/heuristic.h"
+
+namespace kiln::compiler {
+namespace {
+
+using codegen::Code;
+using codegen::MachineCode;
+
+// Devices that run nothing: everything is made but machine code.
+constexpr MachineCode kNothing = {
+    .architecture = "null",
+    .supports = [](const ir::Node*, const drivers::Target&) { return true; },
+    .choose = search::Choose,
+    .assemble = [](const kernel::Kernel&, const schedule::LoopProgram&,
+                   const drivers::Target&) -> absl::StatusOr<Code> { return Code(); },
+    .disassemble = [](const drivers::KernelImage&,
+                      const drivers::Target&) -> absl::StatusOr<std::string> { return ""; },
+};
+
+constexpr MachineCode kMachineCodes[] = {
+    {.architecture = codegen::kX86Architecture,
+     .supports = codegen::IsX86Supported,
+     .choose = search::Choose,
+     .assemble = codegen::AssembleX86,
+     .disassemble = codegen::DisassembleX86},
+    kNothing,
+};
+
+}  // namespace
+
+absl::Span<const MachineCode> MachineCodes() { return kMachineCodes; }
+
+absl::StatusOr<const MachineCode*> FindMachineCode(std::string_view architecture) {
+  for (const MachineCode& machine : kMachineCodes) {
+    if (machine.architecture == architecture) return &machine;
+  }
+  const std::string names = absl::StrJoin(
+      kMachineCodes, ", ",
+      [](std::string* out, const MachineCode& machine) { out->append(machine.architecture); });
+  return absl::UnimplementedError(absl::StrCat("no code generator for the architecture \"",
+                                               std::string(architecture), "\"; there are ", names));
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,91 @@
+#include "compiler/machine_codes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/compiler.h"
+#include "compiler/graph/text.h"
+#include "compiler/kernel/kernel.h"
+
+namespace kiln::compiler {
+namespace {
+
+using testing::HasSubstr;
+
+drivers::Target TargetOf(std::string_view architecture) {
+  drivers::Target target;
+  target.architecture = std::string(architecture);
+  return target;
+}
+
+TEST(MachineCodesTest, EveryRowIsWholeAndFound) {
+  std::set<std::string_view> architectures;
+  for (const codegen::MachineCode& row : MachineCodes()) {
+    EXPECT_TRUE(architectures.insert(row.architecture).second) << row.architecture;
+    EXPECT_TRUE(row.supports && row.choose && row.assemble && row.disassemble) << row.architecture;
+    const auto found = FindMachineCode(row.architecture);
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ(*found, &row);
+  }
+}
+
+TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
+  const absl::Status status = FindMachineCode("abacus").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"abacus\"; there are x86-64, null"));
+}
+
+TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {
+  const auto graph = graph::Parse(
+      "input 0 float32[4]\n%0 = input float32[4] index=0\n%1 = neg float32[4] %0\noutput %1\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::Status compiled = Compile(*graph, TargetOf("abacus"), {}).status();
+  EXPECT_EQ(compiled.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(compiled.message()), HasSubstr("abacus"));
+  drivers::KernelImage image;
+  image.architecture = "abacus";
+  image.code = "beads";
+  EXPECT_EQ(Disassemble(image, TargetOf("abacus")).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+constexpr char kKernel[] =
+    "buffer b0 float32[100] read\nbuffer b1 float32[100] write\n"
+    "stage r0:100\n  b1[r0] = exp2(b0[r0])\n";
+
+TEST(MachineCodesTest, ANullKernelHasAllButCode) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(kKernel, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const auto row = FindMachineCode("null");
+  ASSERT_TRUE(row.ok()) << row.status();
+  const drivers::Target target = TargetOf("null");
+  const auto image =
+      codegen::CompileKernel(**row, *kernel, (*row)->choose(*kernel, target), target);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ(image->architecture, "null");
+  EXPECT_EQ(image->num_arguments, 2);
+  EXPECT_EQ(image->code, "");
+  EXPECT_EQ(*Disassemble(*image, target), "");
+}
+
+TEST(MachineCodesTest, WhatIsNotSupportedIsNamedWithTheTarget) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(kKernel, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  codegen::MachineCode row = MachineCodes()[0];
+  row.supports = [](const ir::Node* node, const drivers::Target&) {
+    return node->op() != ir::Op::kExp2;
+  };
+  const absl::Status status = codegen::CheckSupported(row, *kernel, TargetOf("abacus"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(status.message(), "no code for exp2 of float32 on abacus");
+}
+
+}  // namespace
+}  // namespace kiln::compiler
