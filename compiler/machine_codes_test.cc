@@ -87,5 +87,23 @@ TEST(MachineCodesTest, WhatIsNotSupportedIsNamedWithTheTarget) {
   EXPECT_EQ(status.message(), "no code for exp2 of float32 on abacus");
 }
 
+TEST(MachineCodesTest, Float64NeedsATargetThatHasIt) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(
+      "buffer b0 float64[100] read\nbuffer b1 float64[100] write\n"
+      "stage r0:100\n  b1[r0] = neg(b0[r0])\n",
+      context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  for (const codegen::MachineCode& row : MachineCodes()) {
+    drivers::Target target = TargetOf(row.architecture);
+    EXPECT_TRUE(codegen::CheckSupported(row, *kernel, target).ok()) << row.architecture;
+    target.capabilities.fp64 = false;
+    const absl::Status status = codegen::CheckSupported(row, *kernel, target);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(std::string(row.architecture) + " has no float64"));
+  }
+}
+
 }  // namespace
 }  // namespace kiln::compiler

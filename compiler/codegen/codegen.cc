@@ -19,6 +19,10 @@ absl::Status CheckNodes(const MachineCode& machine, const ir::Node* root,
                         const drivers::Target& target) {
   if (root == nullptr) return absl::OkStatus();
   for (const ir::Node* node : ir::TopologicalOrder({&root, 1})) {
+    if (node->dtype() == ir::DType::kFloat64 && !target.capabilities.fp64) {
+      return absl::UnimplementedError(
+          StrCat(target.Summary(), " has no float64, which ", ir::Name(node->op()), " needs"));
+    }
     if (!machine.supports(node, target)) {
       return absl::UnimplementedError(StrCat("no code for ", ir::Name(node->op()), " of ",
                                              ir::Name(node->dtype()), " on ", target.Summary()));

@@ -244,7 +244,7 @@ void CheckEverywhere(const Function& function, const std::vector<T>& x, const st
   for (size_t i = 0; i < x.size(); ++i) want.push_back(function.reference(x[i], y[i]));
   constexpr size_t kFew = 3000;  // where only the width differs
   for (const drivers::Target& target : Targets()) {
-    const int natural = target.vector_bytes / 4;
+    const int natural = target.limits.vector_bytes / 4;
     Check<T>(target, function, x, y, want, x.size(), natural);
     for (int lanes : {1, 4, 8, 16}) {
       if (lanes == 1 || (&target == &Targets()[0] && lanes != natural))
@@ -316,7 +316,7 @@ TEST(MathTest, MaxAndMinPropagateNaN) {
     for (float b : SpecialValues<float>()) x.push_back(a), y.push_back(b);
   }
   for (const drivers::Target& target : Targets()) {
-    const int lanes = target.vector_bytes / 4;
+    const int lanes = target.limits.vector_bytes / 4;
     const auto max = Compiled<float>(target, EmitMax, lanes).Run(x, y);
     const auto min = Compiled<float>(target, EmitMin, lanes).Run(x, y);
     for (size_t i = 0; i < x.size(); ++i) {

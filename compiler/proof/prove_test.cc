@@ -17,10 +17,10 @@ std::vector<drivers::Target> Targets() {
       for (const int units : {1, 2, 8}) {
         drivers::Target& target = targets.emplace_back();
         target.architecture = "x86-64";
-        target.vector_bytes = vector_bytes;
-        target.vector_registers = vector_bytes == 64 ? 32 : 16;
-        target.private_cache_bytes = cache_kib << 10;
-        target.compute_units = units;
+        target.limits.vector_bytes = vector_bytes;
+        target.limits.vector_registers = vector_bytes == 64 ? 32 : 16;
+        target.limits.private_cache_bytes = cache_kib << 10;
+        target.limits.compute_units = units;
       }
     }
   }

@@ -85,7 +85,7 @@ class Writer {
   void SplitSums() {
     // The private cache is shared out: a quarter is for the panel, a quarter for sums
     // (RowsOutside), half for rows that are staged (StageRows).
-    const int64_t most = target_.private_cache_bytes / 4 / element_bytes_ / block_;
+    const int64_t most = target_.limits.private_cache_bytes / 4 / element_bytes_ / block_;
     const std::vector<int>& reduce = contraction_.reduce;
     int64_t product = 1;
     size_t i = reduce.size();
@@ -157,7 +157,7 @@ class Writer {
   // How many of the row loops stand outside the outer sums, so that the sums of all rows inside fit
   // the cache.
   size_t RowsOutside(bool first_is_cut) const {
-    const int64_t most = target_.private_cache_bytes / 4 / (block_ * element_bytes_);
+    const int64_t most = target_.limits.private_cache_bytes / 4 / (block_ * element_bytes_);
     int64_t inside = writer_.Product(rows_) / (first_is_cut ? way_.row_chunks : 1);
     size_t outside = 0;
     for (; outside + 1 < rows_.size() && inside > most; ++outside) {
@@ -197,7 +197,7 @@ class Writer {
     for (size_t open = outer_rows; open <= row_loops_.size(); ++open) {
       if (open > outer_rows) staged.at = row_loops_[open - 1];
       const double bytes = StagedElements(staged.layout, open) * element_bytes_;
-      if (bytes <= static_cast<double>(target_.private_cache_bytes) / 2) break;
+      if (bytes <= static_cast<double>(target_.limits.private_cache_bytes) / 2) break;
     }
     writer_.Stage(staged);
   }

@@ -27,7 +27,7 @@ class WayChooser {
              const drivers::Target& target, const ScheduleWriter& writer)
       : stage_(stage), contraction_(contraction), target_(target), writer_(writer) {
     const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
-    lanes_ = std::max(target.vector_bytes / std::max(bytes, 1), 1);
+    lanes_ = std::max(target.limits.vector_bytes / std::max(bytes, 1), 1);
   }
 
   std::optional<ContractionWay> Choose() const {
@@ -61,7 +61,8 @@ class WayChooser {
           ContractionWay way =
               Arrange(packed, lane_axis, row, more == row ? -1 : more, most_vectors);
           way.cycles = Cycles(way);
-          const int64_t most_chunks = std::min<int64_t>(RowTiles(way), 4 * target_.compute_units);
+          const int64_t most_chunks =
+              std::min<int64_t>(RowTiles(way), 4 * target_.limits.compute_units);
           for (int64_t chunks = 2; chunks <= most_chunks; chunks *= 2) {
             ContractionWay divided = way;
             divided.row_chunks = chunks;
@@ -84,7 +85,7 @@ class WayChooser {
     way.more_row_axis = more;
     way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
     way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, writer_.extent(row),
-                          more < 0 ? 1 : writer_.extent(more), target_.vector_registers);
+                          more < 0 ? 1 : writer_.extent(more), target_.limits.vector_registers);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
     return way;
   }
@@ -114,7 +115,7 @@ class WayChooser {
                     PackingCycles(way.packed, way.lane_axis) * static_cast<double>(way.row_chunks) +
                     StoringCycles(way.lane_axis);
     if (way.stage_rows) cycles += StagingCycles(1 - way.packed);
-    const int64_t units = std::max(target_.compute_units, 1);
+    const int64_t units = std::max(target_.limits.compute_units, 1);
     const int64_t tasks = Tasks(way);
     // The last round takes as long as a full one.
     const int64_t rounds = (tasks + units - 1) / units;

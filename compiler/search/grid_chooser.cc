@@ -21,14 +21,14 @@ class GridChooser {
       work_.push_back(WorkOf(stage));
       widest = std::max(widest, work_.back().widest);
     }
-    lanes_ = std::max(target.vector_bytes / widest, 1);
+    lanes_ = std::max(target.limits.vector_bytes / widest, 1);
   }
 
   bool Choose() {
     double cost = CostOfStagesLanes();
     int vector = -1;
     // Every lane has locals of its own, which should stay in the first-level cache.
-    if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.near_memory_bytes / 2) {
+    if (lanes_ > 1 && LocalBytes() * lanes_ <= target_.limits.near_memory_bytes / 2) {
       for (int axis : axes_) {
         const double other = CostOfGridLanes(axis);
         if (writer_.extent(axis) < lanes_ || other >= cost) continue;

@@ -24,10 +24,10 @@ std::vector<drivers::Target> Targets() {
       for (int64_t cache : {64 << 10, 1 << 20}) {
         drivers::Target target;
         target.architecture = "x86-64";
-        target.vector_bytes = vector_bytes;
-        target.vector_registers = vector_bytes == 64 ? 32 : 16;
-        target.compute_units = units;
-        target.private_cache_bytes = cache;
+        target.limits.vector_bytes = vector_bytes;
+        target.limits.vector_registers = vector_bytes == 64 ? 32 : 16;
+        target.limits.compute_units = units;
+        target.limits.private_cache_bytes = cache;
         targets.push_back(target);
       }
     }
@@ -183,7 +183,7 @@ TEST(Heuristic, SmallKernelsAreOneTask) {
 TEST(Heuristic, LargeKernelsKeepAllThreadsBusy) {
   ir::Context context;
   drivers::Target target = Targets().back();
-  target.compute_units = 8;
+  target.limits.compute_units = 8;
   for (const kernel::Kernel& kernel :
        {codegen::ChainKernel(context, 1 << 22), codegen::SoftmaxKernel(context, 4096, 1000),
         codegen::MatmulKernel(context, 1024, 1024, 1024),

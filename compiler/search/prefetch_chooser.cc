@@ -33,14 +33,14 @@ void ChoosePrefetches(const kernel::Kernel& kernel, const drivers::Target& targe
     const kernel::Buffer& buffer = kernel.buffers[i];
     const int bytes = ir::SizeOf(buffer.dtype);
     if (buffer.memory != kernel::Memory::kGlobal || buffer.access != kernel::Access::kRead ||
-        buffer.elements * bytes <= target.private_cache_bytes) {
+        buffer.elements * bytes <= target.limits.private_cache_bytes) {
       continue;
     }
     int readers = 0;
     int last = -1;
     for (size_t stage = 0; stage < kernel.stages.size(); ++stage) {
       const int64_t step = RowStep(kernel.stages[stage], static_cast<int>(i), row) * bytes;
-      if (step < kLeastRowBytes || step > target.private_cache_bytes / 4) continue;
+      if (step < kLeastRowBytes || step > target.limits.private_cache_bytes / 4) continue;
       ++readers;
       last = static_cast<int>(stage);
     }

@@ -34,7 +34,7 @@ void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<i
                    const drivers::Target& target, ScheduleWriter* writer) {
   const kernel::Stage& stage = kernel.stages[number];
   const StageWork work = WorkOf(stage);
-  const int lanes = std::max(target.vector_bytes / std::max(work.widest, 4), 1);
+  const int lanes = std::max(target.limits.vector_bytes / std::max(work.widest, 4), 1);
   const int vector = lanes == 1 ? -1 : FindLanes(stage, parallel, lanes, *writer);
   const int64_t steps = writer->Product(parallel) * writer->Product(writer->ordered_ranges(number));
   const double cost = static_cast<double>(steps) * (work.outside_operations + kPositionCost) /
@@ -46,7 +46,7 @@ void ChooseScatter(const kernel::Kernel& kernel, int number, const std::vector<i
   int rest = vector;
   if (vector >= 0 && tasks > 1) {
     const int64_t most = std::max<int64_t>(writer->extent(vector) / (kLeastVectors * lanes), 1);
-    tasks = std::min({tasks, most, kRowTasksPerThread * std::max(target.compute_units, 1)});
+    tasks = std::min({tasks, most, kRowTasksPerThread * std::max(target.limits.compute_units, 1)});
     rest = AppendChunks(vector, tasks, lanes, writer, &order);
   }
   const std::vector<int>& ordered = writer->ordered_ranges(number);

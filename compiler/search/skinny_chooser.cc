@@ -24,7 +24,7 @@ class Chooser {
       : stage_(stage), contraction_(contraction), target_(target), writer_(*writer) {
     const int bytes = ir::SizeOf(contraction.factor[0]->dtype());
     element_bytes_ = std::max<int64_t>(bytes, 1);
-    lanes_ = std::max<int64_t>(target.vector_bytes / element_bytes_, 1);
+    lanes_ = std::max<int64_t>(target.limits.vector_bytes / element_bytes_, 1);
   }
 
   bool Choose() {
@@ -33,8 +33,9 @@ class Chooser {
       const int64_t bytes = writer_.Product(contraction_.only[large]) *
                             writer_.Product(contraction_.reduce) *
                             writer_.Product(contraction_.batch) * element_bytes_;
-      if (lanes_ < 2 || bytes <= target_.private_cache_bytes || writer_.Product(rows) > kMostRows ||
-          rows.size() > 1 || !IsWidenedLoad(contraction_.factor[large]) ||
+      if (lanes_ < 2 || bytes <= target_.limits.private_cache_bytes ||
+          writer_.Product(rows) > kMostRows || rows.size() > 1 ||
+          !IsWidenedLoad(contraction_.factor[large]) ||
           !IsWidenedLoad(contraction_.factor[1 - large])) {
         continue;
       }
@@ -71,7 +72,7 @@ class Chooser {
 
   // How many results along `axis` belong to one task, as a multiple of `block`.
   int64_t ChunkOf(int axis, int64_t most, int64_t block) const {
-    const int64_t tasks = 4 * std::max<int64_t>(target_.compute_units, 1);
+    const int64_t tasks = 4 * std::max<int64_t>(target_.limits.compute_units, 1);
     const int64_t share = std::min((writer_.extent(axis) + tasks - 1) / tasks, most);
     return std::max<int64_t>((share + block - 1) / block, 1) * block;
   }
@@ -97,7 +98,7 @@ class Chooser {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const int64_t count = writer_.Product(rows);
     const RegisterTile tile = ChooseTile((writer_.extent(lane_axis) + lanes_ - 1) / lanes_, 4,
-                                         count, 1, target_.vector_registers);
+                                         count, 1, target_.limits.vector_registers);
     const int64_t block = tile.vectors * lanes_;
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
@@ -129,11 +130,11 @@ class Chooser {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const std::vector<int>& columns = contraction_.only[large];
     if (columns.empty()) return false;
-    const int64_t row_tile =
-        std::clamp<int64_t>(writer_.Product(rows), 1, std::max(target_.vector_registers / 4, 1));
+    const int64_t row_tile = std::clamp<int64_t>(writer_.Product(rows), 1,
+                                                 std::max(target_.limits.vector_registers / 4, 1));
     // Registers hold the sums, a vector for each row and each column, and one more.
-    const int64_t column_tile =
-        std::clamp<int64_t>((target_.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
+    const int64_t column_tile = std::clamp<int64_t>(
+        (target_.limits.vector_registers - 1 - row_tile) / (row_tile + 1), 1, 8);
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);
     AddTasks(columns, columns.back(), &order);

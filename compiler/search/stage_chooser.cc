@@ -65,7 +65,7 @@ class StageChooser {
     // two.
     const bool moves = work_.inside_operations + work_.outside_operations == 0;
     const int bytes = std::max(work_.widest, moves ? 2 : 4);
-    lanes_ = grid_lanes ? 1 : std::max(target_.vector_bytes / bytes, 1);
+    lanes_ = grid_lanes ? 1 : std::max(target_.limits.vector_bytes / bytes, 1);
     const LaneChoice choice = ChooseLanes(work_, parallel_, reduce_, lanes_, writer_);
     vector_ = choice.axis;
     cost_ = choice.cost;
@@ -226,7 +226,7 @@ class StageChooser {
     int64_t tasks = AppendTasks(Others(parallel_), Tasks(), &writer_, &order_);
     int rest = vector_;
     const int64_t columns = writer_.extent(vector_);
-    tasks = std::min(tasks, std::max<int64_t>(columns / kColumns, target_.compute_units));
+    tasks = std::min(tasks, std::max<int64_t>(columns / kColumns, target_.limits.compute_units));
     if (shared_) tasks = 1;
     const int64_t most = (columns + kMostColumns - 1) / kMostColumns;
     if (!shared_ && std::max(tasks, most) > 1) {

@@ -21,9 +21,9 @@ using schedule::Binding;
 drivers::Target WideTarget() {
   drivers::Target target;
   target.architecture = "x86-64";
-  target.vector_bytes = 64;
-  target.vector_registers = 32;
-  target.compute_units = 2;
+  target.limits.vector_bytes = 64;
+  target.limits.vector_registers = 32;
+  target.limits.compute_units = 2;
   return target;
 }
 

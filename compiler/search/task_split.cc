@@ -26,7 +26,7 @@ int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
 
 int64_t TasksFor(double cost, const drivers::Target& target) {
   if (cost < 2 * kTaskCost) return 1;
-  const int64_t most = kTasksPerThread * std::max(target.compute_units, 1);
+  const int64_t most = kTasksPerThread * std::max(target.limits.compute_units, 1);
   return std::min(static_cast<int64_t>(cost / kTaskCost), most);
 }
 

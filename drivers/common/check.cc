@@ -9,8 +9,6 @@
 namespace kiln::drivers {
 namespace {
 
-constexpr int64_t kOffsetAlignment = 64;
-
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
@@ -75,9 +73,9 @@ class ListChecker {
     if (range.slot < 0 || range.slot >= list_.num_slots) {
       return Invalid("slot ", range.slot, " is not one of the list's ", list_.num_slots);
     }
-    if (range.offset < 0 || range.offset % kOffsetAlignment != 0) {
+    if (range.offset < 0 || range.offset % kBufferAlignmentMin != 0) {
       return Invalid("offset ", range.offset, " in slot ", range.slot, " is not a multiple of ",
-                     kOffsetAlignment);
+                     kBufferAlignmentMin);
     }
     // From here on the end of a range can be computed.
     if (range.bytes < 0 || range.bytes > std::numeric_limits<int64_t>::max() - range.offset) {

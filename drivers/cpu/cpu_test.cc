@@ -17,13 +17,13 @@ TEST(HostTest, TargetIsWhatThisProcessorHas) {
   auto target = DetectTarget(3);
   if (!target.ok()) GTEST_SKIP() << target.status();
   EXPECT_EQ(target->architecture, "x86-64");
-  EXPECT_EQ(target->compute_units, 3);
+  EXPECT_EQ(target->limits.compute_units, 3);
   const bool wide = __builtin_cpu_supports("avx512vl");
   EXPECT_EQ(target->Has("avx512f"), wide);
   EXPECT_EQ(target->Has("fma"), __builtin_cpu_supports("fma") != 0);
-  EXPECT_EQ(target->vector_bytes == 64, wide);
-  EXPECT_GE(target->near_memory_bytes, 16 << 10);
-  EXPECT_GT(target->private_cache_bytes, target->near_memory_bytes);
+  EXPECT_EQ(target->limits.vector_bytes == 64, wide);
+  EXPECT_GE(target->limits.near_memory_bytes, 16 << 10);
+  EXPECT_GT(target->limits.private_cache_bytes, target->limits.near_memory_bytes);
   EXPECT_FALSE(ProcessorModel().empty());
 }
 
@@ -36,7 +36,7 @@ TEST(DriverTest, SharesTheMachineAmongDevices) {
   int64_t memory = 0;
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ((*devices)[i]->info().name, absl::StrCat("cpu:", i));
-    EXPECT_EQ((*devices)[i]->info().target.compute_units, std::max(1, AvailableCores() / 3));
+    EXPECT_EQ((*devices)[i]->info().target.limits.compute_units, std::max(1, AvailableCores() / 3));
     memory += (*devices)[i]->info().memory_bytes;
   }
   EXPECT_LE(memory, AvailableMemory());

@@ -38,7 +38,7 @@ CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock no
     : info_(std::move(info)),
       allocator_(MakeAllocator(info_)),
       pool_({.name = absl::StrCat("kiln-", info_.name),
-             .threads = info_.target.compute_units,
+             .threads = info_.target.limits.compute_units,
              .cores = std::move(cores),
              .now = std::move(now)}),
       queue_(absl::StrCat("kiln-", info_.name)) {}
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<LoadedKernel>> CpuDevice::LoadKernel(const Kernel
 }
 
 absl::StatusOr<std::unique_ptr<PreparedList>> CpuDevice::Prepare(CommandList list) {
-  auto program = Program::Make(list, pool_.threads());
+  auto program = Program::Make(list, {pool_.threads(), info_.target.rates});
   if (!program.ok()) return program.status();
   return std::make_unique<CpuPreparedList>(*std::move(program));
 }

@@ -17,7 +17,8 @@ namespace kiln::drivers::cpu {
 // workers. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
 class CpuDevice : public Device {
  public:
-  // info.target.compute_units is the number of threads, cores() how many of them can run at once.
+  // info.target.limits.compute_units is the number of threads, cores() how many of them can run at
+  // once.
   CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock now);
 
   const DeviceInfo& info() const override { return info_; }

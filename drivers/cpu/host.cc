@@ -28,9 +28,12 @@ absl::StatusOr<Target> DetectTarget(int threads, const std::string& features) {
   target.architecture = "x86-64";
   if (absl::Status status = ChooseInstructions(HostHasFeature, features, &target); !status.ok())
     return status;
-  target.compute_units = threads;
-  target.near_memory_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
-  target.private_cache_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+  target.limits.compute_units = threads;
+  target.limits.near_memory_bytes = CacheBytes(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+  target.limits.private_cache_bytes = CacheBytes(_SC_LEVEL2_CACHE_SIZE, 512 << 10);
+  target.limits.buffer_alignment = kBufferAlignmentMin;
+  target.costs = kVectorCoreCosts;
+  target.rates = kVectorCoreRates;
   return target;
 }
 

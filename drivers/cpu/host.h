@@ -12,7 +12,7 @@
 namespace kiln::drivers::cpu {
 
 // `features`: as instructions.h has them, and its errors; empty: all that the processor has.
-// compute_units is `threads`.
+// limits.compute_units is `threads`.
 absl::StatusOr<Target> DetectTarget(int threads, const std::string& features = "");
 
 // The processor's brand, "AMD EPYC 9B45" for example.

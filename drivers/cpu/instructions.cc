@@ -157,8 +157,8 @@ absl::Status ChooseInstructions(const HasFeature& has, const std::string& words,
   const Level& level = Levels()[choice->level];
   target->processor = level.processor;
   target->variant = level.name;
-  target->vector_bytes = level.vector_bytes;
-  target->vector_registers = level.vector_registers;
+  target->limits.vector_bytes = level.vector_bytes;
+  target->limits.vector_registers = level.vector_registers;
   std::vector<std::string> features;
   for (const char* need : level.needs) features.push_back(absl::StrCat("+", need));
   for (const Extra& extra : kLeftOutAtWish) {
@@ -176,6 +176,8 @@ absl::Status ChooseInstructions(const HasFeature& has, const std::string& words,
       features.push_back(absl::StrCat("+", extra.name));
   }
   target->features = absl::StrJoin(features, ",");
+  target->capabilities = {
+      .fma = target->Has("fma"), .fp64 = true, .fp16 = target->Has("avx512fp16")};
   return absl::OkStatus();
 }
 

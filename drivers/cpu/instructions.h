@@ -17,8 +17,9 @@ namespace kiln::drivers::cpu {
 using HasFeature = std::function<bool(absl::string_view feature)>;
 bool HostHasFeature(absl::string_view feature);
 
-// Fills in target's processor, features, variant and vector registers. `words` separated by commas:
-// a level, of which the processor's best is the default, then what to leave out of it.
+// Fills in target's processor, features, variant, capabilities and vector registers. `words`
+// separated by commas: a level, of which the processor's best is the default, then what to leave
+// out of it.
 //
 //   sse4.2      16-byte vectors: 4 lanes of float32
 //   avx2        32-byte vectors: 8 lanes; with fma and f16c where the processor has them

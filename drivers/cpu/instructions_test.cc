@@ -38,12 +38,14 @@ TEST(InstructionsTest, TakesAllThatTheProcessorHas) {
   const Target haswell = Chosen(Haswell(), "");
   EXPECT_EQ(haswell.variant, "avx2");
   EXPECT_EQ(haswell.processor, "x86-64-v3");
-  EXPECT_EQ(haswell.vector_bytes, 32);
+  EXPECT_EQ(haswell.limits.vector_bytes, 32);
   EXPECT_TRUE(haswell.Has("fma") && haswell.Has("f16c"));
   const Target skylake = Chosen(Processor(2, {"fma", "f16c", "avx512vnni"}), "");
   EXPECT_EQ(skylake.variant, "avx512");
-  EXPECT_EQ(skylake.vector_registers, 32);
+  EXPECT_EQ(skylake.limits.vector_registers, 32);
   EXPECT_TRUE(skylake.Has("avx512vl") && skylake.Has("fma") && skylake.Has("avx512vnni"));
+  EXPECT_TRUE(skylake.capabilities.fma && skylake.capabilities.fp64);
+  EXPECT_FALSE(skylake.capabilities.fp16);
   // The level cannot do without.
   EXPECT_EQ(Chosen(Processor(2, {"f16c"}), "").variant, "avx2,-fma");
 }
@@ -51,8 +53,9 @@ TEST(InstructionsTest, TakesAllThatTheProcessorHas) {
 TEST(InstructionsTest, TakesLessIfAskedTo) {
   const Target narrow = Chosen(Skylake(), "sse4.2");
   EXPECT_EQ(narrow.processor, "x86-64-v2");
-  EXPECT_EQ(narrow.vector_bytes, 16);
+  EXPECT_EQ(narrow.limits.vector_bytes, 16);
   EXPECT_FALSE(narrow.Has("fma") || narrow.Has("avx2"));
+  EXPECT_FALSE(narrow.capabilities.fma);
   const Target plain = Chosen(Skylake(), "avx2,-f16c,-fma");
   EXPECT_EQ(plain.variant, "avx2,-fma,-f16c");
   EXPECT_THAT(plain.features, HasSubstr("-fma,-f16c"));

@@ -4,10 +4,11 @@
 
 #include <cstdlib>
 
+#include "drivers/interface/target.h"
+
 namespace kiln::drivers::cpu {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = 2 << 20;
 
 void* Map(int64_t bytes, int flags) {
@@ -21,7 +22,8 @@ void* Map(int64_t bytes, int flags) {
 void* AllocateMemory(int64_t bytes) {
   if (bytes < kHugePage)
     // aligned_alloc wants a size that is a multiple of the alignment.
-    return std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    return std::aligned_alloc(kBufferAlignmentMin, (bytes + kBufferAlignmentMin - 1) /
+                                                       kBufferAlignmentMin * kBufferAlignmentMin);
   // One huge page more than needed, of which the unaligned ends are given back.
   const int64_t size = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   char* mapped = static_cast<char*>(Map(size + kHugePage, 0));

@@ -6,8 +6,8 @@
 
 namespace kiln::drivers::cpu {
 
-// Aligned to 64 bytes; large blocks to huge pages, which the kernel is asked to use for them. Null
-// if there is none.
+// Aligned to kBufferAlignmentMin; large blocks to huge pages, which the kernel is asked to use for
+// them. Null if there is none.
 void* AllocateMemory(int64_t bytes);
 void ReleaseMemory(void* memory, int64_t bytes);
 

@@ -10,24 +10,23 @@
 namespace kiln::drivers::cpu {
 namespace {
 
-// One core's rates, roughly: they decide only whether other threads are worth waking.
-constexpr double kFlopsPerSecond = 30e9;
-constexpr double kBytesPerSecond = 15e9;
-// Waking a thread takes some microseconds.
-constexpr double kParallelSeconds = 15e-6;
-constexpr double kChunkSeconds = 5e-6;
 constexpr int64_t kCopyChunk = 512 << 10;
 
-double EstimatedSeconds(const KernelImage& image) {
-  return std::max(image.flops / kFlopsPerSecond, image.bytes / kBytesPerSecond);
+// On one thread; it decides only whether others are worth waking.
+double EstimatedSeconds(const KernelImage& image, const Rates& rates) {
+  return std::max(image.flops / rates.unit_flops_per_second,
+                  image.bytes / rates.unit_bytes_per_second);
 }
 
 // The fewest grid points that a thread takes at once; all of them if one thread does it as well.
-int64_t ChunkOf(const KernelImage& image, int threads) {
-  const double seconds = EstimatedSeconds(image);
-  if (threads == 1 || image.grid_size == 1 || seconds < kParallelSeconds) return image.grid_size;
-  const int64_t chunks = std::min(static_cast<int64_t>(std::min(seconds / kChunkSeconds, 1e6)),
-                                  WorkerPool::kMaxChunks);
+int64_t ChunkOf(const KernelImage& image, const Threads& threads) {
+  const double seconds = EstimatedSeconds(image, threads.rates);
+  if (threads.count == 1 || image.grid_size == 1 || seconds < threads.rates.parallel_seconds_min) {
+    return image.grid_size;
+  }
+  const int64_t chunks =
+      std::min(static_cast<int64_t>(std::min(seconds / threads.rates.chunk_seconds_min, 1e6)),
+               WorkerPool::kMaxChunks);
   return (image.grid_size + chunks - 1) / chunks;
 }
 
@@ -40,7 +39,8 @@ int64_t CopyChunkOf(int64_t bytes, int threads) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list, int threads) {
+absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list,
+                                                       const Threads& threads) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
   std::shared_ptr<Program> program(new Program);
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list, 
   return program;
 }
 
-absl::Status Program::Add(const LaunchCommand& launch, int threads) {
+absl::Status Program::Add(const LaunchCommand& launch, const Threads& threads) {
   // Once for each list, so that running it needs no such check.
   const auto* kernel = dynamic_cast<const CpuKernel*>(launch.kernel);
   if (kernel == nullptr) {
@@ -73,30 +73,31 @@ absl::Status Program::Add(const LaunchCommand& launch, int threads) {
   return absl::OkStatus();
 }
 
-absl::Status Program::Add(const CopyCommand& copy, int threads) {
+absl::Status Program::Add(const CopyCommand& copy, const Threads& threads) {
   const int64_t bytes = copy.destination.bytes;
-  calls_.push_back({.kind = Kind::kCopy, .size = bytes, .chunk = CopyChunkOf(bytes, threads)});
+  calls_.push_back(
+      {.kind = Kind::kCopy, .size = bytes, .chunk = CopyChunkOf(bytes, threads.count)});
   AddPatch(copy.destination);
   AddPatch(copy.source);
   return absl::OkStatus();
 }
 
-absl::Status Program::Add(const FillCommand& fill, int threads) {
+absl::Status Program::Add(const FillCommand& fill, const Threads& threads) {
   const int64_t bytes = fill.destination.bytes;
   calls_.push_back({.kind = Kind::kFill,
                     .value = fill.value,
                     .size = bytes,
-                    .chunk = CopyChunkOf(bytes, threads)});
+                    .chunk = CopyChunkOf(bytes, threads.count)});
   AddPatch(fill.destination);
   return absl::OkStatus();
 }
 
-absl::Status Program::Add(const SignalCommand& command, int threads) {
+absl::Status Program::Add(const SignalCommand& command, const Threads& threads) {
   calls_.push_back({.kind = Kind::kSignal, .signal = command.signal});
   return absl::OkStatus();
 }
 
-absl::Status Program::Add(const WaitCommand& command, int threads) {
+absl::Status Program::Add(const WaitCommand& command, const Threads& threads) {
   calls_.push_back({.kind = Kind::kWait, .signal = command.signal});
   return absl::OkStatus();
 }

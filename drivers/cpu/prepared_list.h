@@ -12,14 +12,22 @@
 #include "drivers/cpu/kernel.h"
 #include "drivers/cpu/worker_pool.h"
 #include "drivers/interface/command_list.h"
+#include "drivers/interface/costs.h"
 
 namespace kiln::drivers::cpu {
+
+// Those that share the work of a list. Their rates say which of its kernels are worth waking them.
+struct Threads {
+  int count = 1;
+  Rates rates;
+};
 
 // The calls of one list. Run by the device's queue thread only, one submission at a time.
 class Program {
  public:
   // INVALID_ARGUMENT: the list is malformed, or a kernel is not a CPU device's.
-  static absl::StatusOr<std::shared_ptr<Program>> Make(const CommandList& list, int threads);
+  static absl::StatusOr<std::shared_ptr<Program>> Make(const CommandList& list,
+                                                       const Threads& threads);
 
   const ListNeeds& needs() const { return needs_; }
 
@@ -44,11 +52,11 @@ class Program {
   };
 
   Program() = default;
-  absl::Status Add(const LaunchCommand& launch, int threads);
-  absl::Status Add(const CopyCommand& copy, int threads);
-  absl::Status Add(const FillCommand& fill, int threads);
-  absl::Status Add(const SignalCommand& command, int threads);
-  absl::Status Add(const WaitCommand& command, int threads);
+  absl::Status Add(const LaunchCommand& launch, const Threads& threads);
+  absl::Status Add(const CopyCommand& copy, const Threads& threads);
+  absl::Status Add(const FillCommand& fill, const Threads& threads);
+  absl::Status Add(const SignalCommand& command, const Threads& threads);
+  absl::Status Add(const WaitCommand& command, const Threads& threads);
   void AddPatch(const SlotRange& range) { patches_.push_back({range.slot, range.offset}); }
   void ResolvePointers();
   absl::Status Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const;

@@ -17,7 +17,8 @@ namespace kiln::drivers {
 
 class LoadedKernel;
 
-// Bytes [offset, offset + bytes) of the buffer in a slot. Offsets are multiples of 64.
+// Bytes [offset, offset + bytes) of the buffer in a slot. Offsets are multiples of
+// kBufferAlignmentMin, those of kernels' arguments of the device's buffer_alignment.
 struct SlotRange {
   int slot = 0;
   int64_t offset = 0;

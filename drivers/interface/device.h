@@ -37,7 +37,7 @@ class Device {
 
   virtual const DeviceInfo& info() const = 0;
 
-  // `bytes` >= 0, uninitialised, aligned to 64 bytes or the device's better choice.
+  // `bytes` >= 0, uninitialised, aligned to limits.buffer_alignment.
   // RESOURCE_EXHAUSTED names what was asked for and what is left. Destroying the buffer gives the
   // memory back; it must not be in use by a submitted list.
   virtual absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) = 0;

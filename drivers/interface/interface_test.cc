@@ -1,3 +1,5 @@
+#include <array>
+#include <bit>
 #include <string>
 
 #include "drivers/interface/kernel_image.h"
@@ -83,15 +85,55 @@ TEST(TargetTest, CacheKeyNamesEveryField) {
   other = base;
   other.features = "+fma";
   EXPECT_NE(base.CacheKey(), other.CacheKey());
-  for (auto field : {&Target::vector_bytes, &Target::vector_registers, &Target::compute_units}) {
+  for (auto field :
+       {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
+        &Limits::threads_per_block, &Limits::threads_per_subgroup, &Limits::threads_per_unit}) {
     other = base;
-    other.*field += 1;
+    other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
-  for (auto field : {&Target::near_memory_bytes, &Target::private_cache_bytes}) {
+  for (auto field : {&Limits::shared_bytes_per_block, &Limits::near_memory_bytes,
+                     &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
     other = base;
-    other.*field += 1;
+    other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
+  }
+  for (auto field :
+       {&Capabilities::fma, &Capabilities::fp64, &Capabilities::fp16, &Capabilities::bf16}) {
+    other = base;
+    other.capabilities.*field = !(base.capabilities.*field);
+    EXPECT_NE(base.CacheKey(), other.CacheKey());
+  }
+}
+
+TEST(TargetTest, CacheKeyNamesEveryCost) {
+  constexpr size_t kNumbers = sizeof(Costs) / sizeof(double);
+  const Target base;
+  for (size_t i = 0; i < kNumbers; ++i) {
+    auto numbers = std::bit_cast<std::array<double, kNumbers>>(base.costs);
+    numbers[i] += 1;
+    Target other = base;
+    other.costs = std::bit_cast<Costs>(numbers);
+    EXPECT_NE(base.CacheKey(), other.CacheKey()) << "number " << i;
+  }
+}
+
+TEST(TargetTest, CacheKeyLeavesOutWhatChangesNoCode) {
+  const Target base;
+  Target other = base;
+  other.variant = "avx2";
+  other.rates.launch_seconds *= 2;
+  EXPECT_EQ(base.CacheKey(), other.CacheKey());
+}
+
+TEST(CostsTest, EveryRowIsFilledIn) {
+  constexpr size_t kNumbers = sizeof(Costs) / sizeof(double);
+  for (const double number : std::bit_cast<std::array<double, kNumbers>>(kVectorCoreCosts)) {
+    EXPECT_GT(number, 0);
+  }
+  constexpr size_t kRates = sizeof(Rates) / sizeof(double);
+  for (const double number : std::bit_cast<std::array<double, kRates>>(kVectorCoreRates)) {
+    EXPECT_GT(number, 0);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "drivers/interface/target.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -17,9 +19,18 @@ std::string Target::Summary() const {
 }
 
 std::string Target::CacheKey() const {
-  return absl::StrCat(architecture, ";", processor, ";", features, ";v", vector_bytes, "x",
-                      vector_registers, ";u", compute_units, ";m", near_memory_bytes, ";c",
-                      private_cache_bytes);
+  const Limits& l = limits;
+  const Capabilities& c = capabilities;
+  std::string can;
+  for (const auto& [has, name] : {std::pair(c.fma, "fma"), std::pair(c.fp64, "fp64"),
+                                  std::pair(c.fp16, "fp16"), std::pair(c.bf16, "bf16")}) {
+    if (has) absl::StrAppend(&can, "+", name);
+  }
+  return absl::StrCat(architecture, ";", processor, ";", features, ";v", l.vector_bytes, "x",
+                      l.vector_registers, ";u", l.compute_units, ";m", l.near_memory_bytes, ";c",
+                      l.private_cache_bytes, ";t", l.threads_per_block, "x", l.threads_per_subgroup,
+                      "x", l.threads_per_unit, ";s", l.shared_bytes_per_block, ";a",
+                      l.buffer_alignment, ";", can, ";", costs.Key());
 }
 
 }  // namespace kiln::drivers

@@ -1,4 +1,5 @@
-// What the compiler must know of a device to write code for it. Plain data, no device handle.
+// What the compiler must know of a device to write code for it. Plain data, no device handle. A
+// driver asks the device for it or, where no interface tells, takes it from a table.
 #ifndef KILN_DRIVERS_INTERFACE_TARGET_H_
 #define KILN_DRIVERS_INTERFACE_TARGET_H_
 
@@ -6,11 +7,47 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "drivers/interface/costs.h"
 
 namespace kiln::drivers {
 
+// Every buffer starts at a multiple of so many bytes, on all devices.
+inline constexpr int64_t kBufferAlignmentMin = 64;
+
+// How much there is of what kernels use.
+struct Limits {
+  // Bytes of the widest vector register; 4 where lanes are threads.
+  int vector_bytes = 16;
+  int vector_registers = 16;
+  // Hardware threads or multiprocessors that one kernel may use at once.
+  int compute_units = 1;
+  // Threads that share memory and barriers, at most; those among them that run in step; and those
+  // that a compute unit keeps going, of all blocks. All are 1 where a task is one thread.
+  int threads_per_block = 1;
+  int threads_per_subgroup = 1;
+  int threads_per_unit = 1;
+  // Memory that the threads of a block share.
+  int64_t shared_bytes_per_block = 0;
+  // Per compute unit, in bytes: first-level data cache or shared memory, and the next private
+  // level.
+  int64_t near_memory_bytes = 32 << 10;
+  int64_t private_cache_bytes = 1 << 20;
+  // Of buffers and of the tensors that share one, in bytes: a power of two, not below
+  // kBufferAlignmentMin.
+  int64_t buffer_alignment = kBufferAlignmentMin;
+};
+
+// What the hardware does by itself.
+struct Capabilities {
+  bool fma = false;   // a fused multiply-add costs what a multiplication does
+  bool fp64 = true;   // without it nothing of float64 is compiled
+  bool fp16 = false;  // arithmetic of float16, not just conversions
+  bool bf16 = false;  // likewise, of bfloat16
+};
+
 struct Target {
-  // "x86-64", "nvptx", "amdgcn", "spirv", or "null", for which nothing is compiled.
+  // A row of the compiler's table of machine codes: "x86-64", or "null", for which nothing is
+  // compiled.
   std::string architecture;
   // The processor as LLVM names it, for example "sapphirerapids" or "sm_90".
   std::string processor;
@@ -18,21 +55,19 @@ struct Target {
   std::string features;
   // What of the architecture is used, for people, in words that the driver takes: "avx2,-f16c".
   std::string variant;
-  // Bytes of the widest vector register; 4 where lanes are threads.
-  int vector_bytes = 16;
-  int vector_registers = 16;
-  // Hardware threads or multiprocessors that one kernel may use at once.
-  int compute_units = 1;
-  // Per compute unit, in bytes: first-level data cache or shared memory, and the next private
-  // level.
-  int64_t near_memory_bytes = 32 << 10;
-  int64_t private_cache_bytes = 1 << 20;
+
+  Limits limits;
+  Capabilities capabilities;
+  // The kind of machine that it is.
+  Costs costs = kVectorCoreCosts;
+  Rates rates = kVectorCoreRates;
 
   // Whether `features` has +feature.
   bool Has(absl::string_view feature) const;
   // "x86-64/avx2,-f16c", for people.
   std::string Summary() const;
-  // Names everything above that changes generated code: part of the kernel cache's key.
+  // Names everything above that changes generated code, so neither `variant` nor `rates`: part of
+  // the kernel cache's key.
   std::string CacheKey() const;
 };
 

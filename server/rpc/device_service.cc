@@ -36,7 +36,7 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
   proto.set_target(info.target.Summary());
   proto.set_memory_total_bytes(static_cast<uint64_t>(device.pool()->total_bytes()));
   proto.set_memory_used_bytes(static_cast<uint64_t>(device.pool()->used_bytes()));
-  proto.set_compute_units(static_cast<uint32_t>(info.target.compute_units));
+  proto.set_compute_units(static_cast<uint32_t>(info.target.limits.compute_units));
   proto.set_health(HealthToProto(device.health()));
   proto.set_health_message(device.health_message());
   proto.set_queue_length(static_cast<uint32_t>(device.dispatcher().queued()));

@@ -9,11 +9,6 @@
 namespace kiln::runtime {
 namespace {
 
-// Guesses for a program that has not run yet; only the order in the queue depends on them, until
-// the first run.
-constexpr double kGuessedFlopsPerSecond = 5e10;
-constexpr double kGuessedBytesPerSecond = 1e10;
-constexpr double kGuessedSecondsPerKernel = 1e-6;
 constexpr double kNewWeight = 0.125;  // of a measurement in the moving average
 
 constexpr int64_t kSampleEvery = 64;
@@ -24,16 +19,18 @@ TensorTypePointer TypeOf(ir::DType dtype, const ir::Shape& shape) {
   return std::make_shared<const buffers::TensorType>(buffers::TensorType{dtype, shape});
 }
 
-double GuessSeconds(const compiler::CompiledProgram& compiled) {
+// For a program that has not run yet; only the order in the queue depends on it, until the first
+// run.
+double GuessSeconds(const compiler::CompiledProgram& compiled, const drivers::Rates& rates) {
   double seconds = 0;
   for (const compiler::KernelCall& call : compiled.calls) {
     const drivers::KernelImage& image = compiled.kernels[call.kernel].image;
     // Arithmetic and memory traffic overlap, so the slower of the two counts.
-    seconds += std::max(static_cast<double>(image.flops) / kGuessedFlopsPerSecond,
-                        static_cast<double>(image.bytes) / kGuessedBytesPerSecond) +
-               kGuessedSecondsPerKernel;
+    seconds += std::max(static_cast<double>(image.flops) / rates.flops_per_second,
+                        static_cast<double>(image.bytes) / rates.bytes_per_second) +
+               rates.launch_seconds;
   }
-  return seconds + kGuessedSecondsPerKernel;
+  return seconds + rates.launch_seconds;
 }
 
 // A kernel's loops are kept as nodes, too, which take several times their text; its code is kept as
@@ -88,7 +85,7 @@ Program::Program(ManagedDevice& device, Description description, Signature signa
       description_(std::move(description)),
       signature_(std::move(signature)),
       compiled_(std::move(compiled)),
-      predicted_(GuessSeconds(compiled_)),
+      predicted_(GuessSeconds(compiled_, device.info().target.rates)),
       times_(compiled_.kernels.size()) {
   for (const compiler::Slot& slot : compiled_.slots) {
     if (slot.kind == compiler::Slot::Kind::kArena) arena_bytes_ = slot.bytes;

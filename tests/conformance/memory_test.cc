@@ -17,7 +17,7 @@ TEST_P(MemoryTest, DevicesAreDescribed) {
   EXPECT_THAT(info.name, testing::EndsWith(":0"));
   EXPECT_FALSE(info.model.empty());
   EXPECT_TRUE(compiler::FindMachineCode(info.target.architecture).ok());
-  EXPECT_GE(info.target.compute_units, 1);
+  EXPECT_GE(info.target.limits.compute_units, 1);
   EXPECT_GT(info.memory_bytes, 0);
   EXPECT_TRUE(device().Health().ok());
 }

@@ -51,15 +51,15 @@ std::vector<drivers::Target> TargetsLike(const drivers::Target& host) {
   std::vector<drivers::Target> targets;
   for (const auto& size : kSizes) {
     drivers::Target target = host;
-    target.compute_units = size.units;
-    target.near_memory_bytes = size.near_memory_bytes;
-    target.private_cache_bytes = size.private_cache_bytes;
+    target.limits.compute_units = size.units;
+    target.limits.near_memory_bytes = size.near_memory_bytes;
+    target.limits.private_cache_bytes = size.private_cache_bytes;
     targets.push_back(target);
   }
   targets.push_back(targets[1]);
-  targets.back().vector_registers = 8;
+  targets.back().limits.vector_registers = 8;
   targets.push_back(targets[1]);
-  targets.back().vector_bytes = 4;
+  targets.back().limits.vector_bytes = 4;
   return targets;
 }
 

@@ -75,7 +75,8 @@ class Trial {
 
   void Check(const std::string& what, const schedule::Schedule& schedule,
              const drivers::Target& target) {
-    SetCase(StrCat(what, ", ", target.vector_bytes / 4, " lanes, ", target.compute_units, " units"),
+    SetCase(StrCat(what, ", ", target.limits.vector_bytes / 4, " lanes, ",
+                   target.limits.compute_units, " units"),
             schedule);
     ++counts_.comparisons;
     const std::string difference = comparison_.Check(schedule, target);

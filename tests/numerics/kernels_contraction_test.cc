@@ -28,9 +28,9 @@ TEST_F(KernelsTest, Matmuls) {
 
 TEST_F(KernelsTest, SumsLongerThanTheCache) {
   drivers::Target small = HostTarget();
-  small.private_cache_bytes = 16 << 10;
+  small.limits.private_cache_bytes = 16 << 10;
   for (int threads : {1, 3}) {
-    small.compute_units = threads;
+    small.limits.compute_units = threads;
     const ConvolutionShape shape = {5, 24, 20, 9, 3, 1}, plain = {5, 24, 20, 9, 3};
     const kernel::Kernel kernels[] = {MatmulKernel(context_, 40, 70, 300),
                                       MatmulKernel(context_, 600, 33, 520),

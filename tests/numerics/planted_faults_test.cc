@@ -95,7 +95,7 @@ class PlantedFaultsTest : public codegen::KernelsTest {
   void TryChosen(const kernel::Kernel& kernel) {
     for (const int vector_bytes : {16, 32, 64}) {
       drivers::Target target = codegen::HostTarget();
-      target.vector_bytes = std::min(vector_bytes, target.vector_bytes);
+      target.limits.vector_bytes = std::min(vector_bytes, target.limits.vector_bytes);
       Try(kernel, search::Choose(kernel, target));
     }
   }
