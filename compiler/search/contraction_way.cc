@@ -12,9 +12,6 @@ using ir::Node;
 
 // Fewer multiplications than this run well enough without panels.
 constexpr int64_t kLeastWork = 32768;
-// Cycles to copy one element: along the memory's order, and across it.
-constexpr double kCopyCycles = 0.2;
-constexpr double kGatherCycles = 1.2;
 // Rows against which a packed panel pays for having been packed.
 constexpr int64_t kLeastRows = 12;
 // What tasks of unequal length and threads of unequal speed cost when there is one task for each
@@ -85,7 +82,7 @@ class WayChooser {
     way.more_row_axis = more;
     way.stage_rows = !IsPlainLoad(contraction_.factor[1 - packed]);
     way.tile = ChooseTile(LaneVectors(lane_axis), most_vectors, writer_.extent(row),
-                          more < 0 ? 1 : writer_.extent(more), target_.limits.vector_registers);
+                          more < 0 ? 1 : writer_.extent(more), target_);
     if (way.tile.more_rows == 1) way.more_row_axis = -1;
     return way;
   }
@@ -144,14 +141,18 @@ class WayChooser {
                                writer_.Product(contraction_.batch) *
                                writer_.Product(contraction_.reduce));
   }
+  // Of one element.
+  double CopyCycles(bool contiguous) const {
+    return contiguous ? target_.costs.contraction.copy : target_.costs.contraction.copy_across;
+  }
   double PackingCycles(int packed, int lane_axis) const {
     const bool contiguous = StepOf(contraction_.factor[packed], Range(lane_axis)) == 1;
-    return SizeOf(packed) * (contiguous ? kCopyCycles : kGatherCycles);
+    return SizeOf(packed) * CopyCycles(contiguous);
   }
   double StagingCycles(int factor) const {
     // Windows overlap, and only their union is staged, which the product of extents overstates by
     // far: an eighth is a guess.
-    return SizeOf(factor) * kCopyCycles / 8;
+    return SizeOf(factor) * CopyCycles(true) / 8;
   }
   double StoringCycles(int lane_axis) const {
     const double outputs = static_cast<double>(writer_.Product(contraction_.only[0]) *
@@ -161,7 +162,7 @@ class WayChooser {
     for (const kernel::Store& store : stage_.stores) {
       contiguous &= kernel::SumOf(store.index).Coefficient(Range(lane_axis)) == 1;
     }
-    return outputs * (contiguous ? kCopyCycles : kGatherCycles);
+    return outputs * CopyCycles(contiguous);
   }
 
   const kernel::Stage& stage_;

@@ -61,15 +61,16 @@ class GridChooser {
 
   // With the lanes of each stage along its best axis.
   double CostOfStagesLanes() const {
+    const drivers::InstructionCosts& costs = target_.costs.instructions;
     double sum = 0;
     for (size_t i = 0; i < work_.size(); ++i) {
       const int stage = static_cast<int>(i);
-      double best = CostOf(work_[i], Points(i), ReducePoints(i), LaneAxis(), 1);
+      double best = CostOf(work_[i], Points(i), ReducePoints(i), LaneAxis(), 1, costs);
       for (bool reduce : {false, true}) {
         for (int axis : reduce ? writer_.reduce_ranges(stage) : writer_.ranges(stage)) {
           if (lanes_ == 1 || (reduce && work_[i].reductions == 0)) continue;
           const LaneAxis along{writer_[axis].range, writer_.extent(axis), reduce};
-          best = std::min(best, CostOf(work_[i], Points(i), ReducePoints(i), along, lanes_));
+          best = std::min(best, CostOf(work_[i], Points(i), ReducePoints(i), along, lanes_, costs));
         }
       }
       sum += best;
@@ -78,10 +79,12 @@ class GridChooser {
   }
 
   double CostOfGridLanes(int axis) const {
+    const drivers::InstructionCosts& costs = target_.costs.instructions;
     double sum = 0;
     const LaneAxis along{writer_[axis].range, writer_.extent(axis), false};
     for (size_t i = 0; i < work_.size(); ++i) {
-      sum += CostOf(work_[i], Points(i) * writer_.Product(axes_), ReducePoints(i), along, lanes_);
+      sum += CostOf(work_[i], Points(i) * writer_.Product(axes_), ReducePoints(i), along, lanes_,
+                    costs);
     }
     return sum;
   }

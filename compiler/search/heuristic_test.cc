@@ -198,10 +198,12 @@ TEST(Heuristic, LargeKernelsKeepAllThreadsBusy) {
 
 TEST(RegisterTile, FitsTheRegisters) {
   for (int registers : {16, 32}) {
+    drivers::Target target;
+    target.limits.vector_registers = registers;
     for (int64_t vectors = 1; vectors < 8; ++vectors) {
       for (int64_t rows : {1, 2, 5, 6, 13, 100}) {
         for (int64_t more : {1, 3, 5, 64}) {
-          const RegisterTile tile = ChooseTile(vectors, 4, rows, more, registers);
+          const RegisterTile tile = ChooseTile(vectors, 4, rows, more, target);
           EXPECT_LT(tile.vectors * tile.rows * tile.more_rows + tile.vectors, registers);
           EXPECT_LE(tile.rows, rows);
           EXPECT_LE(tile.more_rows, more);

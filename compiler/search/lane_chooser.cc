@@ -15,10 +15,11 @@ bool StoresOverAndOver(const StageWork& work, const AxisInfo& axis) {
 }  // namespace
 
 LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
-                       const std::vector<int>& reduce, int lanes, const ScheduleWriter& writer) {
+                       const std::vector<int>& reduce, int lanes,
+                       const drivers::InstructionCosts& costs, const ScheduleWriter& writer) {
   const int64_t points = writer.Product(parallel);
   const int64_t reduce_points = writer.Product(reduce);
-  LaneChoice best{-1, CostOf(work, points, reduce_points, LaneAxis(), lanes)};
+  LaneChoice best{-1, CostOf(work, points, reduce_points, LaneAxis(), lanes, costs)};
   if (lanes == 1) return best;
   for (const bool of_sum : {false, true}) {
     // A reduction over nothing sums nothing up: all of its steps store to one element, too.
@@ -26,7 +27,7 @@ LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
     for (const int axis : of_sum ? reduce : parallel) {
       if (writer.extent(axis) < 2 || (!of_sum && StoresOverAndOver(work, writer[axis]))) continue;
       const LaneAxis along{writer[axis].range, writer.extent(axis), of_sum};
-      const double cost = CostOf(work, points, reduce_points, along, lanes);
+      const double cost = CostOf(work, points, reduce_points, along, lanes, costs);
       if (cost <= best.cost) best = {axis, cost};
     }
   }

@@ -13,9 +13,10 @@ struct LaneChoice {
   int axis = -1;    // -1: no lanes
   double cost = 0;  // of the whole stage, as CostOf has it
 };
-// `parallel`, `reduce`: the stage's axes.
+// `parallel`, `reduce`: the stage's axes; `costs`: the target's.
 LaneChoice ChooseLanes(const StageWork& work, const std::vector<int>& parallel,
-                       const std::vector<int>& reduce, int lanes, const ScheduleWriter& writer);
+                       const std::vector<int>& reduce, int lanes,
+                       const drivers::InstructionCosts& costs, const ScheduleWriter& writer);
 
 // The axis of `others` along which an access is contiguous that is scattered along the lanes; -1:
 // none.

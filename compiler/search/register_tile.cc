@@ -5,28 +5,22 @@
 namespace kiln::search {
 namespace {
 
-// Cycles of a fused multiply-add. Every step adds to each sum once, so that no step is shorter.
-constexpr double kLatency = 4.0;
-// What does not overlap in full: a step's counter and branch, a load, a vector from the
-// second-level cache.
-constexpr double kStep = 0.4;
-constexpr double kLoad = 0.2;
-constexpr double kVector = 0.1;
 // Code for a ragged end costs compile time.
 constexpr double kRaggedPenalty = 1.03;
 // Registers for addresses' vectors and what the scheduler brings forward.
 constexpr int kSpareRegisters = 3;
 
-double StepCycles(int64_t vectors, int64_t rows) {
+// Every step adds to each sum once, so no step is shorter than a multiply-add.
+double StepCycles(int64_t vectors, int64_t rows, const drivers::ContractionCosts& costs) {
   const auto loads = static_cast<double>(vectors + rows);
-  const double multiply = static_cast<double>(vectors * rows) / 2;
-  return std::max({multiply, loads / 2, kLatency}) + kStep + kLoad * loads +
-         kVector * static_cast<double>(vectors);
+  const double multiply = static_cast<double>(vectors * rows) / costs.multiplies_per_cycle;
+  return std::max({multiply, loads / costs.loads_per_cycle, costs.multiply_latency}) + costs.step +
+         costs.load * loads + costs.far_vector * static_cast<double>(vectors);
 }
 
 // All tiles of two row axes, ragged ends included.
 double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_extent,
-                  int64_t more_tile) {
+                  int64_t more_tile, const drivers::ContractionCosts& costs) {
   double cycles = 0;
   const int64_t sizes[2] = {tile, extent % tile};
   const int64_t counts[2] = {extent / tile, sizes[1] > 0 ? 1 : 0};
@@ -36,7 +30,7 @@ double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_ex
     for (int j = 0; j < 2; ++j) {
       if (counts[i] * more_counts[j] == 0) continue;
       cycles += static_cast<double>(counts[i] * more_counts[j]) *
-                StepCycles(vectors, sizes[i] * more_sizes[j]);
+                StepCycles(vectors, sizes[i] * more_sizes[j], costs);
     }
   }
   if (sizes[1] > 0) cycles *= kRaggedPenalty;
@@ -47,20 +41,21 @@ double RowsCycles(int64_t vectors, int64_t extent, int64_t tile, int64_t more_ex
 }  // namespace
 
 RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
-                        int registers) {
+                        const drivers::Target& target) {
+  const drivers::ContractionCosts& costs = target.costs.contraction;
   RegisterTile best;
   best.cycles = -1;
   for (int vectors = 1; vectors <= most_vectors && vectors <= lane_vectors; ++vectors) {
-    const int64_t most = (registers - vectors - kSpareRegisters) / vectors;
+    const int64_t most = (target.limits.vector_registers - vectors - kSpareRegisters) / vectors;
     const int64_t whole = lane_vectors / vectors;
     const int64_t rest = lane_vectors % vectors;
     // Of equal tiles the one with fewer rows along the second axis.
     for (int64_t more = 1; more <= std::min(most, more_rows); ++more) {
       for (int64_t tile = 1; tile <= std::min(most / more, rows); ++tile) {
         double cycles =
-            static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more);
+            static_cast<double>(whole) * RowsCycles(vectors, rows, tile, more_rows, more, costs);
         if (rest > 0) {
-          cycles += kRaggedPenalty * RowsCycles(rest, rows, tile, more_rows, more);
+          cycles += kRaggedPenalty * RowsCycles(rest, rows, tile, more_rows, more, costs);
         }
         if (best.cycles < 0 || cycles < best.cycles) {
           best = {vectors, tile, more, cycles};

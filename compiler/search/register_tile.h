@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "drivers/interface/target.h"
+
 namespace kiln::search {
 
 struct RegisterTile {
@@ -17,10 +19,11 @@ struct RegisterTile {
 
 // The best tile of at most `most_vectors` vectors for a lane axis of `lane_vectors` vectors, `rows`
 // rows and `more_rows` rows along a second axis (1: none). Accumulators, the vectors of the one
-// factor and a few registers more fit `registers`. The model, fitted to measurements: two fused
-// multiply-adds and two loads a cycle, four cycles of latency, ragged ends counted as they are.
+// factor and a few registers more fit the target's. The model: a step takes the longest of its
+// multiply-adds, its loads and one multiply-add's latency, and some of what overlaps with them;
+// ragged ends count as they are.
 RegisterTile ChooseTile(int64_t lane_vectors, int most_vectors, int64_t rows, int64_t more_rows,
-                        int registers);
+                        const drivers::Target& target);
 
 }  // namespace kiln::search
 

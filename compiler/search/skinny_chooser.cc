@@ -97,8 +97,8 @@ class Chooser {
   bool WriteRowByRow(int large, int lane_axis) {
     const std::vector<int>& rows = contraction_.only[1 - large];
     const int64_t count = writer_.Product(rows);
-    const RegisterTile tile = ChooseTile((writer_.extent(lane_axis) + lanes_ - 1) / lanes_, 4,
-                                         count, 1, target_.limits.vector_registers);
+    const RegisterTile tile =
+        ChooseTile((writer_.extent(lane_axis) + lanes_ - 1) / lanes_, 4, count, 1, target_);
     const int64_t block = tile.vectors * lanes_;
     std::vector<int> order;
     AddTasks(contraction_.batch, -1, &order);

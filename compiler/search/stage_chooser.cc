@@ -66,7 +66,8 @@ class StageChooser {
     const bool moves = work_.inside_operations + work_.outside_operations == 0;
     const int bytes = std::max(work_.widest, moves ? 2 : 4);
     lanes_ = grid_lanes ? 1 : std::max(target_.limits.vector_bytes / bytes, 1);
-    const LaneChoice choice = ChooseLanes(work_, parallel_, reduce_, lanes_, writer_);
+    const LaneChoice choice =
+        ChooseLanes(work_, parallel_, reduce_, lanes_, target_.costs.instructions, writer_);
     vector_ = choice.axis;
     cost_ = choice.cost;
     if (vector_ < 0) {

@@ -187,6 +187,9 @@ TEST(TaskSplitTest, TasksGrowWithTheWorkUpToABound) {
   EXPECT_EQ(TasksFor(100, target), 1);
   EXPECT_GT(TasksFor(1e5, target), 2);
   EXPECT_EQ(TasksFor(1e12, target), TasksFor(1e13, target));
+  drivers::Target slow_to_start = target;
+  slow_to_start.costs.instructions.task_min = 1e5;
+  EXPECT_EQ(TasksFor(1e5, slow_to_start), 1);
 }
 
 }  // namespace

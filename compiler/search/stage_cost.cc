@@ -12,13 +12,6 @@ namespace {
 using ir::Node;
 using ir::Op;
 
-// In units of one vector instruction.
-constexpr double kShuffledCost = 4;
-constexpr double kGatherCost = 20;
-constexpr double kScatterCost = 36;
-constexpr double kMaskCost = 0.5;
-constexpr double kHorizontalCost = 40;
-
 class Counter {
  public:
   explicit Counter(StageWork* work) : work_(*work) {}
@@ -58,12 +51,15 @@ bool IsDigitOf(const Node* atom, const Node* range) {
          kernel::SumOf(atom->operand(0)).Coefficient(range) == 1;
 }
 
-double AccessCost(const StageWork::Access& access, const Node* range, bool masked) {
+double AccessCost(const StageWork::Access& access, const Node* range, bool masked,
+                  const drivers::InstructionCosts& costs) {
   const LaneAccess along = AccessAlong(access.index, range);
-  if (along == LaneAccess::kUniform) return 0.25;
-  if (along == LaneAccess::kWhole) return (access.store ? 2 : 1) + (masked ? kMaskCost : 0);
-  if (access.store) return kScatterCost;
-  return along == LaneAccess::kShuffled ? kShuffledCost : kGatherCost;
+  if (along == LaneAccess::kUniform) return costs.broadcast;
+  if (along == LaneAccess::kWhole) {
+    return (access.store ? costs.store : costs.load) + (masked ? costs.masked : 0);
+  }
+  if (access.store) return costs.scatter;
+  return along == LaneAccess::kShuffled ? costs.shuffled_load : costs.gather;
 }
 
 }  // namespace
@@ -107,7 +103,7 @@ int64_t SharedSteps(const StageWork& work, const Node* range) {
 }
 
 double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
-              int lanes) {
+              int lanes, const drivers::InstructionCosts& costs) {
   double inside = work.inside_operations;
   double outside = work.outside_operations;
   const bool vector = axis.range != nullptr;
@@ -115,7 +111,8 @@ double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, cons
   for (const StageWork::Access& access : work.accesses) {
     // Lanes along a reduction are gone when what follows it is computed.
     const bool lanes_here = vector && (access.inside || !axis.reduce);
-    (access.inside ? inside : outside) += lanes_here ? AccessCost(access, axis.range, masked) : 1;
+    (access.inside ? inside : outside) +=
+        lanes_here ? AccessCost(access, axis.range, masked, costs) : 1;
   }
   double inner = static_cast<double>(points) * static_cast<double>(reduce_points);
   double outer = static_cast<double>(points);
@@ -125,7 +122,7 @@ double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, cons
                        static_cast<double>(std::max<int64_t>(axis.extent, 1));
   inner *= share;
   if (axis.reduce) {
-    outside += kHorizontalCost * work.reductions;
+    outside += costs.horizontal * work.reductions;
   } else {
     outer *= share;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/kernel/kernel.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::search {
 
@@ -44,9 +45,10 @@ struct LaneAxis {
   int64_t extent = 1;
   bool reduce = false;
 };
-// `points`, `reduce_points`: of the stage's ranges and of its reduce ranges.
+// `points`, `reduce_points`: of the stage's ranges and of its reduce ranges. In the unit of
+// `costs`, which are the target's.
 double CostOf(const StageWork& work, int64_t points, int64_t reduce_points, const LaneAxis& axis,
-              int lanes);
+              int lanes, const drivers::InstructionCosts& costs);
 
 }  // namespace kiln::search
 

@@ -7,8 +7,6 @@ namespace {
 
 using schedule::Binding;
 
-// Vector instructions that a task should have at least; about two microseconds.
-constexpr double kTaskCost = 8000;
 // Tasks for each thread at most.
 constexpr int64_t kTasksPerThread = 32;
 
@@ -25,9 +23,10 @@ int64_t ChunkOf(int64_t extent, int64_t least, int64_t unit) {
 }  // namespace
 
 int64_t TasksFor(double cost, const drivers::Target& target) {
-  if (cost < 2 * kTaskCost) return 1;
+  const double least = target.costs.instructions.task_min;
+  if (cost < 2 * least) return 1;
   const int64_t most = kTasksPerThread * std::max(target.limits.compute_units, 1);
-  return std::min(static_cast<int64_t>(cost / kTaskCost), most);
+  return std::min(static_cast<int64_t>(cost / least), most);
 }
 
 int64_t AppendTasks(const std::vector<int>& axes, int64_t tasks, ScheduleWriter* writer,
