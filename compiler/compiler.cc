@@ -96,7 +96,7 @@ absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers
   CompiledProgram program;
   // As it came, before any pass.
   program.graph_text = graph::Print(graph);
-  const absl::StatusOr<PassState> state = RunPasses(graph, {}, options, &program.passes);
+  const absl::StatusOr<PassState> state = RunPasses(graph, target, {}, options, &program.passes);
   if (!state.ok()) return state.status();
   program.partition_text = partition::Print(state->partition);
   absl::StatusOr<KernelSet> set =

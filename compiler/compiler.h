@@ -59,7 +59,7 @@ struct Slot {
 };
 struct Argument {
   int slot = 0;
-  int64_t offset = 0;  // multiple of 64
+  int64_t offset = 0;  // multiple of the target's buffer_alignment
   int64_t bytes = 0;
 };
 struct KernelCall {

@@ -24,6 +24,7 @@
 #include "compiler/partition/partition.h"
 #include "compiler/pass_timer.h"
 #include "compiler/pipeline.h"
+#include "drivers/interface/target.h"
 
 namespace kiln {
 namespace {
@@ -104,14 +105,17 @@ absl::StatusOr<std::string> PrintKernels(const partition::Partition& partition,
 // What the command's last pass leaves.
 absl::StatusOr<std::string> RunPasses(Command command, const graph::Graph& graph,
                                       std::vector<PassReport>* reports) {
+  // No device: what a core with vector registers is planned for.
+  const drivers::Target target;
   if (command.pass == kLower && !command.one_pass) {
-    const auto state = compiler::RunPasses(graph, {}, command.options, reports);
+    const auto state = compiler::RunPasses(graph, target, {}, command.options, reports);
     if (!state.ok()) return state.status();
     return PrintKernels(state->partition, command.options, reports);
   }
   command.options.dumped_passes.push_back(command.pass);
   const std::string first = command.one_pass ? command.pass : "";
-  const auto state = compiler::RunPasses(graph, {first, command.pass}, command.options, reports);
+  const auto state =
+      compiler::RunPasses(graph, target, {first, command.pass}, command.options, reports);
   if (!state.ok()) return state.status();
   return std::move(reports->back().text);
 }

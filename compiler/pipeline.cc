@@ -24,40 +24,40 @@ namespace kiln::compiler {
 namespace {
 
 template <graph::Graph (*rewrite)(const graph::Graph&)>
-absl::Status Rewrite(PassState& state) {
+absl::Status Rewrite(PassState& state, const drivers::Target& target) {
   state.graph = rewrite(state.graph);
   return absl::OkStatus();
 }
 
 template <void (*change)(partition::Clustering*)>
-absl::Status Change(PassState& state) {
+absl::Status Change(PassState& state, const drivers::Target& target) {
   change(&state.clusters);
   return absl::OkStatus();
 }
 
-absl::Status Differentiate(PassState& state) {
+absl::Status Differentiate(PassState& state, const drivers::Target& target) {
   absl::StatusOr<graph::Graph> result = autodiff::Differentiate(state.graph);
   if (result.ok()) state.graph = *std::move(result);
   return result.status();
 }
 
-absl::Status Cluster(PassState& state) {
-  state.clusters = partition::MakeClusters(state.graph);
+absl::Status Cluster(PassState& state, const drivers::Target& target) {
+  state.clusters = partition::MakeClusters(state.graph, target);
   return absl::OkStatus();
 }
 
-absl::Status BuildPartition(PassState& state) {
-  state.partition = partition::BuildPartition(state.graph, state.clusters);
+absl::Status BuildPartition(PassState& state, const drivers::Target& target) {
+  state.partition = partition::BuildPartition(state.graph, state.clusters, target);
   return absl::OkStatus();
 }
 
-absl::Status OrderGroups(PassState& state) {
+absl::Status OrderGroups(PassState& state, const drivers::Target& target) {
   partition::OrderGroups(&state.partition);
   return absl::OkStatus();
 }
 
-absl::Status PlanMemory(PassState& state) {
-  state.memory = partition::PlanMemory(state.partition);
+absl::Status PlanMemory(PassState& state, const drivers::Target& target) {
+  state.memory = partition::PlanMemory(state.partition, target);
   return absl::OkStatus();
 }
 
@@ -121,12 +121,12 @@ std::string Print(PassLevel level, const PassState& state) {
   return "";
 }
 
-absl::Status Run(const Pass& pass, const Options& options, PassState& state,
-                 std::vector<PassReport>* reports) {
+absl::Status Run(const Pass& pass, const drivers::Target& target, const Options& options,
+                 PassState& state, std::vector<PassReport>* reports) {
   PassTimer timer(pass.name, options, reports);
   // What follows an optional pass takes the state with and without it.
   if (timer.disabled()) return absl::OkStatus();
-  if (absl::Status status = pass.run(state); !status.ok()) return status;
+  if (absl::Status status = pass.run(state, target); !status.ok()) return status;
   if (options.verify) {
     if (absl::Status legal = Verify(pass.level, state); !legal.ok()) {
       return absl::InternalError(
@@ -194,15 +194,17 @@ absl::Status CheckPassNames(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, PassRange range,
-                                    const Options& options, std::vector<PassReport>* reports) {
+absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Target& target,
+                                    PassRange range, const Options& options,
+                                    std::vector<PassReport>* reports) {
   if (absl::Status names = CheckPassNames(options); !names.ok()) return names;
   const absl::StatusOr<absl::Span<const Pass>> passes = Select(range);
   if (!passes.ok()) return passes.status();
   PassState state;
   state.graph = graph;
   for (const Pass& pass : *passes) {
-    if (absl::Status status = Run(pass, options, state, reports); !status.ok()) return status;
+    if (absl::Status status = Run(pass, target, options, state, reports); !status.ok())
+      return status;
   }
   return state;
 }

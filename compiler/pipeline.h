@@ -14,6 +14,7 @@
 #include "compiler/partition/clustering.h"
 #include "compiler/partition/memory_plan.h"
 #include "compiler/partition/partition.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::compiler {
 
@@ -32,7 +33,7 @@ struct Pass {
   PassLevel level = PassLevel::kGraph;  // the part that it makes or changes
   bool optional = false;                // the results are right without it
   // Null for what is done to each kernel: compile_kernels.h does it.
-  absl::Status (*run)(PassState& state) = nullptr;
+  absl::Status (*run)(PassState& state, const drivers::Target& target) = nullptr;
 };
 
 // All of them, in their order.
@@ -47,12 +48,13 @@ struct PassRange {
   std::string_view last = {};
 };
 
-// Runs passes on `graph` and appends what it has to say of each. INVALID_ARGUMENT for a name that
-// is no pass or cannot be switched off, for a range that begins beyond graphs or ends in kernels,
-// and for what a pass finds wrong with the graph; INTERNAL names the pass after which something is
-// not as it must be.
-absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, PassRange range,
-                                    const Options& options, std::vector<PassReport>* reports);
+// Runs passes on `graph`, which is to run on `target`, and appends what it has to say of each.
+// INVALID_ARGUMENT for a name that is no pass or cannot be switched off, for a range that begins
+// beyond graphs or ends in kernels, and for what a pass finds wrong with the graph; INTERNAL names
+// the pass after which something is not as it must be.
+absl::StatusOr<PassState> RunPasses(const graph::Graph& graph, const drivers::Target& target,
+                                    PassRange range, const Options& options,
+                                    std::vector<PassReport>* reports);
 
 }  // namespace kiln::compiler
 

@@ -17,9 +17,8 @@ using ir::Node;
 
 namespace {
 
-// Elementwise values that cost more than this, or are this small, are kept in locals and not
+// Elementwise values that are costly (CostlyArithmetic), or this small, are kept in locals and not
 // computed again.
-constexpr double kWorthKeeping = 0.3;
 constexpr int64_t kFewElements = 64;
 // Nodes of other clusters' values that a stage computes again: a chain of such values would
 // otherwise be computed from its beginning at each of its ends.
@@ -39,8 +38,11 @@ struct Decision {
 
 class Builder {
  public:
-  Builder(const graph::Graph& graph, const Clustering& clustering)
-      : graph_(graph), all_(clustering), decisions_(clustering.members.size()) {}
+  Builder(const graph::Graph& graph, const Clustering& clustering, const drivers::Target& target)
+      : graph_(graph),
+        all_(clustering),
+        costly_(CostlyArithmetic(target)),
+        decisions_(clustering.members.size()) {}
 
   Partition Run() {
     partition_.context = graph_.context;
@@ -168,7 +170,7 @@ class Builder {
   bool IsWorthALocal(const Member& member) const {
     const int64_t elements = LocalElements(member);
     if (elements * ir::SizeOf(member.node->dtype()) > kMaxLocalBytes) return false;
-    return elements <= kFewElements || member.arithmetic >= kWorthKeeping;
+    return elements <= kFewElements || member.arithmetic >= costly_;
   }
 
   void AddIntermediates() {
@@ -274,6 +276,7 @@ class Builder {
 
   const graph::Graph& graph_;
   const Clustering& all_;
+  const double costly_;
   Partition partition_;
   std::vector<Decision> decisions_;
   absl::flat_hash_map<Place, int> inlined_;  // nodes of other clusters
@@ -285,8 +288,9 @@ class Builder {
 
 }  // namespace
 
-Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering) {
-  return Builder(graph, clustering).Run();
+Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering,
+                         const drivers::Target& target) {
+  return Builder(graph, clustering, target).Run();
 }
 
 }  // namespace kiln::partition

@@ -6,10 +6,12 @@
 #include "compiler/graph/graph.h"
 #include "compiler/partition/clustering.h"
 #include "compiler/partition/partition.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
-Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering);
+Partition BuildPartition(const graph::Graph& graph, const Clustering& clustering,
+                         const drivers::Target& target);
 
 }  // namespace kiln::partition
 

@@ -295,6 +295,8 @@ class Clusterer {
 
 }  // namespace
 
-Clustering MakeClusters(const graph::Graph& graph) { return Clusterer(ChooseStored(graph)).Run(); }
+Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target) {
+  return Clusterer(ChooseStored(graph, target)).Run();
+}
 
 }  // namespace kiln::partition

@@ -14,12 +14,13 @@
 
 #include "compiler/graph/graph.h"
 #include "compiler/partition/clustering.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
 // Chooses which values are stored (materialize.h), then puts each into a cluster. What the graph's
 // scatters write over is theirs (prepare_scatters.h).
-Clustering MakeClusters(const graph::Graph& graph);
+Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target);
 
 }  // namespace kiln::partition
 

@@ -17,15 +17,15 @@ namespace {
 constexpr size_t kMaxLeaves = 8;
 
 // The cost of computing one vector of elements, relative to reading as many from memory.
-double WeightOf(const Node* node) {
+double WeightOf(const Node* node, const drivers::StorageCosts& costs) {
   // Movement becomes index arithmetic, and a bitcast is the same register.
   if (!IsElementwise(node) || node->op() == Op::kBitcast) return 0;
-  if (node->op() == Op::kPow) return 1;
-  if (IsTranscendental(node)) return 0.4;
+  if (node->op() == Op::kPow) return costs.power;
+  if (IsTranscendental(node)) return costs.transcendental;
   const bool slow = node->op() == Op::kDiv || node->op() == Op::kSqrt ||
                     node->op() == Op::kReciprocal || node->op() == Op::kIDiv ||
                     node->op() == Op::kMod;
-  return slow ? 0.15 : 0.03;
+  return slow ? costs.division : costs.operation;
 }
 
 }  // namespace
@@ -38,10 +38,11 @@ Expression StoredExpression(const Node* node) {
 }
 
 Expression EstimateExpression(const Node* node,
-                              const absl::flat_hash_map<const Node*, Expression>& operands) {
+                              const absl::flat_hash_map<const Node*, Expression>& operands,
+                              const drivers::StorageCosts& costs) {
   Expression result;
   result.nodes = 1;
-  result.arithmetic = WeightOf(node);
+  result.arithmetic = WeightOf(node, costs);
   if (node->op() == Op::kInput) {
     result.leaves.insert(node);
     return result;
@@ -59,7 +60,8 @@ Expression EstimateExpression(const Node* node,
   return result;
 }
 
-Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node*>& stored) {
+Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node*>& stored,
+                          const drivers::StorageCosts& costs) {
   Expression result;
   absl::flat_hash_set<const Node*> seen = {node};
   std::vector<const Node*> pending = {node};
@@ -72,7 +74,7 @@ Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node
       continue;
     }
     ++result.nodes;
-    result.arithmetic += WeightOf(next);
+    result.arithmetic += WeightOf(next, costs);
     for (const Node* operand : next->operands()) {
       // Each node once, unlike the estimate.
       if (seen.insert(operand).second) pending.push_back(operand);

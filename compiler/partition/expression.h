@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/node.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
@@ -19,11 +20,14 @@ struct Expression {
 
 // Of a value that is stored: itself.
 Expression StoredExpression(const ir::Node* node);
-// From the operands' expressions; what they share counts more than once: an upper bound.
+// From the operands' expressions; what they share counts more than once: an upper bound. `costs`:
+// the target's.
 Expression EstimateExpression(const ir::Node* node,
-                              const absl::flat_hash_map<const ir::Node*, Expression>& operands);
+                              const absl::flat_hash_map<const ir::Node*, Expression>& operands,
+                              const drivers::StorageCosts& costs);
 // Each node once. `stored` are leaves, but for the node itself.
-Expression WalkExpression(const ir::Node* node, const absl::flat_hash_set<const ir::Node*>& stored);
+Expression WalkExpression(const ir::Node* node, const absl::flat_hash_set<const ir::Node*>& stored,
+                          const drivers::StorageCosts& costs);
 
 // Reads of memory for one element of the node: small operands stay in the cache.
 double ReadsOf(const ir::Node* node, const Expression& expression);

@@ -20,11 +20,11 @@ using ir::Op;
 
 namespace {
 
-// In the unit of WeightOf (expression.cc): four cheap operations, and two divisions.
-constexpr double kFewCheapOps = 0.12;
-constexpr double kCostly = 0.3;
+// So many cheap operations are not worth storing their result for, however often it is read.
+constexpr int kFewOperations = 4;
+// As costly as so many divisions: worth keeping nearby.
+constexpr int kCostlyDivisions = 2;
 constexpr double kSeveralReads = 1.5;
-constexpr double kWrite = 1.5;
 // An expression of more nodes than this is cut, which bounds the time and the stack of everything
 // after.
 constexpr int kMaxExpression = 256;
@@ -43,7 +43,8 @@ const Node* BehindViews(const Node* node) {
 
 class Chooser {
  public:
-  explicit Chooser(const graph::Graph& graph) {
+  Chooser(const graph::Graph& graph, const drivers::Target& target)
+      : costs_(target.costs.storage), costly_(CostlyArithmetic(target)) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     order_ = ir::TopologicalOrder(roots);
     for (const Node* root : roots) {
@@ -67,10 +68,10 @@ class Chooser {
       // The estimate is an upper bound, and every rule asks for more than some bound. So only what
       // passes with the estimate is walked exactly; walking every expression would take quadratic
       // time.
-      Expression expression = EstimateExpression(node, expressions_);
+      Expression expression = EstimateExpression(node, expressions_, costs_);
       std::optional<Storage> storage = Choose(node, expression);
       if (storage.has_value()) {
-        expression = WalkExpression(node, chosen_);
+        expression = WalkExpression(node, chosen_, costs_);
         storage = Choose(node, expression);
       }
       if (storage.has_value()) {
@@ -148,7 +149,8 @@ class Chooser {
     const bool ends_here = readers.users > 1 || !IsElementwise(readers.single_user);
     if (!ends_here) return std::nullopt;
     if (!OnlyCasts(node)) {
-      const bool worthwhile = expression.arithmetic > kFewCheapOps || expression.reads_reduction ||
+      const bool worthwhile = expression.arithmetic > kFewOperations * costs_.operation ||
+                              expression.reads_reduction ||
                               ReadsOf(node, expression) > kSeveralReads;
       if (readers.repetition >= 4 && worthwhile) return Storage::kStored;
     }
@@ -160,18 +162,20 @@ class Chooser {
     return !IsElementwise(node);
   }
 
-  static std::optional<Storage> ChooseByReaders(const Node* node, const Expression& expression,
-                                                const Readers& readers) {
+  std::optional<Storage> ChooseByReaders(const Node* node, const Expression& expression,
+                                         const Readers& readers) const {
     if (readers.roots.size() < 2) return std::nullopt;
     const double count = static_cast<double>(std::min(readers.roots.size(), kMaxReaders));
-    // Stored: once + kWrite + (count - 1) reads, since the first reader has the value at hand.
+    // Stored: once + a write + (count - 1) reads, since the first reader has the value at hand.
     // Computed again: count * once. The condition below is the difference of the two.
     const double once = ReadsOf(node, expression) + expression.arithmetic;
-    if ((count - 1) * (once - 1) > kWrite) return Storage::kStored;
-    if (expression.arithmetic >= kCostly) return Storage::kNearby;
+    if ((count - 1) * (once - 1) > costs_.write) return Storage::kStored;
+    if (expression.arithmetic >= costly_) return Storage::kNearby;
     return std::nullopt;
   }
 
+  const drivers::StorageCosts& costs_;
+  const double costly_;
   std::vector<const Node*> order_;
   absl::flat_hash_set<const Node*> required_;
   absl::flat_hash_set<const Node*> factors_;  // computed operands of contractions
@@ -185,6 +189,12 @@ class Chooser {
 
 }  // namespace
 
-std::vector<Candidate> ChooseStored(const graph::Graph& graph) { return Chooser(graph).Run(); }
+std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target) {
+  return Chooser(graph, target).Run();
+}
+
+double CostlyArithmetic(const drivers::Target& target) {
+  return kCostlyDivisions * target.costs.storage.division;
+}
 
 }  // namespace kiln::partition

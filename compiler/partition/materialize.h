@@ -1,7 +1,7 @@
 // Which values are worth storing. All others are inlined into what reads them.
 //
 // The unit of cost is one read of one element from memory per computed element; arithmetic counts
-// by a table of weights. Storing costs about a write and a read for each reader, computing again
+// by the target's costs. Storing costs about a write and a read for each reader, computing again
 // costs the reads of all operands and the arithmetic, once for each reader.
 #ifndef KILN_COMPILER_PARTITION_MATERIALIZE_H_
 #define KILN_COMPILER_PARTITION_MATERIALIZE_H_
@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "compiler/graph/graph.h"
 #include "compiler/ir/node.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
@@ -31,7 +32,10 @@ struct Candidate {
 };
 
 // Operands before users. Inputs are not among them.
-std::vector<Candidate> ChooseStored(const graph::Graph& graph);
+std::vector<Candidate> ChooseStored(const graph::Graph& graph, const drivers::Target& target);
+
+// Of arithmetic from which on a value is worth keeping, where that is cheaper than storing it.
+double CostlyArithmetic(const drivers::Target& target);
 
 }  // namespace kiln::partition
 

@@ -23,16 +23,16 @@ struct Life {
   int64_t bytes = 0;
 };
 
-int64_t AlignedBytes(const Tensor& tensor) {
+int64_t AlignedBytes(const Tensor& tensor, int64_t alignment) {
   const int64_t bytes = ir::NumElements(tensor.shape) * ir::SizeOf(tensor.dtype);
-  return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
-std::vector<Life> FindLives(const Partition& partition) {
+std::vector<Life> FindLives(const Partition& partition, int64_t alignment) {
   const int end = static_cast<int>(partition.groups.size());
   std::vector<Life> by_tensor(partition.tensors.size());
   for (size_t i = 0; i < by_tensor.size(); ++i) {
-    by_tensor[i] = {static_cast<int>(i), end, -1, AlignedBytes(partition.tensors[i])};
+    by_tensor[i] = {static_cast<int>(i), end, -1, AlignedBytes(partition.tensors[i], alignment)};
   }
   auto use = [&](int tensor, int time) {
     by_tensor[tensor].first = std::min(by_tensor[tensor].first, time);
@@ -186,10 +186,11 @@ void PlaceByTime(std::vector<Life> lives, MemoryPlan* plan) {
 
 }  // namespace
 
-MemoryPlan PlanMemory(const Partition& partition) {
+MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target) {
   MemoryPlan plan;
+  plan.alignment = std::max(target.limits.buffer_alignment, drivers::kBufferAlignmentMin);
   plan.offsets.assign(partition.tensors.size(), -1);
-  std::vector<Life> lives = FindLives(partition);
+  std::vector<Life> lives = FindLives(partition, plan.alignment);
   std::sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) {
     return a.bytes != b.bytes ? a.bytes > b.bytes : a.tensor < b.tensor;
   });
@@ -214,7 +215,7 @@ MemoryPlan PlanMemory(const Partition& partition) {
 
 // In the order of time: a tensor that is made must find its bytes free.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
-  std::vector<Life> lives = FindLives(partition);
+  std::vector<Life> lives = FindLives(partition, plan.alignment);
   std::stable_sort(lives.begin(), lives.end(),
                    [](const Life& a, const Life& b) { return a.first < b.first; });
   std::map<int64_t, Life> living;              // by offset
@@ -222,7 +223,7 @@ absl::Status Verify(const MemoryPlan& plan, const Partition& partition) {
   for (const Life& life : lives) {
     const int64_t begin = plan.offsets[life.tensor];
     const int64_t end = begin + life.bytes;
-    if (begin < 0 || begin % kArenaAlignment != 0 || end > plan.arena_bytes) {
+    if (begin < 0 || begin % plan.alignment != 0 || end > plan.arena_bytes) {
       return absl::InternalError(
           absl::StrCat("tensor t", life.tensor, " has no legal place in the arena"));
     }

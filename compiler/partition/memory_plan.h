@@ -11,23 +11,22 @@
 
 #include "absl/status/status.h"
 #include "compiler/partition/partition.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
-inline constexpr int64_t kArenaAlignment = 64;
-
 struct MemoryPlan {
-  std::vector<int64_t>
-      offsets;  // in bytes, by tensor; a multiple of kArenaAlignment; -1: not in the arena
+  int64_t alignment = drivers::kBufferAlignmentMin;  // the target's
+  std::vector<int64_t> offsets;  // in bytes, by tensor; multiples of it; -1: not in the arena
   int64_t arena_bytes = 0;
   int64_t arena_bytes_without_reuse = 0;
 };
 
 // Uses the groups' order as time: a tensor lives from the group that writes it through the last
 // that reads it (a copy reads after all groups). A group's reads and writes never overlap.
-MemoryPlan PlanMemory(const Partition& partition);
+MemoryPlan PlanMemory(const Partition& partition, const drivers::Target& target);
 
-// INTERNAL if two tensors that live at the same time overlap in the arena.
+// INTERNAL if a tensor is not aligned, or two that live at the same time overlap in the arena.
 absl::Status Verify(const MemoryPlan& plan, const Partition& partition);
 
 // For people; deterministic.

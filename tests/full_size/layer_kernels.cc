@@ -18,7 +18,7 @@ struct Lowered {
 
 absl::StatusOr<Lowered> Lower(const graph::Graph& graph) {
   std::vector<compiler::PassReport> reports;
-  const auto state = compiler::RunPasses(graph, {.last = "partition"}, {}, &reports);
+  const auto state = compiler::RunPasses(graph, {}, {.last = "partition"}, {}, &reports);
   if (!state.ok()) return state.status();
   const partition::Partition& partition = state->partition;
   Lowered lowered;

@@ -30,7 +30,7 @@ using partition::Partition;
 
 absl::StatusOr<Partition> MakePartition(const graph::Graph& graph) {
   std::vector<compiler::PassReport> reports;
-  auto state = compiler::RunPasses(graph, {.first = "normalize"}, {}, &reports);
+  auto state = compiler::RunPasses(graph, {}, {.first = "normalize"}, {}, &reports);
   if (!state.ok()) return state.status();
   return std::move(state->partition);
 }

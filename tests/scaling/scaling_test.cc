@@ -67,7 +67,7 @@ Outcome Compile(const Maker& make, int size) {
   outcome.nodes = graph.context->size();
   EXPECT_FALSE(graph::Print(graph).empty());
   std::vector<compiler::PassReport> reports;
-  const auto state = compiler::RunPasses(graph, {.first = "normalize"}, {}, &reports);
+  const auto state = compiler::RunPasses(graph, {}, {.first = "normalize"}, {}, &reports);
   EXPECT_TRUE(state.ok()) << state.status();
   const partition::Partition& partition = state->partition;
   outcome.groups = partition.groups.size();

@@ -39,7 +39,7 @@ class PartitionFixture : public testing::Test {
     graph_.outputs = std::move(outputs);
     std::vector<compiler::PassReport> reports;
     absl::StatusOr<compiler::PassState> state =
-        compiler::RunPasses(graph_, {"normalize", "partition"}, {}, &reports);
+        compiler::RunPasses(graph_, {}, {"normalize", "partition"}, {}, &reports);
     EXPECT_TRUE(state.ok()) << state.status();
     return std::move(state->partition);
   }
