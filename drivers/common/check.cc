@@ -133,11 +133,22 @@ absl::Status CheckImage(const KernelImage& image, const std::string& architectur
   }
   if (image.grid_size < 1)
     return Invalid("the kernel ", image.name, " has a grid of ", image.grid_size);
+  if (image.block_size < 1) {
+    return Invalid("the kernel ", image.name, " has blocks of ", image.block_size, " threads");
+  }
+  if (image.shared_bytes < 0) {
+    return Invalid("the kernel ", image.name, " shares ", image.shared_bytes,
+                   " bytes among the threads of a block");
+  }
   if (image.scratch_bytes < 0) {
     return Invalid("the kernel ", image.name, " wants ", image.scratch_bytes, " bytes of scratch");
   }
   if (image.num_arguments < 0)
     return Invalid("the kernel ", image.name, " has ", image.num_arguments, " arguments");
+  if (!image.access.empty() && image.access.size() != static_cast<size_t>(image.num_arguments)) {
+    return Invalid("the kernel ", image.name, " says of ", image.access.size(),
+                   " arguments out of ", image.num_arguments, " how it accesses them");
+  }
   return absl::OkStatus();
 }
 

@@ -15,6 +15,11 @@ namespace {
 
 absl::Status Check(const KernelImage& image) {
   if (absl::Status status = CheckImage(image, "x86-64"); !status.ok()) return status;
+  if (image.block_size != 1 || image.shared_bytes != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel ", image.name, " has blocks of ", image.block_size,
+                     " threads that share ", image.shared_bytes, " bytes; a CPU has no blocks"));
+  }
   const int64_t size = image.code.size();
   if (image.entry < 0 || image.entry >= size) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " starts at ",

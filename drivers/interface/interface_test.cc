@@ -16,8 +16,11 @@ KernelImage Example() {
   image.code = std::string("\x00\xc3\xff code with zero bytes", 24);
   image.entry = 1;
   image.grid_size = 512;
+  image.block_size = 128;
+  image.shared_bytes = 2048;
   image.scratch_bytes = 4096;
   image.num_arguments = 3;
+  image.access = {Access::kRead, Access::kReadWrite, Access::kWrite};
   image.flops = int64_t{1} << 40;
   image.bytes = 77;
   return image;
@@ -32,8 +35,11 @@ TEST(KernelImageTest, SurvivesARoundTrip) {
   EXPECT_EQ(read.code, image.code);
   EXPECT_EQ(read.entry, image.entry);
   EXPECT_EQ(read.grid_size, image.grid_size);
+  EXPECT_EQ(read.block_size, image.block_size);
+  EXPECT_EQ(read.shared_bytes, image.shared_bytes);
   EXPECT_EQ(read.scratch_bytes, image.scratch_bytes);
   EXPECT_EQ(read.num_arguments, image.num_arguments);
+  EXPECT_EQ(read.access, image.access);
   EXPECT_EQ(read.flops, image.flops);
   EXPECT_EQ(read.bytes, image.bytes);
 }
@@ -56,6 +62,13 @@ TEST(KernelImageTest, EveryOtherLengthIsRefused) {
     EXPECT_FALSE(KernelImage::Deserialize(good.substr(0, size), &image)) << size;
   }
   EXPECT_FALSE(KernelImage::Deserialize(good + "x", &image));
+}
+
+TEST(KernelImageTest, UnknownAccessIsRefused) {
+  KernelImage image = Example();
+  image.access[1] = static_cast<Access>(3);
+  KernelImage read;
+  EXPECT_FALSE(KernelImage::Deserialize(image.Serialize(), &read));
 }
 
 TEST(TargetTest, HasWholeWordsOfItsFeatures) {

@@ -3,12 +3,13 @@
 #include <cstring>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace kiln::drivers {
 namespace {
 
 // "KILNIMG" and the version of the layout. Grows by one with every change to the fields below.
-constexpr uint64_t kMagic = 0x01474d494e4c494bULL;
+constexpr uint64_t kMagic = 0x02474d494e4c494bULL;
 
 // FNV-1a over 64 bits, eight bytes a step: guards against damaged files, not against forgers.
 uint64_t Checksum(std::string_view data) {
@@ -31,6 +32,11 @@ class Writer {
     Integer(value.size());
     out_.append(value);
   }
+  void Accesses(const std::vector<Access>& values) {
+    std::string bytes;
+    for (Access access : values) bytes.push_back(static_cast<char>(access));
+    String(bytes);
+  }
   std::string out_;
 };
 
@@ -48,6 +54,14 @@ class Reader {
     if (size < 0 || static_cast<uint64_t>(size) > data_.size()) return Fail();
     value->assign(data_.substr(0, size));
     data_.remove_prefix(size);
+  }
+  void Accesses(std::vector<Access>* values) {
+    std::string bytes;
+    String(&bytes);
+    for (char byte : bytes) {
+      if (byte < 0 || byte > static_cast<char>(Access::kReadWrite)) return Fail();
+      values->push_back(static_cast<Access>(byte));
+    }
   }
   bool Finished() const { return ok_ && data_.empty(); }
 
@@ -80,13 +94,23 @@ void Visit(Archive& archive, Image& image) {
       archive.String(&field);
     }
   };
+  auto accesses = [&archive](auto& field) {
+    if constexpr (std::is_const_v<std::remove_reference_t<decltype(field)>>) {
+      archive.Accesses(field);
+    } else {
+      archive.Accesses(&field);
+    }
+  };
   string(image.name);
   string(image.architecture);
   string(image.code);
   integer(image.entry);
   integer(image.grid_size);
+  integer(image.block_size);
+  integer(image.shared_bytes);
   integer(image.scratch_bytes);
   integer(image.num_arguments);
+  accesses(image.access);
   integer(image.flops);
   integer(image.bytes);
 }

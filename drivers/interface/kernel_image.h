@@ -8,6 +8,9 @@
 
 namespace kiln::drivers {
 
+// What a kernel does with one of its arguments.
+enum class Access : uint8_t { kRead, kWrite, kReadWrite };
+
 // For x86-64, `code` is one position-independent blob (text and constants, nothing to link) whose
 // function at `entry` is
 //
@@ -17,14 +20,33 @@ namespace kiln::drivers {
 // threads at once. arguments[i] points at the i-th global buffer, aligned to 64 bytes, with at
 // least that buffer's bytes; scratch to scratch_bytes bytes aligned to 64, private to the calling
 // thread, with undefined content.
+//
+// For opencl-c, `code` is OpenCL C source for one device, compiled with -cl-std=CL1.2, with
+// division and square root of float correctly rounded where the device can, and with no other
+// option that changes results. OpenCL C contracts a * b + c unless the source says
+// `#pragma OPENCL FP_CONTRACT OFF`; types beyond the core (double, half) need their pragma as well.
+// The source has exactly one function marked __kernel, of any name, with num_arguments parameters,
+// nothing else being passed:
+//
+//   __kernel void any_name(__global float* a, __global const int* b, …)
+//
+// Parameter i points at the first byte that the launch names of the i-th global buffer, aligned to
+// 64 bytes, with at least that buffer's bytes. It runs once, in one dimension: grid_size
+// work-groups of block_size work-items, so that get_group_id(0) is the grid point and
+// get_local_id(0) the thread; blocks run in any order, and at once. shared_bytes is what its
+// __local variables take, all declared in the kernel. There is no scratch: what a work-item needs
+// for itself are its private variables and arrays, so scratch_bytes is 0, and so is entry.
 struct KernelImage {
-  std::string name;           // also the symbol
+  std::string name;           // x86-64: also the symbol
   std::string architecture;   // Target::architecture
   std::string code;           // machine code, PTX, code object, SPIR-V or OpenCL C, by architecture
   int64_t entry = 0;          // x86-64: offset of the function in `code`
-  int64_t grid_size = 1;      // x86-64: how many independent tasks
+  int64_t grid_size = 1;      // how many independent tasks, or blocks of threads
+  int block_size = 1;         // threads of a block; x86-64: 1
+  int64_t shared_bytes = 0;   // memory that a block's threads share; x86-64: 0
   int64_t scratch_bytes = 0;  // per thread
   int num_arguments = 0;
+  std::vector<Access> access;  // of each argument; empty: unknown, so all may be written
   // Estimates, from which a driver decides whether to wake other threads.
   int64_t flops = 0;
   int64_t bytes = 0;
