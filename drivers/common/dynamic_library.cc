@@ -11,7 +11,7 @@ namespace kiln::drivers {
 absl::StatusOr<std::unique_ptr<DynamicLibrary>> DynamicLibrary::Open(const std::string& name) {
   // RTLD_NOW, so that a library with missing symbols fails here and not in the middle of a call;
   // RTLD_LOCAL, so that two vendors' libraries do not see each other's symbols. See dlopen(3).
-  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr)
     return absl::NotFoundError(absl::StrCat("cannot open ", name, ": ", dlerror()));
   return std::unique_ptr<DynamicLibrary>(new DynamicLibrary(name, handle));

@@ -10,7 +10,9 @@
 
 namespace kiln::drivers {
 
-// Thread-safe. Stays loaded until destroyed; functions taken from it must not be called after that.
+// Thread-safe. What was opened once stays in the process until its end, since vendors' libraries
+// leave threads and callbacks behind; all the same, functions taken from it must not be called
+// after it was destroyed.
 class DynamicLibrary {
  public:
   // By soname ("libcuda.so.1") or path. NOT_FOUND says what the dynamic linker said.

@@ -19,7 +19,8 @@ class Driver {
   virtual std::string name() const = 0;
 
   // Opens every device of this kind. No device, a missing vendor library or a broken one is an
-  // empty list; `why_none` then says why in one sentence.
+  // empty list; `why_none` then says why in one sentence. Beside devices it names those that were
+  // found and left out, each with the reason.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) = 0;
 };
 

@@ -1,0 +1,81 @@
+#include "drivers/opencl/context.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/opencl/error.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// Of OpenCL's largest type, long16, which every device must be able to align to.
+constexpr cl_uint kAlignment = 128;
+constexpr size_t kTrialBytes = 64;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Library> cl,
+                                                       cl_device_id device) {
+  std::shared_ptr<Context> context(new Context(std::move(cl), device));
+  cl_int code = CL_SUCCESS;
+  cl_context made = context->cl().CreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
+  if (code != CL_SUCCESS) return ToStatus("cannot make an OpenCL context", code);
+  context->context_ = Handle<cl_context>(made, context->cl().ReleaseContext);
+  auto queue = context->MakeQueue();
+  if (!queue.ok()) return queue.status();
+  context->trial_queue_ = *std::move(queue);
+  context->trial_memory_ = context->AllocateMemory(kTrialBytes);
+  if (context->trial_memory_ == nullptr)
+    return absl::ResourceExhaustedError("the device has no shared virtual memory left");
+  return context;
+}
+
+Context::~Context() {
+  if (trial_memory_ != nullptr) ReleaseMemory(trial_memory_);
+}
+
+absl::StatusOr<Handle<cl_command_queue>> Context::MakeQueue() const {
+  const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};
+  cl_int code = CL_SUCCESS;
+  cl_command_queue queue = cl().CreateCommandQueueWithProperties(get(), device_, properties, &code);
+  if (code != CL_SUCCESS) return ToStatus("cannot make a command queue", code);
+  return Handle<cl_command_queue>(queue, cl().ReleaseCommandQueue);
+}
+
+void* Context::AllocateMemory(int64_t bytes) const {
+  return cl().SVMAlloc(get(), CL_MEM_READ_WRITE, static_cast<size_t>(bytes), kAlignment);
+}
+
+void Context::ReleaseMemory(void* memory) const { cl().SVMFree(get(), memory); }
+
+cl_int Context::TryDevice() {
+  const uint8_t value = 0x5a;
+  uint8_t back[kTrialBytes] = {};
+  cl_command_queue queue = trial_queue_.get();
+  cl_int code =
+      cl().EnqueueSVMMemFill(queue, trial_memory_, &value, 1, kTrialBytes, 0, nullptr, nullptr);
+  if (code != CL_SUCCESS) return code;
+  code =
+      cl().EnqueueSVMMemcpy(queue, CL_TRUE, back, trial_memory_, kTrialBytes, 0, nullptr, nullptr);
+  if (code != CL_SUCCESS) return code;
+  return back[0] == value && back[kTrialBytes - 1] == value ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+}
+
+absl::Status Context::Failure(absl::string_view what, cl_int code) {
+  absl::MutexLock lock(&mutex_);
+  if (!lost_.ok()) return lost_;
+  const absl::Status failure = ToStatus(what, code);
+  // Vendors report a fault in a kernel with codes that also mean a lack of memory.
+  if (MeansLost(code) || TryDevice() != CL_SUCCESS) {
+    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", failure.message()));
+    return lost_;
+  }
+  return failure;
+}
+
+absl::Status Context::Health() const {
+  absl::MutexLock lock(&mutex_);
+  return lost_;
+}
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,61 @@
+// What everything of one device shares: the library, OpenCL's context and whether it still works.
+#ifndef KILN_DRIVERS_OPENCL_CONTEXT_H_
+#define KILN_DRIVERS_OPENCL_CONTEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/opencl/handle.h"
+
+namespace kiln::drivers::opencl {
+
+// Thread-safe. Shared by the device with its buffers, kernels and lists, which may outlive it.
+class Context {
+ public:
+  static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> cl,
+                                                       cl_device_id device);
+  ~Context();
+
+  const Library& cl() const { return *cl_; }
+  cl_device_id device() const { return device_; }
+  cl_context get() const { return context_.get(); }
+
+  // In order, with profiling.
+  absl::StatusOr<Handle<cl_command_queue>> MakeQueue() const;
+
+  // Null if there is no memory. Aligned to 128 bytes.
+  void* AllocateMemory(int64_t bytes) const;
+  void ReleaseMemory(void* memory) const;
+
+  // The error for a call of OpenCL's that failed (`what` as for ToStatus): UNAVAILABLE if the
+  // device is lost, which is found out by trying it, and from then on for ever.
+  absl::Status Failure(absl::string_view what, cl_int code);
+
+  // OK, or why the device is lost.
+  absl::Status Health() const;
+
+ private:
+  Context(std::shared_ptr<const Library> cl, cl_device_id device)
+      : cl_(std::move(cl)), device_(device) {}
+  // Of filling a few bytes and reading them back.
+  cl_int TryDevice();
+
+  const std::shared_ptr<const Library> cl_;
+  const cl_device_id device_;
+  Handle<cl_context> context_;
+  Handle<cl_command_queue> trial_queue_;
+  void* trial_memory_ = nullptr;
+
+  mutable absl::Mutex mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::drivers::opencl
+
+#endif  // KILN_DRIVERS_OPENCL_CONTEXT_H_

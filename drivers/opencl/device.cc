@@ -1,0 +1,274 @@
+#include "drivers/opencl/device.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/opencl/buffer.h"
+#include "drivers/opencl/error.h"
+#include "drivers/opencl/kernel.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// Freed memory that is kept for the next buffer of its size, as a part of all.
+constexpr int64_t kCachedPart = 4;
+// Lists that the device has at once: enough to be busy, few enough that what the vendor's library
+// holds stays small.
+constexpr int kMostInFlight = 4;
+
+std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
+                                                const DeviceInfo& info, int64_t most_at_once) {
+  return std::make_shared<CachingAllocator>(CachingAllocator::Options{
+      .device = info.name,
+      .memory_bytes = info.memory_bytes,
+      .cache_bytes = info.memory_bytes / kCachedPart,
+      // A size class may be larger than the device's largest buffer, what was asked for is not.
+      .allocate =
+          [context, most_at_once](int64_t bytes) {
+            return context->AllocateMemory(std::min(bytes, most_at_once));
+          },
+      .release = [context](void* memory, int64_t bytes) { context->ReleaseMemory(memory); }});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OpenClDevice>> OpenClDevice::Make(std::shared_ptr<const Library> cl,
+                                                                 DeviceInfo info, DeviceFacts facts,
+                                                                 SteadyClock now) {
+  auto context = Context::Make(std::move(cl), facts.id);
+  if (!context.ok()) return context.status();
+  auto list_queue = (*context)->MakeQueue();
+  if (!list_queue.ok()) return list_queue.status();
+  auto copy_queue = (*context)->MakeQueue();
+  if (!copy_queue.ok()) return copy_queue.status();
+  std::unique_ptr<OpenClDevice> device(
+      new OpenClDevice(*std::move(context), std::move(info), std::move(facts), std::move(now)));
+  device->list_queue_ = *std::move(list_queue);
+  device->copy_queue_ = *std::move(copy_queue);
+  return device;
+}
+
+OpenClDevice::OpenClDevice(std::shared_ptr<Context> context, DeviceInfo info, DeviceFacts facts,
+                           SteadyClock now)
+    : info_(std::move(info)),
+      facts_(std::move(facts)),
+      now_(std::move(now)),
+      context_(std::move(context)),
+      allocator_(MakeAllocator(context_, info_, facts_.allocation_bytes_max)),
+      last_end_(now_()),
+      completions_(absl::StrCat("end-", info_.name)),
+      submissions_(absl::StrCat("kiln-", info_.name)) {}
+
+OpenClDevice::~OpenClDevice() {
+  // A callback may submit more, for which both threads must be there.
+  absl::MutexLock lock(&mutex_);
+  while (unfinished_ > 0) ended_.Wait(&mutex_);
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  if (bytes > facts_.allocation_bytes_max) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        info_.name, " cannot hold ", bytes, " bytes in one buffer, of which at most ",
+        facts_.allocation_bytes_max, " are left; use smaller tensors or a smaller batch"));
+  }
+  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  return std::make_unique<OpenClBuffer>(allocator_, context_.get(), *memory, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedKernel>> OpenClDevice::LoadKernel(const KernelImage& image) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  return OpenClKernel::Load(context_, facts_, image);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedList>> OpenClDevice::Prepare(CommandList list) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  auto program = Program::Make(context_, list);
+  if (!program.ok()) return program.status();
+  return std::make_unique<OpenClPreparedList>(*std::move(program));
+}
+
+absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slots,
+                                  SubmitOptions options, std::function<void(SubmitResult)> done) {
+  auto* prepared = dynamic_cast<OpenClPreparedList*>(&list);
+  if (prepared == nullptr)
+    return absl::InvalidArgumentError("the list was not prepared by an OpenCL device");
+  const std::shared_ptr<Program>& program = prepared->program();
+  if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
+    return status;
+  auto submission = std::make_shared<Submission>();
+  submission->slots.reserve(slots.size());
+  for (const Buffer* buffer : slots) {
+    const auto address = AddressOf(*buffer);
+    if (!address.ok()) return address.status();
+    submission->slots.push_back(*address);
+  }
+  submission->program = program;
+  submission->options = std::move(options);
+  submission->done = std::move(done);
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unfinished_;
+  }
+  submissions_.Push([this, submission = std::move(submission)] { Start(submission); });
+  return absl::OkStatus();
+}
+
+void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
+  {
+    absl::MutexLock lock(&mutex_);
+    while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
+    ++in_flight_;
+  }
+  const std::shared_ptr<SignalGroup>& group = submission->options.group;
+  submission->start = now_();
+  SubmitResult& result = submission->enqueued.result;
+  result.status = Health();
+  if (result.status.ok()) {
+    submission->enqueued = submission->program->Enqueue(
+        list_queue_.get(), submission->slots, submission->options, now_,
+        [this, &group](Handle<cl_event> before, int signal) {
+          completions_.Push([this, group, signal,
+                             before = std::make_shared<Handle<cl_event>>(std::move(before))] {
+            RaiseAfter(std::move(*before), *group, signal);
+          });
+        });
+  }
+  // At once: another device's thread may wait for a signal that will never come.
+  if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  completions_.Push([this, submission = std::move(submission)] { End(*submission); });
+}
+
+void OpenClDevice::RaiseAfter(Handle<cl_event> before, SignalGroup& group, int signal) {
+  const absl::Status status = WaitFor(before.get());
+  if (status.ok()) {
+    group.Raise(signal);
+  } else {
+    group.Abort(status);
+  }
+}
+
+void OpenClDevice::End(Submission& submission) {
+  SubmitResult& result = submission.enqueued.result;
+  SignalGroup* group = submission.options.group.get();
+  absl::Status ended;
+  if (!result.status.ok()) {
+    // What was enqueued before the error may have no event of its own.
+    const cl_int code = context_->cl().Finish(list_queue_.get());
+    if (code != CL_SUCCESS) context_->Failure("cannot finish a list", code).IgnoreError();
+  } else {
+    for (const Enqueued::CommandEvent& command : submission.enqueued.events) {
+      if (ended = WaitFor(command.event.get()); !ended.ok()) break;
+    }
+  }
+  if (!ended.ok()) {
+    result.status = ended;
+    if (group != nullptr) group->Abort(ended);
+  }
+  const SteadyTime end = now_();
+  // Without what the list before it took.
+  result.seconds = Seconds(std::max(submission.start, last_end_), end);
+  last_end_ = end;
+  if (result.status.ok()) {
+    const double seconds = MeasureOnDevice(submission);
+    // A list with waits began before its first command.
+    if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
+  } else {
+    result.command_seconds.clear();
+  }
+  submission.enqueued.events.clear();
+  submission.program = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    --in_flight_;
+    ended_.SignalAll();
+  }
+  submission.done(std::move(result));
+  absl::MutexLock lock(&mutex_);
+  --unfinished_;
+  ended_.SignalAll();
+}
+
+absl::Status OpenClDevice::WaitFor(cl_event event) {
+  if (event == nullptr) return absl::OkStatus();
+  const Library& cl = context_->cl();
+  const cl_int waited = cl.WaitForEvents(1, &event);
+  cl_int status = CL_COMPLETE;
+  const cl_int asked =
+      cl.GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr);
+  // The event's own error says more than that waiting for it failed.
+  const cl_int code = asked == CL_SUCCESS && status < 0 ? status : waited;
+  if (code == CL_SUCCESS) return absl::OkStatus();
+  return context_->Failure("a command failed on the device", code);
+}
+
+double OpenClDevice::MeasureOnDevice(Submission& submission) {
+  const Library& cl = context_->cl();
+  const std::vector<Enqueued::CommandEvent>& events = submission.enqueued.events;
+  if (events.empty()) return 0;
+  const auto time = [&cl](const Enqueued::CommandEvent& command, cl_profiling_info what) {
+    cl_ulong nanoseconds = 0;
+    const cl_int code = cl.GetEventProfilingInfo(command.event.get(), what, sizeof(nanoseconds),
+                                                 &nanoseconds, nullptr);
+    return code == CL_SUCCESS ? static_cast<double>(nanoseconds) : 0.0;
+  };
+  const auto seconds = [&time](const Enqueued::CommandEvent& from,
+                               const Enqueued::CommandEvent& to) {
+    const double begin = time(from, CL_PROFILING_COMMAND_START);
+    return std::max(0.0, time(to, CL_PROFILING_COMMAND_END) - begin) * 1e-9;
+  };
+  if (submission.options.time_commands) {
+    for (const Enqueued::CommandEvent& command : events)
+      submission.enqueued.result.command_seconds[command.command] = seconds(command, command);
+  }
+  return seconds(events.front(), events.back());
+}
+
+absl::StatusOr<char*> OpenClDevice::AddressOf(const Buffer& buffer) const {
+  const auto* mine = dynamic_cast<const OpenClBuffer*>(&buffer);
+  if (mine != nullptr && mine->context() == context_.get()) return mine->memory();
+  return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
+}
+
+absl::Status OpenClDevice::CopyToDevice(Buffer& destination, int64_t offset,
+                                        absl::Span<const char> source) {
+  const auto address = AddressOf(destination);
+  if (!address.ok()) return address.status();
+  if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
+    return status;
+  return Copy(*address + offset, source.data(), source.size());
+}
+
+absl::Status OpenClDevice::CopyToHost(const Buffer& source, int64_t offset,
+                                      absl::Span<char> destination) {
+  const auto address = AddressOf(source);
+  if (!address.ok()) return address.status();
+  if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
+      !status.ok())
+    return status;
+  return Copy(destination.data(), *address + offset, destination.size());
+}
+
+absl::Status OpenClDevice::Copy(void* destination, const void* source, size_t bytes) {
+  if (absl::Status status = Synchronize(); !status.ok()) return status;
+  if (bytes == 0) return absl::OkStatus();
+  // On a queue of its own, so that it need not wait for what others submit meanwhile.
+  const cl_int code = context_->cl().EnqueueSVMMemcpy(copy_queue_.get(), CL_TRUE, destination,
+                                                      source, bytes, 0, nullptr, nullptr);
+  if (code == CL_SUCCESS) return absl::OkStatus();
+  return context_->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
+}
+
+absl::Status OpenClDevice::Synchronize() {
+  submissions_.Wait();
+  completions_.Wait();
+  return Health();
+}
+
+absl::Status OpenClDevice::Health() { return context_->Health(); }
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,92 @@
+// A device of OpenCL's.
+#ifndef KILN_DRIVERS_OPENCL_DEVICE_H_
+#define KILN_DRIVERS_OPENCL_DEVICE_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/common/caching_allocator.h"
+#include "drivers/common/submission_queue.h"
+#include "drivers/interface/clock.h"
+#include "drivers/interface/device.h"
+#include "drivers/opencl/context.h"
+#include "drivers/opencl/device_query.h"
+#include "drivers/opencl/prepared_list.h"
+
+namespace kiln::drivers::opencl {
+
+// One thread enqueues submissions, another waits for their ends, so that the device has its next
+// list before it has finished one.
+class OpenClDevice : public Device {
+ public:
+  // The errors of making OpenCL's context and queues.
+  static absl::StatusOr<std::unique_ptr<OpenClDevice>> Make(std::shared_ptr<const Library> cl,
+                                                            DeviceInfo info, DeviceFacts facts,
+                                                            SteadyClock now);
+  // Runs what is left.
+  ~OpenClDevice() override;
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
+  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
+                      std::function<void(SubmitResult)> done) override;
+  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
+                            absl::Span<const char> source) override;
+  absl::Status CopyToHost(const Buffer& source, int64_t offset,
+                          absl::Span<char> destination) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+
+ private:
+  struct Submission {
+    std::shared_ptr<Program> program;
+    std::vector<char*> slots;
+    SubmitOptions options;
+    std::function<void(SubmitResult)> done;
+    SteadyTime start;
+    Enqueued enqueued;
+  };
+
+  OpenClDevice(std::shared_ptr<Context> context, DeviceInfo info, DeviceFacts facts,
+               SteadyClock now);
+
+  // On the submission thread.
+  void Start(std::shared_ptr<Submission> submission);
+  // On the completion thread.
+  void End(Submission& submission);
+  void RaiseAfter(Handle<cl_event> before, SignalGroup& group, int signal);
+
+  // Until the event has ended (null: at once): the error that it ended with.
+  absl::Status WaitFor(cl_event event);
+  // Fills the times that the device measured; 0 if it measured none.
+  double MeasureOnDevice(Submission& submission);
+  absl::StatusOr<char*> AddressOf(const Buffer& buffer) const;
+  absl::Status Copy(void* destination, const void* source, size_t bytes);
+
+  const DeviceInfo info_;
+  const DeviceFacts facts_;
+  const SteadyClock now_;
+  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<CachingAllocator> allocator_;
+  Handle<cl_command_queue> list_queue_;
+  Handle<cl_command_queue> copy_queue_;
+  SteadyTime last_end_;  // of the completion thread
+
+  absl::Mutex mutex_;
+  absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
+
+  // Last, in this order: the first to go is the one that gives work to the other.
+  SubmissionQueue completions_;
+  SubmissionQueue submissions_;
+};
+
+}  // namespace kiln::drivers::opencl
+
+#endif  // KILN_DRIVERS_OPENCL_DEVICE_H_

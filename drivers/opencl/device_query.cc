@@ -1,0 +1,143 @@
+#include "drivers/opencl/device_query.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// More than any machine has; a broken library must not make the daemon open devices for ever.
+constexpr cl_uint kMostPlatforms = 32;
+constexpr cl_uint kMostDevicesOfOnePlatform = 64;
+
+// What the device does not tell stays zero or empty.
+template <typename T>
+T Get(const Library& cl, cl_device_id id, cl_device_info what) {
+  T value{};
+  return cl.GetDeviceInfo(id, what, sizeof(value), &value, nullptr) == CL_SUCCESS ? value : T{};
+}
+
+template <typename Function, typename Object>
+std::string GetText(Function get, Object object, cl_uint what) {
+  size_t size = 0;
+  if (get(object, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return "";
+  std::string text(size, '\0');
+  if (get(object, what, size, text.data(), nullptr) != CL_SUCCESS) return "";
+  text.resize(text.find_last_not_of('\0') + 1);
+  absl::StripAsciiWhitespace(&text);
+  return text;
+}
+
+// Words for Target::features: what source for this device may use.
+std::string Features(const Library& cl, cl_device_id id) {
+  const std::vector<std::string> extensions =
+      absl::StrSplit(GetText(cl.GetDeviceInfo, id, CL_DEVICE_EXTENSIONS), ' ');
+  const auto has = [&](absl::string_view name) {
+    return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
+  };
+  const auto float_config = Get<cl_device_fp_config>(cl, id, CL_DEVICE_SINGLE_FP_CONFIG);
+  const struct {
+    absl::string_view word;
+    bool there;
+  } rows[] = {
+      {"fma", (float_config & CL_FP_FMA) != 0},
+      {"denormals", (float_config & CL_FP_DENORM) != 0},
+      {"correctly-rounded-divide-sqrt", (float_config & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0},
+      {"fp64", has("cl_khr_fp64")},
+      {"fp16", has("cl_khr_fp16")},
+      {"int64-atomics", has("cl_khr_int64_base_atomics")},
+  };
+  std::vector<std::string> words;
+  for (const auto& row : rows) words.push_back(absl::StrCat(row.there ? "+" : "-", row.word));
+  return absl::StrJoin(words, ",");
+}
+
+Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
+  Target target;
+  target.architecture = "opencl-c";
+  target.processor = GetText(cl.GetDeviceInfo, id, CL_DEVICE_NAME);
+  target.features = Features(cl, id);
+  // On a CPU a thread's vectors pay off; elsewhere the lanes are threads.
+  target.vector_bytes = is_cpu ? 16 : 4;
+  target.compute_units =
+      std::max<int>(1, static_cast<int>(Get<cl_uint>(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS)));
+  target.near_memory_bytes = static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_LOCAL_MEM_SIZE));
+  const auto cache = Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  if (cache > 0) target.private_cache_bytes = static_cast<int64_t>(cache) / target.compute_units;
+  return target;
+}
+
+absl::Status CheckUsable(const Library& cl, cl_device_id id) {
+  const auto svm = Get<cl_device_svm_capabilities>(cl, id, CL_DEVICE_SVM_CAPABILITIES);
+  const struct {
+    bool holds;
+    absl::string_view otherwise;
+  } rows[] = {
+      {Get<cl_bool>(cl, id, CL_DEVICE_AVAILABLE) != CL_FALSE, "is not available"},
+      {Get<cl_bool>(cl, id, CL_DEVICE_COMPILER_AVAILABLE) != CL_FALSE, "has no compiler"},
+      {Get<cl_bool>(cl, id, CL_DEVICE_ENDIAN_LITTLE) != CL_FALSE, "is not little-endian"},
+      {Get<cl_uint>(cl, id, CL_DEVICE_ADDRESS_BITS) == 64, "has no 64-bit addresses"},
+      {(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0, "has no shared virtual memory (OpenCL 2.0)"},
+  };
+  for (const auto& row : rows) {
+    if (!row.holds) return absl::FailedPreconditionError(row.otherwise);
+  }
+  return absl::OkStatus();
+}
+
+DeviceFacts Query(const Library& cl, cl_device_id id) {
+  DeviceFacts facts;
+  facts.id = id;
+  facts.model = GetText(cl.GetDeviceInfo, id, CL_DEVICE_NAME);
+  facts.is_cpu = (Get<cl_device_type>(cl, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+  facts.target = MakeTarget(cl, id, facts.is_cpu);
+  facts.memory_bytes = static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_SIZE));
+  facts.shares_host_memory =
+      facts.is_cpu || Get<cl_bool>(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
+  facts.allocation_bytes_max =
+      static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  facts.block_size_max = static_cast<int64_t>(Get<size_t>(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+  facts.usable = CheckUsable(cl, id);
+  return facts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
+  cl_platform_id platforms[kMostPlatforms];
+  cl_uint num_platforms = 0;
+  // Without a platform the loader answers with an error, CL_PLATFORM_NOT_FOUND_KHR.
+  if (cl.GetPlatformIDs(kMostPlatforms, platforms, &num_platforms) != CL_SUCCESS ||
+      num_platforms == 0) {
+    return absl::NotFoundError(
+        "no OpenCL platform is installed; install the vendor's driver, or pocl-opencl-icd for the "
+        "processor");
+  }
+  std::vector<DeviceFacts> devices;
+  std::vector<std::string> names;
+  for (cl_uint p = 0; p < std::min(num_platforms, kMostPlatforms); ++p) {
+    names.push_back(GetText(cl.GetPlatformInfo, platforms[p], CL_PLATFORM_NAME));
+    cl_device_id ids[kMostDevicesOfOnePlatform];
+    cl_uint num_devices = 0;
+    if (cl.GetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, kMostDevicesOfOnePlatform, ids,
+                        &num_devices) != CL_SUCCESS) {
+      continue;  // no device is an error, too
+    }
+    for (cl_uint d = 0; d < std::min(num_devices, kMostDevicesOfOnePlatform); ++d)
+      devices.push_back(Query(cl, ids[d]));
+  }
+  if (devices.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("the OpenCL platforms (", absl::StrJoin(names, ", "),
+                     ") have no device; does the vendor's driver run, and may kilnd open it?"));
+  }
+  std::stable_partition(devices.begin(), devices.end(),
+                        [](const DeviceFacts& facts) { return !facts.is_cpu; });
+  return devices;
+}
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,73 @@
+#include "drivers/opencl/driver.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "drivers/opencl/device.h"
+#include "drivers/opencl/device_query.h"
+#include "drivers/opencl/library.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
+  // The daemon, the CPU device and other programs need the rest.
+  const int64_t part =
+      facts.shares_host_memory ? facts.memory_bytes / 2 : facts.memory_bytes / 8 * 7;
+  return limit > 0 ? std::min(part, limit) : part;
+}
+
+absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const Library>& cl,
+                                                   const DeviceFacts& facts,
+                                                   const std::string& name,
+                                                   const OpenClOptions& options) {
+  if (!facts.usable.ok()) return facts.usable;
+  if (facts.is_cpu && !options.cpus)
+    return absl::FailedPreconditionError("is a CPU, which is offered only where it is named");
+  DeviceInfo info;
+  info.name = name;
+  info.model = facts.model;
+  info.target = facts.target;
+  info.memory_bytes = MemoryOf(facts, options.memory_limit_bytes_per_device);
+  return OpenClDevice::Make(cl, std::move(info), facts, options.now);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
+    std::string* why_none) {
+  std::vector<std::unique_ptr<Device>> devices;
+  if (options_.memory_limit_bytes_per_device < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.memory_limit_bytes_per_device,
+                     " bytes of memory for each OpenCL device asked for"));
+  }
+  const auto cl = Library::Open(options_.library);
+  if (!cl.ok()) {
+    *why_none = absl::StrCat("OpenCL is not installed (", cl.status().message(),
+                             "); install ocl-icd-libopencl1 and the vendor's driver");
+    return devices;
+  }
+  const auto found = QueryDevices(**cl);
+  if (!found.ok()) {
+    *why_none = std::string(found.status().message());
+    return devices;
+  }
+  std::vector<std::string> left_out;
+  for (size_t i = 0; i < found->size(); ++i) {
+    const std::string name = absl::StrCat("opencl:", i);
+    auto device = Open(*cl, (*found)[i], name, options_);
+    if (device.ok()) {
+      devices.push_back(*std::move(device));
+    } else {
+      left_out.push_back(
+          absl::StrCat(name, " (", (*found)[i].model, ") ", device.status().message()));
+    }
+  }
+  *why_none = absl::StrJoin(left_out, ", ");
+  return devices;
+}
+
+}  // namespace kiln::drivers::opencl

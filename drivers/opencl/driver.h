@@ -1,0 +1,41 @@
+// The devices of all OpenCL platforms that are installed.
+#ifndef KILN_DRIVERS_OPENCL_DRIVER_H_
+#define KILN_DRIVERS_OPENCL_DRIVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/interface/clock.h"
+#include "drivers/interface/driver.h"
+
+namespace kiln::drivers::opencl {
+
+struct OpenClOptions {
+  // Offer CPUs, too. Kiln's own CPU device is there already, and both would use the same cores.
+  bool cpus = false;
+  // 0: seven eighths of a device's own memory, half of one that it shares with the host.
+  int64_t memory_limit_bytes_per_device = 0;
+  std::string library = "libOpenCL.so.1";
+  SteadyClock now = std::chrono::steady_clock::now;
+};
+
+// Loads code of vendors into the process, with all that this code may do there.
+class OpenClDriver : public Driver {
+ public:
+  explicit OpenClDriver(OpenClOptions options) : options_(std::move(options)) {}
+
+  std::string name() const override { return "opencl"; }
+  // A device's number is its place among all of the machine's, CPUs last, whether they are offered
+  // or not.
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
+
+ private:
+  const OpenClOptions options_;
+};
+
+}  // namespace kiln::drivers::opencl
+
+#endif  // KILN_DRIVERS_OPENCL_DRIVER_H_

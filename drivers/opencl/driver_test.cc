@@ -1,0 +1,91 @@
+// Which devices there are, or why not.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/opencl/testing/stand_in_fixture.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using OpenClDriverTest = OpenClTest;
+
+TEST_F(OpenClDriverTest, NoLibraryIsNoDevice) {
+  std::string why_none;
+  auto devices = OpenClDriver({.library = "libno_such_opencl.so.1"}).Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none, HasSubstr("libno_such_opencl.so.1"));
+  EXPECT_THAT(why_none, HasSubstr("install ocl-icd-libopencl1"));
+}
+
+TEST_F(OpenClDriverTest, LibrariesWithoutAFunctionAreNoDevice) {
+  std::string why_none;
+  auto devices = OpenClDriver({.library = "libm.so.6"}).Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none, HasSubstr("libm.so.6 has no symbol cl"));
+}
+
+TEST_F(OpenClDriverTest, NoPlatformIsNoDevice) {
+  control_->has_platform = false;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("no OpenCL platform is installed; install"));
+}
+
+TEST_F(OpenClDriverTest, PlatformsWithoutDevicesAreNamed) {
+  control_->gpus = 0;
+  control_->cpus = 0;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("the OpenCL platforms (stand-in) have no device"));
+}
+
+TEST_F(OpenClDriverTest, CpusAreOpenedOnlyIfAskedFor) {
+  Open();
+  ASSERT_EQ(devices_.size(), 1u);
+  EXPECT_EQ(device().info().model, "stand-in GPU");
+  EXPECT_EQ(device().info().name, "opencl:0");
+  EXPECT_EQ(why_none_, "opencl:1 (stand-in CPU) is a CPU, which is offered only where it is named");
+  Open(/*cpus=*/true);
+  ASSERT_EQ(devices_.size(), 2u);
+  EXPECT_EQ(devices_[1]->info().name, "opencl:1");
+  EXPECT_EQ(devices_[1]->info().model, "stand-in CPU");
+  EXPECT_EQ(why_none_, "");
+}
+
+TEST_F(OpenClDriverTest, DevicesWithoutSharedVirtualMemoryAreLeftOut) {
+  control_->has_shared_virtual_memory = false;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("opencl:0 (stand-in GPU) has no shared virtual memory"));
+}
+
+TEST_F(OpenClDriverTest, TargetIsWhatTheDeviceSays) {
+  Open();
+  const DeviceInfo& info = device().info();
+  EXPECT_EQ(info.target.architecture, "opencl-c");
+  EXPECT_EQ(info.target.processor, "stand-in GPU");
+  EXPECT_TRUE(info.target.Has("fp64") && info.target.Has("fma"));
+  EXPECT_FALSE(info.target.Has("fp16"));
+  EXPECT_EQ(info.target.vector_bytes, 4);
+  EXPECT_EQ(info.target.compute_units, 4);
+  EXPECT_EQ(info.target.near_memory_bytes, 48 << 10);
+  EXPECT_EQ(info.memory_bytes, (int64_t{1} << 30) / 8 * 7);
+  Open(false, 1 << 20);
+  EXPECT_EQ(device().info().memory_bytes, 1 << 20);
+}
+
+TEST_F(OpenClDriverTest, NegativeLimitsAreRefused) {
+  EXPECT_THAT(OpenClDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none_).status(),
+              testing::ResultOf([](const absl::Status& s) { return std::string(s.message()); },
+                                HasSubstr("-3 bytes")));
+}
+
+}  // namespace
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,152 @@
+#include "drivers/opencl/kernel.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/opencl/error.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// The first errors are those that matter.
+constexpr size_t kMostOfTheLog = 2000;
+
+template <typename... Parts>
+absl::Status Refused(const KernelImage& image, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
+}
+
+absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
+  if (absl::Status status = CheckImage(image, facts.target.architecture); !status.ok())
+    return status;
+  if (image.code.empty()) return Refused(image, "has no source");
+  if (image.entry != 0 || image.scratch_bytes != 0) {
+    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
+                   " bytes of scratch; OpenCL C has neither");
+  }
+  if (image.block_size > facts.block_size_max) {
+    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
+                   facts.block_size_max);
+  }
+  if (image.shared_bytes > facts.target.near_memory_bytes) {
+    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
+                   facts.target.near_memory_bytes);
+  }
+  if (image.grid_size > std::numeric_limits<int64_t>::max() / image.block_size)
+    return Refused(image, "has a grid of ", image.grid_size);
+  return absl::OkStatus();
+}
+
+// No option that trades accuracy for speed.
+std::string BuildOptions(const DeviceFacts& facts) {
+  std::string options = "-cl-std=CL1.2";
+  if (facts.target.Has("correctly-rounded-divide-sqrt"))
+    options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<OpenClKernel>> OpenClKernel::Load(std::shared_ptr<Context> context,
+                                                                 const DeviceFacts& facts,
+                                                                 const KernelImage& image) {
+  if (absl::Status status = CheckSource(image, facts); !status.ok()) return status;
+  std::unique_ptr<OpenClKernel> kernel(new OpenClKernel(std::move(context), image));
+  if (absl::Status status = kernel->Build(facts); !status.ok()) return status;
+  if (absl::Status status = kernel->FindFunction(); !status.ok()) return status;
+  if (absl::Status status = kernel->CheckFunction(facts); !status.ok()) return status;
+  return kernel;
+}
+
+absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
+  const Library& cl = context_->cl();
+  const char* source = image_.code.data();
+  const size_t size = image_.code.size();
+  cl_int code = CL_SUCCESS;
+  cl_program program = cl.CreateProgramWithSource(context_->get(), 1, &source, &size, &code);
+  if (code != CL_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
+  program_ = Handle<cl_program>(program, cl.ReleaseProgram);
+  cl_device_id device = context_->device();
+  code = cl.BuildProgram(program, 1, &device, BuildOptions(facts).c_str(), nullptr, nullptr);
+  if (code == CL_BUILD_PROGRAM_FAILURE) return Refused(image_, "does not compile:\n", BuildLog());
+  if (code != CL_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), code);
+  return absl::OkStatus();
+}
+
+std::string OpenClKernel::BuildLog() const {
+  const Library& cl = context_->cl();
+  size_t size = 0;
+  if (cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, 0, nullptr,
+                             &size) != CL_SUCCESS ||
+      size == 0) {
+    return "the device's compiler says nothing";
+  }
+  std::string log(size, '\0');
+  cl.GetProgramBuildInfo(program_.get(), context_->device(), CL_PROGRAM_BUILD_LOG, size, log.data(),
+                         nullptr);
+  log.resize(log.find_last_not_of('\0') + 1);
+  absl::StripAsciiWhitespace(&log);
+  if (log.size() > kMostOfTheLog) log = absl::StrCat(log.substr(0, kMostOfTheLog), "\n…");
+  return log;
+}
+
+absl::Status OpenClKernel::FindFunction() {
+  const Library& cl = context_->cl();
+  size_t functions = 0;
+  cl_int code = cl.GetProgramInfo(program_.get(), CL_PROGRAM_NUM_KERNELS, sizeof(functions),
+                                  &functions, nullptr);
+  if (code != CL_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
+  if (functions != 1)
+    return Refused(image_, "has ", functions, " functions marked __kernel; one is needed");
+  size_t size = 0;
+  cl.GetProgramInfo(program_.get(), CL_PROGRAM_KERNEL_NAMES, 0, nullptr, &size);
+  function_name_.resize(size);
+  cl.GetProgramInfo(program_.get(), CL_PROGRAM_KERNEL_NAMES, size, function_name_.data(), nullptr);
+  function_name_.resize(function_name_.find_last_not_of('\0') + 1);
+  return absl::OkStatus();
+}
+
+absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
+  const auto function = MakeFunction();
+  if (!function.ok()) return function.status();
+  const Library& cl = context_->cl();
+  cl_uint parameters = 0;
+  cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
+  if (parameters != static_cast<cl_uint>(image_.num_arguments)) {
+    return Refused(image_, "says that it takes ", image_.num_arguments,
+                   " arguments, but its function takes ", parameters);
+  }
+  // Less than the device's most where a thread needs many registers.
+  size_t block_size_max = 0;
+  cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_WORK_GROUP_SIZE,
+                            sizeof(block_size_max), &block_size_max, nullptr);
+  if (static_cast<size_t>(image_.block_size) > block_size_max) {
+    return Refused(image_, "has blocks of ", image_.block_size,
+                   " threads; as it was built the device takes ", block_size_max);
+  }
+  cl_ulong shared_bytes = 0;
+  cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_LOCAL_MEM_SIZE,
+                            sizeof(shared_bytes), &shared_bytes, nullptr);
+  if (shared_bytes > static_cast<cl_ulong>(facts.target.near_memory_bytes)) {
+    return Refused(image_, "declares ", shared_bytes, " bytes of __local memory; the device has ",
+                   facts.target.near_memory_bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Handle<cl_kernel>> OpenClKernel::MakeFunction() const {
+  cl_int code = CL_SUCCESS;
+  cl_kernel function = context_->cl().CreateKernel(program_.get(), function_name_.c_str(), &code);
+  if (code != CL_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot make the kernel ", image_.name), code);
+  return Handle<cl_kernel>(function, context_->cl().ReleaseKernel);
+}
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,63 @@
+// The functions of libOpenCL.so.1, found at run time.
+#ifndef KILN_DRIVERS_OPENCL_LIBRARY_H_
+#define KILN_DRIVERS_OPENCL_LIBRARY_H_
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "drivers/common/dynamic_library.h"
+
+namespace kiln::drivers::opencl {
+
+// All that the driver calls, without the "cl". None is newer than OpenCL 2.0.
+#define KILN_OPENCL_FUNCTIONS(function)       \
+  function(BuildProgram);                     \
+  function(CreateCommandQueueWithProperties); \
+  function(CreateContext);                    \
+  function(CreateKernel);                     \
+  function(CreateProgramWithSource);          \
+  function(EnqueueNDRangeKernel);             \
+  function(EnqueueSVMMemFill);                \
+  function(EnqueueSVMMemcpy);                 \
+  function(Finish);                           \
+  function(Flush);                            \
+  function(GetDeviceIDs);                     \
+  function(GetDeviceInfo);                    \
+  function(GetEventInfo);                     \
+  function(GetEventProfilingInfo);            \
+  function(GetKernelInfo);                    \
+  function(GetKernelWorkGroupInfo);           \
+  function(GetPlatformIDs);                   \
+  function(GetPlatformInfo);                  \
+  function(GetProgramBuildInfo);              \
+  function(GetProgramInfo);                   \
+  function(ReleaseCommandQueue);              \
+  function(ReleaseContext);                   \
+  function(ReleaseEvent);                     \
+  function(ReleaseKernel);                    \
+  function(ReleaseProgram);                   \
+  function(RetainEvent);                      \
+  function(SVMAlloc);                         \
+  function(SVMFree);                          \
+  function(SetKernelArgSVMPointer);           \
+  function(WaitForEvents)
+
+// Called as in `cl.Finish(queue)`. The functions are thread-safe as OpenCL says: all but
+// SetKernelArgSVMPointer on one kernel.
+struct Library {
+  // NOT_FOUND: there is no such library, or it lacks a function.
+  static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
+
+#define KILN_OPENCL_POINTER(name) decltype(&::cl##name) name = nullptr
+  KILN_OPENCL_FUNCTIONS(KILN_OPENCL_POINTER);
+#undef KILN_OPENCL_POINTER
+  std::unique_ptr<DynamicLibrary> library;
+};
+
+}  // namespace kiln::drivers::opencl
+
+#endif  // KILN_DRIVERS_OPENCL_LIBRARY_H_

@@ -1,0 +1,177 @@
+#include "drivers/opencl/prepared_list.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/opencl/error.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// A device may leave commands alone until they are flushed: with a part of a long list it can begin
+// while the rest is enqueued.
+constexpr size_t kCallsPerFlush = 32;
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
+                                                       const CommandList& list) {
+  auto needs = CheckCommandList(list);
+  if (!needs.ok()) return needs.status();
+  std::shared_ptr<Program> program(new Program(std::move(context)));
+  program->needs_ = *std::move(needs);
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    absl::Status status = std::visit(
+        [&program](const auto& command) { return program->Add(command); }, list.commands[i]);
+    if (!status.ok())
+      return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
+  }
+  program->ChooseEvents();
+  return program;
+}
+
+absl::Status Program::Add(const LaunchCommand& launch) {
+  const auto* kernel = dynamic_cast<const OpenClKernel*>(launch.kernel);
+  if (kernel == nullptr || kernel->context() != context_.get()) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
+                                                   " was not loaded by this OpenCL device"));
+  }
+  auto function = kernel->MakeFunction();
+  if (!function.ok()) return function.status();
+  Call call{.kind = Kind::kLaunch};
+  call.kernel = *std::move(function);
+  call.image = &kernel->image();
+  calls_.push_back(std::move(call));
+  AddOperands(launch.arguments);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const CopyCommand& copy) {
+  calls_.push_back({.kind = Kind::kCopy, .bytes = static_cast<size_t>(copy.destination.bytes)});
+  AddOperands({copy.destination, copy.source});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const FillCommand& fill) {
+  calls_.push_back({.kind = Kind::kFill,
+                    .value = fill.value,
+                    .bytes = static_cast<size_t>(fill.destination.bytes)});
+  AddOperands({fill.destination});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const SignalCommand& command) {
+  calls_.push_back({.kind = Kind::kSignal, .signal = command.signal});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const WaitCommand& command) {
+  calls_.push_back({.kind = Kind::kWait, .signal = command.signal});
+  return absl::OkStatus();
+}
+
+// To the call that was added last.
+void Program::AddOperands(absl::Span<const SlotRange> ranges) {
+  calls_.back().first_operand = operands_.size();
+  calls_.back().num_operands = ranges.size();
+  for (const SlotRange& range : ranges) operands_.push_back({range.slot, range.offset});
+}
+
+bool Program::IsEnqueued(const Call& call) {
+  return call.kind == Kind::kLaunch ||
+         ((call.kind == Kind::kCopy || call.kind == Kind::kFill) && call.bytes > 0);
+}
+
+// The queue is in order, so an event stands for all that was enqueued before it.
+void Program::ChooseEvents() {
+  Call* latest = nullptr;
+  for (Call& call : calls_) {
+    if (call.kind == Kind::kSignal && latest != nullptr) latest->wants_event = true;
+    if (!IsEnqueued(call)) continue;
+    if (latest == nullptr) call.wants_event = true;
+    latest = &call;
+  }
+  if (latest != nullptr) latest->wants_event = true;
+}
+
+Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
+                          const SubmitOptions& options, const SteadyClock& now,
+                          const OnSignal& on_signal) {
+  const Library& cl = context_->cl();
+  Enqueued enqueued;
+  SubmitResult& result = enqueued.result;
+  if (options.time_commands) result.command_seconds.assign(calls_.size(), 0);
+  for (size_t i = 0; i < calls_.size() && result.status.ok(); ++i) {
+    const Call& call = calls_[i];
+    if (call.kind == Kind::kSignal) {
+      cl_event before = enqueued.events.empty() ? nullptr : enqueued.events.back().event.get();
+      if (before != nullptr) cl.RetainEvent(before);
+      cl.Flush(queue);
+      on_signal(Handle<cl_event>(before, cl.ReleaseEvent), call.signal);
+    } else if (call.kind == Kind::kWait) {
+      cl.Flush(queue);
+      const SteadyTime before = now();
+      result.status = options.group->Wait(call.signal);
+      if (options.time_commands) result.command_seconds[i] = Seconds(before, now());
+    } else if (IsEnqueued(call)) {
+      cl_event event = nullptr;
+      const bool wants_event = call.wants_event || options.time_commands;
+      result.status = EnqueueCall(call, queue, slots, wants_event ? &event : nullptr);
+      if (event != nullptr) enqueued.events.push_back({i, {event, cl.ReleaseEvent}});
+      if ((i + 1) % kCallsPerFlush == 0) cl.Flush(queue);
+    }
+  }
+  cl.Flush(queue);
+  return enqueued;
+}
+
+absl::Status Program::EnqueueCall(const Call& call, cl_command_queue queue,
+                                  absl::Span<char* const> slots, cl_event* event) {
+  const Library& cl = context_->cl();
+  const auto address = [&](size_t operand) {
+    const Operand& at = operands_[call.first_operand + operand];
+    return slots[at.slot] + at.offset;
+  };
+  cl_int code = CL_SUCCESS;
+  switch (call.kind) {
+    case Kind::kLaunch:
+      code = EnqueueLaunch(call, queue, slots, event);
+      if (code == CL_SUCCESS) return absl::OkStatus();
+      return context_->Failure(absl::StrCat("cannot launch the kernel ", call.image->name), code);
+    case Kind::kCopy:
+      code = cl.EnqueueSVMMemcpy(queue, CL_FALSE, address(0), address(1), call.bytes, 0, nullptr,
+                                 event);
+      if (code == CL_SUCCESS) return absl::OkStatus();
+      return context_->Failure(absl::StrCat("cannot copy ", call.bytes, " bytes"), code);
+    case Kind::kFill:
+      code = cl.EnqueueSVMMemFill(queue, address(0), &call.value, 1, call.bytes, 0, nullptr, event);
+      if (code == CL_SUCCESS) return absl::OkStatus();
+      return context_->Failure(absl::StrCat("cannot fill ", call.bytes, " bytes"), code);
+    case Kind::kSignal:
+    case Kind::kWait:
+      break;
+  }
+  return absl::InternalError("a command that is not enqueued");
+}
+
+cl_int Program::EnqueueLaunch(const Call& call, cl_command_queue queue,
+                              absl::Span<char* const> slots, cl_event* event) {
+  const Library& cl = context_->cl();
+  for (size_t i = 0; i < call.num_operands; ++i) {
+    Operand& operand = operands_[call.first_operand + i];
+    const char* address = slots[operand.slot] + operand.offset;
+    if (address == operand.set) continue;
+    operand.set = nullptr;
+    const cl_int code =
+        cl.SetKernelArgSVMPointer(call.kernel.get(), static_cast<cl_uint>(i), address);
+    if (code != CL_SUCCESS) return code;
+    operand.set = address;
+  }
+  const size_t block = static_cast<size_t>(call.image->block_size);
+  const size_t threads = static_cast<size_t>(call.image->grid_size) * block;
+  return cl.EnqueueNDRangeKernel(queue, call.kernel.get(), 1, nullptr, &threads, &block, 0, nullptr,
+                                 event);
+}
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,86 @@
+// The driver on the stand-in for the library.
+#ifndef KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
+#define KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_
+
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/common/dynamic_library.h"
+#include "drivers/opencl/driver.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/stand_ins/opencl/control.h"
+
+namespace kiln::drivers::opencl {
+
+class OpenClTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto library = DynamicLibrary::Open(KILN_OPENCL_STAND_IN);
+    ASSERT_TRUE(library.ok()) << library.status();
+    stand_ins::opencl::Control* (*find)() = nullptr;
+    ASSERT_TRUE((*library)->Find("KilnOpenClStandInControl", &find).ok());
+    library_ = *std::move(library);
+    control_ = find();
+    control_->has_platform = true;
+    control_->gpus = 1;
+    control_->cpus = 1;
+    control_->has_shared_virtual_memory = true;
+    control_->out_of_memory = false;
+    control_->next_launch_refused = 0;
+    control_->next_launch_fails = 0;
+    control_->lost = false;
+  }
+  void TearDown() override {
+    devices_.clear();
+    if (control_ != nullptr) {
+      EXPECT_EQ(control_->objects, 0);
+    }
+  }
+
+  void Open(bool cpus = false, int64_t memory_limit = 0) {
+    auto devices = OpenClDriver({.cpus = cpus,
+                                 .memory_limit_bytes_per_device = memory_limit,
+                                 .library = KILN_OPENCL_STAND_IN})
+                       .Enumerate(&why_none_);
+    ASSERT_TRUE(devices.ok()) << devices.status();
+    devices_ = *std::move(devices);
+  }
+  Device& device() { return *devices_.front(); }
+
+  // A kernel of so many arguments, each a buffer.
+  static KernelImage Image(int arguments) {
+    KernelImage image;
+    image.name = "mixer";
+    image.architecture = "opencl-c";
+    image.code = "__kernel void any_name(";
+    for (int i = 0; i < arguments; ++i)
+      absl::StrAppend(&image.code, i > 0 ? ", " : "", "__global float* p", i);
+    image.code += ") {}";
+    image.num_arguments = arguments;
+    return image;
+  }
+
+  SubmitResult Run(PreparedList& list, const std::vector<Buffer*>& slots,
+                   SubmitOptions options = {}) {
+    std::promise<SubmitResult> promise;
+    const absl::Status status =
+        device().Submit(list, slots, std::move(options),
+                        [&promise](SubmitResult result) { promise.set_value(std::move(result)); });
+    EXPECT_TRUE(status.ok()) << status;
+    return promise.get_future().get();
+  }
+
+  std::unique_ptr<DynamicLibrary> library_;
+  stand_ins::opencl::Control* control_ = nullptr;
+  std::string why_none_;
+  std::vector<std::unique_ptr<Device>> devices_;
+};
+
+}  // namespace kiln::drivers::opencl
+
+#endif  // KILN_DRIVERS_OPENCL_TESTING_STAND_IN_FIXTURE_H_

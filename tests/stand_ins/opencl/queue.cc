@@ -1,0 +1,170 @@
+// Queues, events and memory: what the stand-in does for real. Kernels do nothing.
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "tests/stand_ins/opencl/objects.h"
+
+namespace {
+
+cl_ulong Now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
+}
+
+// Of a device, whatever it was asked to do.
+cl_int Working(const std::function<void()>& work) {
+  if (TheControl().lost) return CL_OUT_OF_RESOURCES;
+  work();
+  return CL_SUCCESS;
+}
+
+}  // namespace
+
+void _cl_event::End(cl_int with) {
+  std::lock_guard lock(mutex);
+  end = Now();
+  status = with;
+  ended.notify_all();
+}
+
+cl_int _cl_event::Wait() {
+  std::unique_lock lock(mutex);
+  ended.wait(lock, [this] { return status <= CL_COMPLETE; });
+  return status;
+}
+
+_cl_command_queue::_cl_command_queue() : thread_([this] { Run(); }) {}
+
+_cl_command_queue::~_cl_command_queue() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+cl_int _cl_command_queue::Push(std::function<cl_int()> work, bool blocking, cl_event* event) {
+  auto* made = new _cl_event;
+  made->references = 3;  // the queue's, this function's, and the caller's
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back({std::move(work), made});
+    changed_.notify_all();
+  }
+  const cl_int status = blocking ? made->Wait() : CL_SUCCESS;
+  if (event != nullptr) {
+    *event = made;
+  } else {
+    ReleaseObject(made);
+  }
+  ReleaseObject(made);
+  return status;
+}
+
+cl_int _cl_command_queue::Finish() {
+  return Push([] { return Working([] {}); }, true, nullptr);
+}
+
+void _cl_command_queue::Run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+    if (tasks_.empty()) return;
+    Task task = std::move(tasks_.front());
+    tasks_.pop_front();
+    lock.unlock();
+    {
+      std::lock_guard starting(task.event->mutex);
+      task.event->start = Now();
+    }
+    task.event->End(task.work());
+    ReleaseObject(task.event);
+    lock.lock();
+  }
+}
+
+extern "C" {
+
+cl_command_queue clCreateCommandQueueWithProperties(cl_context, cl_device_id,
+                                                    const cl_queue_properties*, cl_int* code) {
+  *code = CL_SUCCESS;
+  return new _cl_command_queue;
+}
+cl_int clReleaseCommandQueue(cl_command_queue queue) { return ReleaseObject(queue); }
+cl_int clFlush(cl_command_queue) { return CL_SUCCESS; }
+cl_int clFinish(cl_command_queue queue) { return queue->Finish(); }
+
+cl_int clEnqueueSVMMemFill(cl_command_queue queue, void* memory, const void* pattern,
+                           size_t pattern_size, size_t size, cl_uint, const cl_event*,
+                           cl_event* event) {
+  if (pattern_size != 1 || size == 0) return CL_INVALID_VALUE;
+  const int value = *static_cast<const unsigned char*>(pattern);
+  return queue->Push([=] { return Working([=] { std::memset(memory, value, size); }); }, false,
+                     event);
+}
+
+cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, const void* from,
+                          size_t size, cl_uint, const cl_event*, cl_event* event) {
+  if (to == nullptr || from == nullptr) return CL_INVALID_VALUE;
+  const char* a = static_cast<const char*>(to);
+  const char* b = static_cast<const char*>(from);
+  if (a < b + size && b < a + size) return CL_MEM_COPY_OVERLAP;
+  return queue->Push([=] { return Working([=] { std::memcpy(to, from, size); }); },
+                     blocking == CL_TRUE, event);
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                              const size_t*, const size_t* global, const size_t* local, cl_uint,
+                              const cl_event*, cl_event* event) {
+  if (dimensions != 1 || *local == 0 || *global % *local != 0) return CL_INVALID_WORK_GROUP_SIZE;
+  if (kernel->set != kernel->parameters) return CL_INVALID_KERNEL_ARGS;
+  if (const int code = TheControl().next_launch_refused.exchange(0)) return code;
+  const int end = TheControl().next_launch_fails.exchange(0);
+  return queue->Push(
+      [end] {
+        const cl_int status = Working([] { ++TheControl().launches; });
+        return end != 0 ? end : status;
+      },
+      false, event);
+}
+
+cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
+  bool failed = false;
+  for (cl_uint i = 0; i < count; ++i) failed = events[i]->Wait() < 0 || failed;
+  return failed ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : CL_SUCCESS;
+}
+cl_int clRetainEvent(cl_event event) {
+  ++event->references;
+  return CL_SUCCESS;
+}
+cl_int clReleaseEvent(cl_event event) { return ReleaseObject(event); }
+
+cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t, void* value, size_t*) {
+  if (what != CL_EVENT_COMMAND_EXECUTION_STATUS) return CL_INVALID_VALUE;
+  std::lock_guard lock(event->mutex);
+  *static_cast<cl_int*>(value) = event->status;
+  return CL_SUCCESS;
+}
+
+cl_int clGetEventProfilingInfo(cl_event event, cl_profiling_info what, size_t, void* value,
+                               size_t*) {
+  std::lock_guard lock(event->mutex);
+  if (event->status != CL_COMPLETE) return CL_PROFILING_INFO_NOT_AVAILABLE;
+  *static_cast<cl_ulong*>(value) = what == CL_PROFILING_COMMAND_START ? event->start : event->end;
+  return CL_SUCCESS;
+}
+
+void* clSVMAlloc(cl_context, cl_svm_mem_flags, size_t size, cl_uint alignment) {
+  if (TheControl().out_of_memory) return nullptr;
+  ++TheControl().objects;
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void clSVMFree(cl_context, void* memory) {
+  --TheControl().objects;
+  std::free(memory);
+}
+
+}  // extern "C"
