@@ -15,6 +15,7 @@ namespace kiln::conformance {
 
 enum class Feature {
   kKernels,      // runs kernels: test_kernels are given
+  kBlocks,       // runs kernels whose grid points are blocks of threads
   kTwoDevices,   // has at least two devices
   kMemoryLimit,  // the suite may allocate until memory is exhausted
 };

@@ -1,6 +1,7 @@
 // The list of drivers. A new driver adds a row.
 #include "drivers/cpu/driver.h"
 #include "drivers/null/driver.h"
+#include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
 
 namespace kiln::conformance {
@@ -22,12 +23,29 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
                                .features = features});
 }
 
+// What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
+std::unique_ptr<drivers::Driver> MakeOpenCl() {
+  return std::make_unique<drivers::opencl::OpenClDriver>(
+      drivers::opencl::OpenClOptions{.cpus = true, .memory_limit_bytes_per_device = kMemory});
+}
+
+std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {
+  return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
+      .cpus = true, .memory_limit_bytes_per_device = kMemory, .library = KILN_OPENCL_STAND_IN});
+}
+
+constexpr char kNoBlocks[] = "a grid point is one call of a function";
+constexpr char kContextsApart[] =
+    "each device has a context of its own, and lists take its buffers alone";
+
 }  // namespace
 
 const char* Name(Feature feature) {
   switch (feature) {
     case Feature::kKernels:
       return "kernels";
+    case Feature::kBlocks:
+      return "blocks";
     case Feature::kTwoDevices:
       return "two devices";
     case Feature::kMemoryLimit:
@@ -48,26 +66,40 @@ std::vector<DriverCase> AllDriverCases() {
       {.name = "null",
        .make = MakeNull,
        .kernels = nullptr,
-       .unsupported = {{Feature::kKernels, "kernels of the null architecture do nothing"}}},
+       .unsupported = {{Feature::kKernels, "kernels of the null architecture do nothing"},
+                       {Feature::kBlocks, "kernels of the null architecture do nothing"}}},
       {.name = "cpu_one_thread",
        .make = [] { return MakeCpu(1, 1); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kTwoDevices,
-                        "configured with one device; cpu_two_devices has two"}}},
+                        "configured with one device; cpu_two_devices has two"},
+                       {Feature::kBlocks, kNoBlocks}}},
       {.name = "cpu_four_threads",
        .make = [] { return MakeCpu(1, 4); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kTwoDevices,
-                        "configured with one device; cpu_two_devices has two"}}},
+                        "configured with one device; cpu_two_devices has two"},
+                       {Feature::kBlocks, kNoBlocks}}},
       {.name = "cpu_four_lanes",
        .make = [] { return MakeCpu(1, 2, "sse4.2"); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kTwoDevices,
-                        "configured with one device; cpu_two_devices has two"}}},
+                        "configured with one device; cpu_two_devices has two"},
+                       {Feature::kBlocks, kNoBlocks}}},
       {.name = "cpu_two_devices",
        .make = [] { return MakeCpu(2, 2); },
        .kernels = MakeX86Kernels,
-       .unsupported = {}},
+       .unsupported = {{Feature::kBlocks, kNoBlocks}}},
+      {.name = "opencl",
+       .make = MakeOpenCl,
+       .kernels = MakeOpenClKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+      {.name = "opencl_stand_in",
+       .make = MakeOpenClStandIn,
+       .kernels = nullptr,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart},
+                       {Feature::kKernels, "the stand-in for the library compiles nothing"},
+                       {Feature::kBlocks, "the stand-in for the library compiles nothing"}}},
   };
 }
 

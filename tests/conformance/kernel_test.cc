@@ -99,6 +99,24 @@ TEST_P(KernelTest, ScratchIsPrivate) {
   for (int64_t i = 0; i < kGrid; ++i) ASSERT_EQ(values[i], i);
 }
 
+TEST_P(KernelTest, ThreadsOfABlockShareMemory) {
+  KILN_REQUIRE(Feature::kBlocks);
+  constexpr int64_t kCount = kBlocksGrid * kBlockSize;
+  auto kernel = Load(kernels().blocks);
+  auto list = Prepare(2, {LaunchCommand{kernel.get(), {{0, 0, kCount * 4}, {1, 0, kCount * 4}}}});
+  auto in = Allocate(kCount * 4);
+  auto out = Allocate(kCount * 4);
+  std::vector<int32_t> ramp(kCount);
+  std::iota(ramp.begin(), ramp.end(), 0);
+  Write(*in, ramp);
+  ASSERT_TRUE(Run(*list, {in.get(), out.get()}).status.ok());
+  const auto values = Read<int32_t>(*out, kCount);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const int64_t first = i / kBlockSize * kBlockSize;
+    ASSERT_EQ(values[i], first + kBlockSize - 1 - (i - first));
+  }
+}
+
 TEST_P(KernelTest, ImagesSurviveSerialisation) {
   KILN_REQUIRE(Feature::kKernels);
   KernelImage image;
@@ -129,6 +147,11 @@ TEST_P(KernelTest, BadImagesAreRefused) {
   refused([](KernelImage& image) { image.scratch_bytes = -1; });
   refused([](KernelImage& image) { image.scratch_bytes = int64_t{1} << 60; });
   refused([](KernelImage& image) { image.num_arguments = -1; });
+  refused([](KernelImage& image) { image.block_size = 0; });
+  refused([](KernelImage& image) { image.block_size = 1 << 30; });
+  refused([](KernelImage& image) { image.shared_bytes = -1; });
+  refused([](KernelImage& image) { image.shared_bytes = int64_t{1} << 60; });
+  refused([](KernelImage& image) { image.access.assign(2, drivers::Access::kWrite); });
 }
 
 TEST_P(KernelTest, LaunchesWithTooFewArgumentsAreRefused) {

@@ -11,6 +11,9 @@ namespace kiln::conformance {
 
 // Grid points of every kernel below that is made for a grid; buffers have as many 32-bit elements.
 inline constexpr int64_t kGrid = 10007;
+// Of `blocks`.
+inline constexpr int64_t kBlocksGrid = 157;
+inline constexpr int kBlockSize = 64;
 
 struct TestKernels {
   drivers::KernelImage ramp;   // (out): out[i] = 3 i + 1 (int32)
@@ -21,11 +24,16 @@ struct TestKernels {
   drivers::KernelImage step;  // (value): value[0] = 5 value[0] + 7 (uint32); a grid of one, small
   drivers::KernelImage
       slow;  // (value): value[0] = 2 value[0] + 1 (uint32) after some milliseconds; a grid of one
+  // Where the feature kBlocks is:
+  drivers::KernelImage
+      blocks;  // (in, out): reverses each block of kBlockSize int32 by way of shared memory
 };
 
 // Images as `x86-64` devices load them. Estimates are large, so that grids are shared among
 // threads.
 TestKernels MakeX86Kernels(const drivers::Target& target);
+// OpenCL C, one work-item a grid point.
+TestKernels MakeOpenClKernels(const drivers::Target& target);
 
 }  // namespace kiln::conformance
 
