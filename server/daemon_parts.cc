@@ -14,6 +14,7 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
 #include "drivers/null/driver.h"
+#include "drivers/opencl/driver.h"
 
 namespace kiln {
 
@@ -44,11 +45,16 @@ absl::StatusOr<int> NullDevices(const std::vector<std::string>& wanted) {
   return devices;
 }
 
+// "cpu", or "cpu:0" and the like, for the kind "cpu".
+bool NamesOneOf(const std::vector<std::string>& wanted, absl::string_view kind) {
+  return std::any_of(wanted.begin(), wanted.end(), [kind](const std::string& name) {
+    return name == kind || absl::StartsWith(name, absl::StrCat(kind, ":"));
+  });
+}
+
 // All devices are wanted if none is named.
-bool WantsCpu(const std::vector<std::string>& wanted) {
-  return wanted.empty() || std::any_of(wanted.begin(), wanted.end(), [](const std::string& name) {
-           return absl::StartsWith(name, "cpu");
-         });
+bool Wants(const std::vector<std::string>& wanted, absl::string_view kind) {
+  return wanted.empty() || NamesOneOf(wanted, kind);
 }
 
 }  // namespace
@@ -57,7 +63,7 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   const auto null_devices = NullDevices(config.devices);
   if (!null_devices.ok()) return null_devices.status();
   DaemonParts parts;
-  if (config.cpu_devices > 0 && WantsCpu(config.devices)) {
+  if (config.cpu_devices > 0 && Wants(config.devices, "cpu")) {
     drivers::cpu::CpuOptions options;
     options.devices = config.cpu_devices;
     options.threads_per_device = config.cpu_threads;
@@ -76,6 +82,13 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
     }
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
+  }
+  if (Wants(config.devices, "opencl")) {
+    drivers::opencl::OpenClOptions options;
+    options.cpus = NamesOneOf(config.devices, "opencl");
+    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+    options.now = std::chrono::steady_clock::now;
+    parts.drivers.push_back(std::make_unique<drivers::opencl::OpenClDriver>(options));
   }
   parts.memory_bytes = drivers::cpu::AvailableMemory();
   parts.compile = compiler::Compile;

@@ -9,7 +9,8 @@
 
 namespace kiln {
 
-// Null devices, which compute nothing, are there only if config.devices names them.
+// Null devices, which compute nothing, are there only if config.devices names them, and so are the
+// CPUs among OpenCL's devices.
 // INVALID_ARGUMENT if it names one beyond the most that there can be.
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
 

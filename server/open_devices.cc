@@ -37,7 +37,10 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
     std::string why_none;
     auto found = driver->Enumerate(&why_none);
     if (!found.ok()) return found.status();
-    if (found->empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
+    if (!why_none.empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
+    log::Info("driver", {{"driver", driver->name()},
+                         {"devices", absl::StrCat(found->size())},
+                         {"why_not_more", why_none}});
     for (auto& device : *found) {
       const std::string name = device->info().name;
       const bool wanted = config.devices.empty() ||

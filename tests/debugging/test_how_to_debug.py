@@ -167,6 +167,17 @@ def test_names_of_devices(flag, devices):
     assert [device["name"] for device in found] == devices
 
 
+def test_opencl_devices_are_there_if_named():
+    try:
+        daemon = Kilnd(flags=["--devices=opencl,cpu"])
+    except RuntimeError as error:
+        assert "opencl: " in str(error), "whatever is missing is named"
+        pytest.skip(str(error))
+    with daemon:
+        found = json.loads(output(KILN, "devices", "--json", daemon=daemon))["devices"]
+    assert [device["name"] for device in found][:2] == ["cpu:0", "opencl:0"]
+
+
 @pytest.mark.parametrize("devices, why", [
     ("cpu,gpu", "there is no device named gpu"),
     ("cpu:1", "there is no device named cpu:1; cpu:0 is not asked for"),
