@@ -8,8 +8,6 @@
 namespace kiln::drivers::opencl {
 namespace {
 
-// Of OpenCL's largest type, long16, which every device must be able to align to.
-constexpr cl_uint kAlignment = 128;
 constexpr size_t kTrialBytes = 64;
 
 }  // namespace

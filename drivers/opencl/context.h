@@ -18,6 +18,9 @@ namespace kiln::drivers::opencl {
 // Thread-safe. Shared by the device with its buffers, kernels and lists, which may outlive it.
 class Context {
  public:
+  // Of memory: that of OpenCL's largest type, long16, which every device must be able to align to.
+  static constexpr cl_uint kAlignment = 128;
+
   static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> cl,
                                                        cl_device_id device);
   ~Context();
@@ -29,7 +32,7 @@ class Context {
   // In order, with profiling.
   absl::StatusOr<Handle<cl_command_queue>> MakeQueue() const;
 
-  // Null if there is no memory. Aligned to 128 bytes.
+  // Null if there is no memory. Aligned to kAlignment.
   void* AllocateMemory(int64_t bytes) const;
   void ReleaseMemory(void* memory) const;
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "drivers/opencl/context.h"
 
 namespace kiln::drivers::opencl {
 namespace {
@@ -32,42 +33,50 @@ std::string GetText(Function get, Object object, cl_uint what) {
   return text;
 }
 
-// Words for Target::features: what source for this device may use.
-std::string Features(const Library& cl, cl_device_id id) {
+Capabilities MakeCapabilities(const Library& cl, cl_device_id id, bool* rounds_correctly) {
   const std::vector<std::string> extensions =
       absl::StrSplit(GetText(cl.GetDeviceInfo, id, CL_DEVICE_EXTENSIONS), ' ');
   const auto has = [&](absl::string_view name) {
     return std::find(extensions.begin(), extensions.end(), name) != extensions.end();
   };
   const auto float_config = Get<cl_device_fp_config>(cl, id, CL_DEVICE_SINGLE_FP_CONFIG);
-  const struct {
-    absl::string_view word;
-    bool there;
-  } rows[] = {
-      {"fma", (float_config & CL_FP_FMA) != 0},
-      {"denormals", (float_config & CL_FP_DENORM) != 0},
-      {"correctly-rounded-divide-sqrt", (float_config & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0},
-      {"fp64", has("cl_khr_fp64")},
-      {"fp16", has("cl_khr_fp16")},
-      {"int64-atomics", has("cl_khr_int64_base_atomics")},
-  };
-  std::vector<std::string> words;
-  for (const auto& row : rows) words.push_back(absl::StrCat(row.there ? "+" : "-", row.word));
-  return absl::StrJoin(words, ",");
+  *rounds_correctly = (float_config & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  Capabilities capabilities;
+  capabilities.fma = (float_config & CL_FP_FMA) != 0;
+  capabilities.fp64 = has("cl_khr_fp64");
+  capabilities.fp16 = has("cl_khr_fp16");
+  return capabilities;
+}
+
+Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
+  Limits limits;
+  // On a CPU a thread's vectors pay off; elsewhere the lanes are threads.
+  limits.vector_bytes = is_cpu ? 16 : 4;
+  limits.compute_units =
+      std::max<int>(1, static_cast<int>(Get<cl_uint>(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS)));
+  limits.threads_per_block =
+      std::max<int>(1, static_cast<int>(Get<size_t>(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE)));
+  // OpenCL tells neither before a kernel is built, except that version 3.0 has a hint.
+  limits.threads_per_subgroup = std::max<int>(
+      1, static_cast<int>(Get<size_t>(cl, id, CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)));
+  limits.threads_per_unit = limits.threads_per_block;
+  limits.shared_bytes_per_block =
+      static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_LOCAL_MEM_SIZE));
+  limits.near_memory_bytes = limits.shared_bytes_per_block;
+  const auto cache = Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+  if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
+  limits.buffer_alignment = Context::kAlignment;
+  return limits;
 }
 
 Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
   Target target;
   target.architecture = "opencl-c";
   target.processor = GetText(cl.GetDeviceInfo, id, CL_DEVICE_NAME);
-  target.features = Features(cl, id);
-  // On a CPU a thread's vectors pay off; elsewhere the lanes are threads.
-  target.vector_bytes = is_cpu ? 16 : 4;
-  target.compute_units =
-      std::max<int>(1, static_cast<int>(Get<cl_uint>(cl, id, CL_DEVICE_MAX_COMPUTE_UNITS)));
-  target.near_memory_bytes = static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_LOCAL_MEM_SIZE));
-  const auto cache = Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-  if (cache > 0) target.private_cache_bytes = static_cast<int64_t>(cache) / target.compute_units;
+  bool rounds_correctly = false;
+  target.capabilities = MakeCapabilities(cl, id, &rounds_correctly);
+  if (rounds_correctly) target.features = "+correctly-rounded-divide-sqrt";
+  target.limits = MakeLimits(cl, id, is_cpu);
   return target;
 }
 
@@ -100,7 +109,6 @@ DeviceFacts Query(const Library& cl, cl_device_id id) {
       facts.is_cpu || Get<cl_bool>(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
   facts.allocation_bytes_max =
       static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
-  facts.block_size_max = static_cast<int64_t>(Get<size_t>(cl, id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
   facts.usable = CheckUsable(cl, id);
   return facts;
 }

@@ -21,7 +21,6 @@ struct DeviceFacts {
   int64_t memory_bytes = 0;
   bool shares_host_memory = false;
   int64_t allocation_bytes_max = 0;  // of one buffer
-  int64_t block_size_max = 1;
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };

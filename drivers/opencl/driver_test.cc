@@ -71,11 +71,13 @@ TEST_F(OpenClDriverTest, TargetIsWhatTheDeviceSays) {
   const DeviceInfo& info = device().info();
   EXPECT_EQ(info.target.architecture, "opencl-c");
   EXPECT_EQ(info.target.processor, "stand-in GPU");
-  EXPECT_TRUE(info.target.Has("fp64") && info.target.Has("fma"));
-  EXPECT_FALSE(info.target.Has("fp16"));
-  EXPECT_EQ(info.target.vector_bytes, 4);
-  EXPECT_EQ(info.target.compute_units, 4);
-  EXPECT_EQ(info.target.near_memory_bytes, 48 << 10);
+  EXPECT_FALSE(info.target.Has("correctly-rounded-divide-sqrt"));
+  EXPECT_TRUE(info.target.capabilities.fp64 && info.target.capabilities.fma);
+  EXPECT_FALSE(info.target.capabilities.fp16);
+  EXPECT_EQ(info.target.limits.threads_per_block, 256);
+  EXPECT_EQ(info.target.limits.vector_bytes, 4);
+  EXPECT_EQ(info.target.limits.compute_units, 4);
+  EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
   EXPECT_EQ(info.memory_bytes, (int64_t{1} << 30) / 8 * 7);
   Open(false, 1 << 20);
   EXPECT_EQ(device().info().memory_bytes, 1 << 20);

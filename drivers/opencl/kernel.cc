@@ -28,13 +28,13 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
     return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
                    " bytes of scratch; OpenCL C has neither");
   }
-  if (image.block_size > facts.block_size_max) {
+  if (image.block_size > facts.target.limits.threads_per_block) {
     return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
-                   facts.block_size_max);
+                   facts.target.limits.threads_per_block);
   }
-  if (image.shared_bytes > facts.target.near_memory_bytes) {
+  if (image.shared_bytes > facts.target.limits.shared_bytes_per_block) {
     return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
-                   facts.target.near_memory_bytes);
+                   facts.target.limits.shared_bytes_per_block);
   }
   if (image.grid_size > std::numeric_limits<int64_t>::max() / image.block_size)
     return Refused(image, "has a grid of ", image.grid_size);
@@ -134,9 +134,9 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   cl_ulong shared_bytes = 0;
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_LOCAL_MEM_SIZE,
                             sizeof(shared_bytes), &shared_bytes, nullptr);
-  if (shared_bytes > static_cast<cl_ulong>(facts.target.near_memory_bytes)) {
+  if (shared_bytes > static_cast<cl_ulong>(facts.target.limits.shared_bytes_per_block)) {
     return Refused(image_, "declares ", shared_bytes, " bytes of __local memory; the device has ",
-                   facts.target.near_memory_bytes);
+                   facts.target.limits.shared_bytes_per_block);
   }
   return absl::OkStatus();
 }
