@@ -1,52 +1,93 @@
-// Expressions as C-like text. Only c_source.cc may include this.
+// Expressions of a loop program as OpenCL C. Only c_*.cc may include this.
+//
+// Every text has the value of its node and, after C's promotion of bools and of integers below 32
+// bits to int, its type. Signed integers are added in unsigned ones wherever they could overflow,
+// which C leaves undefined.
 #ifndef KILN_COMPILER_CODEGEN_C_EXPRESSION_H_
 #define KILN_COMPILER_CODEGEN_C_EXPRESSION_H_
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/codegen/c_preamble.h"
 #include "compiler/ir/node.h"
+#include "compiler/kernel/index_bounds.h"
 #include "compiler/schedule/loop_program.h"
 
 namespace kiln::codegen {
 
-// "float", "int64_t", …
-std::string_view CTypeName(ir::DType dtype);
+// C's precedences, 1 binding most.
+inline constexpr int kPrimary = 1;
+inline constexpr int kUnary = 2;
+inline constexpr int kProduct = 3;
+inline constexpr int kSum = 4;
+inline constexpr int kShift = 5;
+inline constexpr int kEquality = 7;
+inline constexpr int kLogicalAnd = 11;
+inline constexpr int kLogicalOr = 12;
+inline constexpr int kConditional = 13;
 
 // Names and the texts that depend on them. Not thread-safe.
 class ExpressionPrinter {
  public:
-  explicit ExpressionPrinter(const schedule::LoopProgram& program) : program_(program) {}
+  ExpressionPrinter(const schedule::LoopProgram& program, Preamble& preamble)
+      : program_(program), preamble_(preamble) {}
 
   void SetName(const ir::Node* range, std::string name) { names_[range] = std::move(name); }
+  // The variable of the open loop over vector lanes; empty: none.
+  void SetLane(std::string name) { lane_ = std::move(name); }
 
-  // Begins a statement that consists of these expressions (null ones are left out): finds what they
-  // use more than once and returns the lines that define it, in order.
+  // Begins a statement: forgets the names of the last one's values.
+  void BeginStatement() { shared_.clear(); }
+  // The lines that define, in order, what these expressions of the statement (null ones are left
+  // out) use more than once, reductions over lanes, and parts of what would be a long line.
   std::vector<std::string> DefineShared(const std::vector<const ir::Node*>& roots);
   // After DefineShared of a statement that has it.
   std::string Text(const ir::Node* node) { return Print(node).text; }
   // As an operand of an operator that binds as strongly as `precedence`.
   std::string Operand(const ir::Node* node, int precedence);
+  // An element of a buffer, to read or to write.
+  std::string Element(int buffer, const ir::Node* index);
 
  private:
   struct Printed {
     std::string text;
-    int precedence;  // C's, 1 binding most
+    int precedence;
   };
+  using Uses = absl::flat_hash_map<const ir::Node*, int>;
+  void CountUses(const ir::Node* node, Uses& uses, std::vector<const ir::Node*>& order);
+  std::vector<std::string> DefineReduce(const ir::Node* node);
+  std::string Define(const ir::Node* node, std::string_view text);
+
   Printed Print(const ir::Node* node);
-  Printed PrintOperator(const ir::Node* node);
-  Printed PrintInfix(const ir::Node* node, std::string_view symbol, int precedence);
-  Printed PrintCall(std::string_view function, const ir::Node* node);
   Printed PrintLoad(const ir::Node* node);
-  Printed PrintReduce(const ir::Node* node);
-  void CountUses(const ir::Node* node, absl::flat_hash_map<const ir::Node*, int>& uses,
-                 std::vector<const ir::Node*>& order);
+
+  // In c_operator.cc.
+  Printed PrintOperator(const ir::Node* node);
+  Printed PrintArithmetic(const ir::Node* node, std::string_view symbol, int precedence);
+  Printed PrintDivision(const ir::Node* node);
+  Printed PrintShift(const ir::Node* node);
+  Printed PrintExtremum(const ir::Node* node);
+  Printed PrintMinus(const ir::Node* node);
+  Printed PrintNot(const ir::Node* node);
+  Printed PrintCast(const ir::Node* node);
+  Printed PrintBitcast(const ir::Node* node);
+  Printed PrintInfix(const ir::Node* node, std::string_view symbol, int precedence);
+  Printed PrintCall(std::string_view function, const std::vector<const ir::Node*>& arguments);
+  std::string InfixOperand(const ir::Node* node, const ir::Node* other, int precedence);
+  std::string ToFloat(const ir::Node* node);
+  bool MayWrap(const ir::Node* node);
 
   const schedule::LoopProgram& program_;
+  Preamble& preamble_;
+  kernel::IndexBounds bounds_;
+  ir::Context context_;                                       // of nodes made here
   absl::flat_hash_map<const ir::Node*, std::string> names_;   // of ranges
   absl::flat_hash_map<const ir::Node*, std::string> shared_;  // of this statement's values
+  std::string lane_;
   int shared_count_ = 0;
 };
 

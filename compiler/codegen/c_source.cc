@@ -1,10 +1,12 @@
 #include "compiler/codegen/c_source.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
-#include <utility>
+#include <vector>
 
 #include "compiler/codegen/c_expression.h"
+#include "compiler/codegen/c_preamble.h"
 #include "compiler/ir/str_cat.h"
 
 namespace kiln::codegen {
@@ -16,80 +18,110 @@ using schedule::LoopBuffer;
 using schedule::LoopKind;
 using schedule::Space;
 
+// By LoopKind.
 struct LoopStyle {
   char letter;
   std::string_view remark;
 };
-// By LoopKind; tasks are the last.
-constexpr std::array<LoopStyle, 4> kStyles = {
-    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'p', "parallel"}}};
-constexpr int kTaskStyle = 3;
+constexpr std::array<LoopStyle, 3> kStyles = {{{'i', ""}, {'u', "unrolled"}, {'v', "vector"}}};
 
 class SourcePrinter {
  public:
   explicit SourcePrinter(const schedule::LoopProgram& program)
-      : program_(program), expressions_(program) {}
+      : program_(program), expressions_(program, preamble_) {}
 
   std::string Run() {
     PrintHead();
     for (const LoopBuffer& buffer : program_.buffers) PrintBuffer(buffer);
-    int64_t task = 0;
-    for (const schedule::Section& section : program_.sections) {
-      if (program_.sections.size() > 1)
-        Line(StrCat("// tasks ", task, " to ", task + section.tasks() - 1));
-      PrintSection(section);
-      task += section.tasks();
-    }
+    PrintSections();
     depth_ = 0;
     Line("}");
-    return std::move(out_);
+    return preamble_.Text() + out_;
   }
 
  private:
   void PrintHead() {
-    std::string head = StrCat("void ", program_.name, "(");
+    Line(StrCat("// ", program_.name));
+    std::string head = StrCat("__kernel void ", kOpenClEntry, "(");
     bool first = true;
     for (const LoopBuffer& buffer : program_.buffers) {
       if (buffer.space != Space::kGlobal) continue;
-      StrAppend(&head, first ? "" : ", ", buffer.read_only ? "const " : "", CTypeName(buffer.dtype),
-                " ", buffer.name, "[", buffer.elements, "]");
+      StrAppend(&head, first ? "" : ", ", "__global ", buffer.read_only ? "const " : "",
+                preamble_.MemoryType(buffer.dtype), "* restrict ", buffer.name);
       first = false;
     }
     Line(head + ") {");
     depth_ = 1;
+    Line("const long task = get_global_id(0);");
+    Line(StrCat("if (task >= ", program_.grid_size(), ") return;"));
   }
 
   void PrintBuffer(const LoopBuffer& buffer) {
     if (buffer.space == Space::kGlobal) return;
-    std::string line = StrCat(CTypeName(buffer.dtype), " ", buffer.name, "[", buffer.elements, "]");
-    if (buffer.lanes > 1) StrAppend(&line, "[", buffer.lanes, "]");
-    if (buffer.space == Space::kScratch) {
-      StrAppend(&line, ";  // scratch, from byte ", buffer.scratch_offset);
-    } else {
-      StrAppend(&line, buffer.lanes > 1 ? ";  // vector registers" : ";  // registers");
+    int64_t elements = std::max<int64_t>(buffer.elements, 1);
+    const bool scratch = buffer.space == Space::kScratch;
+    if (scratch) {
+      // Lanes beyond a ragged end read what fills up the last 64 bytes.
+      const int64_t line = 64 / ir::SizeOf(buffer.dtype);
+      elements = (elements + line - 1) / line * line;
     }
-    Line(line);
+    std::string line = StrCat(preamble_.Type(buffer.dtype), " ", buffer.name, "[", elements, "]");
+    if (buffer.lanes > 1) StrAppend(&line, "[", buffer.lanes, "]");
+    Line(StrCat(line, scratch            ? ";  // scratch"
+                      : buffer.lanes > 1 ? ";  // vector registers"
+                                         : ";  // registers"));
   }
 
-  void PrintSection(const schedule::Section& section) {
-    for (const Node* range : section.grid) OpenLoop(range, nullptr, kTaskStyle);
+  void PrintSections() {
+    int64_t begin = 0;
+    for (const schedule::Section& section : program_.sections) {
+      const int64_t end = begin + section.tasks();
+      if (end == begin) continue;
+      if (begin == 0 && end == program_.grid_size()) return PrintSection(section, 0);
+      const std::string condition = StrCat("if (task < ", end, ") {");
+      Line(begin == 0 ? condition
+                      : StrCat("} else ", end == program_.grid_size() ? "{" : condition));
+      ++depth_;
+      PrintSection(section, begin);
+      --depth_;
+      begin = end;
+    }
+    if (begin > 0) Line("}");
+  }
+
+  // The innermost range is the last digit of the task's number within the section.
+  void PrintSection(const schedule::Section& section, int64_t first) {
+    const std::string number = first == 0 ? "task" : StrCat("(task - ", first, ")");
+    int64_t inner = section.tasks();
+    for (size_t i = 0; i < section.grid.size(); ++i) {
+      const int64_t extent = ir::ExtentOf(section.grid[i]);
+      inner /= extent;
+      const std::string name = StrCat("p", i);
+      expressions_.SetName(section.grid[i], name);
+      std::string digit = inner == 1 ? number : StrCat(number, " / ", inner);
+      // The outermost needs no remainder, as the number is below the product of all.
+      if (i > 0) StrAppend(&digit, " % ", extent);
+      Line(StrCat("const long ", name, " = ", digit, ";"));
+    }
     PrintBody(section.body);
-    for (size_t i = 0; i < section.grid.size(); ++i) CloseLoop(kTaskStyle);
   }
 
-  void OpenLoop(const Node* range, const Node* extent, int style) {
+  void OpenLoop(const Node* range, const Node* extent, schedule::LoopKind kind) {
+    const int style = static_cast<int>(kind);
     const std::string end =
-        extent != nullptr ? expressions_.Text(extent) : StrCat(range->attr<ir::RangeAttr>().extent);
+        extent != nullptr ? expressions_.Text(extent) : StrCat(ir::ExtentOf(range));
     const std::string name = StrCat(std::string(1, kStyles[style].letter), depth_of_[style]++);
     expressions_.SetName(range, name);
+    if (kind == LoopKind::kVector) expressions_.SetLane(name);
     const std::string_view remark = kStyles[style].remark;
-    Line(StrCat("for (int64_t ", name, " = 0; ", name, " < ", end, "; ++", name, ") {",
+    Line(StrCat("for (long ", name, " = 0; ", name, " < ", end, "; ++", name, ") {",
                 remark.empty() ? "" : "  // ", remark));
     ++depth_;
   }
 
-  void CloseLoop(int style) {
-    --depth_of_[style];
+  void CloseLoop(schedule::LoopKind kind) {
+    if (kind == LoopKind::kVector) expressions_.SetLane("");
+    --depth_of_[static_cast<int>(kind)];
     --depth_;
     Line("}");
   }
@@ -101,15 +133,14 @@ class SourcePrinter {
   }
 
   void PrintOne(const schedule::Loop& loop) {
-    const int style = static_cast<int>(loop.kind);
-    Define({loop.extent});
-    OpenLoop(loop.range, loop.extent, style);
+    Begin({loop.extent});
+    OpenLoop(loop.range, loop.extent, loop.kind);
     PrintBody(loop.body);
-    CloseLoop(style);
+    CloseLoop(loop.kind);
   }
 
   void PrintOne(const schedule::Branch& branch) {
-    Define({branch.condition});
+    Begin({branch.condition});
     Line(StrCat("if (", expressions_.Text(branch.condition), ") {"));
     PrintIndented(branch.then_body);
     if (!branch.else_body.empty()) {
@@ -120,26 +151,37 @@ class SourcePrinter {
   }
 
   void PrintOne(const schedule::Store& store) {
+    Begin({store.valid});
+    const std::string valid = store.valid == nullptr ? "" : expressions_.Text(store.valid);
     const Node* added = Increment(store);
-    Define({store.index, added != nullptr ? added : store.value, store.valid});
-    std::string line;
-    if (store.valid != nullptr) StrAppend(&line, "if (", expressions_.Text(store.valid), ") ");
-    StrAppend(&line, program_.buffers[store.buffer].name, "[", expressions_.Text(store.index), "]");
-    StrAppend(&line, added != nullptr ? " += " : " = ",
-              expressions_.Text(added != nullptr ? added : store.value), ";");
-    if (store.streaming) StrAppend(&line, "  // past the caches");
-    Line(line);
+    const Node* value = added != nullptr ? added : store.value;
+    const std::vector<std::string> shared = expressions_.DefineShared({store.index, value});
+    const std::string assignment =
+        StrCat(expressions_.Element(store.buffer, store.index), added != nullptr ? " += " : " = ",
+               expressions_.Text(value), ";", store.streaming ? "  // past the caches" : "");
+    if (valid.empty() || shared.empty()) {
+      Lines(shared);
+      return Line(valid.empty() ? assignment : StrCat("if (", valid, ") ", assignment));
+    }
+    Line(StrCat("if (", valid, ") {"));
+    ++depth_;
+    Lines(shared);
+    Line(assignment);
+    --depth_;
+    Line("}");
   }
 
   void PrintOne(const schedule::Fetch& fetch) {
-    Define({fetch.index});
-    Line(StrCat("prefetch(&", program_.buffers[fetch.buffer].name, "[",
-                expressions_.Text(fetch.index), "]);"));
+    // Private memory is near.
+    if (program_.buffers[fetch.buffer].space != Space::kGlobal) return;
+    Begin({fetch.index});
+    Line(StrCat("prefetch(&", expressions_.Element(fetch.buffer, fetch.index), ", 1);"));
   }
 
-  // What a store adds to the element that it replaces; null if it does something else.
+  // What a store adds to the element that it replaces, where C's += does that; null if it does
+  // something else.
   static const Node* Increment(const schedule::Store& store) {
-    if (store.value->op() != Op::kAdd) return nullptr;
+    if (store.value->op() != Op::kAdd || !ir::IsFloat(store.value->dtype())) return nullptr;
     for (int i = 0; i < 2; ++i) {
       const Node* old = store.value->operand(i);
       if (old->op() == Op::kLoad && old->operands().size() == 1 &&
@@ -156,17 +198,24 @@ class SourcePrinter {
     --depth_;
   }
 
-  void Define(const std::vector<const Node*>& roots) {
-    for (const std::string& line : expressions_.DefineShared(roots)) Line(line);
+  // A statement that uses these.
+  void Begin(const std::vector<const Node*>& roots) {
+    expressions_.BeginStatement();
+    Lines(expressions_.DefineShared(roots));
+  }
+
+  void Lines(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) Line(line);
   }
 
   void Line(std::string_view text) { StrAppend(&out_, std::string(2 * depth_, ' '), text, "\n"); }
 
   const schedule::LoopProgram& program_;
+  Preamble preamble_;
   ExpressionPrinter expressions_;
   std::string out_;
   int depth_ = 0;
-  std::array<int, 4> depth_of_ = {};  // how many loops of each style are open
+  std::array<int, 3> depth_of_ = {};  // how many loops of each style are open
 };
 
 }  // namespace

@@ -1,19 +1,49 @@
-// A scheduled kernel as C-like source, for people to read: what `explain` shows. It is not
-// compiled.
+// A scheduled kernel as OpenCL C: what OpenCL drivers compile, and what `explain` shows people of
+// every kernel.
 #ifndef KILN_COMPILER_CODEGEN_C_SOURCE_H_
 #define KILN_COMPILER_CODEGEN_C_SOURCE_H_
 
+#include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
+#include "compiler/kernel/kernel.h"
 #include "compiler/schedule/loop_program.h"
 
 namespace kiln::codegen {
 
-// One function. Ranges are named by what their loop is: p0, p1, … for parallel tasks, i0, … for
-// serial loops, u0, … for unrolled ones, v0, … for vector lanes. Values that a statement needs more
-// than once stand in constants t0, t1, …. `/` and `%` of integers round down; a load with a
-// condition is zero where that is false.
+// The kernel's name in the source, whatever the program is called.
+inline constexpr char kOpenClEntry[] = "kiln_kernel";
+// What the source is compiled with (OpenCL 1.2). Without the second option, which a device may lack
+// (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT), float32's quotients and square roots are rounded
+// differently.
+inline constexpr char kOpenClBuildOptions[] =
+    "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+// A work-item's own memory: more than this is not offered to a device.
+inline constexpr int64_t kOpenClPrivateBytesMax = 16 << 10;
+
+// What a device can do beyond OpenCL 1.2's full profile. float16 needs nothing: it is stored, not
+// computed with.
+struct OpenClFeatures {
+  bool fp64 = false;  // cl_khr_fp64
+};
+
+// The whole program of one kernel. Its arguments are the buffers in global memory, in order. It
+// takes one work-item for each task, numbered by get_global_id(0); those beyond grid_size() do
+// nothing, so that any local size will do.
+//
+// Ranges are named by what their loop is: p0, p1, … for tasks, i0, … for serial loops, u0, … for
+// unrolled ones, v0, … for vector lanes. Values that a statement needs more than once stand in
+// constants t0, t1, …. Meanings are those of compiler/ops; exp2, log2, sin, exp, log, cos and pow
+// are as exact as the device's own are, which is 4 units in the last place of float32 or better,
+// but 16 of pow (OpenCL 1.2, 7.4).
 std::string PrintSource(const schedule::LoopProgram& program);
+
+// OK if the source of every schedule of the kernel means what the kernel does. UNIMPLEMENTED names
+// the op and dtype.
+absl::Status CheckOpenClSupported(const kernel::Kernel& kernel, const OpenClFeatures& features);
+// UNIMPLEMENTED: this schedule needs more private memory than kOpenClPrivateBytesMax.
+absl::Status CheckOpenClSupported(const schedule::LoopProgram& program);
 
 }  // namespace kiln::codegen
 

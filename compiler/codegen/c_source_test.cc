@@ -87,14 +87,18 @@ TEST(CSourceTest, LoopsAreAnnotated) {
   schedule::Loop loop{.range = serial, .body = {}};
   loop.body = {{std::move(unroll)}};
   b.program.sections = {{.grid = {task}, .body = {{std::move(loop)}}}};
-  EXPECT_EQ(PrintSource(b.program), R"(void example(const float in0[640], float out1[640]) {
+  EXPECT_EQ(PrintSource(b.program), R"(#pragma OPENCL FP_CONTRACT OFF
+
+// example
+__kernel void kiln_kernel(__global const float* restrict in0, __global float* restrict out1) {
+  const long task = get_global_id(0);
+  if (task >= 10) return;
   float sum0[4][16];  // vector registers
-  for (int64_t p0 = 0; p0 < 10; ++p0) {  // parallel
-    for (int64_t i0 = 0; i0 < 4; ++i0) {
-      for (int64_t u0 = 0; u0 < 2; ++u0) {  // unrolled
-        for (int64_t v0 = 0; v0 < 16; ++v0) {  // vector
-          sum0[u0] += in0[p0 * 64 + i0 * 16 + v0];
-        }
+  const long p0 = task;
+  for (long i0 = 0; i0 < 4; ++i0) {
+    for (long u0 = 0; u0 < 2; ++u0) {  // unrolled
+      for (long v0 = 0; v0 < 16; ++v0) {  // vector
+        sum0[u0][v0] += in0[p0 * 64 + i0 * 16 + v0];
       }
     }
   }
@@ -115,20 +119,26 @@ TEST(CSourceTest, ConditionsAndBranches) {
   loop.body = {{std::move(branch)},
                {schedule::Store{.buffer = 1, .index = i, .value = b.Float(0), .valid = valid}}};
   b.program.sections = {{.grid = {}, .body = {{std::move(loop)}}},
-                        {.grid = {b.Range(3)}, .body = {}}};
-  EXPECT_EQ(PrintSource(b.program), R"(void example(const float in0[640], float out1[640]) {
+                        {.grid = {b.Range(3), b.Range(2)}, .body = {}}};
+  EXPECT_EQ(PrintSource(b.program), R"(#pragma OPENCL FP_CONTRACT OFF
+
+// example
+__kernel void kiln_kernel(__global const float* restrict in0, __global float* restrict out1) {
+  const long task = get_global_id(0);
+  if (task >= 7) return;
   float sum0[4][16];  // vector registers
-  // tasks 0 to 0
-  for (int64_t i0 = 0; i0 < min(40, 7); ++i0) {
-    if (i0 < 39) {
-      out1[i0] = i0 < 39 ? in0[i0] : 0.0f;  // past the caches
-    } else {
-      out1[i0] = 1.0f;
+  if (task < 1) {
+    for (long i0 = 0; i0 < min(40L, 7L); ++i0) {
+      if (i0 < 39) {
+        out1[i0] = i0 < 39 ? in0[i0] : 0.0f;  // past the caches
+      } else {
+        out1[i0] = 1.0f;
+      }
+      if (i0 < 39) out1[i0] = 0.0f;
     }
-    if (i0 < 39) out1[i0] = 0.0f;
-  }
-  // tasks 1 to 3
-  for (int64_t p0 = 0; p0 < 3; ++p0) {  // parallel
+  } else {
+    const long p0 = (task - 1) / 2;
+    const long p1 = (task - 1) % 2;
   }
 }
 )");
@@ -145,26 +155,128 @@ TEST(CSourceTest, ParenthesesOnlyWhereNeeded) {
   EXPECT_EQ(b.Value(op(Op::kMul, op(Op::kAdd, x, y), z)), "(in0[1] + in0[2]) * in0[3]");
   EXPECT_EQ(b.Value(op(Op::kMul, x, op(Op::kDiv, y, z))), "in0[1] * (in0[2] / in0[3])");
   EXPECT_EQ(b.Value(op(Op::kAdd, op(Op::kMul, x, y), z)), "in0[1] * in0[2] + in0[3]");
-  EXPECT_EQ(b.Value(op(Op::kMax, op(Op::kAdd, x, y), z)), "max(in0[1] + in0[2], in0[3])");
+  EXPECT_EQ(b.Value(op(Op::kMax, op(Op::kAdd, x, y), z)), "max_float32(in0[1] + in0[2], in0[3])");
   EXPECT_EQ(b.Value(b.Make(Op::kNeg, DType::kFloat32, {op(Op::kMul, x, y)})), "-(in0[1] * in0[2])");
   EXPECT_EQ(b.Value(b.Make(Op::kReciprocal, DType::kFloat32, {op(Op::kAdd, x, y)})),
             "1.0f / (in0[1] + in0[2])");
   EXPECT_EQ(b.Value(b.Make(Op::kWhere, DType::kFloat32, {op(Op::kCmpLt, x, y), y, z})),
             "in0[1] < t0 ? t0 : in0[3]");
-  EXPECT_EQ(b.Value(b.Make(Op::kCast, DType::kFloat32, {b.Int(-3)})), "(float)-3");
+  EXPECT_EQ(b.Value(b.Make(Op::kCast, DType::kFloat32, {b.Int(-3)})), "(float)-3L");
   EXPECT_EQ(b.Value(b.Float(0.1)), "0.1f");
+  EXPECT_EQ(b.Value(b.Float(0.30000001192092896)), "0.3f");
+  EXPECT_EQ(b.Value(b.Float(16777216)), "16777216.0f");
+  EXPECT_EQ(b.Value(b.Float(1.0000001192092896)), "1.0000001f");  // every digit that counts
   EXPECT_EQ(b.Value(b.Float(-INFINITY)), "-INFINITY");
 }
 
-TEST(CSourceTest, ReductionsOverLanes) {
+TEST(CSourceTest, ReductionsOverLanesAreLoops) {
   Builder b;
   const Node* lane = b.Range(16);
   const Node* sum = b.Make(Op::kReduce, DType::kFloat32, {b.Load(2, {b.Int(0)}), lane},
                            ir::ReduceAttr{ir::ReduceKind::kSum});
-  schedule::Loop loop{.range = lane, .kind = LoopKind::kVector, .body = {}};
-  loop.body = {{schedule::Store{.buffer = 1, .index = b.Int(0), .value = sum}}};
-  b.program.sections = {{.grid = {}, .body = {{std::move(loop)}}}};
-  EXPECT_THAT(PrintSource(b.program), HasSubstr("out1[0] = sum_over_v0(sum0[0]);"));
+  EXPECT_EQ(b.Value(b.Binary(Op::kMul, sum, sum)), "t0 * t0");
+  EXPECT_THAT(PrintSource(b.program), HasSubstr(R"(
+  float t0 = 0.0f;
+  for (long v0 = 0; v0 < 16; ++v0) {
+    t0 = t0 + sum0[0][v0];
+  }
+)"));
+}
+
+// Signed numbers that may overflow do so as unsigned ones, which C defines.
+TEST(CSourceTest, IntegersWrap) {
+  Builder b;
+  auto value = [&](Op op, DType dtype, int64_t y) {
+    const Node* x = b.Make(Op::kLoad, dtype, {b.Int(1)}, ir::IntAttr{0});
+    return b.Value(b.Make(op, dtype, {x, b.Make(Op::kConst, dtype, {}, ir::ConstValue::Int(y))}));
+  };
+  EXPECT_EQ(value(Op::kAdd, DType::kInt32, 5), "as_int((uint)in0[1] + 5)");
+  EXPECT_EQ(value(Op::kMul, DType::kInt64, 5), "as_long((ulong)in0[1] * 5)");
+  EXPECT_EQ(value(Op::kAdd, DType::kUInt32, 5), "in0[1] + 5u");
+  EXPECT_EQ(value(Op::kSub, DType::kInt8, -5), "(char)(in0[1] - -5)");
+  EXPECT_EQ(value(Op::kMul, DType::kUInt16, 5), "(ushort)((uint)in0[1] * 5)");
+  EXPECT_EQ(value(Op::kIDiv, DType::kInt32, 5), "floor_div_int32(in0[1], 5)");
+  EXPECT_EQ(value(Op::kIDiv, DType::kUInt32, 5), "in0[1] / 5u");
+  EXPECT_EQ(value(Op::kIDiv, DType::kUInt32, 0), "floor_div_uint32(in0[1], 0u)");
+  EXPECT_EQ(value(Op::kShl, DType::kInt32, 5), "as_int((uint)in0[1] << 5)");
+  EXPECT_EQ(value(Op::kShr, DType::kInt32, 31), "in0[1] >> 31");
+  EXPECT_EQ(value(Op::kShr, DType::kInt32, 32), "shr_int32(in0[1], 32)");
+  EXPECT_EQ(value(Op::kMax, DType::kInt32, INT32_MIN), "max(in0[1], INT_MIN)");
+  const Node* small = b.Make(Op::kCast, DType::kInt64,
+                             {b.Make(Op::kLoad, DType::kInt16, {b.Int(1)}, ir::IntAttr{0})});
+  EXPECT_EQ(b.Value(b.Binary(Op::kMul, small, b.Int(5))), "(long)in0[1] * 5");
+}
+
+// Each once, callees first, and types beside them.
+TEST(CSourceTest, WhatTheKernelCallsStandsAboveIt) {
+  Builder b;
+  const Node* x = b.Make(Op::kLoad, DType::kFloat64, {b.Int(1)}, ir::IntAttr{0});
+  const Node* narrow = b.Make(Op::kCast, DType::kFloat8E5M2, {x});
+  const Node* wide = b.Make(Op::kCast, DType::kFloat32, {narrow});
+  EXPECT_EQ(b.Value(b.Make(Op::kMod, DType::kFloat32, {wide, b.Binary(Op::kMul, wide, wide)})),
+            "mod_float32(t0, t0 * t0)");
+  const std::string text = PrintSource(b.program);
+  size_t place = 0;
+  for (const char* part :
+       {"cl_khr_fp64", "typedef ushort float16_bits;", "typedef uchar float8_e5m2_bits;",
+        "float mod_float32(", "float to_odd_float_float64(", "float from_float16(",
+        "float from_float8_e5m2(", "float8_e5m2_bits to_float8_e5m2(", "__kernel"}) {
+    const size_t found = text.find(part);
+    EXPECT_LT(place, found) << part;
+    EXPECT_EQ(text.find(part, found + 1), std::string::npos) << part;
+    place = found;
+  }
+}
+
+TEST(CSourceTest, FunctionsWrittenInTermsOfOthersAreCalled) {
+  Builder b;
+  const Node* x = b.Load(0, {b.Int(1)});
+  const Node* log2e = b.Float(1.4426950408889634f);
+  EXPECT_EQ(b.Value(b.Make(Op::kExp2, DType::kFloat32, {b.Binary(Op::kMul, x, log2e)})),
+            "exp(in0[1])");
+}
+
+// Compilers bound how deep brackets go.
+TEST(CSourceTest, LongExpressionsAreTakenApart) {
+  Builder b;
+  const Node* x = b.Load(0, {b.Int(1)});
+  for (int i = 0; i < 1000; ++i) x = b.Binary(Op::kSub, b.Load(0, {b.Int(i % 640)}), x);
+  b.Value(x);
+  const std::string text = PrintSource(b.program);
+  int depth = 0, deepest = 0;
+  for (const char c : text) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    deepest = std::max(deepest, depth);
+  }
+  EXPECT_LT(deepest, 20);
+}
+
+TEST(CSourceTest, WhatOpenClCannotDoIsRefused) {
+  ir::Context context;
+  auto status = [&](Op op, DType dtype, OpenClFeatures features) {
+    KernelWriter w(context);
+    const int a = w.In(4, dtype), c = w.Out(4, dtype);
+    auto i = w.Range(4);
+    w.Stage({i});
+    w.Store(c, i, w.Load(a, i).Binary(op, w.Load(a, i)));
+    return CheckOpenClSupported(w.kernel, features);
+  };
+  EXPECT_EQ(status(Op::kAdd, DType::kFloat32, {}), absl::OkStatus());
+  EXPECT_EQ(status(Op::kAdd, DType::kFloat64, {.fp64 = true}), absl::OkStatus());
+  EXPECT_THAT(std::string(status(Op::kAdd, DType::kFloat64, {}).message()),
+              HasSubstr("no float64"));
+  const absl::Status refused = status(Op::kAdd, DType::kFloat16, {.fp64 = true});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(std::string(refused.message()), "no add of float16 in OpenCL C");
+  EXPECT_FALSE(status(Op::kAdd, DType::kBool, {}).ok());
+  EXPECT_FALSE(status(Op::kXor, DType::kFloat32, {}).ok());
+
+  Builder b;
+  EXPECT_EQ(CheckOpenClSupported(b.program), absl::OkStatus());
+  b.program.scratch_bytes = kOpenClPrivateBytesMax - 4 * 16 * 4;
+  EXPECT_EQ(CheckOpenClSupported(b.program), absl::OkStatus());
+  b.program.scratch_bytes += 64;
+  EXPECT_EQ(CheckOpenClSupported(b.program).code(), absl::StatusCode::kUnimplemented);
 }
 
 // A chain of squares is exponential as a tree and linear as a graph.
@@ -186,8 +298,8 @@ TEST(CSourceTest, PrintsAppliedSchedules) {
     auto program = schedule::Apply(kernel, {});
     ASSERT_TRUE(program.ok()) << program.status();
     const std::string text = PrintSource(*program);
-    EXPECT_THAT(text, HasSubstr("void " + kernel.name + "("));
-    EXPECT_THAT(text, HasSubstr("for (int64_t i0 = 0;"));
+    EXPECT_THAT(text, HasSubstr("// " + kernel.name + "\n"));
+    EXPECT_THAT(text, HasSubstr("for (long i0 = 0;"));
     EXPECT_THAT(text, Not(HasSubstr("[r")));  // every range has its loop's name
     EXPECT_EQ(std::count(text.begin(), text.end(), '{'), std::count(text.begin(), text.end(), '}'));
   }

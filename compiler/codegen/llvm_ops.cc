@@ -223,6 +223,20 @@ Value* EmitOp(IRBuilderBase& b, const ir::Node* node, absl::Span<Value* const> o
   return EmitArithmetic(b, node->op(), dtype, operands[0], operands[1]);
 }
 
+Value* EmitComposite(IRBuilderBase& builder, MathComposite::Kind kind, Value* argument) {
+  switch (kind) {
+    case MathComposite::Kind::kExp:
+      return EmitExp(builder, argument);
+    case MathComposite::Kind::kExpOfMinus:
+      return EmitExp(builder, builder.CreateFNeg(argument));
+    case MathComposite::Kind::kLog:
+      return EmitLog(builder, argument);
+    case MathComposite::Kind::kCos:
+      return EmitCos(builder, argument);
+  }
+  return nullptr;
+}
+
 llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node) {
   llvm::Type* type = ScalarType(context, node->dtype());
   const auto& value = node->attr<ir::ConstValue>();

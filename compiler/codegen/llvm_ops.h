@@ -5,6 +5,7 @@
 #define KILN_COMPILER_CODEGEN_LLVM_OPS_H_
 
 #include "absl/types/span.h"
+#include "compiler/codegen/math_composite.h"
 #include "compiler/ir/node.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -31,6 +32,10 @@ inline llvm::Constant* Zero(llvm::Value* like) {
 // `known_nonnegative`: an integer division's operands are never negative and its divisor not 0.
 llvm::Value* EmitOp(llvm::IRBuilderBase& builder, const ir::Node* node,
                     absl::Span<llvm::Value* const> operands, bool known_nonnegative);
+
+// `argument`: the value of a composite's argument, scalar or vector.
+llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
+                           llvm::Value* argument);
 
 // A constant of the node's dtype.
 llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node);

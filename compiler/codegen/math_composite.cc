@@ -2,9 +2,6 @@
 
 #include <numbers>
 
-#include "compiler/codegen/math.h"
-#include "llvm/IR/IRBuilder.h"
-
 namespace kiln::codegen {
 namespace {
 
@@ -57,21 +54,6 @@ std::optional<MathComposite> MatchComposite(const Node* node) {
   const Node* logarithm = FactorBeside(node, std::numbers::ln2);
   if (logarithm == nullptr || logarithm->op() != Op::kLog2) return std::nullopt;
   return MathComposite{Kind::kLog, logarithm->operand(0)};
-}
-
-llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
-                           llvm::Value* argument) {
-  switch (kind) {
-    case MathComposite::Kind::kExp:
-      return EmitExp(builder, argument);
-    case MathComposite::Kind::kExpOfMinus:
-      return EmitExp(builder, builder.CreateFNeg(argument));
-    case MathComposite::Kind::kLog:
-      return EmitLog(builder, argument);
-    case MathComposite::Kind::kCos:
-      return EmitCos(builder, argument);
-  }
-  return nullptr;
 }
 
 }  // namespace kiln::codegen

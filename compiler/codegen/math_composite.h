@@ -8,11 +8,6 @@
 
 #include "compiler/ir/node.h"
 
-namespace llvm {
-class IRBuilderBase;
-class Value;
-}  // namespace llvm
-
 namespace kiln::codegen {
 
 struct MathComposite {
@@ -29,10 +24,6 @@ struct MathComposite {
 // Constants must be the ones that round log2(e) or log(2) to the node's dtype; they may stand on
 // either side.
 std::optional<MathComposite> MatchComposite(const ir::Node* node);
-
-// `argument`: the value of composite.argument, scalar or vector.
-llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kind,
-                           llvm::Value* argument);
 
 }  // namespace kiln::codegen
 

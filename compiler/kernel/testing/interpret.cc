@@ -279,6 +279,14 @@ absl::Status Interpret(const Kernel& kernel, absl::Span<HostTensor* const> globa
 
 absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition,
                                            absl::Span<const HostTensor> inputs) {
+  return RunPartition(partition, inputs,
+                      [](const Kernel& kernel, absl::Span<HostTensor* const> globals) {
+                        return Interpret(kernel, globals);
+                      });
+}
+
+absl::StatusOr<PartitionResults> RunPartition(const partition::Partition& partition,
+                                              absl::Span<const HostTensor> inputs, RunKernel run) {
   std::vector<HostTensor> tensors;
   for (const partition::Tensor& tensor : partition.tensors) {
     const bool input = tensor.kind == partition::Tensor::Kind::kInput;
@@ -290,7 +298,7 @@ absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition
     if (!lowered.ok()) return lowered.status();
     std::vector<HostTensor*> globals;
     for (const int tensor : lowered->tensors) globals.push_back(&tensors[tensor]);
-    if (absl::Status status = Interpret(lowered->kernel, globals); !status.ok()) return status;
+    if (absl::Status status = run(lowered->kernel, globals); !status.ok()) return status;
   }
   PartitionResults results;
   auto place = [&](partition::Tensor::Kind kind, int index, const HostTensor& tensor) {

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -22,7 +23,14 @@ struct PartitionResults {
   std::vector<ops::HostTensor> outputs;
   std::vector<ops::HostTensor> updates;
 };
-// Lowers and interprets all groups in order. `inputs` by index.
+// Runs one kernel on its globals, as Interpret does.
+using RunKernel =
+    absl::FunctionRef<absl::Status(const Kernel& kernel, absl::Span<ops::HostTensor* const>)>;
+// Lowers all groups and runs them in order. `inputs` by index.
+absl::StatusOr<PartitionResults> RunPartition(const partition::Partition& partition,
+                                              absl::Span<const ops::HostTensor> inputs,
+                                              RunKernel run);
+// The same, interpreted.
 absl::StatusOr<PartitionResults> Interpret(const partition::Partition& partition,
                                            absl::Span<const ops::HostTensor> inputs);
 

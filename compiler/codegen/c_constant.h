@@ -1,0 +1,17 @@
+// Constants as OpenCL C. Only c_*.cc may include this.
+#ifndef KILN_COMPILER_CODEGEN_C_CONSTANT_H_
+#define KILN_COMPILER_CODEGEN_C_CONSTANT_H_
+
+#include <string>
+
+#include "compiler/ir/node.h"
+
+namespace kiln::codegen {
+
+// Of a kConst, exactly and with its type: "0.1f", "5L", "5u"; of a short float its bits.
+std::string ConstantText(const ir::Node* node);
+std::string FloatText(double value, ir::DType dtype);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_C_CONSTANT_H_

@@ -1,0 +1,39 @@
+// What stands above a printed kernel: pragmas, names of types and the functions that it calls. Only
+// c_*.cc may include this.
+#ifndef KILN_COMPILER_CODEGEN_C_PREAMBLE_H_
+#define KILN_COMPILER_CODEGEN_C_PREAMBLE_H_
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "compiler/ir/dtype.h"
+
+namespace kiln::codegen {
+
+// Collects what a kernel needs while it is printed.
+class Preamble {
+ public:
+  // The type of an expression: "float", "long". Short floats are their bits ("float16_bits"), since
+  // only casts look at their values.
+  std::string_view Type(ir::DType dtype);
+  // The type of an element of a global buffer; as Type, but a bool is a byte.
+  std::string_view MemoryType(ir::DType dtype);
+
+  // The function that does `stem` for the dtype, "floor_div_int32"; the table in c_preamble.cc has
+  // the stems.
+  std::string Function(std::string_view stem, ir::DType dtype);
+
+  // All that was asked for, each once, callees before callers.
+  std::string Text() const;
+
+ private:
+  std::set<ir::DType> types_;
+  std::set<std::pair<size_t, ir::DType>> functions_;  // rows of the table and their dtypes
+};
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_C_PREAMBLE_H_

@@ -1,0 +1,103 @@
+#include <array>
+
+#include "compiler/codegen/c_source.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ir/str_cat.h"
+#include "compiler/ir/walk.h"
+
+namespace kiln::codegen {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+
+// By what their operands are.
+enum Kind { kBools, kIntegers, kFloats };
+
+struct OpRow {
+  Op op;
+  std::array<bool, 3> takes;  // by Kind
+};
+constexpr OpRow kOps[] = {
+    {Op::kNeg, {false, true, true}},   {Op::kReciprocal, {false, false, true}},
+    {Op::kSqrt, {false, false, true}}, {Op::kExp2, {false, false, true}},
+    {Op::kLog2, {false, false, true}}, {Op::kSin, {false, false, true}},
+    {Op::kTrunc, {true, true, true}},  {Op::kNot, {true, true, false}},
+    {Op::kAdd, {false, true, true}},   {Op::kSub, {false, true, true}},
+    {Op::kMul, {false, true, true}},   {Op::kDiv, {false, false, true}},
+    {Op::kIDiv, {false, true, false}}, {Op::kMod, {false, true, true}},
+    {Op::kMax, {true, true, true}},    {Op::kMin, {true, true, true}},
+    {Op::kPow, {false, true, true}},   {Op::kCmpLt, {true, true, true}},
+    {Op::kCmpEq, {true, true, true}},  {Op::kCmpNe, {true, true, true}},
+    {Op::kAnd, {true, true, false}},   {Op::kOr, {true, true, false}},
+    {Op::kXor, {true, true, false}},   {Op::kShl, {false, true, false}},
+    {Op::kShr, {false, true, false}},  {Op::kReduce, {true, true, true}},
+};
+
+Kind KindOf(DType dtype) {
+  if (dtype == DType::kBool) return kBools;
+  return ir::IsFloat(dtype) ? kFloats : kIntegers;
+}
+
+bool IsSupportedOp(const Node* node) {
+  const Op op = node->op();
+  if (op == Op::kConst || op == Op::kRange || op == Op::kLoad) return true;
+  // What is done with values of any dtype, the short floats among them.
+  if (op == Op::kWhere || op == Op::kCast || op == Op::kBitcast) return true;
+  const DType dtype = node->operand(0)->dtype();
+  if (ir::IsShortFloat(dtype)) return false;
+  if (op == Op::kReduce && dtype == DType::kBool) {
+    return node->attr<ir::ReduceAttr>().kind == ir::ReduceKind::kMax;
+  }
+  for (const OpRow& row : kOps) {
+    if (row.op == op) return row.takes[KindOf(dtype)];
+  }
+  return false;
+}
+
+absl::Status Unsupported(std::string_view what, DType dtype) {
+  return absl::UnimplementedError(StrCat("no ", what, " of ", ir::Name(dtype), " in OpenCL C"));
+}
+
+}  // namespace
+
+absl::Status CheckOpenClSupported(const kernel::Kernel& kernel, const OpenClFeatures& features) {
+  const auto has = [&](DType dtype) { return dtype != DType::kFloat64 || features.fp64; };
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (has(buffer.dtype)) continue;
+    return absl::UnimplementedError("this OpenCL device has no float64 (cl_khr_fp64)");
+  }
+  std::vector<const Node*> roots;
+  for (const kernel::Stage& stage : kernel.stages) {
+    for (const kernel::Store& store : stage.stores) {
+      for (const Node* root : {store.index, store.value, store.valid}) roots.push_back(root);
+    }
+  }
+  for (const Node* node : ir::TopologicalOrder(roots)) {
+    if (!has(node->dtype())) {
+      return absl::UnimplementedError(
+          StrCat("this OpenCL device has no float64 (cl_khr_fp64), which ", ir::Name(node->op()),
+                 " takes"));
+    }
+    if (!IsSupportedOp(node)) {
+      const DType dtype = node->operands().empty() ? node->dtype() : node->operand(0)->dtype();
+      return Unsupported(ir::Name(node->op()), dtype);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckOpenClSupported(const schedule::LoopProgram& program) {
+  int64_t bytes = program.scratch_bytes;
+  for (const schedule::LoopBuffer& buffer : program.buffers) {
+    if (buffer.space != schedule::Space::kRegister) continue;
+    bytes += buffer.elements * buffer.lanes * ir::SizeOf(buffer.dtype);
+  }
+  if (bytes <= kOpenClPrivateBytesMax) return absl::OkStatus();
+  return absl::UnimplementedError(StrCat("the schedule keeps ", bytes,
+                                         " bytes for each task; OpenCL C gets at most ",
+                                         kOpenClPrivateBytesMax));
+}
+
+}  // namespace kiln::codegen

@@ -1,0 +1,42 @@
+// Runs printed kernels on an OpenCL device, for tests.
+#ifndef KILN_COMPILER_CODEGEN_TESTING_OPENCL_RUNNER_H_
+#define KILN_COMPILER_CODEGEN_TESTING_OPENCL_RUNNER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/codegen/c_source.h"
+
+namespace kiln::codegen {
+
+// Not thread-safe.
+class OpenClRunner {
+ public:
+  // The first device of the first platform of libOpenCL.so.1. NOT_FOUND says what is missing.
+  static absl::StatusOr<std::unique_ptr<OpenClRunner>> Open();
+  ~OpenClRunner();
+
+  // "OpenCL 3.0 PoCL …, a processor's name".
+  std::string DeviceName() const;
+  OpenClFeatures Features() const;
+
+  // Compiles what PrintSource printed and runs `tasks` work-items and one more, which must do
+  // nothing. Each argument is what a buffer holds before and after. INTERNAL: the compiler's words,
+  // a call that failed, or a write behind a buffer.
+  absl::Status Run(const std::string& source, int64_t tasks,
+                   absl::Span<std::vector<uint8_t>* const> arguments);
+
+ private:
+  struct Impl;
+  explicit OpenClRunner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_TESTING_OPENCL_RUNNER_H_

@@ -1,0 +1,75 @@
+#include "tests/numerics/run_opencl.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler/pipeline.h"
+#include "compiler/proof/prove.h"
+#include "compiler/schedule/apply.h"
+#include "compiler/search/heuristic.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ops::HostTensor;
+
+// Some CPU, the same on every machine.
+const drivers::Target& SomeTarget() {
+  static const drivers::Target* const target = [] {
+    auto* some = new drivers::Target;
+    some->architecture = "x86-64";
+    some->vector_bytes = 32;
+    some->compute_units = 2;
+    return some;
+  }();
+  return *target;
+}
+
+absl::Status RunKernel(const kernel::Kernel& kernel, Scheduled scheduled,
+                       absl::Span<HostTensor* const> globals) {
+  if (scheduled == Scheduled::kChosen) {
+    const absl::Status status = RunOnOpenCl(kernel, search::Choose(kernel, SomeTarget()), globals);
+    if (!absl::IsUnimplemented(status)) return status;
+  }
+  return RunOnOpenCl(kernel, {}, globals);
+}
+
+}  // namespace
+
+const absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>& OpenCl() {
+  static const auto& runner =
+      *new absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>(codegen::OpenClRunner::Open());
+  return runner;
+}
+
+absl::Status RunOnOpenCl(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                         absl::Span<HostTensor* const> globals) {
+  if (!OpenCl().ok()) return OpenCl().status();
+  codegen::OpenClRunner& runner = **OpenCl();
+  absl::Status supported = codegen::CheckOpenClSupported(kernel, runner.Features());
+  if (!supported.ok()) return supported;
+  const auto program = schedule::Apply(kernel, schedule);
+  if (!program.ok()) return program.status();
+  supported = codegen::CheckOpenClSupported(*program);
+  if (!supported.ok()) return supported;
+  if (auto proved = proof::Prove(kernel, schedule, *program); !proved.ok()) return proved;
+  std::vector<std::vector<uint8_t>*> arguments;
+  for (HostTensor* global : globals) arguments.push_back(&global->bytes);
+  return runner.Run(codegen::PrintSource(*program), program->grid_size(), arguments);
+}
+
+absl::StatusOr<kernel::PartitionResults> RunOnOpenCl(const graph::Graph& graph,
+                                                     absl::Span<const HostTensor> inputs,
+                                                     Scheduled scheduled) {
+  std::vector<compiler::PassReport> reports;
+  const auto state = compiler::RunPasses(graph, {}, {}, &reports);
+  if (!state.ok()) return state.status();
+  return kernel::RunPartition(
+      state->partition, inputs,
+      [scheduled](const kernel::Kernel& kernel, absl::Span<HostTensor* const> globals) {
+        return RunKernel(kernel, scheduled, globals);
+      });
+}
+
+}  // namespace kiln::numerics
