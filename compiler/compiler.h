@@ -38,7 +38,7 @@ struct CompiledKernel {
   // that schedule, and where they differ. `schedule` is then the plain one. Empty for all others.
   std::string refused_schedule;
   std::string refusal;
-  // The scheduled loops as C-like source, for people; written when called. Thread-safe.
+  // The scheduled loops as OpenCL C, for people; written when called. Thread-safe.
   std::function<absl::StatusOr<std::string>()> source;
   std::string assembly;  // only with Options::keep_assembly; else Disassemble(image) gives it
   bool from_cache = false;
@@ -118,7 +118,7 @@ absl::Status CheckPassNames(const Options& options);
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options);
 
-// The scheduled loops of a kernel as C-like source, for people; `ir` and `schedule` as
+// The scheduled loops of a kernel as OpenCL C, for people; `ir` and `schedule` as
 // CompiledKernel has them.
 absl::StatusOr<std::string> Source(const std::string& ir, const std::string& schedule);
 

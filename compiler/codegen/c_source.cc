@@ -109,7 +109,7 @@ class SourcePrinter {
   void OpenLoop(const Node* range, const Node* extent, schedule::LoopKind kind) {
     const int style = static_cast<int>(kind);
     const std::string end =
-        extent != nullptr ? expressions_.Text(extent) : StrCat(ir::ExtentOf(range));
+        extent != nullptr ? expressions_.Operand(extent, kShift) : StrCat(ir::ExtentOf(range));
     const std::string name = StrCat(std::string(1, kStyles[style].letter), depth_of_[style]++);
     expressions_.SetName(range, name);
     if (kind == LoopKind::kVector) expressions_.SetLane(name);

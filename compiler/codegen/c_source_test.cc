@@ -279,6 +279,17 @@ TEST(CSourceTest, WhatOpenClCannotDoIsRefused) {
   EXPECT_EQ(CheckOpenClSupported(b.program).code(), absl::StatusCode::kUnimplemented);
 }
 
+TEST(CSourceTest, ExtentsThatAreChosen) {
+  Builder b;
+  const Node* i = b.Range(4);
+  const Node* extent = b.Make(Op::kWhere, DType::kInt64,
+                              {b.Binary(Op::kCmpLt, b.Range(2), b.Int(1)), b.Int(3), b.Int(4)});
+  schedule::Loop loop{.range = i, .extent = extent, .body = {}};
+  b.program.sections = {{.grid = {}, .body = {{std::move(loop)}}}};
+  EXPECT_THAT(PrintSource(b.program),
+              HasSubstr("for (long i0 = 0; i0 < (r1 < 1 ? 3L : 4L); ++i0) {"));
+}
+
 // A chain of squares is exponential as a tree and linear as a graph.
 TEST(CSourceTest, SharedValuesAreComputedOnce) {
   Builder b;

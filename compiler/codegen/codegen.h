@@ -35,7 +35,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                                                   const schedule::LoopProgram& program,
                                                   const drivers::Target& target);
 
-// The scheduled loops as C-like source, for people. (The schedule's own text is schedule::Print.)
+// The scheduled loops as OpenCL C, for people. (The schedule's own text is schedule::Print.)
 absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
                                    const schedule::Schedule& schedule);
 

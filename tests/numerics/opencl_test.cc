@@ -1,13 +1,12 @@
 // Kernels printed as OpenCL C against the interpreter, on this machine's OpenCL device: every
-// primitive in every dtype, bit for bit but for the elementary functions; sample kernels; and the
-// cases of the table, of which CI runs a part.
+// primitive in every dtype, bit for bit but for the elementary functions; and the cases of the
+// table, of which CI runs a part.
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler/autodiff/differentiate.h"
-#include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/testing/build_op.h"
@@ -114,35 +113,6 @@ TEST_P(OpenClDTypeTest, BinaryOps) {
 
 INSTANTIATE_TEST_SUITE_P(All, OpenClDTypeTest, testing::ValuesIn(AllDTypes()),
                          [](const auto& info) { return std::string(ir::Name(info.param)); });
-
-// As the interpreter has it, with both schedules.
-void ExpectKernelRight(const kernel::Kernel& kernel, double tolerance) {
-  std::vector<HostTensor> globals;
-  for (const kernel::Buffer& buffer : kernel.buffers) {
-    if (buffer.memory != kernel::Memory::kGlobal) continue;
-    globals.push_back(OperandValue({{buffer.elements}, -2, 2, buffer.dtype}, DType::kFloat32,
-                                   static_cast<int>(globals.size())));
-  }
-  std::vector<HostTensor> expected = globals;
-  std::vector<HostTensor*> pointers;
-  for (HostTensor& tensor : expected) pointers.push_back(&tensor);
-  ASSERT_EQ(kernel::Interpret(kernel, pointers), absl::OkStatus());
-  std::vector<HostTensor> actual = globals;
-  pointers.clear();
-  for (HostTensor& tensor : actual) pointers.push_back(&tensor);
-  ASSERT_EQ(RunOnOpenCl(kernel, {}, pointers), absl::OkStatus());
-  for (size_t i = 0; i < actual.size(); ++i) {
-    EXPECT_EQ(Difference(actual[i], expected[i], tolerance, tolerance), "") << i;
-  }
-}
-
-TEST(OpenClKernelTest, SampleKernels) {
-  ir::Context context;
-  ExpectKernelRight(codegen::MatmulKernel(context, 20, 30, 40), 1e-4);
-  ExpectKernelRight(codegen::SoftmaxKernel(context, 5, 37), 1e-5);
-  ExpectKernelRight(codegen::LayerNormKernel(context, 5, 37), 1e-4);
-  ExpectKernelRight(codegen::ConvolutionKernel(context, {2, 3, 4, 9, 3, 1}), 1e-4);
-}
 
 struct Parameter {
   Case test_case;

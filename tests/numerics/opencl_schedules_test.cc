@@ -1,0 +1,130 @@
+// What schedules make of kernels, printed as OpenCL C, against the interpreter: lanes, unrolled and
+// peeled loops, tasks of several kinds, staged factors, partial sums, prefetches, scatters.
+#include <string>
+#include <vector>
+
+#include "compiler/codegen/testing/sample_kernels.h"
+#include "compiler/ir/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/cases.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/run_opencl.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ir::DType;
+using ops::HostTensor;
+
+void ExpectRight(const kernel::Kernel& kernel, const schedule::Schedule& schedule,
+                 double tolerance) {
+  std::vector<HostTensor> expected;
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory != kernel::Memory::kGlobal) continue;
+    const double low = ir::IsInteger(buffer.dtype) && !ir::IsSigned(buffer.dtype) ? 0 : -2;
+    expected.push_back(OperandValue({{buffer.elements}, low, 2, buffer.dtype}, DType::kFloat32,
+                                    static_cast<int>(expected.size())));
+  }
+  std::vector<HostTensor> actual = expected;
+  std::vector<HostTensor*> pointers, run;
+  for (HostTensor& tensor : expected) pointers.push_back(&tensor);
+  for (HostTensor& tensor : actual) run.push_back(&tensor);
+  ASSERT_EQ(kernel::Interpret(kernel, pointers), absl::OkStatus());
+  ASSERT_EQ(RunOnOpenCl(kernel, schedule, run), absl::OkStatus());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_EQ(Difference(actual[i], expected[i], tolerance, tolerance), "") << "buffer " << i;
+  }
+}
+
+void ExpectRight(const std::string& text, const std::vector<std::string>& schedules,
+                 double tolerance = 2e-4) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(text, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  for (const std::string& directives : schedules) {
+    SCOPED_TRACE(StrCat(text, directives));
+    const auto schedule = schedule::Parse(directives);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    ExpectRight(*kernel, *schedule, tolerance);
+  }
+}
+
+TEST(OpenClSchedulesTest, PlainLoops) {
+  ir::Context context;
+  ExpectRight(codegen::MatmulKernel(context, 20, 30, 40), {}, 1e-4);
+  ExpectRight(codegen::SoftmaxKernel(context, 5, 37), {}, 1e-5);
+  ExpectRight(codegen::LayerNormKernel(context, 5, 37), {}, 1e-4);
+  ExpectRight(codegen::ConvolutionKernel(context, {2, 3, 4, 9, 3, 1}), {}, 1e-4);
+}
+
+std::string Matmul(std::string_view dtype) {
+  return StrCat("buffer b0 ", dtype, "[600] read\nbuffer b1 ", dtype, "[1200] read\nbuffer b2 ",
+                dtype, R"([800] write
+stage r0:20 r1:40 reduce r2:30
+  b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
+)");
+}
+
+TEST(OpenClSchedulesTest, Contractions) {
+  ExpectRight(
+      Matmul("float32"),
+      {"split 1 16\nbind 4 vector\norder 0 0 3 2 4\nprefetch 0 1 2 4\nprefetch 0 2 0 1\n",
+       "split 0 7\nsplit 4 3\nbind 6 unroll\norder 0 3 5 6 1 2\n",
+       "split 2 16\nsplit 4 4\nbind 6 unroll\npartial 6\norder 0 0 1 3 5 6\n",
+       "split 2 11\nsplit 4 4\nbind 6 vector\norder 0 0 1 3 5 6\n",
+       "split 0 8\nbind 3 task\nsplit 4 4\nbind 5 unroll\nbind 6 unroll\norder 0 3 1 2 5 6\n",
+       "split 1 16\nbind 4 vector\norder 0 3 0 2 4\nstage 0 1 3 16 2 1\n",
+       "order 0 0 1 2\nstage 0 0 -1 16 0 2\nstage 0 1 -1 8 1 2\n"});
+  // The order of the sums is another, and their numbers wrap.
+  for (const char* dtype : {"int32", "uint8", "int64"}) {
+    ExpectRight(Matmul(dtype), {"split 2 11\nsplit 4 4\nbind 6 vector\norder 0 0 1 3 5 6\n"}, 0);
+  }
+}
+
+TEST(OpenClSchedulesTest, StreamsAndRaggedLanes) {
+  ExpectRight(R"(buffer b0 float32[100] read
+buffer b1 int64[100] read
+buffer b2 float32[100] write
+stage r0:100
+  b2[r0] = b0[b1[r0]%100] + b0[r0] + b0[r0]*2:float32
+)",
+              {"split 0 16\nbind 2 vector\nprefetch 0 0 0 32\nprefetch 0 1 0 32\nstream 0\n"});
+  ExpectRight(R"(buffer b0 float32[3] read
+buffer b1 float32[3] write
+buffer b2 float32[3] local
+stage r0:3
+  b2[r0] = b0[r0]
+stage r1:3
+  b1[r1] = b2[r1 + -1 if cmplt(0, r1)]
+)",
+              {"", "split 1 8\nbind 3 vector\norder 1 2 3\n"});
+}
+
+TEST(OpenClSchedulesTest, Scatters) {
+  ExpectRight(R"(buffer b0 float32[320] read
+buffer b1 int64[20] read
+buffer b2 float32[160] update
+stage r0:4 r1:4 order r2:5 r3:4
+  b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
+)",
+              {"", "fuse 0 1\nsplit 4 4\nbind 6 vector\norder 0 2 3 5 6\n",
+               "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n"});
+}
+
+TEST(OpenClSchedulesTest, MorePrivateMemoryThanThereIsIsRefused) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(R"(buffer b0 float32[9000] read
+buffer b1 float32[9000] write
+buffer b2 float32[9000] local
+stage r0:9000
+  b2[r0] = b0[r0]
+stage r1:9000
+  b1[r1] = b2[r1*-1 + 8999]
+)",
+                                          context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  EXPECT_EQ(RunOnOpenCl(*kernel, {}, {}).code(), absl::StatusCode::kUnimplemented);
+}
+
+}  // namespace
+}  // namespace kiln::numerics
