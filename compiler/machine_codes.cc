@@ -5,9 +5,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/codegen/opencl_kernel.h"
 #include "compiler/codegen/x86.h"
 #include "compiler/codegen/x86_kernel.h"
 #include "compiler/search/heuristic.h"
+#include "compiler/search/thread_chooser.h"
 
 namespace kiln::compiler {
 namespace {
@@ -32,6 +34,11 @@ constexpr MachineCode kMachineCodes[] = {
      .choose = search::Choose,
      .assemble = codegen::AssembleX86,
      .disassemble = codegen::DisassembleX86},
+    {.architecture = codegen::kOpenClArchitecture,
+     .supports = codegen::IsOpenClSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssembleOpenCl,
+     .disassemble = codegen::DisassembleOpenCl},
     kNothing,
 };
 

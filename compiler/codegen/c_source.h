@@ -22,12 +22,6 @@ inline constexpr char kOpenClBuildOptions[] =
 // A work-item's own memory: more than this is not offered to a device.
 inline constexpr int64_t kOpenClPrivateBytesMax = 16 << 10;
 
-// What a device can do beyond OpenCL 1.2's full profile. float16 needs nothing: it is stored, not
-// computed with.
-struct OpenClFeatures {
-  bool fp64 = false;  // cl_khr_fp64
-};
-
 // The whole program of one kernel. Its arguments are the buffers in global memory, in order. It
 // takes one work-item for each task, numbered by get_global_id(0); those beyond grid_size() do
 // nothing, so that any local size will do.
@@ -39,9 +33,10 @@ struct OpenClFeatures {
 // but 16 of pow (OpenCL 1.2, 7.4).
 std::string PrintSource(const schedule::LoopProgram& program);
 
-// OK if the source of every schedule of the kernel means what the kernel does. UNIMPLEMENTED names
-// the op and dtype.
-absl::Status CheckOpenClSupported(const kernel::Kernel& kernel, const OpenClFeatures& features);
+// Whether the source of every schedule means what the node does.
+bool HasOpenClSource(const ir::Node* node);
+// What the source keeps for each task.
+int64_t OpenClPrivateBytes(const schedule::LoopProgram& program);
 // UNIMPLEMENTED: this schedule needs more private memory than kOpenClPrivateBytesMax.
 absl::Status CheckOpenClSupported(const schedule::LoopProgram& program);
 

@@ -40,7 +40,9 @@ Kind KindOf(DType dtype) {
   return ir::IsFloat(dtype) ? kFloats : kIntegers;
 }
 
-bool IsSupportedOp(const Node* node) {
+}  // namespace
+
+bool HasOpenClSource(const Node* node) {
   const Op op = node->op();
   if (op == Op::kConst || op == Op::kRange || op == Op::kLoad) return true;
   // What is done with values of any dtype, the short floats among them.
@@ -56,44 +58,17 @@ bool IsSupportedOp(const Node* node) {
   return false;
 }
 
-absl::Status Unsupported(std::string_view what, DType dtype) {
-  return absl::UnimplementedError(StrCat("no ", what, " of ", ir::Name(dtype), " in OpenCL C"));
-}
-
-}  // namespace
-
-absl::Status CheckOpenClSupported(const kernel::Kernel& kernel, const OpenClFeatures& features) {
-  const auto has = [&](DType dtype) { return dtype != DType::kFloat64 || features.fp64; };
-  for (const kernel::Buffer& buffer : kernel.buffers) {
-    if (has(buffer.dtype)) continue;
-    return absl::UnimplementedError("this OpenCL device has no float64 (cl_khr_fp64)");
-  }
-  std::vector<const Node*> roots;
-  for (const kernel::Stage& stage : kernel.stages) {
-    for (const kernel::Store& store : stage.stores) {
-      for (const Node* root : {store.index, store.value, store.valid}) roots.push_back(root);
-    }
-  }
-  for (const Node* node : ir::TopologicalOrder(roots)) {
-    if (!has(node->dtype())) {
-      return absl::UnimplementedError(
-          StrCat("this OpenCL device has no float64 (cl_khr_fp64), which ", ir::Name(node->op()),
-                 " takes"));
-    }
-    if (!IsSupportedOp(node)) {
-      const DType dtype = node->operands().empty() ? node->dtype() : node->operand(0)->dtype();
-      return Unsupported(ir::Name(node->op()), dtype);
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckOpenClSupported(const schedule::LoopProgram& program) {
+int64_t OpenClPrivateBytes(const schedule::LoopProgram& program) {
   int64_t bytes = program.scratch_bytes;
   for (const schedule::LoopBuffer& buffer : program.buffers) {
     if (buffer.space != schedule::Space::kRegister) continue;
     bytes += buffer.elements * buffer.lanes * ir::SizeOf(buffer.dtype);
   }
+  return bytes;
+}
+
+absl::Status CheckOpenClSupported(const schedule::LoopProgram& program) {
+  const int64_t bytes = OpenClPrivateBytes(program);
   if (bytes <= kOpenClPrivateBytesMax) return absl::OkStatus();
   return absl::UnimplementedError(StrCat("the schedule keeps ", bytes,
                                          " bytes for each task; OpenCL C gets at most ",

@@ -70,8 +70,10 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.architecture = std::string(machine.architecture);
   image.code = std::move(code->code);
   image.entry = code->entry;
-  image.grid_size = std::max<int64_t>(program.grid_size(), 1);
-  image.scratch_bytes = program.scratch_bytes;
+  const int64_t tasks = std::max<int64_t>(program.grid_size(), 1);
+  image.block_size = code->block_size;
+  image.grid_size = (tasks - 1) / code->block_size + 1;
+  image.scratch_bytes = code->scratch_bytes;
   image.num_arguments = program.num_arguments;
   const kernel::Cost cost = kernel::EstimateCost(kernel);
   image.flops = cost.flops;

@@ -17,10 +17,12 @@
 
 namespace kiln::codegen {
 
-// KernelImage::code and KernelImage::entry.
+// What of a KernelImage depends on the architecture.
 struct Code {
   std::string code;
   int64_t entry = 0;
+  int block_size = 1;         // a block of so many threads takes as many tasks
+  int64_t scratch_bytes = 0;  // that the driver hands to the code
 };
 
 // A row of the table. No field is null, and all functions are thread-safe.

@@ -25,7 +25,8 @@ absl::StatusOr<Code> AssembleX86(const kernel::Kernel& kernel, const schedule::L
   auto module = EmitModule(context, program, target, kSymbol);
   auto blob = EmitBlob(*module, target, kSymbol);
   if (!blob.ok()) return blob.status();
-  return Code{std::move(blob->code), blob->entry};
+  return Code{
+      .code = std::move(blob->code), .entry = blob->entry, .scratch_bytes = program.scratch_bytes};
 }
 
 absl::StatusOr<std::string> DisassembleX86(const drivers::KernelImage& image,

@@ -169,7 +169,7 @@ class Builder {
 
   bool IsWorthALocal(const Member& member) const {
     const int64_t elements = LocalElements(member);
-    if (elements * ir::SizeOf(member.node->dtype()) > kMaxLocalBytes) return false;
+    if (elements * ir::SizeOf(member.node->dtype()) > all_.local_bytes_max) return false;
     return elements <= kFewElements || member.arithmetic >= costly_;
   }
 

@@ -44,7 +44,8 @@ int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::
 
 class Clusterer {
  public:
-  explicit Clusterer(const std::vector<Candidate>& candidates) {
+  Clusterer(const std::vector<Candidate>& candidates, int64_t local_bytes_max) {
+    result_.local_bytes_max = local_bytes_max;
     for (const Candidate& candidate : candidates) {
       if (ir::NumElements(candidate.node->shape()) == 0) continue;
       result_.member_of[candidate.node] = static_cast<int>(result_.members.size());
@@ -216,11 +217,12 @@ class Clusterer {
         const int64_t bytes =
             ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
         // A cheap elementwise value that exceeds a local is computed again in each stage instead.
-        if (bytes > kMaxLocalBytes && (value.reduction || value.arithmetic > 1)) return false;
+        if (bytes > result_.local_bytes_max && (value.reduction || value.arithmetic > 1))
+          return false;
         if (value.reduction) total += bytes;
       }
     }
-    return total <= 2 * kMaxLocalBytes;
+    return total <= 2 * result_.local_bytes_max;
   }
 
   // A grid over columns would walk memory with long strides.
@@ -296,7 +298,7 @@ class Clusterer {
 }  // namespace
 
 Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target) {
-  return Clusterer(ChooseStored(graph, target)).Run();
+  return Clusterer(ChooseStored(graph, target), target.limits.local_bytes_max).Run();
 }
 
 }  // namespace kiln::partition

@@ -50,6 +50,8 @@ struct Clustering {
   absl::flat_hash_map<const ir::Node*, int> member_of;
   std::vector<Cluster> clusters;  // one that was merged into another is empty
   Dependencies dependencies;      // among the clusters, by number
+  // Of a local, the target's. Larger elementwise values are computed again in each stage.
+  int64_t local_bytes_max = 0;
 
   // Of a leaf; -1 for an input.
   int ClusterOf(const ir::Node* leaf) const;

@@ -6,8 +6,6 @@
 
 namespace kiln::partition {
 
-// Of a local. Larger elementwise values are computed again in each stage.
-inline constexpr int64_t kMaxLocalBytes = 64 << 10;
 // Points of a grid that keep a device busy.
 inline constexpr int64_t kEnoughPoints = 16;
 // Elements of work that need no parallelism.

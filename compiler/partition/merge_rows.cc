@@ -137,7 +137,7 @@ class RowMerger {
       if (value.cluster != source) return;
       const int64_t bytes =
           ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
-      fits = fits && (bytes <= kMaxLocalBytes || (!value.reduction && value.arithmetic <= 1));
+      fits = fits && (bytes <= all_.local_bytes_max || (!value.reduction && value.arithmetic <= 1));
     });
     return fits;
   }

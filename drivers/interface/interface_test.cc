@@ -105,7 +105,7 @@ TEST(TargetTest, CacheKeyNamesEveryField) {
     other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
-  for (auto field : {&Limits::shared_bytes_per_block, &Limits::near_memory_bytes,
+  for (auto field : {&Limits::shared_bytes_per_block, &Limits::local_bytes_max, &Limits::near_memory_bytes,
                      &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
     other = base;
     other.limits.*field += 1;

@@ -28,6 +28,8 @@ struct Limits {
   int threads_per_unit = 1;
   // Memory that the threads of a block share.
   int64_t shared_bytes_per_block = 0;
+  // Of a value that a task keeps to itself. All such values of a task may take twice as much.
+  int64_t local_bytes_max = 64 << 10;
   // Per compute unit, in bytes: first-level data cache or shared memory, and the next private
   // level.
   int64_t near_memory_bytes = 32 << 10;

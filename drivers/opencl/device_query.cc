@@ -65,6 +65,8 @@ Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   limits.near_memory_bytes = limits.shared_bytes_per_block;
   const auto cache = Get<cl_ulong>(cl, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
   if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
+  // A thread has little memory of its own, and there are many threads.
+  limits.local_bytes_max = 4 << 10;
   limits.buffer_alignment = Context::kAlignment;
   return limits;
 }

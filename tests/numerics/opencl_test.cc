@@ -98,7 +98,7 @@ TEST_P(OpenClDTypeTest, UnaryOps) {
     if (ir::SizeOf(to) != ir::SizeOf(dtype)) continue;
     if ((to == DType::kBool) == (dtype == DType::kBool)) many.Add("bitcast", {}, to);
   }
-  many.ExpectRight(Scheduled::kPlain);
+  many.ExpectRight(Scheduled::kThreads);
 }
 
 TEST_P(OpenClDTypeTest, BinaryOps) {
@@ -108,7 +108,7 @@ TEST_P(OpenClDTypeTest, BinaryOps) {
     if (op.kind != Kind::kBinary || !Admits(op, dtype)) continue;
     many.Add(op.name, OpenClCloseness(op, dtype));
   }
-  many.ExpectRight(Scheduled::kPlain);
+  many.ExpectRight(Scheduled::kThreads);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpenClDTypeTest, testing::ValuesIn(AllDTypes()),
@@ -130,7 +130,7 @@ std::vector<Parameter> Parameters() {
     for (const DType dtype :
          {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
       if (dtype != DType::kFloat32 && !has_float) continue;
-      for (const Scheduled scheduled : {Scheduled::kPlain, Scheduled::kChosen}) {
+      for (const Scheduled scheduled : {Scheduled::kThreads, Scheduled::kAsForCpu}) {
         parameters.push_back({test_case, dtype, scheduled});
       }
     }
@@ -163,7 +163,7 @@ INSTANTIATE_TEST_SUITE_P(Table, OpenClCaseTest, testing::ValuesIn(Parameters()),
                            return absl::StrCat(
                                info.param.test_case.name, "_",
                                std::string(ir::Name(info.param.dtype)),
-                               info.param.scheduled == Scheduled::kPlain ? "_plain" : "_chosen");
+                               info.param.scheduled == Scheduled::kThreads ? "_threads" : "_as_for_cpu");
                          });
 
 }  // namespace

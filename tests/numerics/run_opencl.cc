@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/opencl_kernel.h"
+#include "compiler/machine_codes.h"
 #include "compiler/pipeline.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
@@ -14,13 +17,17 @@ namespace {
 
 using ops::HostTensor;
 
+const codegen::MachineCode& OpenClCode() {
+  return **compiler::FindMachineCode(codegen::kOpenClArchitecture);
+}
+
 // Some CPU, the same on every machine.
 const drivers::Target& SomeTarget() {
   static const drivers::Target* const target = [] {
     auto* some = new drivers::Target;
     some->architecture = "x86-64";
-    some->vector_bytes = 32;
-    some->compute_units = 2;
+    some->limits.vector_bytes = 32;
+    some->limits.compute_units = 2;
     return some;
   }();
   return *target;
@@ -28,11 +35,11 @@ const drivers::Target& SomeTarget() {
 
 absl::Status RunKernel(const kernel::Kernel& kernel, Scheduled scheduled,
                        absl::Span<HostTensor* const> globals) {
-  if (scheduled == Scheduled::kChosen) {
+  if (scheduled == Scheduled::kAsForCpu) {
     const absl::Status status = RunOnOpenCl(kernel, search::Choose(kernel, SomeTarget()), globals);
     if (!absl::IsUnimplemented(status)) return status;
   }
-  return RunOnOpenCl(kernel, {}, globals);
+  return RunOnOpenCl(kernel, OpenClCode().choose(kernel, SomeTarget()), globals);
 }
 
 }  // namespace
@@ -47,7 +54,10 @@ absl::Status RunOnOpenCl(const kernel::Kernel& kernel, const schedule::Schedule&
                          absl::Span<HostTensor* const> globals) {
   if (!OpenCl().ok()) return OpenCl().status();
   codegen::OpenClRunner& runner = **OpenCl();
-  absl::Status supported = codegen::CheckOpenClSupported(kernel, runner.Features());
+  drivers::Target target;
+  target.architecture = codegen::kOpenClArchitecture;
+  target.capabilities.fp64 = runner.HasFloat64();
+  absl::Status supported = codegen::CheckSupported(OpenClCode(), kernel, target);
   if (!supported.ok()) return supported;
   const auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
@@ -63,7 +73,7 @@ absl::StatusOr<kernel::PartitionResults> RunOnOpenCl(const graph::Graph& graph,
                                                      absl::Span<const HostTensor> inputs,
                                                      Scheduled scheduled) {
   std::vector<compiler::PassReport> reports;
-  const auto state = compiler::RunPasses(graph, {}, {}, &reports);
+  const auto state = compiler::RunPasses(graph, SomeTarget(), {}, {}, &reports);
   if (!state.ok()) return state.status();
   return kernel::RunPartition(
       state->partition, inputs,

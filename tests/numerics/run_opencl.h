@@ -23,8 +23,8 @@ absl::Status RunOnOpenCl(const kernel::Kernel& kernel, const schedule::Schedule&
                          absl::Span<ops::HostTensor* const> globals);
 
 enum class Scheduled {
-  kPlain,
-  kChosen,  // as for the CPU, wherever that fits OpenCL's private memory
+  kThreads,   // as for OpenCL's devices
+  kAsForCpu,  // wherever that fits OpenCL's private memory
 };
 
 // The graph through all passes, kernel by kernel. Outputs of requests for gradients come with it.

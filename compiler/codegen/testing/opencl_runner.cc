@@ -178,10 +178,10 @@ std::string OpenClRunner::DeviceName() const {
   return StrCat(impl_->Text(kDeviceVersion), ", ", impl_->Text(kDeviceName));
 }
 
-OpenClFeatures OpenClRunner::Features() const {
+bool OpenClRunner::HasFloat64() const {
   uint64_t doubles = 0;
   impl_->api.GetDeviceInfo(impl_->device, kDoubleConfig, sizeof(doubles), &doubles, nullptr);
-  return {.fp64 = doubles != 0};
+  return doubles != 0;
 }
 
 absl::Status OpenClRunner::Run(const std::string& source, int64_t tasks,

@@ -23,7 +23,7 @@ class OpenClRunner {
 
   // "OpenCL 3.0 PoCL …, a processor's name".
   std::string DeviceName() const;
-  OpenClFeatures Features() const;
+  bool HasFloat64() const;
 
   // Compiles what PrintSource printed and runs `tasks` work-items and one more, which must do
   // nothing. Each argument is what a buffer holds before and after. INTERNAL: the compiler's words,

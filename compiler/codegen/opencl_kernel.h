@@ -1,0 +1,27 @@
+// Kernels as OpenCL C: what the row of that architecture is made of (machine_code.h).
+#ifndef KILN_COMPILER_CODEGEN_OPENCL_KERNEL_H_
+#define KILN_COMPILER_CODEGEN_OPENCL_KERNEL_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/machine_code.h"
+
+namespace kiln::codegen {
+
+// Target::architecture.
+inline constexpr std::string_view kOpenClArchitecture = "opencl-c";
+
+bool IsOpenClSupported(const ir::Node* node, const drivers::Target& target);
+// UNIMPLEMENTED: the schedule keeps more for each task than a thread of OpenCL's gets.
+absl::StatusOr<Code> AssembleOpenCl(const kernel::Kernel& kernel,
+                                    const schedule::LoopProgram& program,
+                                    const drivers::Target& target);
+// The source.
+absl::StatusOr<std::string> DisassembleOpenCl(const drivers::KernelImage& image,
+                                              const drivers::Target& target);
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_OPENCL_KERNEL_H_
