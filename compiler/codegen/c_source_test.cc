@@ -251,30 +251,6 @@ TEST(CSourceTest, LongExpressionsAreTakenApart) {
   EXPECT_LT(deepest, 20);
 }
 
-TEST(CSourceTest, WhatOpenClCannotDoIsRefused) {
-  ir::Context context;
-  auto has_source = [&](Op op, DType dtype) {
-    KernelWriter w(context);
-    const int a = w.In(4, dtype), c = w.Out(4, dtype);
-    auto i = w.Range(4);
-    w.Stage({i});
-    w.Store(c, i, w.Load(a, i).Binary(op, w.Load(a, i)));
-    return HasOpenClSource(w.kernel.stages[0].stores[0].value);
-  };
-  EXPECT_TRUE(has_source(Op::kAdd, DType::kFloat32));
-  EXPECT_TRUE(has_source(Op::kAdd, DType::kFloat64));
-  EXPECT_FALSE(has_source(Op::kAdd, DType::kFloat16));
-  EXPECT_FALSE(has_source(Op::kAdd, DType::kBool));
-  EXPECT_FALSE(has_source(Op::kXor, DType::kFloat32));
-
-  Builder b;
-  EXPECT_EQ(CheckOpenClSupported(b.program), absl::OkStatus());
-  b.program.scratch_bytes = kOpenClPrivateBytesMax - 4 * 16 * 4;
-  EXPECT_EQ(CheckOpenClSupported(b.program), absl::OkStatus());
-  b.program.scratch_bytes += 64;
-  EXPECT_EQ(CheckOpenClSupported(b.program).code(), absl::StatusCode::kUnimplemented);
-}
-
 TEST(CSourceTest, ExtentsThatAreChosen) {
   Builder b;
   const Node* i = b.Range(4);
