@@ -85,7 +85,7 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   }
   if (Wants(config.devices, "opencl")) {
     drivers::opencl::OpenClOptions options;
-    options.cpus = NamesOneOf(config.devices, "opencl");
+    options.sharing_host_memory = NamesOneOf(config.devices, "opencl");
     options.memory_limit_bytes_per_device = config.memory_limit_bytes;
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::opencl::OpenClDriver>(options));

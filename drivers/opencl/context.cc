@@ -44,31 +44,34 @@ void* Context::AllocateMemory(int64_t bytes) const {
   return cl().SVMAlloc(get(), CL_MEM_READ_WRITE, static_cast<size_t>(bytes), kAlignment);
 }
 
-void Context::ReleaseMemory(void* memory) const { cl().SVMFree(get(), memory); }
+void Context::ReleaseMemory(void* memory) const {
+  ++releases_;
+  cl().SVMFree(get(), memory);
+}
 
-cl_int Context::TryDevice() {
+bool Context::DeviceWorks() {
+  absl::MutexLock lock(&trial_mutex_);
   const uint8_t value = 0x5a;
   uint8_t back[kTrialBytes] = {};
   cl_command_queue queue = trial_queue_.get();
   cl_int code =
       cl().EnqueueSVMMemFill(queue, trial_memory_, &value, 1, kTrialBytes, 0, nullptr, nullptr);
-  if (code != CL_SUCCESS) return code;
+  if (code != CL_SUCCESS) return false;
   code =
       cl().EnqueueSVMMemcpy(queue, CL_TRUE, back, trial_memory_, kTrialBytes, 0, nullptr, nullptr);
-  if (code != CL_SUCCESS) return code;
-  return back[0] == value && back[kTrialBytes - 1] == value ? CL_SUCCESS : CL_OUT_OF_RESOURCES;
+  return code == CL_SUCCESS && back[0] == value && back[kTrialBytes - 1] == value;
 }
 
 absl::Status Context::Failure(absl::string_view what, cl_int code) {
-  absl::MutexLock lock(&mutex_);
-  if (!lost_.ok()) return lost_;
+  if (absl::Status lost = Health(); !lost.ok()) return lost;
   const absl::Status failure = ToStatus(what, code);
   // Vendors report a fault in a kernel with codes that also mean a lack of memory.
-  if (MeansLost(code) || TryDevice() != CL_SUCCESS) {
+  if (!MeansLost(code) && DeviceWorks()) return failure;
+  absl::MutexLock lock(&mutex_);
+  if (lost_.ok()) {
     lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", failure.message()));
-    return lost_;
   }
-  return failure;
+  return lost_;
 }
 
 absl::Status Context::Health() const {

@@ -2,6 +2,7 @@
 #ifndef KILN_DRIVERS_OPENCL_CONTEXT_H_
 #define KILN_DRIVERS_OPENCL_CONTEXT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +36,9 @@ class Context {
   // Null if there is no memory. Aligned to kAlignment.
   void* AllocateMemory(int64_t bytes) const;
   void ReleaseMemory(void* memory) const;
+  // How much memory was released so far: an address that a kernel was given before the last of it
+  // may mean other memory now.
+  int64_t releases() const { return releases_; }
 
   // The error for a call of OpenCL's that failed (`what` as for ToStatus): UNAVAILABLE if the
   // device is lost, which is found out by trying it, and from then on for ever.
@@ -46,8 +50,9 @@ class Context {
  private:
   Context(std::shared_ptr<const Library> cl, cl_device_id device)
       : cl_(std::move(cl)), device_(device) {}
-  // Of filling a few bytes and reading them back.
-  cl_int TryDevice();
+  // Whether a few bytes can be filled and read back. Waits for what the device runs, so nobody may
+  // wait for this who only asks for Health.
+  bool DeviceWorks();
 
   const std::shared_ptr<const Library> cl_;
   const cl_device_id device_;
@@ -55,6 +60,8 @@ class Context {
   Handle<cl_command_queue> trial_queue_;
   void* trial_memory_ = nullptr;
 
+  mutable std::atomic<int64_t> releases_{0};
+  absl::Mutex trial_mutex_;  // of trial_queue_ and trial_memory_
   mutable absl::Mutex mutex_;
   absl::Status lost_ ABSL_GUARDED_BY(mutex_);
 };

@@ -72,8 +72,8 @@ absl::StatusOr<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
   if (absl::Status status = Health(); !status.ok()) return status;
   if (bytes > facts_.allocation_bytes_max) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        info_.name, " cannot hold ", bytes, " bytes in one buffer, of which at most ",
-        facts_.allocation_bytes_max, " are left; use smaller tensors or a smaller batch"));
+        info_.name, " cannot hold ", bytes, " bytes in one buffer: its largest has ",
+        facts_.allocation_bytes_max, "; use smaller tensors or a smaller batch"));
   }
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
   if (!memory.ok()) return memory.status();
@@ -155,19 +155,17 @@ void OpenClDevice::RaiseAfter(Handle<cl_event> before, SignalGroup& group, int s
 void OpenClDevice::End(Submission& submission) {
   SubmitResult& result = submission.enqueued.result;
   SignalGroup* group = submission.options.group.get();
-  absl::Status ended;
-  if (!result.status.ok()) {
-    // What was enqueued before the error may have no event of its own.
+  if (result.status.ok()) {
+    for (const Enqueued::CommandEvent& command : submission.enqueued.events) {
+      if (result.status = WaitFor(command.event.get()); !result.status.ok()) break;
+    }
+    if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  }
+  // What stands beside or behind the error may still run, without an event to wait for, and use the
+  // buffers that `done` sets free. A lost device might never finish.
+  if (!result.status.ok() && Health().ok()) {
     const cl_int code = context_->cl().Finish(list_queue_.get());
     if (code != CL_SUCCESS) context_->Failure("cannot finish a list", code).IgnoreError();
-  } else {
-    for (const Enqueued::CommandEvent& command : submission.enqueued.events) {
-      if (ended = WaitFor(command.event.get()); !ended.ok()) break;
-    }
-  }
-  if (!ended.ok()) {
-    result.status = ended;
-    if (group != nullptr) group->Abort(ended);
   }
   const SteadyTime end = now_();
   // Without what the list before it took.
@@ -210,16 +208,18 @@ double OpenClDevice::MeasureOnDevice(Submission& submission) {
   const Library& cl = context_->cl();
   const std::vector<Enqueued::CommandEvent>& events = submission.enqueued.events;
   if (events.empty()) return 0;
-  const auto time = [&cl](const Enqueued::CommandEvent& command, cl_profiling_info what) {
-    cl_ulong nanoseconds = 0;
-    const cl_int code = cl.GetEventProfilingInfo(command.event.get(), what, sizeof(nanoseconds),
-                                                 &nanoseconds, nullptr);
-    return code == CL_SUCCESS ? static_cast<double>(nanoseconds) : 0.0;
+  const auto read = [&cl](const Enqueued::CommandEvent& command, cl_profiling_info what,
+                          cl_ulong* nanoseconds) {
+    return cl.GetEventProfilingInfo(command.event.get(), what, sizeof(*nanoseconds), nanoseconds,
+                                    nullptr) == CL_SUCCESS;
   };
-  const auto seconds = [&time](const Enqueued::CommandEvent& from,
+  // 0 if the device does not say. A clock may count from long ago, so the difference comes first.
+  const auto seconds = [&read](const Enqueued::CommandEvent& from,
                                const Enqueued::CommandEvent& to) {
-    const double begin = time(from, CL_PROFILING_COMMAND_START);
-    return std::max(0.0, time(to, CL_PROFILING_COMMAND_END) - begin) * 1e-9;
+    cl_ulong begin = 0, end = 0;
+    const bool known = read(from, CL_PROFILING_COMMAND_START, &begin) &&
+                       read(to, CL_PROFILING_COMMAND_END, &end) && end >= begin;
+    return known ? static_cast<double>(end - begin) * 1e-9 : 0.0;
   };
   if (submission.options.time_commands) {
     for (const Enqueued::CommandEvent& command : events)

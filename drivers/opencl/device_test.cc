@@ -91,6 +91,10 @@ TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheArgumentsThatChanged) {
   EXPECT_EQ(arguments_set({0, 1, 2}), 3 * kLaunches);
   EXPECT_EQ(arguments_set({0, 1, 2}), 0);
   EXPECT_EQ(arguments_set({0, 3, 2}), kLaunches);
+  // Memory that went back to the vendor may come again at an address that a kernel knows.
+  ASSERT_TRUE(device().Allocate(240 << 20).ok());
+  EXPECT_EQ(arguments_set({0, 3, 2}), 3 * kLaunches);
+  EXPECT_EQ(arguments_set({0, 3, 2}), 0);
 }
 
 TEST_F(OpenClDeviceTest, AnErrorThatPassesFailsOneList) {
@@ -110,6 +114,20 @@ TEST_F(OpenClDeviceTest, AnErrorThatPassesFailsOneList) {
   EXPECT_THAT(status.message(), HasSubstr("CL_MEM_OBJECT_ALLOCATION_FAILURE"));
   EXPECT_TRUE(device().Health().ok());
   EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+}
+
+TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list = *device().Prepare(
+      {.num_slots = 1,
+       .commands = std::vector<Command>(2, LaunchCommand{kernel.get(), {{0, 0, 64}}})});
+  auto buffer = *device().Allocate(64);
+  const int64_t launches = control_->launches;
+  control_->launch_milliseconds = 50;
+  control_->next_launch_fails = kAllocationFailure;
+  EXPECT_FALSE(Run(*list, {buffer.get()}).status.ok());
+  EXPECT_EQ(control_->launches, launches + 2);
 }
 
 TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {

@@ -24,8 +24,12 @@ absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const L
                                                    const std::string& name,
                                                    const OpenClOptions& options) {
   if (!facts.usable.ok()) return facts.usable;
-  if (facts.is_cpu && !options.cpus)
+  if (facts.is_cpu && !options.sharing_host_memory)
     return absl::FailedPreconditionError("is a CPU, which is offered only where it is named");
+  if (facts.shares_host_memory && !options.sharing_host_memory) {
+    return absl::FailedPreconditionError(
+        "shares the host's memory, and so is offered only where it is named");
+  }
   DeviceInfo info;
   info.name = name;
   info.model = facts.model;

@@ -52,11 +52,20 @@ TEST_F(OpenClDriverTest, CpusAreOpenedOnlyIfAskedFor) {
   EXPECT_EQ(device().info().model, "stand-in GPU");
   EXPECT_EQ(device().info().name, "opencl:0");
   EXPECT_EQ(why_none_, "opencl:1 (stand-in CPU) is a CPU, which is offered only where it is named");
-  Open(/*cpus=*/true);
+  Open(/*sharing_host_memory=*/true);
   ASSERT_EQ(devices_.size(), 2u);
   EXPECT_EQ(devices_[1]->info().name, "opencl:1");
   EXPECT_EQ(devices_[1]->info().model, "stand-in CPU");
   EXPECT_EQ(why_none_, "");
+}
+
+TEST_F(OpenClDriverTest, WhatTakesTheHostsMemoryIsOpenedOnlyIfAskedFor) {
+  control_->gpus_share_memory = true;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("(stand-in GPU) shares the host's memory, and so is offered"));
+  Open(/*sharing_host_memory=*/true);
+  EXPECT_EQ(devices_.size(), 2u);
 }
 
 TEST_F(OpenClDriverTest, DevicesWithoutSharedVirtualMemoryAreLeftOut) {

@@ -102,6 +102,12 @@ Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
   Enqueued enqueued;
   SubmitResult& result = enqueued.result;
   if (options.time_commands) result.command_seconds.assign(calls_.size(), 0);
+  // Vendors keep what they know of the memory behind an argument: where it may be another's now, an
+  // equal address is set again.
+  if (const int64_t releases = context_->releases(); releases != releases_) {
+    for (Operand& operand : operands_) operand.set = nullptr;
+    releases_ = releases;
+  }
   for (size_t i = 0; i < calls_.size() && result.status.ok(); ++i) {
     const Call& call = calls_[i];
     if (call.kind == Kind::kSignal) {

@@ -90,6 +90,7 @@ class Program {
   ListNeeds needs_;
   std::vector<Call> calls_;
   std::vector<Operand> operands_;
+  int64_t releases_ = 0;  // of memory, when the operands' arguments were set
 };
 
 class OpenClPreparedList : public PreparedList {

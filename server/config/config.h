@@ -20,8 +20,8 @@
 //
 //   [devices]
 //   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
-//                                      # computes nothing and is for debugging, and but the CPUs
-//                                      # among OpenCL's devices, which "opencl" takes, too
+//                                      # computes nothing and is for debugging, and but those of OpenCL's
+//                                      # that share the host's memory, which "opencl" takes, too
 //   memory_limit = "0"                 # of each device; 0: what the device has
 //   cpu_devices = 1                    # cpu:0 … as separate devices that share the machine's threads
 //   cpu_threads = 0                    # of each of them; 0: the cores that the affinity mask and control

@@ -38,8 +38,8 @@ ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
 ABSL_FLAG(
     std::vector<std::string>, devices, {},
     "devices to use, for example cpu:0,cpu:1, or all of a kind: cpu; null computes nothing, for "
-    "debugging; opencl takes all that OpenCL finds, this machine's processor too; if empty all "
-    "but null, and of OpenCL what is no processor");
+    "debugging; opencl takes all that OpenCL finds; if empty all but null, and of OpenCL what has "
+    "memory of its own");
 ABSL_FLAG(std::string, memory_limit, "", "bytes of each device to use at most, for example 8GiB");
 ABSL_FLAG(
     std::string, host_memory_limit, "",

@@ -34,6 +34,8 @@ class OpenClTest : public testing::Test {
     control_->next_launch_refused = 0;
     control_->next_launch_fails = 0;
     control_->lost = false;
+    control_->gpus_share_memory = false;
+    control_->launch_milliseconds = 0;
   }
   void TearDown() override {
     devices_.clear();
@@ -42,8 +44,8 @@ class OpenClTest : public testing::Test {
     }
   }
 
-  void Open(bool cpus = false, int64_t memory_limit = 0) {
-    auto devices = OpenClDriver({.cpus = cpus,
+  void Open(bool sharing_host_memory = false, int64_t memory_limit = 0) {
+    auto devices = OpenClDriver({.sharing_host_memory = sharing_host_memory,
                                  .memory_limit_bytes_per_device = memory_limit,
                                  .library = KILN_OPENCL_STAND_IN})
                        .Enumerate(&why_none_);

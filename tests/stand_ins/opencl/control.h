@@ -14,6 +14,10 @@ struct Control {
   std::atomic<int> gpus = 1;
   std::atomic<int> cpus = 1;
   std::atomic<bool> has_shared_virtual_memory = true;
+  std::atomic<bool> gpus_share_memory = false;  // the host's
+
+  // How long a launch takes.
+  std::atomic<int> launch_milliseconds = 0;
 
   // Faults.
   std::atomic<bool> out_of_memory = false;

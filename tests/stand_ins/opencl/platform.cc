@@ -108,7 +108,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
     case CL_DEVICE_ENDIAN_LITTLE:
       return AnswerValue<cl_bool>(CL_TRUE, size, value, needed);
     case CL_DEVICE_HOST_UNIFIED_MEMORY:
-      return AnswerValue<cl_bool>(CL_FALSE, size, value, needed);
+      return AnswerValue<cl_bool>(TheControl().gpus_share_memory ? CL_TRUE : CL_FALSE, size, value,
+                                  needed);
     default:
       return CL_INVALID_VALUE;
   }

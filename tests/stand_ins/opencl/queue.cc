@@ -125,6 +125,8 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
   const int end = TheControl().next_launch_fails.exchange(0);
   return queue->Push(
       [end] {
+        const int milliseconds = TheControl().launch_milliseconds;
+        if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
         const cl_int status = Working([] { ++TheControl().launches; });
         return end != 0 ? end : status;
       },
