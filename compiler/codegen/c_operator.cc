@@ -241,8 +241,8 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintCast(const Node* node) {
     return {StrCat(preamble_.Function("to", to), "(", number, ")"), kPrimary};
   }
   if (ir::IsFloat(from) && !ir::IsFloat(to)) {
-    // Saturates, and makes 0 of NaN.
-    return {StrCat("convert_", type, "_sat(", ToFloat(x), ")"), kPrimary};
+    const char* name = from == DType::kFloat64 ? "from_float64" : "from_float32";
+    return {StrCat(preamble_.Function(name, to), "(", ToFloat(x), ")"), kPrimary};
   }
   if (!ir::IsShortFloat(from)) return {StrCat("(", type, ")", Operand(x, kUnary)), kUnary};
   if (to == DType::kFloat32) return {ToFloat(x), kPrimary};

@@ -68,6 +68,19 @@ $T shr_$N($T a, $T b) { return a >> (($U)b < $B ? b : $B - 1); }
     {"shr", Takes::kUnsigned, {}, R"(
 $T shr_$N($T a, $T b) { return b < $B ? a >> b : 0; }
 )"},
+    // Saturates. OpenCL C leaves to the device what becomes of NaN.
+    {"from_float32", Takes::kSigned, {}, R"(
+$T from_float32_$N(float x) { return isnan(x) ? 0 : convert_$T_sat(x); }
+)"},
+    {"from_float32", Takes::kUnsigned, {}, R"(
+$T from_float32_$N(float x) { return isnan(x) ? 0 : convert_$T_sat(x); }
+)"},
+    {"from_float64", Takes::kSigned, {}, R"(
+$T from_float64_$N(double x) { return isnan(x) ? 0 : convert_$T_sat(x); }
+)"},
+    {"from_float64", Takes::kUnsigned, {}, R"(
+$T from_float64_$N(double x) { return isnan(x) ? 0 : convert_$T_sat(x); }
+)"},
     {"pow", Takes::kSigned, {}, R"(
 $T pow_$N($T a, $T b) {
   if (b < 0) {

@@ -20,7 +20,7 @@ inline constexpr char kOpenClEntry[] = "kiln_kernel";
 inline constexpr char kOpenClBuildOptions[] =
     "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
 // A work-item's own memory: more than this is not offered to a device.
-inline constexpr int64_t kOpenClPrivateBytesMax = 16 << 10;
+inline constexpr int64_t kOpenClPrivateBytesMax = 64 << 10;
 
 // The whole program of one kernel. Its arguments are the buffers in global memory, in order. It
 // takes one work-item for each task, numbered by get_global_id(0); those beyond grid_size() do

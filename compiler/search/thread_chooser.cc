@@ -12,15 +12,36 @@ void MakeTasks(const std::vector<int>& axes, ScheduleWriter* writer) {
   for (const int axis : axes) writer->Bind(axis, schedule::Binding::kTask);
 }
 
-// Of a kernel whose stages share no loops.
-void ChooseStageThreads(const kernel::Kernel& kernel, int stage, ScheduleWriter* writer) {
-  std::vector<int> order = writer->grid();
-  order.insert(order.end(), writer->ranges(stage).begin(), writer->ranges(stage).end());
-  order = writer->FuseAll(order);
-  MakeTasks(order, writer);
+// Sums that a task keeps side by side. One alone would be as wrong as the sum is long, and each
+// addition would wait for the one before.
+constexpr int64_t kSums = 16;
+constexpr int64_t kSumsOfLongSums = 64;
+constexpr int64_t kLongReduction = 4096;
+
+// The order of a stage's reduction, the innermost loop of which is cut into sums.
+std::vector<int> CutSums(std::vector<int> reduce, ScheduleWriter* writer) {
+  if (reduce.empty()) return reduce;
+  const int64_t extent = writer->extent(reduce.back());
+  const int64_t sums = extent >= kLongReduction ? kSumsOfLongSums : kSums;
+  if (extent < sums) return reduce;
+  const auto [outer, inner] = writer->Split(reduce.back(), sums);
+  writer->Bind(inner, schedule::Binding::kUnroll);
+  writer->Partial(inner);
+  reduce.back() = outer;
+  reduce.push_back(inner);
+  return reduce;
+}
+
+// `tasks`: the loops that become tasks.
+void ChooseStageThreads(const kernel::Kernel& kernel, int stage, const std::vector<int>& tasks,
+                        const std::vector<int>& points, ScheduleWriter* writer) {
+  MakeTasks(tasks, writer);
+  std::vector<int> order = tasks;
+  order.insert(order.end(), points.begin(), points.end());
   const bool scatters = !kernel.stages[stage].ordered_ranges.empty();
-  const std::vector<int>& serial =
-      scatters ? writer->ordered_ranges(stage) : writer->reduce_ranges(stage);
+  const std::vector<int> serial =
+      scatters ? writer->ordered_ranges(stage)
+               : CutSums(writer->FuseAll(writer->reduce_ranges(stage)), writer);
   order.insert(order.end(), serial.begin(), serial.end());
   if (!order.empty()) writer->Order(stage, order);
 }
@@ -30,14 +51,21 @@ void ChooseStageThreads(const kernel::Kernel& kernel, int stage, ScheduleWriter*
 schedule::Schedule ChooseThreads(const kernel::Kernel& kernel, const drivers::Target& target) {
   schedule::Schedule schedule;
   ScheduleWriter writer(kernel, &schedule);
-  if (schedule::SharesGrid(kernel)) {
+  const bool shared = schedule::SharesGrid(kernel);
+  if (shared) {
     const std::vector<int> grid = writer.FuseAll(writer.grid());
     MakeTasks(grid, &writer);
     if (!grid.empty()) writer.Order(-1, grid);
-    return schedule;
   }
   for (size_t i = 0; i < kernel.stages.size(); ++i) {
-    ChooseStageThreads(kernel, static_cast<int>(i), &writer);
+    const int stage = static_cast<int>(i);
+    if (shared) {
+      ChooseStageThreads(kernel, stage, {}, writer.ranges(stage), &writer);
+      continue;
+    }
+    std::vector<int> tasks = writer.grid();
+    tasks.insert(tasks.end(), writer.ranges(stage).begin(), writer.ranges(stage).end());
+    ChooseStageThreads(kernel, stage, writer.FuseAll(tasks), {}, &writer);
   }
   return schedule;
 }

@@ -8,8 +8,9 @@
 
 namespace kiln::search {
 
-// A task for each point of what runs in parallel, its sums one after the other: many small tasks,
-// of which a block of threads takes neighbours. Nothing is staged. Deterministic; always a schedule
+// A task for each point of what runs in parallel, which adds up its sums itself, several partial
+// ones side by side: many small tasks, of which a block of threads takes neighbours. Nothing is
+// staged. Deterministic; always a schedule
 // that Apply accepts for this kernel.
 schedule::Schedule ChooseThreads(const kernel::Kernel& kernel, const drivers::Target& target);
 

@@ -71,9 +71,9 @@ OpenClDevice::~OpenClDevice() {
 absl::StatusOr<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
   if (absl::Status status = Health(); !status.ok()) return status;
   if (bytes > facts_.allocation_bytes_max) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        info_.name, " cannot hold ", bytes, " bytes in one buffer: its largest has ",
-        facts_.allocation_bytes_max, "; use smaller tensors or a smaller batch"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(info_.name, " cannot hold ", bytes, " bytes in one buffer: its largest has ",
+                     facts_.allocation_bytes_max, "; use smaller tensors or a smaller batch"));
   }
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
   if (!memory.ok()) return memory.status();

@@ -83,6 +83,8 @@ Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
 }
 
 absl::Status CheckUsable(const Library& cl, cl_device_id id) {
+  constexpr cl_device_fp_config kFloats = CL_FP_ROUND_TO_NEAREST | CL_FP_INF_NAN;
+  const auto floats = Get<cl_device_fp_config>(cl, id, CL_DEVICE_SINGLE_FP_CONFIG);
   const auto svm = Get<cl_device_svm_capabilities>(cl, id, CL_DEVICE_SVM_CAPABILITIES);
   const struct {
     bool holds;
@@ -92,6 +94,7 @@ absl::Status CheckUsable(const Library& cl, cl_device_id id) {
       {Get<cl_bool>(cl, id, CL_DEVICE_COMPILER_AVAILABLE) != CL_FALSE, "has no compiler"},
       {Get<cl_bool>(cl, id, CL_DEVICE_ENDIAN_LITTLE) != CL_FALSE, "is not little-endian"},
       {Get<cl_uint>(cl, id, CL_DEVICE_ADDRESS_BITS) == 64, "has no 64-bit addresses"},
+      {(floats & kFloats) == kFloats, "has no infinities or does not round to nearest"},
       {(svm & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) != 0, "has no shared virtual memory (OpenCL 2.0)"},
   };
   for (const auto& row : rows) {

@@ -113,13 +113,13 @@ stage r0:4 r1:4 order r2:5 r3:4
 
 TEST(OpenClSchedulesTest, MorePrivateMemoryThanThereIsIsRefused) {
   ir::Context context;
-  const auto kernel = kernel::ParseKernel(R"(buffer b0 float32[9000] read
-buffer b1 float32[9000] write
-buffer b2 float32[9000] local
-stage r0:9000
+  const auto kernel = kernel::ParseKernel(R"(buffer b0 float32[20000] read
+buffer b1 float32[20000] write
+buffer b2 float32[20000] local
+stage r0:20000
   b2[r0] = b0[r0]
-stage r1:9000
-  b1[r1] = b2[r1*-1 + 8999]
+stage r1:20000
+  b1[r1] = b2[r1*-1 + 19999]
 )",
                                           context);
   ASSERT_TRUE(kernel.ok()) << kernel.status();

@@ -59,3 +59,15 @@ def test_short_floats_are_computed_in_float32(both_kinds):
         assert (kiln.arange(5) * 2).tolist() == [0, 2, 4, 6, 8]
         x = kiln.tensor(np.arange(6, dtype=np.float16))
         assert (x + x).tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_long_sums_are_exact_enough(both_kinds):
+    with kiln.connect(both_kinds.address, device="opencl:0"):
+        for length in (1000, 16384, 262144):
+            sums = kiln.full((32, length), 0.1).sum(-1).numpy()
+            np.testing.assert_allclose(sums, np.float32(0.1) * length, rtol=1e-4)
+        rows = np.random.default_rng(3).standard_normal((64, 1024), np.float32)
+        x = kiln.tensor(rows)
+        for _ in range(4):
+            x = x.softmax(-1)
+        assert abs(x.sum().item() - 64) < 1e-3

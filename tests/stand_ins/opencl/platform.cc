@@ -75,6 +75,7 @@ cl_int clGetDeviceIDs(cl_platform_id, cl_device_type, cl_uint, cl_device_id* ids
 
 cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* value,
                        size_t* needed) {
+  constexpr cl_device_fp_config kFloats = CL_FP_ROUND_TO_NEAREST | CL_FP_INF_NAN;
   switch (what) {
     case CL_DEVICE_NAME:
       return AnswerText(id->type == CL_DEVICE_TYPE_CPU ? "stand-in CPU" : "stand-in GPU", size,
@@ -84,7 +85,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
     case CL_DEVICE_TYPE:
       return AnswerValue<cl_device_type>(id->type, size, value, needed);
     case CL_DEVICE_SINGLE_FP_CONFIG:
-      return AnswerValue<cl_device_fp_config>(CL_FP_DENORM | CL_FP_FMA, size, value, needed);
+      return AnswerValue<cl_device_fp_config>(CL_FP_DENORM | CL_FP_FMA | kFloats, size, value,
+                                              needed);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return AnswerValue<cl_uint>(4, size, value, needed);
     case CL_DEVICE_ADDRESS_BITS:
