@@ -9,7 +9,7 @@ from kiln._rules import normalize_axis
 from kiln._tensor.base import construct
 from kiln._tensor.making import concat, filled
 from kiln._tensor.shapes import Shapes, axes_tuple, sizes, whole
-from kiln.variables import Dim, Number
+from kiln.variables import Dim
 
 if TYPE_CHECKING:
     from kiln.tensor import Tensor
@@ -153,7 +153,7 @@ class Rearranging(Shapes):
         return self._op("triu", diagonal=int(diagonal))
 
 
-def _rolled_off(amount: int, size: Number) -> Number:
+def _rolled_off(amount: int, size: Any) -> Any:
     """Where a dimension rolled by `amount` begins in the one before."""
     if not isinstance(size, Dim):
         return -amount % size if size else 0
