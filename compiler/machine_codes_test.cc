@@ -37,7 +37,8 @@ TEST(MachineCodesTest, EveryRowIsWholeAndFound) {
 TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
   const absl::Status status = FindMachineCode("abacus").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"abacus\"; there are x86-64, opencl-c, null"));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("\"abacus\"; there are x86-64, opencl-c, null"));
 }
 
 TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {
