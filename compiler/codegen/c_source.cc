@@ -23,7 +23,8 @@ struct LoopStyle {
   char letter;
   std::string_view remark;
 };
-constexpr std::array<LoopStyle, 3> kStyles = {{{'i', ""}, {'u', "unrolled"}, {'v', "vector"}}};
+constexpr std::array<LoopStyle, 4> kStyles = {
+    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'w', "threads"}}};
 
 class SourcePrinter {
  public:
@@ -52,6 +53,11 @@ class SourcePrinter {
     }
     Line(head + ") {");
     depth_ = 1;
+    if (HasBlocks()) {
+      Line("const long task = get_group_id(0);");
+      Line("const long thread = get_local_id(0);");
+      return;
+    }
     Line("const long task = get_global_id(0);");
     Line(StrCat("if (task >= ", program_.grid_size(), ") return;"));
   }
@@ -59,15 +65,18 @@ class SourcePrinter {
   void PrintBuffer(const LoopBuffer& buffer) {
     if (buffer.space == Space::kGlobal) return;
     int64_t elements = std::max<int64_t>(buffer.elements, 1);
+    const bool shared = buffer.space == Space::kShared;
     const bool scratch = buffer.space == Space::kScratch;
-    if (scratch) {
+    if (scratch || shared) {
       // Lanes beyond a ragged end read what fills up the last 64 bytes.
       const int64_t line = 64 / ir::SizeOf(buffer.dtype);
       elements = (elements + line - 1) / line * line;
     }
-    std::string line = StrCat(preamble_.Type(buffer.dtype), " ", buffer.name, "[", elements, "]");
+    std::string line = StrCat(shared ? "__local " : "", preamble_.Type(buffer.dtype), " ",
+                              buffer.name, "[", elements, "]");
     if (buffer.lanes > 1) StrAppend(&line, "[", buffer.lanes, "]");
-    Line(StrCat(line, scratch            ? ";  // scratch"
+    Line(StrCat(line, shared             ? ";  // shared"
+                      : scratch          ? ";  // scratch"
                       : buffer.lanes > 1 ? ";  // vector registers"
                                          : ";  // registers"));
   }
@@ -132,7 +141,36 @@ class SourcePrinter {
     }
   }
 
+  // A block of threads runs each task.
+  bool HasBlocks() const { return program_.threads > 1; }
+
+  // The body, in those threads that have an iteration.
+  void PrintThreads(const schedule::Loop& loop) {
+    Begin({loop.extent});
+    const int style = static_cast<int>(loop.kind);
+    const std::string name = StrCat(std::string(1, kStyles[style].letter), depth_of_[style]);
+    expressions_.SetName(loop.range, name);
+    std::string digit = loop.stride == 1 ? "thread" : StrCat("thread / ", loop.stride);
+    if (loop.places * loop.stride < program_.threads) StrAppend(&digit, " % ", loop.places);
+    Line("{  // threads");
+    ++depth_;
+    Line(StrCat("const long ", name, " = ", digit, ";"));
+    const std::string end = loop.extent != nullptr ? expressions_.Operand(loop.extent, kShift)
+                                                   : StrCat(ir::ExtentOf(loop.range));
+    const bool all = loop.extent == nullptr && ir::ExtentOf(loop.range) >= loop.places;
+    if (!all) Line(StrCat("if (", name, " < ", end, ") {"));
+    depth_ += all ? 0 : 1;
+    ++depth_of_[style];
+    PrintBody(loop.body);
+    --depth_of_[style];
+    depth_ -= all ? 0 : 1;
+    if (!all) Line("}");
+    --depth_;
+    Line("}");
+  }
+
   void PrintOne(const schedule::Loop& loop) {
+    if (loop.kind == LoopKind::kThread) return PrintThreads(loop);
     Begin({loop.extent});
     OpenLoop(loop.range, loop.extent, loop.kind);
     PrintBody(loop.body);
@@ -150,7 +188,25 @@ class SourcePrinter {
     Line("}");
   }
 
+  // Outside of all loops of threads, what is not a thread's own is written by the first.
   void PrintOne(const schedule::Store& store) {
+    const bool by_first = HasBlocks() && depth_of_[static_cast<int>(LoopKind::kThread)] == 0 &&
+                          program_.buffers[store.buffer].space != Space::kRegister;
+    if (!by_first) return PrintStore(store);
+    Line("if (thread == 0) {");
+    ++depth_;
+    PrintStore(store);
+    --depth_;
+    Line("}");
+  }
+
+  void PrintOne(const schedule::Barrier&) {
+    Line("barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);");
+  }
+
+  void PrintOne(const schedule::ThreadReduce&) {}  // none after schedule::Synchronize
+
+  void PrintStore(const schedule::Store& store) {
     Begin({store.valid});
     const std::string valid = store.valid == nullptr ? "" : expressions_.Text(store.valid);
     const Node* added = Increment(store);
@@ -215,7 +271,7 @@ class SourcePrinter {
   ExpressionPrinter expressions_;
   std::string out_;
   int depth_ = 0;
-  std::array<int, 3> depth_of_ = {};  // how many loops of each style are open
+  std::array<int, 4> depth_of_ = {};  // how many loops of each style are open
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "compiler/ir/walk.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
+#include "compiler/schedule/synchronize.h"
 #include "llvm/Config/llvm-config.h"
 
 namespace kiln::codegen {
@@ -63,7 +64,14 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                                                   const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& program,
                                                   const drivers::Target& target) {
-  absl::StatusOr<Code> code = machine.assemble(kernel, program, target);
+  if (program.threads > target.limits.threads_per_block ||
+      program.shared_bytes > target.limits.shared_bytes_per_block) {
+    return absl::InvalidArgumentError(
+        StrCat("the schedule wants ", program.threads, " threads and ", program.shared_bytes,
+               " shared bytes for a block; ", target.Summary(), " has ",
+               target.limits.threads_per_block, " and ", target.limits.shared_bytes_per_block));
+  }
+  absl::StatusOr<Code> code = machine.assemble(kernel, schedule::Synchronize(program), target);
   if (!code.ok()) return code.status();
   drivers::KernelImage image;
   image.name = kernel.name;
@@ -71,8 +79,10 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.code = std::move(code->code);
   image.entry = code->entry;
   const int64_t tasks = std::max<int64_t>(program.grid_size(), 1);
-  image.block_size = code->block_size;
-  image.grid_size = (tasks - 1) / code->block_size + 1;
+  // Either a block runs a task, or each of its threads one.
+  image.block_size = program.threads > 1 ? program.threads : code->tasks_per_block;
+  image.grid_size = program.threads > 1 ? tasks : (tasks - 1) / code->tasks_per_block + 1;
+  image.shared_bytes = program.shared_bytes;
   image.scratch_bytes = code->scratch_bytes;
   image.num_arguments = program.num_arguments;
   const kernel::Cost cost = kernel::EstimateCost(kernel);
@@ -85,7 +95,7 @@ absl::StatusOr<std::string> Source(const kernel::Kernel& kernel,
                                    const schedule::Schedule& schedule) {
   auto program = schedule::Apply(kernel, schedule);
   if (!program.ok()) return program.status();
-  return PrintSource(*program);
+  return PrintSource(schedule::Synchronize(*std::move(program)));
 }
 
 std::string LlvmVersion() { return StrCat("LLVM ", LLVM_VERSION_STRING); }

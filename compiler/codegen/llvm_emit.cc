@@ -78,9 +78,9 @@ class LoopEmitter {
         Value* slot = builder_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i);
         expressions_.SetBase(static_cast<int>(i), builder_.CreateLoad(pointer, slot));
       } else if (buffer.space == Space::kScratch) {
-        expressions_.SetBase(static_cast<int>(i), builder_.CreateConstInBoundsGEP1_64(
-                                                      builder_.getInt8Ty(), function_->getArg(3),
-                                                      buffer.scratch_offset));
+        expressions_.SetBase(static_cast<int>(i),
+                             builder_.CreateConstInBoundsGEP1_64(
+                                 builder_.getInt8Ty(), function_->getArg(3), buffer.offset));
       }
     }
   }
@@ -152,6 +152,10 @@ class LoopEmitter {
                            store.streaming);
   }
 
+  // These two do not stand where a task is one thread.
+  void EmitOne(const schedule::ThreadReduce&) {}
+  void EmitOne(const schedule::Barrier&) {}
+
   void EmitOne(const schedule::Fetch& fetch) {
     expressions_.EmitFetch(fetch.buffer, Resolve(fetch.index));
   }
@@ -176,6 +180,8 @@ class LoopEmitter {
         return EmitVector(loop);
       case LoopKind::kSerial:
         return EmitSerial(loop);
+      case LoopKind::kThread:
+        break;  // not where a task is one thread
     }
   }
 

@@ -21,7 +21,7 @@ namespace kiln::codegen {
 struct Code {
   std::string code;
   int64_t entry = 0;
-  int block_size = 1;         // a block of so many threads takes as many tasks
+  int tasks_per_block = 1;    // of tasks that are run by one thread each
   int64_t scratch_bytes = 0;  // that the driver hands to the code
 };
 
@@ -33,7 +33,8 @@ struct MachineCode {
   // A schedule that Apply accepts for this kernel: deterministic and quick.
   schedule::Schedule (*choose)(const kernel::Kernel& kernel, const drivers::Target& target);
   // What the target's driver loads: machine code, or source that it compiles. `program` was proved
-  // to compute what `kernel` says, and every node of it is supported. INTERNAL: a defect of Kiln's
+  // to compute what `kernel` says, was synchronized (schedule/synchronize.h), and every node of it
+  // is supported. INTERNAL: a defect of Kiln's
   // or of a tool that it uses.
   absl::StatusOr<Code> (*assemble)(const kernel::Kernel& kernel,
                                    const schedule::LoopProgram& program,

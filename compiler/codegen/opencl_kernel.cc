@@ -28,7 +28,7 @@ absl::StatusOr<Code> AssembleOpenCl(const kernel::Kernel& kernel,
                                  kBlockPrivateBytesMax / private_bytes});
   Code code;
   code.code = PrintSource(program);
-  code.block_size = static_cast<int>(std::clamp<int64_t>(program.grid_size(), 1, most));
+  code.tasks_per_block = static_cast<int>(std::clamp<int64_t>(program.grid_size(), 1, most));
   return code;
 }
 

@@ -46,14 +46,15 @@ absl::StatusOr<const Memory*> ProgramRun::Run(const Samples& samples, uint64_t s
                                               bool backwards) {
   samples_ = &samples;
   seed_ = seed;
+  backwards_ = backwards;
   globals_.clear();
   ClearFailure();
-  for (const schedule::Section& section : program_.sections) RunTasks(section, 0, backwards);
+  for (const schedule::Section& section : program_.sections) RunTasks(section, 0);
   if (failed()) return absl::InternalError(failure());
   return &globals_;
 }
 
-void ProgramRun::RunTasks(const schedule::Section& section, size_t depth, bool backwards) {
+void ProgramRun::RunTasks(const schedule::Section& section, size_t depth) {
   if (failed()) return;
   if (depth == section.grid.size()) {
     // To read what another task left in scratch or registers is a fault.
@@ -67,12 +68,12 @@ void ProgramRun::RunTasks(const schedule::Section& section, size_t depth, bool b
     return Fail("tasks run over what must not be shared out");
   }
   std::vector<int64_t> values = (*samples_)[axis];
-  if (backwards) std::reverse(values.begin(), values.end());
+  if (backwards_) std::reverse(values.begin(), values.end());
   if (ir::ExtentOf(range) > plan_.axes[axis].extent) return Fail("more tasks than the axis has");
   for (const int64_t value : values) {
     if (value >= ir::ExtentOf(range)) continue;
     SetRange(range, value);
-    RunTasks(section, depth + 1, backwards);
+    RunTasks(section, depth + 1);
   }
 }
 
@@ -102,6 +103,8 @@ void ProgramRun::RunBody(const std::vector<Statement>& body) {
       RunBody(Evaluate(branch->condition) != 0 ? branch->then_body : branch->else_body);
     } else if (const auto* store = std::get_if<Store>(&statement.node)) {
       RunStore(*store);
+    } else if (const auto* reduce = std::get_if<schedule::ThreadReduce>(&statement.node)) {
+      Write(reduce->buffer, Evaluate(reduce->index), Evaluate(reduce->value));
     }
     ++i;
   }
@@ -114,27 +117,36 @@ void ProgramRun::RunLoop(const Loop& loop, int axis) {
     return Fail(StrCat("a loop of ", std::max(extent, most), " iterations over an axis of ",
                        std::min(most, plan_.axes[axis].extent)));
   }
-  for (const int64_t value : (*samples_)[axis]) {
-    // Samples ascend.
-    if (value >= extent || failed()) break;
+  std::vector<int64_t> values = (*samples_)[axis];
+  const bool threads = loop.kind == LoopKind::kThread;
+  if (threads && backwards_) std::reverse(values.begin(), values.end());
+  const int64_t thread = thread_;
+  for (const int64_t value : values) {
+    if (failed()) return;
+    if (value >= extent) continue;
     SetRange(loop.range, value);
     if (loop.kind == LoopKind::kVector) lane_ = value;
+    if (threads) thread_ = thread + value * loop.stride;
     RunBody(loop.body);
   }
   if (loop.kind == LoopKind::kVector) lane_ = 0;
+  thread_ = thread;
 }
 
 Element ProgramRun::ElementOf(int buffer, int64_t index) const {
-  // A register slot holds all lanes; each is an element here.
+  // A register slot holds all lanes, and each thread has one; each of these is an element here.
   const LoopBuffer& of = program_.buffers[buffer];
-  return {buffer, of.space == Space::kRegister && of.lanes > 1 ? index * of.lanes + lane_ : index};
+  if (of.space != Space::kRegister) return {buffer, index};
+  const int64_t slot = index * program_.threads + thread_;
+  return {buffer, of.lanes > 1 ? slot * of.lanes + lane_ : slot};
 }
 
 // Whether the index lies in what fills a local up to whole vectors. A lane beyond a ragged end
 // reads it and nothing becomes of it.
 bool ProgramRun::IsPadding(int buffer, int64_t index) const {
   const LoopBuffer& of = program_.buffers[buffer];
-  if (of.space != Space::kScratch || index < of.elements) return false;
+  const bool padded = of.space == Space::kScratch || of.space == Space::kShared;
+  if (!padded || index < of.elements) return false;
   const int64_t size = ir::SizeOf(of.dtype);
   return index * size < (of.elements * size + 63) / 64 * 64;
 }
@@ -155,13 +167,16 @@ void ProgramRun::RunStore(const Store& store) {
   const Value value = Evaluate(store.value);
   if (store.valid != nullptr && Evaluate(store.valid) == 0) return;
   reached_.insert(&store);
-  const int64_t index = Evaluate(store.index);
-  if (!IsInside(store.buffer, index, "writes")) return;
-  if (program_.buffers[store.buffer].space != Space::kGlobal) {
-    nearby_[ElementOf(store.buffer, index)] = value;
+  Write(store.buffer, Evaluate(store.index), value);
+}
+
+void ProgramRun::Write(int buffer, int64_t index, Value value) {
+  if (!IsInside(buffer, index, "writes")) return;
+  if (program_.buffers[buffer].space != Space::kGlobal) {
+    nearby_[ElementOf(buffer, index)] = value;
     return;
   }
-  Written& written = globals_[{store.buffer, index}];
+  Written& written = globals_[{buffer, index}];
   written.value = value;
   ++written.times;
 }
@@ -187,19 +202,26 @@ Value ProgramRun::Load(int buffer, ir::DType dtype, int64_t index) {
   return 0;
 }
 
-// Of lanes, the only reduction that a loop program has.
+// Of lanes or threads, the only reductions that a loop program has.
 void ProgramRun::ForEachPoint(absl::Span<const Node* const> ranges,
                               absl::FunctionRef<void()> visit) {
   const int axis = ranges.size() == 1 ? AxisOf(ranges[0]) : -1;
   if (axis < 0) return Fail("combines lanes of no axis");
-  const int64_t before = lane_;
+  const int64_t lane = lane_;
+  const int64_t thread = thread_;
+  const bool threads = plan_.axes[axis].binding == schedule::Binding::kThread;
   for (const int64_t value : (*samples_)[axis]) {
     if (value >= ir::ExtentOf(ranges[0])) break;
     SetRange(ranges[0], value);
-    lane_ = value;
+    if (threads) {
+      thread_ = thread + value * plan_.axes[axis].stride;
+    } else {
+      lane_ = value;
+    }
     visit();
   }
-  lane_ = before;
+  lane_ = lane;
+  thread_ = thread;
 }
 
 size_t ProgramRun::MeetCopy(const std::vector<Statement>& body, size_t begin) {

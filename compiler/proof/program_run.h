@@ -29,8 +29,8 @@ class ProgramRun : private Evaluator {
              const schedule::LoopProgram& program);
 
   // What the program writes to its globals, for the inputs of a seed. `backwards`: the tasks of a
-  // section run in reverse order, which must not matter. INTERNAL: an access beyond a buffer's end,
-  // a read of what was never written, a loop longer than its axis.
+  // section and the threads of a block run in reverse order, which must not matter. INTERNAL: an
+  // access beyond a buffer's end, a read of what was never written, a loop longer than its axis.
   absl::StatusOr<const Memory*> Run(const Samples& samples, uint64_t seed, bool backwards);
 
   // How many of the program's stores no run has reached.
@@ -44,10 +44,11 @@ class ProgramRun : private Evaluator {
     absl::flat_hash_map<int64_t, Value> known;
   };
 
-  void RunTasks(const schedule::Section& section, size_t depth, bool backwards);
+  void RunTasks(const schedule::Section& section, size_t depth);
   void RunBody(const std::vector<schedule::Statement>& body);
   void RunLoop(const schedule::Loop& loop, int axis);
   void RunStore(const schedule::Store& store);
+  void Write(int buffer, int64_t index, Value value);
   // Takes the statements from `begin` on that copy into one buffer; returns where they end.
   size_t MeetCopy(const std::vector<schedule::Statement>& body, size_t begin);
   // Where a copy begins and ends it may reach beyond a buffer, though no sampled point reads it.
@@ -81,7 +82,9 @@ class ProgramRun : private Evaluator {
       copy_stores_;    // by the first statement
   uint64_t turn_ = 0;  // of copies, which ends are looked at
   absl::flat_hash_map<const schedule::Store*, int> checks_;
-  int64_t lane_ = 0;  // of the vector loop that runs
+  bool backwards_ = false;
+  int64_t lane_ = 0;    // of the vector loop that runs
+  int64_t thread_ = 0;  // by the loops of threads that run
 };
 
 }  // namespace kiln::proof

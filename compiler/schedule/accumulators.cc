@@ -10,14 +10,14 @@ using ir::Op;
 std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int> tile,
                                                             const State& state, bool registers) {
   auto result = std::make_shared<Accumulators>();
-  result->space = registers ? Space::kRegister : Space::kScratch;
+  result->space = registers ? Space::kRegister : buffers_.memory();
   // The lanes may be open already, outside of the tile.
   int vector = placer_.OpenVectorAxis(state);
   std::vector<int> others;
   for (int axis : tile) {
     if (plan_.axes[axis].binding == Binding::kVector) {
       vector = axis;
-    } else {
+    } else if (!registers || plan_.axes[axis].binding != Binding::kThread) {
       others.push_back(axis);
     }
     if (plan_.axes[axis].reduce) result->partial.push_back(axis);
@@ -97,22 +97,63 @@ const Node* AccumulatorBuilder::SumOverPartial(size_t which, State state, const 
   return parts[0];
 }
 
-const Node* AccumulatorBuilder::Total(size_t which, const State& state, const Accumulators& from) {
+int AccumulatorBuilder::ThreadAxis(const Accumulators& from) const {
+  for (const int axis : from.partial) {
+    const bool threads = plan_.axes[axis].binding == Binding::kThread;
+    if (threads && plan_.axes[axis].extent > 1) return axis;
+  }
+  return -1;
+}
+
+std::shared_ptr<const Accumulators> AccumulatorBuilder::NewTotals(absl::Span<const int> tile,
+                                                                  int thread_axis) {
+  auto totals = std::make_shared<Accumulators>();
+  totals->space = buffers_.memory();
+  // What each thread holds stands side by side until it is combined.
+  int64_t elements = plan_.axes[thread_axis].extent;
+  for (auto axis = tile.rbegin(); axis != tile.rend(); ++axis) {
+    if (plan_.axes[*axis].reduce) continue;
+    totals->dimensions.push_back({*axis, elements});
+    elements *= plan_.axes[*axis].extent;
+  }
+  for (size_t i = 0; i < reduces_.size(); ++i) {
+    totals->buffers.push_back(buffers_.Get("total", static_cast<int>(i), reduces_[i]->dtype(),
+                                           elements, totals->space, 1));
+  }
+  return totals;
+}
+
+Statement AccumulatorBuilder::CombineThreads(size_t which, const State& state,
+                                             const Accumulators& from, const Accumulators& totals) {
+  const int axis = ThreadAxis(from);
+  State thread = state;
+  const Node* range = nest_.NewRange(plan_.axes[axis].extent, axis);
+  thread.values[axis] = range;
+  const Node* value = Total(which, thread, from);
+  ThreadReduce reduce;
+  reduce.buffer = totals.buffers[which];
+  reduce.index = Index(totals, state);
+  reduce.value = folder_.context().Get(Op::kReduce, value->dtype(), {}, {value, range},
+                                       reduces_[which]->attribute());
+  reduce.stride = plan_.axes[axis].stride;
+  return Statement{reduce};
+}
+
+const Node* AccumulatorBuilder::Total(size_t which, State state, const Accumulators& from) {
   std::vector<int> unrolled;
   int vector = -1;
   for (int axis : from.partial) {
     if (plan_.axes[axis].binding == Binding::kVector) {
       vector = axis;
-    } else {
+    } else if (plan_.axes[axis].binding != Binding::kThread) {
       unrolled.push_back(axis);
     }
   }
   if (vector < 0) return SumOverPartial(which, state, from, unrolled);
   // Copies are combined lane by lane first, so that only one vector is reduced across its lanes.
-  State lanes = state;
   const Node* range = nest_.NewRange(plan_.axes[vector].extent, vector);
-  lanes.values[vector] = range;
-  const Node* value = SumOverPartial(which, lanes, from, unrolled);
+  state.values[vector] = range;
+  const Node* value = SumOverPartial(which, state, from, unrolled);
   return folder_.context().Get(Op::kReduce, value->dtype(), {}, {value, range},
                                reduces_[which]->attribute());
 }

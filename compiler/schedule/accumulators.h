@@ -18,8 +18,9 @@ namespace kiln::schedule {
 
 // Where a stage's reductions keep what they have summed up: one buffer for each kReduce, all laid
 // out alike. They hold a value for each point of the loops inside the outermost reduce loop, in
-// registers if those loops are all unrolled or lanes, else in scratch; then the innermost tile is
-// carried in registers through the reduce loops inside it.
+// registers if those loops are all unrolled, lanes or threads, which have registers of their own;
+// else in memory; then the innermost tile is carried in registers through the reduce loops inside
+// it.
 struct Accumulators {
   struct Dimension {
     int axis = 0;
@@ -56,8 +57,16 @@ class AccumulatorBuilder {
   // At one point, in the buffer of reduction number `which`.
   const ir::Node* Index(const Accumulators& from, const State& state);
   const ir::Node* Load(const Accumulators& from, size_t which, const State& state);
-  // The reduction's value, of which copies and lanes hold parts.
-  const ir::Node* Total(size_t which, const State& state, const Accumulators& from);
+  // The reduction's value, of which copies and lanes hold parts: all of it, or the open thread's.
+  const ir::Node* Total(size_t which, State state, const Accumulators& from);
+
+  // The axis of which each thread has a part of the sums; -1: none.
+  int ThreadAxis(const Accumulators& from) const;
+  // For the totals of what threads hold, one for each point of `tile`.
+  std::shared_ptr<const Accumulators> NewTotals(absl::Span<const int> tile, int thread_axis);
+  // Puts there what the threads hold of reduction number `which`, at one point.
+  Statement CombineThreads(size_t which, const State& state, const Accumulators& from,
+                           const Accumulators& totals);
 
  private:
   const ir::Node* SumOverPartial(size_t which, State state, const Accumulators& from,

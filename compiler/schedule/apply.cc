@@ -108,22 +108,29 @@ class Applier {
         nest_(plan_, folder_, NextRange(kernel)) {}
 
   absl::Status Apply() {
+    program_.threads = plan_.threads;
     AddBuffers();
     absl::Status status = SharesGrid(kernel_) ? ApplyShared() : ApplyEach();
-    int64_t offset = 0;
-    for (LoopBuffer& buffer : program_.buffers) {
-      if (buffer.space != Space::kScratch) continue;
-      buffer.scratch_offset = offset;
-      // Whole cache lines for each buffer: vectors stay aligned, and lanes beyond a ragged end read
-      // only what fills up a line (ExpressionPlacer::MayReadAnyLane).
-      offset += (buffer.elements * ir::SizeOf(buffer.dtype) + 63) / 64 * 64;
-    }
-    program_.scratch_bytes = offset;
+    program_.scratch_bytes = PlaceBuffers(Space::kScratch);
+    program_.shared_bytes = PlaceBuffers(Space::kShared);
     program_.axes = nest_.TakeRangeAxes();
     return status;
   }
 
  private:
+  // Returns how many bytes they take.
+  int64_t PlaceBuffers(Space space) {
+    int64_t offset = 0;
+    for (LoopBuffer& buffer : program_.buffers) {
+      if (buffer.space != space) continue;
+      buffer.offset = offset;
+      // Whole cache lines for each buffer: vectors stay aligned, and lanes beyond a ragged end read
+      // only what fills up a line (ExpressionPlacer::MayReadAnyLane).
+      offset += (buffer.elements * ir::SizeOf(buffer.dtype) + 63) / 64 * 64;
+    }
+    return offset;
+  }
+
   int NumBuffers() const { return static_cast<int>(kernel_.buffers.size()); }
 
   int GridVectorAxis() const {
@@ -145,11 +152,13 @@ class Applier {
       if (from.memory == kernel::Memory::kGlobal) {
         buffer.read_only = from.access == kernel::Access::kRead;
         ++program_.num_arguments;
-      } else if (from.elements <= 64 && HasConstantIndices(kernel_, static_cast<int>(i))) {
+      } else if (program_.threads == 1 && from.elements <= 64 &&
+                 HasConstantIndices(kernel_, static_cast<int>(i))) {
+        // One stage's thread does not see another's registers.
         buffer.space = Space::kRegister;
         buffer.lanes = lanes;
       } else {
-        buffer.space = Space::kScratch;
+        buffer.space = program_.threads > 1 ? Space::kShared : Space::kScratch;
         // Each lane of the grid is a point of it, with a local of its own.
         buffer.elements *= lanes;
       }

@@ -16,9 +16,10 @@ enum class Binding : uint8_t {
   kUnroll,  // the body repeated, constants in the axis's place
   kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such
             // axis in a nest
+  kThread,  // threads of the block that runs a task; of a reduction, a power of two
 };
 
-// "bind AXIS serial|task|unroll|vector". Without it an axis is serial.
+// "bind AXIS serial|task|unroll|vector|thread". Without it an axis is serial.
 struct Bind {
   static constexpr std::string_view kName = "bind";
   int axis = 0;

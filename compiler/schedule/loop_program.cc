@@ -26,6 +26,7 @@ class Printer {
       for (const Node* range : section.grid) {
         StrAppend(&out_, " ", Text(range), " < ", range->attr<ir::RangeAttr>().extent);
       }
+      if (program_.threads > 1) StrAppend(&out_, ", by ", program_.threads, " threads");
       StrAppend(&out_, "\n");
       PrintBody(section.body, 1);
     }
@@ -34,7 +35,7 @@ class Printer {
 
  private:
   void PrintBuffer(const LoopBuffer& buffer) {
-    static constexpr std::string_view kSpaces[] = {"global", "scratch", "register"};
+    static constexpr std::string_view kSpaces[] = {"global", "scratch", "register", "shared"};
     StrAppend(&out_, kSpaces[static_cast<int>(buffer.space)], " ", buffer.name, ": ",
               ir::Name(buffer.dtype), "[", buffer.elements, "]");
     if (buffer.lanes > 1) StrAppend(&out_, " x ", buffer.lanes);
@@ -121,10 +122,17 @@ class Printer {
     Line(depth, text);
   }
 
+  void PrintOne(const ThreadReduce& reduce, int depth) {
+    Line(depth, StrCat(program_.buffers[reduce.buffer].name, "[", Text(reduce.index),
+                       "] = ", Text(reduce.value), " over threads"));
+  }
+
   void PrintOne(const Fetch& fetch, int depth) {
     Line(depth,
          StrCat("prefetch ", program_.buffers[fetch.buffer].name, "[", Text(fetch.index), "]"));
   }
+
+  void PrintOne(const Barrier&, int depth) { Line(depth, "barrier"); }
 
   static constexpr size_t kLongest = 200;
 
@@ -138,7 +146,7 @@ class Printer {
 }  // namespace
 
 std::string_view Name(LoopKind kind) {
-  static constexpr std::string_view kNames[] = {"for", "unroll", "lanes"};
+  static constexpr std::string_view kNames[] = {"for", "unroll", "lanes", "threads"};
   return kNames[static_cast<int>(kind)];
 }
 

@@ -14,9 +14,17 @@ LoopKind KindOf(Binding binding) {
       return LoopKind::kUnrolled;
     case Binding::kVector:
       return LoopKind::kVector;
+    case Binding::kThread:
+      return LoopKind::kThread;
     default:
       return LoopKind::kSerial;
   }
+}
+
+// Whether such a loop may find out how many iterations it has; other bodies are written for a
+// number.
+bool TakesComputedExtent(Binding binding) {
+  return binding == Binding::kSerial || binding == Binding::kThread;
 }
 
 Body Single(Loop loop) {
@@ -116,8 +124,7 @@ Body Nest::Decided(State state, const Inside& inside) {
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const int axis = static_cast<int>(i);
     if (state.extents[i].constant()) continue;
-    // A serial loop can take a computed extent; unrolled loops and lanes need a constant.
-    if (plan_.axes[Consumer(axis)].binding == Binding::kSerial) continue;
+    if (TakesComputedExtent(plan_.axes[Consumer(axis)].binding)) continue;
     const Node* is_last = state.extents[i].is_last;
     return Branched(axis, std::move(state), is_last,
                     [&](State decided) { return Decided(std::move(decided), inside); });
@@ -184,7 +191,7 @@ Body Nest::Open(int number, State state, const Inside& inside) {
   return OpenAxis(number, std::move(state), [&, number](State opened) {
     int inner;
     if (!DeriveInner(number, &opened, &inner) ||
-        BindingOf(Consumer(inner), opened) == Binding::kSerial) {
+        TakesComputedExtent(BindingOf(Consumer(inner), opened))) {
       return inside(std::move(opened));
     }
     const Node* is_last = opened.extents[inner].is_last;
@@ -199,9 +206,8 @@ Body Nest::OpenAxis(int number, State state, const Inside& inside) {
   }
   const Extent extent = state.extents[number];
   if (extent.constant()) return OpenConstant(number, extent.full, std::move(state), inside);
-  // A serial loop: Decided and Open have branched on the extents of all others.
-  Loop loop;
-  loop.range = NewRange(std::max(extent.full, extent.last), number);
+  // Decided and Open have branched on the extents of those that need a constant.
+  Loop loop = LoopOf(number, std::max(extent.full, extent.last), state);
   loop.extent = Count(extent);
   state.values[number] = loop.range;
   loop.body = inside(std::move(state));
@@ -212,18 +218,30 @@ Body Nest::OpenConstant(int number, int64_t count, State state, const Inside& in
   if (count == 0) return {};
   const Axis& axis = plan_.axes[number];
   const bool vector = axis.binding == Binding::kVector;
-  // A vector axis keeps its loop even for one lane: its accumulators are vectors.
-  if (count == 1 && !(vector && axis.extent > 1)) {
+  // A vector axis keeps its loop even for one lane: its accumulators are vectors. Of threads only
+  // the first has the one iteration.
+  const bool kept = vector || axis.binding == Binding::kThread;
+  if (count == 1 && !(kept && axis.extent > 1)) {
     return OpenAt(number, folder_.Int(0), std::move(state), inside);
   }
-  Loop loop;
-  loop.kind = KindOf(BindingOf(number, state));
-  loop.range = NewRange(vector ? axis.extent : count, number);
+  Loop loop = LoopOf(number, vector ? axis.extent : count, state);
   state.values[number] = loop.range;
   // Lanes that are too many run all the same, and are masked.
   if (vector && count < axis.extent) state.masks.push_back({loop.range, count, axis.reduce});
   loop.body = inside(std::move(state));
   return Single(std::move(loop));
+}
+
+// Without a body, of the axis's kind.
+Loop Nest::LoopOf(int number, int64_t extent, const State& state) {
+  Loop loop;
+  loop.kind = KindOf(BindingOf(number, state));
+  loop.range = NewRange(extent, number);
+  if (loop.kind == LoopKind::kThread) {
+    loop.stride = plan_.axes[number].stride;
+    loop.places = plan_.axes[number].extent;
+  }
+  return loop;
 }
 
 Body Nest::OpenAt(int axis, const Node* value, State state, const Inside& inside) {
@@ -240,19 +258,20 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   const int64_t rest = whole.full % factor;
   SetExtent(inner, &state, Extent{factor, factor, nullptr});
   if (rest == 0) return OpenConstant(number, tiles, std::move(state), inside);
-  int consumer = inner;
-  while (plan_.axes[consumer].split()) consumer = plan_.axes[consumer].outer;
-  // A serial loop runs over the shorter last piece as well if the loop inside can take a computed
-  // extent. Otherwise the last piece is peeled off and becomes code of its own.
-  const bool serial = BindingOf(number, state) == Binding::kSerial;
-  const bool peel = !serial || tiles == 0 || plan_.axes[consumer].binding != Binding::kSerial;
+  // A loop runs over the shorter last piece as well if the loop inside can take a computed extent.
+  // Otherwise the last piece is peeled off and becomes code of its own.
+  const Binding binding = BindingOf(number, state);
+  const bool peel = !TakesComputedExtent(binding) || tiles == 0 ||
+                    !TakesComputedExtent(plan_.axes[Consumer(inner)].binding);
   if (!peel) {
-    Loop loop;
-    loop.range = NewRange(tiles + 1, number);
+    Loop loop = LoopOf(number, tiles + 1, state);
     state.values[number] = loop.range;
     SetExtent(inner, &state, Extent{factor, rest, folder_.Equal(loop.range, folder_.Int(tiles))});
     loop.body = inside(std::move(state));
     return Single(std::move(loop));
+  }
+  if (binding == Binding::kThread) {
+    return OpenOuterInThreads(number, tiles, inner, rest, std::move(state), inside);
   }
   Body body = OpenConstant(number, tiles, state, inside);
   SetExtent(inner, &state, Extent{rest, rest, nullptr});
@@ -260,12 +279,30 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   return body;
 }
 
+// `tiles` full pieces and a shorter one, each in a thread of its own.
+Body Nest::OpenOuterInThreads(int number, int64_t tiles, int inner, int64_t rest, State state,
+                              const Inside& inside) {
+  State last = state;
+  SetExtent(inner, &last, Extent{rest, rest, nullptr});
+  if (tiles == 0) return OpenConstant(number, 1, std::move(last), inside);
+  Loop loop = LoopOf(number, tiles + 1, state);
+  state.values[number] = loop.range;
+  last.values[number] = folder_.Int(tiles);
+  Branch branch;
+  branch.condition = folder_.Equal(loop.range, folder_.Int(tiles));
+  branch.then_body = inside(std::move(last));
+  branch.else_body = inside(std::move(state));
+  loop.body.push_back(Statement{std::move(branch)});
+  return Single(std::move(loop));
+}
+
 Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State state,
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
-  // A full piece would need a shorter end of its own, so the two cases become separate code.
-  if (whole.full % factor != 0) {
+  // A full piece would need a shorter end of its own, so the two cases become separate code. Of
+  // threads, one of them has the rest.
+  if (whole.full % factor != 0 || BindingOf(number, state) == Binding::kThread) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
     });

@@ -72,7 +72,7 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
     elements *= innermost ? RoundUp(size, directive.lanes) : size;
   }
   staged.buffer = buffers_.Get("staged", directive.operand, staged.operand->dtype(), elements,
-                               Space::kScratch, 1);
+                               buffers_.memory(), 1);
   return staged;
 }
 
@@ -107,6 +107,7 @@ void OperandPacker::FixDimension(const StagedOperand::Dimension& dimension, cons
 
 Body OperandPacker::Pack(const StageOperand& directive, const StagedOperand& staged,
                          const State& state) {
+  if (plan_.threads > 1) return PackByThreads(staged, state);
   const std::vector<PackLoop> loops = PackLoops(directive, staged, state);
   return PackFrom(directive, staged, loops, state, folder_.Int(0), nullptr);
 }

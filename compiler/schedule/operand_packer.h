@@ -38,9 +38,9 @@ struct StagedOperand {
 class OperandPacker {
  public:
   // All must outlive the packer.
-  OperandPacker(Nest& nest, kernel::ExpressionFolder& folder, const ExpressionPlacer& placer,
-                StageBuffers& buffers)
-      : nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
+  OperandPacker(const Plan& plan, Nest& nest, kernel::ExpressionFolder& folder,
+                const ExpressionPlacer& placer, StageBuffers& buffers)
+      : plan_(plan), nest_(nest), folder_(folder), placer_(placer), buffers_(buffers) {}
 
   // Where `operand` is to stand: an element for each point of what is not open in `state`.
   StagedOperand Layout(const StageOperand& directive, const ir::Node* operand, const State& state);
@@ -85,6 +85,16 @@ class OperandPacker {
   bool IsFilledUp(const StagedOperand& staged, const LaneMask& mask, const State& state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 
+  // In pack_threads.cc: elements shared out among the threads of the block.
+  Body PackByThreads(const StagedOperand& staged, const State& state);
+  struct ThreadDigit;
+  std::vector<ThreadDigit> ThreadDigits(const StagedOperand& staged, const State& state);
+  Body EachSoMany(const Extent& extent, int64_t step, const ir::Node* first,
+                  const std::function<Body(const ir::Node*)>& inside);
+  Body PackDigits(const StagedOperand& staged, absl::Span<const ThreadDigit> digits,
+                  const State& state, const ir::Node* index);
+
+  const Plan& plan_;
   Nest& nest_;
   kernel::ExpressionFolder& folder_;
   const ExpressionPlacer& placer_;

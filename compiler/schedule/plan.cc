@@ -7,6 +7,7 @@
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/index_sum.h"
 #include "compiler/schedule/plan_order.h"
+#include "compiler/schedule/plan_threads.h"
 #include "compiler/schedule/words.h"
 
 namespace kiln::schedule {
@@ -25,10 +26,12 @@ class Planner {
       if (!status.ok()) return status;
     }
     for (Axis& axis : plan_.axes) {
-      if (axis.reduce && axis.binding == Binding::kVector) axis.partial = true;
+      const bool shared_out = axis.binding == Binding::kVector || axis.binding == Binding::kThread;
+      if (axis.reduce && shared_out) axis.partial = true;
     }
     // Orders are checked last, since they depend on how their axes are bound.
     absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
+    if (status.ok()) status = FinishThreads(&plan_);
     if (!status.ok()) return status;
     return std::move(plan_);
   }
@@ -152,12 +155,15 @@ class Planner {
     if (bind.binding == Binding::kTask && axis.reduce) {
       return BadDirective(bind.Print(), "tasks cannot share a sum");
     }
-    // Tasks run at the same time, and lanes store at once: neither keeps an order.
-    if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector)) {
+    // Tasks and threads run at the same time, and lanes store at once: none keeps an order.
+    if (axis.ordered && (bind.binding == Binding::kTask || bind.binding == Binding::kVector ||
+                         bind.binding == Binding::kThread)) {
       return BadDirective(bind.Print(), "the axis's steps come one after the other");
     }
-    // The emitter halves vectors, to reduce, transpose and mask them.
-    if (bind.binding == Binding::kVector && (axis.extent & (axis.extent - 1)) != 0) {
+    // The emitter halves vectors, to reduce, transpose and mask them; threads halve their sums.
+    const bool halved =
+        bind.binding == Binding::kVector || (bind.binding == Binding::kThread && axis.reduce);
+    if (halved && (axis.extent & (axis.extent - 1)) != 0) {
       return BadDirective(bind.Print(), "the extent is no power of two");
     }
     axis.binding = bind.binding;
@@ -174,9 +180,8 @@ class Planner {
 
   absl::Status Add(const StageOperand& staged) {
     if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
-    // LLVM refuses what the emitter would make of a vector of one lane.
-    if (staged.lanes < 2 || (staged.lanes & (staged.lanes - 1)) != 0) {
-      return BadDirective(staged.Print(), "the lanes must be a power of two above 1");
+    if (staged.lanes < 1 || (staged.lanes & (staged.lanes - 1)) != 0) {
+      return BadDirective(staged.Print(), "the lanes must be a power of two");
     }
     for (const StageOperand::Dimension& dimension : staged.layout) {
       for (const StageOperand::Term& term : dimension) {

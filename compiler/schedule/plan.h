@@ -28,6 +28,7 @@ struct Axis {
   int parent = -1;  // the axis that was split into this one
   Binding binding = Binding::kSerial;
   bool partial = false;
+  int64_t stride = 1;  // kThread: of its digit in the number of the thread
 
   bool split() const { return outer >= 0; }
   bool leaf() const { return !split() && fused_into < 0; }
@@ -51,6 +52,7 @@ struct Plan {
   std::vector<Axis> axes;
   std::vector<int> grid_order;  // of a kernel whose stages share a grid; empty if it has one stage
   std::vector<StagePlan> stages;
+  int threads = 1;  // of a block, as many as the stage with the most needs
 };
 
 // INVALID_ARGUMENT names the directive that does not fit.

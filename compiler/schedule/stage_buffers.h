@@ -16,6 +16,9 @@ class StageBuffers {
   // `program`, which gets the buffers, must outlive this.
   explicit StageBuffers(LoopProgram* program) : program_(*program) {}
 
+  // Where what is no register stands: in memory of the task's thread, or of its block.
+  Space memory() const { return program_.threads > 1 ? Space::kShared : Space::kScratch; }
+
   // The buffer's number. Copies of a nest that stand beside each other (peeled ends) use the same
   // buffers: `purpose` and `which` name them.
   int Get(const std::string& purpose, int which, ir::DType dtype, int64_t elements, Space space,

@@ -47,7 +47,7 @@ StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
       placer_(plan, nest, folder, *program, kernel_buffers),
       buffers_(program),
       sums_(FindReduces(stage), plan, nest, folder, placer_, buffers_),
-      packer_(nest, folder, placer_, buffers_),
+      packer_(plan, nest, folder, placer_, buffers_),
       guard_(stage.ordered_ranges.empty() ? nullptr : stage.stores[0].valid) {}
 
 const Node* StageBuilder::ProductOperand(int operand) const {
@@ -86,7 +86,8 @@ bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
   // Registers have no address, so the slot must be known when the code is written.
   return std::all_of(tile.begin(), tile.end(), [this](int axis) {
     const Binding binding = plan_.axes[axis].binding;
-    return binding == Binding::kUnroll || binding == Binding::kVector;
+    return binding == Binding::kUnroll || binding == Binding::kVector ||
+           binding == Binding::kThread;
   });
 }
 
@@ -109,7 +110,7 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
     return Accumulate(axes, std::move(state), std::move(environment));
   }
   if (axes.empty()) return Update(state, environment);
-  if (at_reduce && environment.accumulators->space == Space::kScratch &&
+  if (at_reduce && environment.accumulators->space != Space::kRegister &&
       FitsRegisters(TileOf(axes))) {
     return CarryTileInRegisters(axes, std::move(state), std::move(environment));
   }
@@ -159,13 +160,15 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
   environment.accumulators = accumulators;
   const bool was_rolled = state.rolled;
   // Sums in memory are set and stored by loops, however their tiles are unrolled.
-  state.rolled |= accumulators->space == Space::kScratch;
+  state.rolled |= accumulators->space != Space::kRegister;
   Body body =
       nest_.Loops(tile, state, [&](State inner) { return sums_.Initialise(inner, *accumulators); });
   const bool rolled = std::exchange(state.rolled, was_rolled);
   Append(&body, Compute(axes, state, environment));
   state.rolled = rolled;
-  if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
+  if (sums_.ThreadAxis(*accumulators) >= 0) {
+    Append(&body, CombineThreads(tile, state, &environment));
+  } else if (accumulators->space == Space::kRegister && ResultsAreLong(*accumulators)) {
     // The sums go to memory, where loops can run over them.
     auto spilled = sums_.New(tile, state, false);
     Append(&body, nest_.Loops(tile, state, [&](State inner) {
@@ -174,12 +177,34 @@ Body StageBuilder::Accumulate(absl::Span<const int> axes, State state, Environme
     environment.accumulators = spilled;
     state.rolled = true;
   }
+  Append(&body, nest_.Loops(ParallelOf(tile), std::move(state),
+                            [&](State inner) { return StoreResults(inner, environment); }));
+  return body;
+}
+
+std::vector<int> StageBuilder::ParallelOf(absl::Span<const int> tile) const {
   std::vector<int> parallel;
-  for (int axis : tile) {
+  for (const int axis : tile) {
     if (!plan_.axes[axis].reduce) parallel.push_back(axis);
   }
-  Append(&body, nest_.Loops(parallel, std::move(state),
-                            [&](State inner) { return StoreResults(inner, environment); }));
+  return parallel;
+}
+
+// What threads hold of the sums goes to shared memory, where it becomes one. Each reduction has
+// loops of its own, since all threads meet between two of them.
+Body StageBuilder::CombineThreads(absl::Span<const int> tile, State state,
+                                  Environment* environment) {
+  const std::shared_ptr<const Accumulators> from = environment->accumulators;
+  environment->accumulators = sums_.NewTotals(tile, sums_.ThreadAxis(*from));
+  state.rolled |= from->space != Space::kRegister;
+  Body body;
+  for (size_t i = 0; i < reduces().size(); ++i) {
+    Append(&body, nest_.Loops(ParallelOf(tile), state, [&](State inner) {
+      Body point;
+      point.push_back(sums_.CombineThreads(i, inner, *from, *environment->accumulators));
+      return point;
+    }));
+  }
   return body;
 }
 

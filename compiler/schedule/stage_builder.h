@@ -48,7 +48,10 @@ class StageBuilder {
   Body CarryTileInRegisters(absl::Span<const int> axes, State state, Environment environment);
   Body StageAt(int axis, const State& state, Environment* environment);
 
+  Body CombineThreads(absl::Span<const int> tile, State state, Environment* environment);
+
   std::vector<int> TileOf(absl::Span<const int> axes) const;
+  std::vector<int> ParallelOf(absl::Span<const int> tile) const;
   bool FitsRegisters(absl::Span<const int> tile) const;
   bool ResultsAreLong(const Accumulators& sums) const;
   Body Update(const State& state, const Environment& environment);

@@ -10,6 +10,7 @@
 #include "compiler/pipeline.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
+#include "compiler/schedule/synchronize.h"
 #include "compiler/search/heuristic.h"
 
 namespace kiln::numerics {
@@ -66,7 +67,8 @@ absl::Status RunOnOpenCl(const kernel::Kernel& kernel, const schedule::Schedule&
   if (auto proved = proof::Prove(kernel, schedule, *program); !proved.ok()) return proved;
   std::vector<std::vector<uint8_t>*> arguments;
   for (HostTensor* global : globals) arguments.push_back(&global->bytes);
-  return runner.Run(codegen::PrintSource(*program), program->grid_size(), arguments);
+  return runner.Run(codegen::PrintSource(schedule::Synchronize(*program)), program->grid_size(),
+                    program->threads, arguments);
 }
 
 absl::StatusOr<kernel::PartitionResults> RunOnOpenCl(const graph::Graph& graph,

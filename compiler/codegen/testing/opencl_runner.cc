@@ -184,7 +184,7 @@ bool OpenClRunner::HasFloat64() const {
   return doubles != 0;
 }
 
-absl::Status OpenClRunner::Run(const std::string& source, int64_t tasks,
+absl::Status OpenClRunner::Run(const std::string& source, int64_t tasks, int threads,
                                absl::Span<std::vector<uint8_t>* const> arguments) {
   const OpenClApi& api = impl_->api;
   Releases releases;
@@ -204,8 +204,9 @@ absl::Status OpenClRunner::Run(const std::string& source, int64_t tasks,
     error = api.SetKernelArg(kernel, static_cast<uint32_t>(i), sizeof(Handle), &buffers.back());
     if (error != 0) return Failed("clSetKernelArg", error);
   }
-  const size_t global = static_cast<size_t>(tasks) + 1;
-  const size_t local = 1;
+  const auto local = static_cast<size_t>(threads);
+  const size_t global =
+      threads > 1 ? static_cast<size_t>(tasks) * local : static_cast<size_t>(tasks) + 1;
   error = api.EnqueueNDRangeKernel(impl_->queue, kernel, 1, nullptr, &global, &local, 0, nullptr,
                                    nullptr);
   if (error != 0) return Failed("clEnqueueNDRangeKernel", error);

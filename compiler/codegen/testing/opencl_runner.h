@@ -25,10 +25,11 @@ class OpenClRunner {
   std::string DeviceName() const;
   bool HasFloat64() const;
 
-  // Compiles what PrintSource printed and runs `tasks` work-items and one more, which must do
-  // nothing. Each argument is what a buffer holds before and after. INTERNAL: the compiler's words,
-  // a call that failed, or a write behind a buffer.
-  absl::Status Run(const std::string& source, int64_t tasks,
+  // Compiles what PrintSource printed and runs it: for each task a block of `threads`, or, where
+  // that is 1, a work-item for each and one more, which must do nothing. Each argument is what a
+  // buffer holds before and after. INTERNAL: the compiler's words, a call that failed, or a write
+  // behind a buffer.
+  absl::Status Run(const std::string& source, int64_t tasks, int threads,
                    absl::Span<std::vector<uint8_t>* const> arguments);
 
  private:

@@ -1,0 +1,118 @@
+// Copies of a factor that all threads of a block make: a dimension's places are shared out among
+// the threads that differ in one digit of their number, each of which has every so many-th place.
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "compiler/schedule/operand_packer.h"
+
+namespace kiln::schedule {
+
+using ir::Node;
+
+// Of a dimension: how many threads share it, and which digit of their number that is.
+struct OperandPacker::ThreadDigit {
+  StagedOperand::Dimension dimension;
+  int64_t places = 1;
+  int64_t stride = 1;
+};
+
+// Loops of threads first, the digit with the largest stride outermost. Neighbouring threads read
+// neighbours in memory, so the last digit belongs to the dimension along which memory runs.
+std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const StagedOperand& staged,
+                                                                    const State& state) {
+  std::vector<ThreadDigit> digits;
+  for (const StagedOperand::Dimension& dimension : staged.dimensions) {
+    digits.push_back({dimension});
+  }
+  const std::vector<int64_t> steps = SourceSteps(staged, state);
+  auto is_nearer = [&steps](size_t a, size_t b) {
+    // What does not move in memory at all is no neighbour.
+    const int64_t far = int64_t{1} << 62;
+    const int64_t of_a = steps.empty() || steps[a] == 0 ? far : std::abs(steps[a]);
+    const int64_t of_b = steps.empty() || steps[b] == 0 ? far : std::abs(steps[b]);
+    return of_a != of_b ? of_a < of_b : a > b;
+  };
+  std::vector<size_t> order(digits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), is_nearer);
+  int64_t stride = 1;
+  for (const size_t i : order) {
+    const Extent extent = DimensionExtent(digits[i].dimension, state);
+    int64_t places = 1;
+    while (places < std::max(extent.full, extent.last) && places * 2 * stride <= plan_.threads) {
+      places *= 2;
+    }
+    digits[i].places = places;
+    digits[i].stride = stride;
+    stride *= places;
+  }
+  std::stable_sort(digits.begin(), digits.end(), [](const ThreadDigit& a, const ThreadDigit& b) {
+    const int64_t of_a = a.places > 1 ? a.stride : 0;
+    const int64_t of_b = b.places > 1 ? b.stride : 0;
+    return of_a > of_b;
+  });
+  return digits;
+}
+
+Body OperandPacker::PackByThreads(const StagedOperand& staged, const State& state) {
+  return PackDigits(staged, ThreadDigits(staged, state), state, folder_.Int(0));
+}
+
+Body OperandPacker::PackDigits(const StagedOperand& staged, absl::Span<const ThreadDigit> digits,
+                               const State& state, const Node* index) {
+  if (digits.empty()) {
+    kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
+    Store store;
+    store.buffer = staged.buffer;
+    store.index = index;
+    store.value = placer_.Place(staged.operand, state, &memo);
+    Body body;
+    body.push_back(Statement{store});
+    return body;
+  }
+  const ThreadDigit& digit = digits[0];
+  const Extent extent = DimensionExtent(digit.dimension, state);
+  auto inside = [&](const Node* place) {
+    State inner = state;
+    FixDimension(digit.dimension, place, &inner);
+    return PackDigits(staged, digits.subspan(1), inner,
+                      folder_.Add(index, folder_.Mul(place, digit.dimension.stride)));
+  };
+  if (digit.places == 1) return CountLoop(extent, inside);
+  const int64_t most = std::max(extent.full, extent.last);
+  Loop threads;
+  threads.kind = LoopKind::kThread;
+  threads.range = nest_.NewRange(std::min(digit.places, most));
+  threads.stride = digit.stride;
+  threads.places = digit.places;
+  if (most <= digit.places) {
+    if (!extent.constant()) threads.extent = nest_.Count(extent);
+    threads.body = inside(threads.range);
+  } else {
+    threads.body = EachSoMany(extent, digit.places, threads.range, inside);
+  }
+  Body body;
+  body.push_back(Statement{std::move(threads)});
+  return body;
+}
+
+// The places first, first + step, first + 2 * step, … of an extent.
+Body OperandPacker::EachSoMany(const Extent& extent, int64_t step, const Node* first,
+                               const std::function<Body(const Node*)>& inside) {
+  Loop loop;
+  loop.range = nest_.NewRange((std::max(extent.full, extent.last) + step - 1) / step);
+  if (!extent.constant() || extent.full % step != 0) {
+    const Node* whole = extent.constant() ? folder_.Int(extent.full) : nest_.Count(extent);
+    const Node* rest =
+        folder_.Add(folder_.Add(whole, folder_.Mul(first, -1)), folder_.Int(step - 1));
+    loop.extent =
+        folder_.context().Get(ir::Op::kIDiv, ir::DType::kInt64, {}, {rest, folder_.Int(step)});
+  }
+  loop.body = inside(folder_.Add(folder_.Mul(loop.range, step), first));
+  Body body;
+  body.push_back(Statement{std::move(loop)});
+  return body;
+}
+
+}  // namespace kiln::schedule

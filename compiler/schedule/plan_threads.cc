@@ -1,0 +1,84 @@
+#include "compiler/schedule/plan_threads.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/schedule/words.h"
+
+namespace kiln::schedule {
+namespace {
+
+// As many as any GPU has in a block. What a device has is known to who chooses the schedule.
+constexpr int64_t kThreadsMax = 1024;
+
+bool IsThread(const Plan& plan, int axis) { return plan.axes[axis].binding == Binding::kThread; }
+
+// A sum over threads is put together behind the stage's reduce loops, so no loop of threads may
+// stand around all of these; of its threads those that are neighbours have one sum.
+absl::Status CheckSum(const Plan& plan, const std::string& name, const std::vector<int>& order) {
+  bool in_reduction = false;
+  bool around = false;
+  int sums = 0;
+  for (const int axis : order) {
+    in_reduction |= plan.axes[axis].reduce;
+    if (!IsThread(plan, axis)) continue;
+    if (sums > 0) return BadDirective(name, "threads inside the threads of a sum");
+    around |= !in_reduction;
+    sums += plan.axes[axis].reduce ? 1 : 0;
+  }
+  if (sums > 0 && around) return BadDirective(name, "the threads of a sum inside other threads");
+  return absl::OkStatus();
+}
+
+absl::Status CheckStaged(const Plan& plan, const StagePlan& stage, bool has_threads) {
+  for (const StageOperand& staged : stage.staged) {
+    if (has_threads != (staged.lanes == 1)) {
+      return BadDirective(staged.Print(), has_threads ? "threads stage elements, so the lanes are 1"
+                                                      : "the lanes must be 2 or more");
+    }
+    for (const int axis : stage.order) {
+      if (staged.at < 0) break;
+      if (IsThread(plan, axis)) {
+        return BadDirective(staged.Print(),
+                            "all of a block's threads stage: not inside a loop of "
+                            "some");
+      }
+      if (axis == staged.at) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FinishThreads(Plan* plan) {
+  for (const int axis : plan->grid_order) {
+    if (IsThread(*plan, axis)) {
+      return BadDirective(Order{-1, plan->grid_order}.Print(), "threads around whole stages");
+    }
+  }
+  for (size_t i = 0; i < plan->stages.size(); ++i) {
+    const StagePlan& stage = plan->stages[i];
+    const std::string name = Order{static_cast<int>(i), stage.order}.Print();
+    int64_t threads = 1;
+    for (auto axis = stage.order.rbegin(); axis != stage.order.rend(); ++axis) {
+      if (!IsThread(*plan, *axis)) continue;
+      plan->axes[*axis].stride = threads;
+      if (plan->axes[*axis].extent > kThreadsMax / threads) {
+        return BadDirective(name, StrCat("more than ", kThreadsMax, " threads"));
+      }
+      threads *= plan->axes[*axis].extent;
+    }
+    if (absl::Status status = CheckSum(*plan, name, stage.order); !status.ok()) return status;
+    plan->threads = std::max(plan->threads, static_cast<int>(threads));
+  }
+  for (const StagePlan& stage : plan->stages) {
+    absl::Status status = CheckStaged(*plan, stage, plan->threads > 1);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::schedule

@@ -1,0 +1,357 @@
+#include "compiler/schedule/testing/interpret.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/ops/op_def.h"
+
+namespace kiln::schedule {
+namespace {
+
+using ir::DType;
+using ir::Node;
+using ir::Op;
+using ops::HostTensor;
+
+// For each thread, whether it takes part.
+using Mask = std::vector<bool>;
+
+// Who was at an element last, and when. A phase is what stands between two barriers.
+struct Visit {
+  int64_t task = -1;
+  int64_t phase = -1;
+  int thread = 0;
+};
+struct Element {
+  Visit written;
+  Visit read;
+  bool read_by_several = false;  // threads, in read.phase
+};
+
+struct Memory {
+  HostTensor* content = nullptr;  // registers: those of one thread after the other's
+  std::vector<Element> elements;
+  int64_t size = 0;  // of the buffer, or of one thread's registers
+};
+
+class BlockInterpreter {
+ public:
+  BlockInterpreter(const LoopProgram& program, absl::Span<HostTensor* const> globals)
+      : program_(program), threads_(program.threads) {
+    own_.resize(program.buffers.size());
+    memory_.resize(program.buffers.size());
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      const LoopBuffer& buffer = program.buffers[i];
+      Memory& memory = memory_[i];
+      memory.size = buffer.elements;
+      if (buffer.space == Space::kGlobal) {
+        memory.content = globals[i];
+      } else {
+        // Scratch and registers belong to one thread.
+        const bool shared = buffer.space == Space::kShared;
+        own_[i] = HostTensor::Zeros(buffer.dtype, {memory.size * (shared ? 1 : threads_)});
+        memory.content = &own_[i];
+      }
+      memory.elements.resize(memory.content->size());
+    }
+  }
+
+  absl::Status Run() {
+    int64_t first = 0;
+    for (const Section& section : program_.sections) {
+      for (int64_t task = 0; task < section.tasks(); ++task) {
+        absl::Status status = RunTask(section, first + task, task);
+        if (!status.ok()) return status;
+      }
+      first += section.tasks();
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status RunTask(const Section& section, int64_t number, int64_t point) {
+    task_ = number;
+    ++phase_;
+    ranges_.clear();
+    for (size_t i = section.grid.size(); i-- > 0;) {
+      const int64_t extent = ir::ExtentOf(section.grid[i]);
+      SetRange(section.grid[i], point % extent);
+      point /= extent;
+    }
+    // What the task before left in memory of the block is no value.
+    for (size_t i = 0; i < memory_.size(); ++i) {
+      if (program_.buffers[i].space == Space::kGlobal) continue;
+      std::fill(memory_[i].elements.begin(), memory_[i].elements.end(), Element());
+    }
+    return RunBody(section.body, Mask(threads_, true));
+  }
+
+  void SetRange(const Node* range, int64_t value) {
+    ranges_[range] = std::vector<int64_t>(threads_, value);
+  }
+
+  absl::Status RunBody(const std::vector<Statement>& body, const Mask& mask) {
+    for (const Statement& statement : body) {
+      absl::Status status =
+          std::visit([&](const auto& node) { return RunOne(node, mask); }, statement.node);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunOne(const Barrier&, const Mask&) {
+    if (in_threads_) return absl::InternalError("a barrier that not all threads get to");
+    ++phase_;
+    return absl::OkStatus();
+  }
+  absl::Status RunOne(const ThreadReduce&, const Mask&) {
+    return absl::InternalError("a program that was not synchronized");
+  }
+  absl::Status RunOne(const Fetch&, const Mask&) { return absl::OkStatus(); }
+
+  absl::Status RunOne(const Branch& branch, const Mask& mask) {
+    absl::StatusOr<HostTensor> condition = Evaluate(branch.condition, mask);
+    if (!condition.ok()) return condition.status();
+    Mask then_mask = mask, else_mask = mask;
+    bool any_then = false, any_else = false;
+    for (int t = 0; t < threads_; ++t) {
+      const bool holds = condition->Int(t) != 0;
+      then_mask[t] = mask[t] && holds;
+      else_mask[t] = mask[t] && !holds;
+      any_then |= then_mask[t];
+      any_else |= else_mask[t];
+    }
+    if (!in_threads_ && any_then && any_else) {
+      return absl::InternalError("threads of a block take both ways of a branch");
+    }
+    if (any_then) {
+      if (absl::Status status = RunBody(branch.then_body, then_mask); !status.ok()) return status;
+    }
+    return any_else ? RunBody(branch.else_body, else_mask) : absl::OkStatus();
+  }
+
+  absl::Status RunOne(const Loop& loop, const Mask& mask) {
+    if (loop.kind == LoopKind::kVector) return absl::UnimplementedError("lanes");
+    std::vector<int64_t> extents(threads_, ir::ExtentOf(loop.range));
+    if (loop.extent != nullptr) {
+      absl::StatusOr<HostTensor> computed = Evaluate(loop.extent, mask);
+      if (!computed.ok()) return computed.status();
+      for (int t = 0; t < threads_; ++t) extents[t] = computed->Int(t);
+    }
+    if (loop.kind == LoopKind::kThread) return RunThreads(loop, mask, extents);
+    int64_t most = 0;
+    for (int t = 0; t < threads_; ++t) {
+      if (mask[t]) most = std::max(most, extents[t]);
+    }
+    if (most > ir::ExtentOf(loop.range)) return absl::InternalError("a loop beyond its range");
+    for (int64_t i = 0; i < most; ++i) {
+      SetRange(loop.range, i);
+      Mask inner = mask;
+      for (int t = 0; t < threads_; ++t) {
+        inner[t] = mask[t] && i < extents[t];
+        if (!in_threads_ && inner[t] != mask[t]) {
+          return absl::InternalError("threads of a block leave a loop at different times");
+        }
+      }
+      if (absl::Status status = RunBody(loop.body, inner); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunThreads(const Loop& loop, const Mask& mask, absl::Span<const int64_t> extents) {
+    std::vector<int64_t> places(threads_);
+    Mask inner = mask;
+    for (int t = 0; t < threads_; ++t) {
+      places[t] = t / loop.stride % loop.places;
+      inner[t] = mask[t] && places[t] < extents[t];
+    }
+    ranges_[loop.range] = std::move(places);
+    const bool was_in_threads = std::exchange(in_threads_, true);
+    absl::Status status = RunBody(loop.body, inner);
+    in_threads_ = was_in_threads;
+    return status;
+  }
+
+  absl::Status RunOne(const Store& store, const Mask& mask) {
+    const LoopBuffer& buffer = program_.buffers[store.buffer];
+    Mask writers = mask;
+    if (!in_threads_ && buffer.space != Space::kRegister && buffer.space != Space::kScratch) {
+      std::fill(writers.begin() + 1, writers.end(), false);
+    }
+    if (store.valid != nullptr) {
+      absl::StatusOr<HostTensor> valid = Evaluate(store.valid, writers);
+      if (!valid.ok()) return valid.status();
+      for (int t = 0; t < threads_; ++t) writers[t] = writers[t] && valid->Int(t) != 0;
+    }
+    absl::StatusOr<HostTensor> index = Evaluate(store.index, writers);
+    if (!index.ok()) return index.status();
+    absl::StatusOr<HostTensor> value = Evaluate(store.value, writers);
+    if (!value.ok()) return value.status();
+    const int64_t size = ir::SizeOf(buffer.dtype);
+    for (int t = 0; t < threads_; ++t) {
+      if (!writers[t]) continue;
+      absl::StatusOr<int64_t> at = Place(store.buffer, index->Int(t), t);
+      if (!at.ok()) return at.status();
+      if (absl::Status status = Write(store.buffer, *at, t); !status.ok()) return status;
+      std::memcpy(&memory_[store.buffer].content->bytes[*at * size], &value->bytes[t * size], size);
+    }
+    return absl::OkStatus();
+  }
+
+  // Where an element of the buffer stands for a thread.
+  absl::StatusOr<int64_t> Place(int buffer, int64_t index, int thread) const {
+    const Memory& memory = memory_[buffer];
+    const LoopBuffer& of = program_.buffers[buffer];
+    if (index < 0 || index >= memory.size) {
+      return absl::InternalError(
+          absl::StrCat("element ", index, " of ", memory.size, " of ", of.name));
+    }
+    const bool own = of.space == Space::kRegister || of.space == Space::kScratch;
+    return own ? thread * memory.size + index : index;
+  }
+
+  // Whether somebody else was there at a time that no barrier orders.
+  bool Meets(const Visit& before, int thread) const {
+    if (before.task < 0) return false;
+    return before.task != task_ || (before.phase == phase_ && before.thread != thread);
+  }
+
+  absl::Status Race(int buffer, int64_t at, int thread, const char* what) const {
+    return absl::AbortedError(absl::StrCat("thread ", thread, " of task ", task_, " ", what,
+                                           " element ", at, " of ", program_.buffers[buffer].name,
+                                           ", which another one writes or reads meanwhile"));
+  }
+
+  absl::Status Write(int buffer, int64_t at, int thread) {
+    Element& element = memory_[buffer].elements[at];
+    const bool read =
+        Meets(element.read, thread) || (element.read_by_several && element.read.phase == phase_);
+    if (read || Meets(element.written, thread)) return Race(buffer, at, thread, "writes");
+    element.written = {task_, phase_, thread};
+    return absl::OkStatus();
+  }
+
+  absl::Status Read(int buffer, int64_t at, int thread) {
+    Element& element = memory_[buffer].elements[at];
+    if (Meets(element.written, thread)) return Race(buffer, at, thread, "reads");
+    if (program_.buffers[buffer].space != Space::kGlobal && element.written.task < 0) {
+      return absl::InternalError(
+          absl::StrCat("element ", at, " of ", program_.buffers[buffer].name, " is not written"));
+    }
+    const bool again = element.read.task == task_ && element.read.phase == phase_;
+    element.read_by_several = again && (element.read_by_several || element.read.thread != thread);
+    element.read = {task_, phase_, thread};
+    return absl::OkStatus();
+  }
+
+  // The values of all threads; of those that do not take part they are anything.
+  absl::StatusOr<HostTensor> Evaluate(const Node* root, const Mask& mask) {
+    Values values;
+    absl::Status status = Compute(root, mask, &values);
+    if (!status.ok()) return status;
+    return std::move(values.at(root));
+  }
+
+  using Values = absl::flat_hash_map<const Node*, HostTensor>;
+
+  absl::Status Compute(const Node* node, const Mask& mask, Values* values) {
+    if (values->contains(node)) return absl::OkStatus();
+    for (const Node* operand : node->operands()) {
+      if (absl::Status status = Compute(operand, mask, values); !status.ok()) return status;
+    }
+    absl::StatusOr<HostTensor> value = node->op() == Op::kRange   ? Range(node)
+                                       : node->op() == Op::kConst ? Constant(node)
+                                       : node->op() == Op::kLoad  ? Load(node, mask, *values)
+                                                                  : Apply(node, *values);
+    if (!value.ok()) return value.status();
+    values->insert_or_assign(node, *std::move(value));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<HostTensor> Range(const Node* node) const {
+    const auto found = ranges_.find(node);
+    if (found == ranges_.end()) return absl::InternalError("a range of no open loop");
+    HostTensor result = HostTensor::Zeros(DType::kInt64, {threads_});
+    for (int t = 0; t < threads_; ++t) result.SetInt(t, found->second[t]);
+    return result;
+  }
+
+  absl::StatusOr<HostTensor> Constant(const Node* node) const {
+    HostTensor result = HostTensor::Zeros(node->dtype(), {threads_});
+    const auto& value = node->attr<ir::ConstValue>();
+    for (int t = 0; t < threads_; ++t) {
+      if (ir::IsFloat(node->dtype())) {
+        result.SetFloat(t, value.AsDouble());
+      } else {
+        result.SetInt(t, value.AsInt());
+      }
+    }
+    return result;
+  }
+
+  absl::StatusOr<HostTensor> Load(const Node* node, const Mask& mask, const Values& values) {
+    const auto buffer = static_cast<int>(node->attr<ir::IntAttr>().value);
+    const HostTensor& index = values.at(node->operand(0));
+    const HostTensor* valid = node->operands().size() > 1 ? &values.at(node->operand(1)) : nullptr;
+    HostTensor result = HostTensor::Zeros(node->dtype(), {threads_});
+    const int64_t size = ir::SizeOf(node->dtype());
+    for (int t = 0; t < threads_; ++t) {
+      if (!mask[t] || (valid != nullptr && valid->Int(t) == 0)) continue;
+      absl::StatusOr<int64_t> at = Place(buffer, index.Int(t), t);
+      if (!at.ok()) return at.status();
+      if (absl::Status status = Read(buffer, *at, t); !status.ok()) return status;
+      std::memcpy(&result.bytes[t * size], &memory_[buffer].content->bytes[*at * size], size);
+    }
+    return result;
+  }
+
+  // The table of ops evaluates tensor nodes, so a scalar one gets a twin whose one dimension is the
+  // threads.
+  absl::StatusOr<HostTensor> Apply(const Node* node, const Values& values) {
+    const ops::OpDef& row = ops::DefOf(node->op());
+    if (row.evaluate == nullptr) {
+      return absl::UnimplementedError(
+          absl::StrCat("no meaning for ", std::string(ir::Name(node->op()))));
+    }
+    const Node*& twin = twins_[node];
+    std::vector<const HostTensor*> operands;
+    for (const Node* operand : node->operands()) operands.push_back(&values.at(operand));
+    if (twin == nullptr) {
+      std::vector<const Node*> inputs;
+      for (const Node* operand : node->operands()) {
+        inputs.push_back(
+            context_.Get(Op::kInput, operand->dtype(), {threads_}, {}, ir::InputAttr{}));
+      }
+      twin =
+          context_.Get(node->op(), node->dtype(), {threads_}, std::move(inputs), node->attribute());
+    }
+    return row.evaluate(twin, operands);
+  }
+
+  const LoopProgram& program_;
+  const int threads_;
+  std::vector<HostTensor> own_;
+  std::vector<Memory> memory_;
+  absl::flat_hash_map<const Node*, std::vector<int64_t>> ranges_;
+  absl::flat_hash_map<const Node*, const Node*> twins_;
+  ir::Context context_;
+  int64_t task_ = 0;
+  int64_t phase_ = 0;
+  bool in_threads_ = false;
+};
+
+}  // namespace
+
+absl::Status Interpret(const LoopProgram& program, absl::Span<HostTensor* const> globals) {
+  if (static_cast<int>(globals.size()) != program.num_arguments) {
+    return absl::InternalError("not a tensor for each argument");
+  }
+  return BlockInterpreter(program, globals).Run();
+}
+
+}  // namespace kiln::schedule

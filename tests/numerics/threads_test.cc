@@ -1,0 +1,120 @@
+// Schedules for blocks of threads: the loops that come of them, run block by block on the host,
+// compute what the kernel says, and nobody races. Without one of their barriers somebody does,
+// but for those that stand where no thread touches what another one wrote.
+#include <string>
+#include <vector>
+
+#include "compiler/ir/str_cat.h"
+#include "compiler/kernel/testing/interpret.h"
+#include "compiler/kernel/text.h"
+#include "compiler/proof/prove.h"
+#include "compiler/schedule/apply.h"
+#include "compiler/schedule/synchronize.h"
+#include "compiler/schedule/testing/interpret.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/thread_cases.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ops::HostTensor;
+using schedule::LoopProgram;
+
+std::vector<HostTensor*> PointersTo(std::vector<HostTensor>& tensors) {
+  std::vector<HostTensor*> pointers;
+  for (HostTensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+class ThreadsTest : public testing::TestWithParam<ThreadCase> {
+ protected:
+  void SetUp() override {
+    auto kernel = kernel::ParseKernel(GetParam().kernel, context_);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    kernel_ = *std::move(kernel);
+  }
+
+  // Loops that were proved.
+  absl::StatusOr<LoopProgram> Loops(const std::string& directives) {
+    const auto schedule = schedule::Parse(directives);
+    if (!schedule.ok()) return schedule.status();
+    auto program = schedule::Apply(kernel_, *schedule);
+    if (!program.ok()) return program.status();
+    const absl::Status proved = proof::Prove(kernel_, *schedule, *program);
+    if (!proved.ok()) return proved;
+    return schedule::Synchronize(*std::move(program));
+  }
+
+  absl::Status Run(const LoopProgram& program, std::vector<HostTensor>* results) {
+    *results = GlobalsOf(kernel_);
+    return schedule::Interpret(program, PointersTo(*results));
+  }
+
+  ir::Context context_;
+  kernel::Kernel kernel_;
+};
+
+TEST_P(ThreadsTest, EqualsTheKernel) {
+  std::vector<HostTensor> expected = GlobalsOf(kernel_);
+  ASSERT_EQ(kernel::Interpret(kernel_, PointersTo(expected)), absl::OkStatus());
+  for (const std::string& directives : GetParam().schedules) {
+    SCOPED_TRACE(directives);
+    const auto program = Loops(directives);
+    ASSERT_TRUE(program.ok()) << program.status();
+    EXPECT_GT(program->threads, 1);
+    std::vector<HostTensor> actual;
+    ASSERT_EQ(Run(*program, &actual), absl::OkStatus()) << Print(*program);
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_EQ(Difference(actual[i], expected[i], GetParam().tolerance, GetParam().tolerance), "")
+          << "buffer " << i << "\n"
+          << Print(*program);
+    }
+  }
+}
+
+// Removes barrier number `which`, counted in the order in which they stand; false: there are not so
+// many.
+bool RemoveBarrier(std::vector<schedule::Statement>* body, int* which) {
+  for (size_t i = 0; i < body->size(); ++i) {
+    schedule::Statement& statement = (*body)[i];
+    if (std::holds_alternative<schedule::Barrier>(statement.node) && (*which)-- == 0) {
+      body->erase(body->begin() + static_cast<std::ptrdiff_t>(i));
+      return true;
+    }
+    if (auto* loop = std::get_if<schedule::Loop>(&statement.node)) {
+      if (RemoveBarrier(&loop->body, which)) return true;
+    } else if (auto* branch = std::get_if<schedule::Branch>(&statement.node)) {
+      if (RemoveBarrier(&branch->then_body, which)) return true;
+      if (RemoveBarrier(&branch->else_body, which)) return true;
+    }
+  }
+  return false;
+}
+
+TEST_P(ThreadsTest, WithoutABarrierThereIsARace) {
+  int needed = 0;
+  int spare = 0;
+  for (const std::string& directives : GetParam().schedules) {
+    SCOPED_TRACE(directives);
+    const auto program = Loops(directives);
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (int number = 0;; ++number) {
+      LoopProgram without = *program;
+      int which = number;
+      if (!RemoveBarrier(&without.sections[0].body, &which)) break;
+      std::vector<HostTensor> results;
+      const absl::Status status = Run(without, &results);
+      ASSERT_TRUE(status.ok() || absl::IsAborted(status)) << status;
+      ++(status.ok() ? spare : needed);
+    }
+  }
+  EXPECT_EQ(needed, GetParam().needed_barriers);
+  EXPECT_EQ(spare, GetParam().spare_barriers);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ThreadsTest, testing::ValuesIn(ThreadCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kiln::numerics
