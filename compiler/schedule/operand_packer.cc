@@ -61,19 +61,25 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
       // exists.
       const Extent& extent = state.extents[term.part];
       if (term.coefficient < 0) {
-        it->low += term.coefficient * (std::max(extent.full, extent.last) - 1);
+        it->low.full += term.coefficient * (extent.full - 1);
+        it->low.last += term.coefficient * (extent.last - 1);
+        if (!extent.constant()) it->low.is_last = extent.is_last;
       } else {
         high += term.coefficient * (nest_.NominalExtent(term.part) - 1);
       }
     }
     it->stride = elements;
     const bool innermost = it == staged.dimensions.rbegin();
-    const int64_t size = high - it->low + 1;
+    const int64_t size = high - std::min(it->low.full, it->low.last) + 1;
     elements *= innermost ? RoundUp(size, directive.lanes) : size;
   }
   staged.buffer = buffers_.Get("staged", directive.operand, staged.operand->dtype(), elements,
                                buffers_.memory(), 1);
   return staged;
+}
+
+const Node* OperandPacker::Low(const StagedOperand::Dimension& dimension) {
+  return dimension.low.constant() ? folder_.Int(dimension.low.full) : nest_.Count(dimension.low);
 }
 
 Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
@@ -93,7 +99,7 @@ Extent OperandPacker::DimensionExtent(const StagedOperand::Dimension& dimension,
 // depends on the axes only through this sum.
 void OperandPacker::FixDimension(const StagedOperand::Dimension& dimension, const Node* value,
                                  State* state) {
-  const Node* shifted = folder_.Add(value, folder_.Int(dimension.low));
+  const Node* shifted = folder_.Add(value, Low(dimension));
   bool solved = false;
   for (const StagedOperand::Term& term : dimension.terms) {
     if (!solved && std::abs(term.coefficient) == 1) {
@@ -254,7 +260,7 @@ bool OperandPacker::IsFilledUp(const StagedOperand& staged, const LaneMask& mask
 const Node* OperandPacker::Load(const StagedOperand& staged, const State& state) {
   const Node* index = folder_.Int(0);
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
-    const Node* position = folder_.Int(-dimension.low);
+    const Node* position = folder_.Mul(Low(dimension), -1);
     for (const StagedOperand::Term& term : dimension.terms) {
       position =
           folder_.Add(position, folder_.Mul(nest_.Value(term.part, state), term.coefficient));

@@ -26,7 +26,7 @@ struct StagedOperand {
   };
   struct Dimension {
     std::vector<Term> terms;
-    int64_t low = 0;
+    Extent low = {0, 0, nullptr};  // the sum of the terms at the first place
     int64_t stride = 0;
   };
   const ir::Node* operand = nullptr;
@@ -60,6 +60,7 @@ class OperandPacker {
   };
   using Terms = std::vector<StagedOperand::Term>;
   std::vector<Terms> Unopened(const StageOperand::Dimension& dimension, const State& state) const;
+  const ir::Node* Low(const StagedOperand::Dimension& dimension);
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
   std::vector<const ir::Node*> FixToProbes(const StagedOperand& staged, State* state);

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "compiler/schedule/plan.h"
+#include "compiler/search/block_chooser.h"
+#include "compiler/search/partial_sums.h"
 #include "compiler/search/schedule_writer.h"
 
 namespace kiln::search {
@@ -10,26 +12,6 @@ namespace {
 
 void MakeTasks(const std::vector<int>& axes, ScheduleWriter* writer) {
   for (const int axis : axes) writer->Bind(axis, schedule::Binding::kTask);
-}
-
-// Sums that a task keeps side by side. One alone would be as wrong as the sum is long, and each
-// addition would wait for the one before.
-constexpr int64_t kSums = 16;
-constexpr int64_t kSumsOfLongSums = 64;
-constexpr int64_t kLongReduction = 4096;
-
-// The order of a stage's reduction, the innermost loop of which is cut into sums.
-std::vector<int> CutSums(std::vector<int> reduce, ScheduleWriter* writer) {
-  if (reduce.empty()) return reduce;
-  const int64_t extent = writer->extent(reduce.back());
-  const int64_t sums = extent >= kLongReduction ? kSumsOfLongSums : kSums;
-  if (extent < sums) return reduce;
-  const auto [outer, inner] = writer->Split(reduce.back(), sums);
-  writer->Bind(inner, schedule::Binding::kUnroll);
-  writer->Partial(inner);
-  reduce.back() = outer;
-  reduce.push_back(inner);
-  return reduce;
 }
 
 // `tasks`: the loops that become tasks.
@@ -49,6 +31,7 @@ void ChooseStageThreads(const kernel::Kernel& kernel, int stage, const std::vect
 }  // namespace
 
 schedule::Schedule ChooseThreads(const kernel::Kernel& kernel, const drivers::Target& target) {
+  if (auto blocks = ChooseBlocks(kernel, target)) return *std::move(blocks);
   schedule::Schedule schedule;
   ScheduleWriter writer(kernel, &schedule);
   const bool shared = schedule::SharesGrid(kernel);

@@ -8,10 +8,10 @@
 
 namespace kiln::search {
 
-// A task for each point of what runs in parallel, which adds up its sums itself, several partial
-// ones side by side: many small tasks, of which a block of threads takes neighbours. Nothing is
-// staged. Deterministic; always a schedule
-// that Apply accepts for this kernel.
+// Blocks of threads for each task where that gains something (block_chooser.h). Else a task for
+// each point of what runs in parallel, which adds up its sums itself, several partial ones side by
+// side: many small tasks, of which a block of threads takes neighbours. Deterministic; always a
+// schedule that Apply accepts for this kernel.
 schedule::Schedule ChooseThreads(const kernel::Kernel& kernel, const drivers::Target& target);
 
 }  // namespace kiln::search

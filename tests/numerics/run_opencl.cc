@@ -12,6 +12,7 @@
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/synchronize.h"
 #include "compiler/search/heuristic.h"
+#include "tests/numerics/some_gpu.h"
 
 namespace kiln::numerics {
 namespace {
@@ -40,7 +41,7 @@ absl::Status RunKernel(const kernel::Kernel& kernel, Scheduled scheduled,
     const absl::Status status = RunOnOpenCl(kernel, search::Choose(kernel, SomeTarget()), globals);
     if (!absl::IsUnimplemented(status)) return status;
   }
-  return RunOnOpenCl(kernel, OpenClCode().choose(kernel, SomeTarget()), globals);
+  return RunOnOpenCl(kernel, OpenClCode().choose(kernel, SomeGpu()), globals);
 }
 
 }  // namespace

@@ -1,0 +1,14 @@
+// A GPU that kernels are scheduled for, whatever this machine has.
+#ifndef KILN_TESTS_NUMERICS_SOME_GPU_H_
+#define KILN_TESTS_NUMERICS_SOME_GPU_H_
+
+#include "drivers/interface/target.h"
+
+namespace kiln::numerics {
+
+// Small, so that small kernels get blocks of threads; with the shared memory that every GPU has.
+const drivers::Target& SomeGpu();
+
+}  // namespace kiln::numerics
+
+#endif  // KILN_TESTS_NUMERICS_SOME_GPU_H_
