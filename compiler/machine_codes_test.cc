@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
@@ -73,6 +74,28 @@ TEST(MachineCodesTest, ANullKernelHasAllButCode) {
   EXPECT_EQ(image->num_arguments, 2);
   EXPECT_EQ(image->code, "");
   EXPECT_EQ(*Disassemble(*image, target), "");
+}
+
+TEST(MachineCodesTest, ImagesSayWhatBecomesOfEachArgument) {
+  using drivers::Access;
+  const auto expect = [](const char* text, const std::vector<Access>& access) {
+    ir::Context context;
+    const auto kernel = kernel::ParseKernel(text, context);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    for (const codegen::MachineCode& row : MachineCodes()) {
+      const auto image = codegen::CompileKernel(row, *kernel, {}, TargetOf(row.architecture));
+      ASSERT_TRUE(image.ok()) << image.status();
+      EXPECT_EQ(image->access, access) << row.architecture;
+    }
+  };
+  expect(
+      "buffer b0 float32[64] read\nbuffer b1 float32[64] write\nbuffer b2 float32[64] local\n"
+      "stage r0:64\n  b2[r0] = neg(b0[r0])\nstage r1:64\n  b1[r1] = b2[r1]\n",
+      {Access::kRead, Access::kWrite});
+  expect(
+      "buffer b0 float32[8] read\nbuffer b1 int64[8] read\nbuffer b2 float32[16] update\n"
+      "stage order r0:8\n  b2[b1[r0]%16] = b2[b1[r0]%16] + b0[r0]\n",
+      {Access::kRead, Access::kRead, Access::kReadWrite});
 }
 
 TEST(MachineCodesTest, WhatIsNotSupportedIsNamedWithTheTarget) {

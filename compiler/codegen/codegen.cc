@@ -60,6 +60,22 @@ absl::StatusOr<drivers::KernelImage> CompileKernel(const MachineCode& machine,
   return CompileLoops(machine, kernel, *program, target);
 }
 
+namespace {
+
+drivers::Access AccessOf(const kernel::Buffer& argument) {
+  switch (argument.access) {
+    case kernel::Access::kRead:
+      return drivers::Access::kRead;
+    case kernel::Access::kWrite:
+      return drivers::Access::kWrite;
+    case kernel::Access::kUpdate:
+      return drivers::Access::kReadWrite;
+  }
+  return drivers::Access::kReadWrite;
+}
+
+}  // namespace
+
 absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                                                   const kernel::Kernel& kernel,
                                                   const schedule::LoopProgram& program,
@@ -85,6 +101,9 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.shared_bytes = program.shared_bytes;
   image.scratch_bytes = code->scratch_bytes;
   image.num_arguments = program.num_arguments;
+  for (const kernel::Buffer& buffer : kernel.buffers) {
+    if (buffer.memory == kernel::Memory::kGlobal) image.access.push_back(AccessOf(buffer));
+  }
   const kernel::Cost cost = kernel::EstimateCost(kernel);
   image.flops = cost.flops;
   image.bytes = cost.bytes;
