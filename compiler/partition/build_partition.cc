@@ -42,7 +42,13 @@ class Builder {
       : graph_(graph),
         all_(clustering),
         costly_(CostlyArithmetic(target)),
-        decisions_(clustering.members.size()) {}
+        decisions_(clustering.members.size()) {
+    for (const Cluster& cluster : all_.clusters) {
+      const KeptBytes kept = FindKeptBytes(all_, cluster.stages, GridPoints(cluster, cluster.grid));
+      local_bytes_left_.push_back(all_.task_bytes_max() - kept.total);
+      arguments_left_.push_back(all_.arguments_max - CountArguments(all_, cluster.stages));
+    }
+  }
 
   Partition Run() {
     partition_.context = graph_.context;
@@ -127,12 +133,13 @@ class Builder {
         decision.in_place = true;
       } else if (place.first != member.cluster) {
         if (must_store || decision.global || member.storage != Storage::kNearby ||
-            inlined_[place] + member.nodes > kMostInlined) {
+            inlined_[place] + member.nodes > kMostInlined ||
+            arguments_left_[place.first] < static_cast<int>(member.reads.size())) {
           decision.global = true;
         } else {
           inline_at.insert(place);
         }
-      } else if (must_store || IsWorthALocal(member)) {
+      } else if (decision.local || must_store || TakeLocal(member)) {
         decision.local = true;
       } else {
         inline_at.insert(place);
@@ -143,7 +150,9 @@ class Builder {
       std::erase_if(inline_at, [&](const Place& place) { return place.first != member.cluster; });
     }
     for (const Place& place : inline_at) {
-      if (place.first != member.cluster) inlined_[place] += member.nodes;
+      if (place.first == member.cluster) continue;
+      inlined_[place] += member.nodes;
+      arguments_left_[place.first] -= static_cast<int>(member.reads.size());
     }
     if (decision.global || decision.local || decision.in_place) inline_at.insert(PlaceOf(number));
     for (const Place& place : inline_at) {
@@ -167,10 +176,15 @@ class Builder {
     return elements;
   }
 
-  bool IsWorthALocal(const Member& member) const {
+  // Whether the value is worth a local, which then counts.
+  bool TakeLocal(const Member& member) {
     const int64_t elements = LocalElements(member);
-    if (elements * ir::SizeOf(member.node->dtype()) > all_.local_bytes_max) return false;
-    return elements <= kFewElements || member.arithmetic >= costly_;
+    if (elements > kFewElements && member.arithmetic < costly_) return false;
+    const int64_t bytes = elements * ir::SizeOf(member.node->dtype());
+    int64_t& left = local_bytes_left_[member.cluster];
+    if (bytes > all_.local_bytes_max || bytes > left) return false;
+    left -= bytes;
+    return true;
   }
 
   void AddIntermediates() {
@@ -279,6 +293,8 @@ class Builder {
   const double costly_;
   Partition partition_;
   std::vector<Decision> decisions_;
+  std::vector<int> arguments_left_;          // by cluster
+  std::vector<int64_t> local_bytes_left_;    // by cluster, of what is not computed once anyway
   absl::flat_hash_map<Place, int> inlined_;  // nodes of other clusters
   absl::flat_hash_map<const Node*, int> tensor_of_;
   absl::flat_hash_map<int, std::set<int>> input_reads_;  // by cluster

@@ -24,12 +24,6 @@ constexpr size_t kMaxReadersTried = 64;
 // Neighbours in memory that one point of the grid works on, at least.
 constexpr int64_t kEnoughRun = 8;
 
-int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {
-  int64_t points = 1;
-  for (const int loop : grid) points *= cluster.loops[loop];
-  return points;
-}
-
 // The product of the trailing extents that the grid does not cut.
 int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::vector<int>& grid) {
   int64_t run = 1;
@@ -44,8 +38,9 @@ int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::
 
 class Clusterer {
  public:
-  Clusterer(const std::vector<Candidate>& candidates, int64_t local_bytes_max) {
-    result_.local_bytes_max = local_bytes_max;
+  Clusterer(const std::vector<Candidate>& candidates, const drivers::Limits& limits) {
+    result_.local_bytes_max = limits.local_bytes_max;
+    result_.arguments_max = limits.arguments_max;
     for (const Candidate& candidate : candidates) {
       if (ir::NumElements(candidate.node->shape()) == 0) continue;
       result_.member_of[candidate.node] = static_cast<int>(result_.members.size());
@@ -141,10 +136,14 @@ class Clusterer {
   }
 
   // Joining must not make the cluster wait for itself.
-  bool MayJoin(const Member& member, int cluster) const {
+  bool MayJoin(int number, int cluster) const {
+    const Member& member = result_.members[number];
     if (result_.clusters[cluster].scatter) return false;
     if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
     if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
+    std::vector<std::vector<int>> stages = result_.clusters[cluster].stages;
+    stages.push_back({number});
+    if (!ArgumentsFit(result_, stages)) return false;
     return absl::c_none_of(member.reads, [&](const Read& read) {
       const int source = result_.ClusterOf(read.leaf);
       return source >= 0 && source != cluster && result_.dependencies.Reaches(source, cluster);
@@ -165,15 +164,15 @@ class Clusterer {
     // From the closest fusion to the loosest: values that stay in registers, then data that is read
     // once for two values, then values that pass from stage to stage in a local.
     for (const int cluster : sources) {
-      if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
+      if (MayJoin(number, cluster) && TrySameStage(number, cluster)) return true;
     }
     for (const int cluster : SiblingClusters(member)) {
       if (result_.clusters[cluster].contraction) continue;
-      if (MayJoin(member, cluster) && TrySameStage(number, cluster)) return true;
+      if (MayJoin(number, cluster) && TrySameStage(number, cluster)) return true;
     }
     for (const int cluster : sources) {
       if (result_.clusters[cluster].contraction) continue;
-      if (MayJoin(member, cluster) && TryNewStage(number, cluster)) return true;
+      if (MayJoin(number, cluster) && TryNewStage(number, cluster)) return true;
     }
     return false;
   }
@@ -184,11 +183,19 @@ class Clusterer {
     const JoinPlanner planner(result_, number, cluster);
     for (size_t stage = 0; stage < candidate.stages.size(); ++stage) {
       std::optional<Join> join = planner.PlanSameStage(static_cast<int>(stage));
-      if (!join.has_value()) continue;
+      if (!join.has_value() || !FitsStage(number, candidate, *join)) continue;
       Apply(number, cluster, *std::move(join));
       return true;
     }
     return false;
+  }
+
+  // The value, or what it reads of other stages, may have to be kept from stage to stage.
+  bool FitsStage(int number, const Cluster& cluster, const Join& join) const {
+    if (cluster.stages.size() < 2) return true;
+    std::vector<std::vector<int>> stages = cluster.stages;
+    stages[join.stage].push_back(number);
+    return LocalsFit(result_, stages, GridPoints(cluster, join.grid));
   }
 
   bool TryNewStage(int number, int cluster) {
@@ -204,12 +211,12 @@ class Clusterer {
     const int64_t work = candidate.work + ir::NumElements(member.space);
     const int64_t points = GridPoints(candidate, join.grid);
     if (work > kSmallWork && points < kEnoughPoints) return false;
-    if (!LocalsFit(candidate, points)) return false;
+    if (!FitsAllLocals(candidate, points)) return false;
     return work <= kSmallWork || RunsAreLong(member, candidate, join);
   }
 
   // Every value so far may be read by the new stage.
-  bool LocalsFit(const Cluster& cluster, int64_t points) const {
+  bool FitsAllLocals(const Cluster& cluster, int64_t points) const {
     int64_t total = 0;
     for (const std::vector<int>& stage : cluster.stages) {
       for (const int i : stage) {
@@ -217,12 +224,12 @@ class Clusterer {
         const int64_t bytes =
             ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
         // A cheap elementwise value that exceeds a local is computed again in each stage instead.
-        if (bytes > result_.local_bytes_max && (value.reduction || value.arithmetic > 1))
-          return false;
-        if (value.reduction) total += bytes;
+        const bool kept = IsMaterialised(value.node);
+        if (bytes > result_.local_bytes_max && (kept || value.arithmetic > 1)) return false;
+        if (kept) total += bytes;
       }
     }
-    return total <= 2 * result_.local_bytes_max;
+    return total <= result_.task_bytes_max();
   }
 
   // A grid over columns would walk memory with long strides.
@@ -298,7 +305,7 @@ class Clusterer {
 }  // namespace
 
 Clustering MakeClusters(const graph::Graph& graph, const drivers::Target& target) {
-  return Clusterer(ChooseStored(graph, target), target.limits.local_bytes_max).Run();
+  return Clusterer(ChooseStored(graph, target), target.limits).Run();
 }
 
 }  // namespace kiln::partition

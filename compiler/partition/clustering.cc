@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -135,7 +136,96 @@ std::string LoopsText(const Cluster& cluster, const std::vector<int>& loops) {
   return text;
 }
 
+// Finds the values that one stage makes and another uses.
+class KeptFinder {
+ public:
+  KeptFinder(const Clustering& clustering, const std::vector<std::vector<int>>& stages)
+      : all_(clustering) {
+    for (size_t stage = 0; stage < stages.size(); ++stage) {
+      for (const int member : stages[stage]) stage_of_[member] = static_cast<int>(stage);
+    }
+  }
+
+  absl::flat_hash_set<int> Run() {
+    for (const auto& [member, stage] : stage_of_) Use(member, stage);
+    return std::move(kept_);
+  }
+
+ private:
+  void Use(int first, int stage) {
+    std::vector<int> open = {first};
+    while (!open.empty()) {
+      const int user = open.back();
+      open.pop_back();
+      if (!used_.emplace(user, stage).second) continue;
+      for (const Read& read : all_.members[user].reads) {
+        const auto member = all_.member_of.find(read.leaf);
+        if (member == all_.member_of.end()) continue;
+        const auto made = stage_of_.find(member->second);
+        if (made == stage_of_.end() || made->second == stage) continue;
+        if (IsMaterialised(read.leaf)) {
+          kept_.insert(member->second);
+        } else {
+          // The stage may compute the value again, from what that needs.
+          open.push_back(member->second);
+        }
+      }
+    }
+  }
+
+  const Clustering& all_;
+  absl::flat_hash_map<int, int> stage_of_;
+  absl::flat_hash_set<std::pair<int, int>> used_;  // members, and the stages that compute them
+  absl::flat_hash_set<int> kept_;
+};
+
 }  // namespace
+
+KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
+                        int64_t points) {
+  KeptBytes kept;
+  if (stages.size() < 2) return kept;
+  for (const int member : KeptFinder(clustering, stages).Run()) {
+    const ir::Node* node = clustering.members[member].node;
+    const int64_t bytes = ir::NumElements(node->shape()) / points * ir::SizeOf(node->dtype());
+    kept.largest = std::max(kept.largest, bytes);
+    kept.total += bytes;
+  }
+  return kept;
+}
+
+bool LocalsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
+               int64_t points) {
+  const KeptBytes kept = FindKeptBytes(clustering, stages, points);
+  return kept.largest <= clustering.local_bytes_max && kept.total <= clustering.task_bytes_max();
+}
+
+int CountArguments(const Clustering& clustering, const std::vector<std::vector<int>>& stages) {
+  absl::flat_hash_set<const ir::Node*> tensors;
+  for (const std::vector<int>& stage : stages) {
+    for (const int i : stage) {
+      tensors.insert(clustering.members[i].node);
+      for (const Read& read : clustering.members[i].reads) tensors.insert(read.leaf);
+    }
+  }
+  return static_cast<int>(tensors.size());
+}
+
+bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages) {
+  // Mostly there are so few that they need not be told apart.
+  size_t most = 0;
+  for (const std::vector<int>& stage : stages) {
+    for (const int i : stage) most += 1 + clustering.members[i].reads.size();
+  }
+  const size_t limit = static_cast<size_t>(clustering.arguments_max);
+  return most <= limit || static_cast<size_t>(CountArguments(clustering, stages)) <= limit;
+}
+
+int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid) {
+  int64_t points = 1;
+  for (const int loop : grid) points *= cluster.loops[loop];
+  return points;
+}
 
 int Clustering::ClusterOf(const ir::Node* leaf) const {
   auto found = member_of.find(leaf);

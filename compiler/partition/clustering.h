@@ -52,6 +52,10 @@ struct Clustering {
   Dependencies dependencies;      // among the clusters, by number
   // Of a local, the target's. Larger elementwise values are computed again in each stage.
   int64_t local_bytes_max = 0;
+  // Of all locals of a task.
+  int64_t task_bytes_max() const { return 2 * local_bytes_max; }
+  // Tensors that one kernel reads and writes, the target's.
+  int arguments_max = 0;
 
   // Of a leaf; -1 for an input.
   int ClusterOf(const ir::Node* leaf) const;
@@ -63,6 +67,24 @@ struct Clustering {
 
 // What the dimensions of a member's value are over its cluster's loops: reduced ones are 0.
 std::vector<Digits> ValueAxes(const Member& member);
+
+// Of what one task of a cluster with these stages, cut into `points` tasks, has to keep from stage
+// to stage because it is computed once (IsMaterialised).
+struct KeptBytes {
+  int64_t largest = 0;  // of one value
+  int64_t total = 0;
+};
+KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
+                        int64_t points);
+// Whether that is within the target's limits.
+bool LocalsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
+               int64_t points);
+// The most tensors that a kernel with these stages reads and writes, before it computes values of
+// other clusters again.
+int CountArguments(const Clustering& clustering, const std::vector<std::vector<int>>& stages);
+bool ArgumentsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages);
+// Points of a grid of these loops of the cluster.
+int64_t GridPoints(const Cluster& cluster, const std::vector<int>& grid);
 
 // Every member stands in one stage of one cluster, its axes are digits of that cluster's loops, and
 // no cluster waits for itself. INTERNAL names the cluster.

@@ -34,6 +34,7 @@ Expression StoredExpression(const Node* node) {
   Expression result;
   result.reads_reduction = IsReduction(node);
   result.leaves = {node};
+  result.num_leaves = 1;
   return result;
 }
 
@@ -45,12 +46,14 @@ Expression EstimateExpression(const Node* node,
   result.arithmetic = WeightOf(node, costs);
   if (node->op() == Op::kInput) {
     result.leaves.insert(node);
+    result.num_leaves = 1;
     return result;
   }
   for (const Node* operand : node->operands()) {
     const Expression& inner = operands.at(operand);
     // Shared operands count once for each use: a chain of x + x doubles the number at every step.
     result.nodes = std::min(result.nodes + inner.nodes, 1 << 20);
+    result.num_leaves = std::min(result.num_leaves + inner.num_leaves, 1 << 20);
     result.arithmetic += inner.arithmetic;
     result.reads_reduction = result.reads_reduction || inner.reads_reduction;
     for (const Node* leaf : inner.leaves) {
@@ -80,6 +83,7 @@ Expression WalkExpression(const Node* node, const absl::flat_hash_set<const Node
       if (seen.insert(operand).second) pending.push_back(operand);
     }
   }
+  result.num_leaves = static_cast<int>(result.leaves.size());
   return result;
 }
 

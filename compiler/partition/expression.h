@@ -15,6 +15,7 @@ struct Expression {
   double arithmetic = 0;
   int nodes = 0;
   bool reads_reduction = false;
+  int num_leaves = 0;
   absl::flat_hash_set<const ir::Node*> leaves;  // an estimate has some of them at most
 };
 

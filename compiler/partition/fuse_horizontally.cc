@@ -43,6 +43,14 @@ void Absorb(Clustering* clustering, int from, int into) {
   source = Cluster{};
 }
 
+// A fused kernel has no grid, so one task keeps the locals of both.
+bool FitTogether(const Clustering& clustering, int from, int into) {
+  std::vector<std::vector<int>> stages = clustering.clusters[into].stages;
+  const auto& more = clustering.clusters[from].stages;
+  stages.insert(stages.end(), more.begin(), more.end());
+  return LocalsFit(clustering, stages, 1) && ArgumentsFit(clustering, stages);
+}
+
 }  // namespace
 
 void FuseHorizontally(Clustering* clustering) {
@@ -56,6 +64,7 @@ void FuseHorizontally(Clustering* clustering) {
       const Cluster& into = clustering->clusters[target];
       if (into.work + cluster.work > kMaxHorizontalWork) continue;
       if (into.stages.size() + cluster.stages.size() > kFusedStagesMax) continue;
+      if (!FitTogether(*clustering, number, target)) continue;
       // Either direction would make the merged kernel wait for itself.
       if (clustering->dependencies.Reaches(number, target) ||
           clustering->dependencies.Reaches(target, number))

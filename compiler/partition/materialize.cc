@@ -28,6 +28,8 @@ constexpr double kSeveralReads = 1.5;
 // An expression of more nodes than this is cut, which bounds the time and the stack of everything
 // after.
 constexpr int kMaxExpression = 256;
+// Of what reads stored values: each operand may read some.
+constexpr int kMostOperands = 3;
 // Readers that are told apart. Further ones mostly share a kernel with these.
 constexpr size_t kMaxReaders = 3;
 
@@ -44,7 +46,9 @@ const Node* BehindViews(const Node* node) {
 class Chooser {
  public:
   Chooser(const graph::Graph& graph, const drivers::Target& target)
-      : costs_(target.costs.storage), costly_(CostlyArithmetic(target)) {
+      : costs_(target.costs.storage),
+        costly_(CostlyArithmetic(target)),
+        leaves_max_(target.limits.arguments_max / kMostOperands - 1) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     order_ = ir::TopologicalOrder(roots);
     for (const Node* root : roots) {
@@ -142,6 +146,8 @@ class Chooser {
     if (IsWidening(node)) return std::nullopt;
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
+    if (expression.num_leaves > leaves_max_ && (IsElementwise(node) || IsMovement(node)))
+      return Storage::kStored;
     const Readers& readers = readers_.at(node);
     // An input that is returned as it is has no reader.
     if (!IsElementwise(node)) return std::nullopt;
@@ -176,6 +182,7 @@ class Chooser {
 
   const drivers::StorageCosts& costs_;
   const double costly_;
+  const int leaves_max_;  // of an operand that is not stored
   std::vector<const Node*> order_;
   absl::flat_hash_set<const Node*> required_;
   absl::flat_hash_set<const Node*> factors_;  // computed operands of contractions

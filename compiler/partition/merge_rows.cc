@@ -83,7 +83,11 @@ class RowMerger {
     // Something outside would have to run after the source and before the reader.
     if (all_.dependencies.ReachesOverOthers(reader, source)) return false;
     std::optional<LoopMap> map = MatchGrids(reader, source);
-    if (!map.has_value() || !LocalsFit(reader, source)) return false;
+    if (!map.has_value() || !ReadsAreCheap(reader, source)) return false;
+    std::vector<std::vector<int>> stages = into.stages;
+    stages.insert(stages.end(), from.stages.begin(), from.stages.end());
+    if (!LocalsFit(all_, stages, GridPoints(into, into.grid))) return false;
+    if (!ArgumentsFit(all_, stages)) return false;
     Merge(reader, source, *map);
     return true;
   }
@@ -128,18 +132,18 @@ class RowMerger {
     return true;
   }
 
-  bool LocalsFit(int reader, int source) const {
+  // What is too large for a local and no reduction is computed again.
+  bool ReadsAreCheap(int reader, int source) const {
     const Cluster& into = all_.clusters[source];
-    int64_t points = 1;
-    for (const int loop : into.grid) points *= into.loops[loop];
-    bool fits = true;
+    const int64_t points = GridPoints(into, into.grid);
+    bool cheap = true;
     ForEachRead(reader, [&](const Member&, const Read&, const Member& value) {
       if (value.cluster != source) return;
       const int64_t bytes =
           ir::NumElements(value.node->shape()) / points * ir::SizeOf(value.node->dtype());
-      fits = fits && (bytes <= all_.local_bytes_max || (!value.reduction && value.arithmetic <= 1));
+      cheap = cheap && (bytes <= all_.local_bytes_max || value.reduction || value.arithmetic <= 1);
     });
-    return fits;
+    return cheap;
   }
 
   void Merge(int reader, int source, const LoopMap& map) {

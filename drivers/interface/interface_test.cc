@@ -98,15 +98,16 @@ TEST(TargetTest, CacheKeyNamesEveryField) {
   other = base;
   other.features = "+fma";
   EXPECT_NE(base.CacheKey(), other.CacheKey());
-  for (auto field :
-       {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
-        &Limits::threads_per_block, &Limits::threads_per_subgroup, &Limits::threads_per_unit}) {
+  for (auto field : {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
+                     &Limits::threads_per_block, &Limits::threads_per_subgroup,
+                     &Limits::threads_per_unit, &Limits::arguments_max}) {
     other = base;
     other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
-  for (auto field : {&Limits::shared_bytes_per_block, &Limits::local_bytes_max, &Limits::near_memory_bytes,
-                     &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
+  for (auto field :
+       {&Limits::shared_bytes_per_block, &Limits::local_bytes_max, &Limits::near_memory_bytes,
+        &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
     other = base;
     other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());

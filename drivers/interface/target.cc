@@ -30,7 +30,8 @@ std::string Target::CacheKey() const {
                       l.vector_registers, ";u", l.compute_units, ";m", l.near_memory_bytes, ";c",
                       l.private_cache_bytes, ";t", l.threads_per_block, "x", l.threads_per_subgroup,
                       "x", l.threads_per_unit, ";s", l.shared_bytes_per_block, ";l",
-                      l.local_bytes_max, ";a", l.buffer_alignment, ";", can, ";", costs.Key());
+                      l.local_bytes_max, ";g", l.arguments_max, ";a", l.buffer_alignment, ";", can,
+                      ";", costs.Key());
 }
 
 }  // namespace kiln::drivers

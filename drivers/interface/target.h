@@ -28,8 +28,11 @@ struct Limits {
   int threads_per_unit = 1;
   // Memory that the threads of a block share.
   int64_t shared_bytes_per_block = 0;
-  // Of a value that a task keeps to itself. All such values of a task may take twice as much.
+  // Of a value that a task keeps to itself. Those of a task take twice as much at most, beside what
+  // its schedule adds.
   int64_t local_bytes_max = 64 << 10;
+  // Buffers that one kernel takes.
+  int arguments_max = 1 << 20;
   // Per compute unit, in bytes: first-level data cache or shared memory, and the next private
   // level.
   int64_t near_memory_bytes = 32 << 10;
@@ -48,8 +51,8 @@ struct Capabilities {
 };
 
 struct Target {
-  // A row of the compiler's table of machine codes: "x86-64", or "null", for which nothing is
-  // compiled.
+  // A row of the compiler's table of machine codes: "x86-64", "opencl-c", or "null", for which
+  // nothing is compiled.
   std::string architecture;
   // The processor as LLVM names it, for example "sapphirerapids" or "sm_90".
   std::string processor;

@@ -15,6 +15,9 @@ namespace {
 constexpr cl_uint kMostPlatforms = 32;
 constexpr cl_uint kMostDevicesOfOnePlatform = 64;
 
+// What every device takes, by the standard.
+constexpr size_t kParameterBytesMin = 1024;
+
 // What the device does not tell stays zero or empty.
 template <typename T>
 T Get(const Library& cl, cl_device_id id, cl_device_info what) {
@@ -67,6 +70,9 @@ Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   if (cache > 0) limits.private_cache_bytes = static_cast<int64_t>(cache) / limits.compute_units;
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
+  const auto parameters = Get<size_t>(cl, id, CL_DEVICE_MAX_PARAMETER_SIZE);
+  limits.arguments_max =
+      static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong));
   limits.buffer_alignment = Context::kAlignment;
   return limits;
 }

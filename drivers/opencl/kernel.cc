@@ -28,6 +28,10 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
     return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
                    " bytes of scratch; OpenCL C has neither");
   }
+  if (image.num_arguments > facts.target.limits.arguments_max) {
+    return Refused(image, "takes ", image.num_arguments, " arguments; the device allows ",
+                   facts.target.limits.arguments_max);
+  }
   if (image.block_size > facts.target.limits.threads_per_block) {
     return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
                    facts.target.limits.threads_per_block);

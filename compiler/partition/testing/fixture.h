@@ -39,7 +39,7 @@ class PartitionFixture : public testing::Test {
     graph_.outputs = std::move(outputs);
     std::vector<compiler::PassReport> reports;
     absl::StatusOr<compiler::PassState> state =
-        compiler::RunPasses(graph_, {}, {"normalize", "partition"}, {}, &reports);
+        compiler::RunPasses(graph_, target_, {"normalize", "partition"}, {}, &reports);
     EXPECT_TRUE(state.ok()) << state.status();
     return std::move(state->partition);
   }
@@ -47,6 +47,7 @@ class PartitionFixture : public testing::Test {
   std::shared_ptr<ir::Context> context_;
   ops::Builder b_;
   graph::Graph graph_;
+  drivers::Target target_;
 };
 
 }  // namespace kiln::partition
