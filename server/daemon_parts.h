@@ -9,8 +9,8 @@
 
 namespace kiln {
 
-// Null devices, which compute nothing, are there only if config.devices names them, and so are the
-// CPUs among OpenCL's devices.
+// Null devices, which compute nothing, are there only if config.devices names them, and so are
+// those of OpenCL's devices that share the host's memory: CPUs and integrated GPUs.
 // INVALID_ARGUMENT if it names one beyond the most that there can be.
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
 

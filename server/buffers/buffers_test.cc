@@ -60,6 +60,13 @@ TEST_F(BuffersTest, DeviceRefusalIsPassedOn) {
   EXPECT_EQ(pool->used_bytes(), 0);
 }
 
+TEST_F(BuffersTest, ABrokenDeviceIsNotOutOfMemory) {
+  device_.Break("the context is poisoned");
+  const auto refused = pool_->Allocate(Floats(1), session_);
+  EXPECT_EQ(refused.status(), absl::InternalError("the context is poisoned"));
+  EXPECT_EQ(pool_->used_bytes(), 0);
+}
+
 TEST_F(BuffersTest, FillAndRead) {
   auto value = *pool_->Allocate(Floats(2), session_);
   ASSERT_TRUE(pool_->Fill(*value, 0, absl::MakeSpan("abcdefgh", 8)).ok());

@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::TryAllocate(int64_t bytes
   auto buffer = device_.Allocate(bytes);
   if (!buffer.ok()) {
     used_.fetch_sub(bytes, std::memory_order_relaxed);
+    if (!absl::IsResourceExhausted(buffer.status())) return buffer.status();
     // The pool has room, but the device does not: rounding or other programs may take what is left.
     return errors::WithReason(buffer.status(), "OUT_OF_MEMORY",
                               {{"device", device_.info().name}, {"bytes", absl::StrCat(bytes)}});

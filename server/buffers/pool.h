@@ -33,7 +33,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   int64_t total_bytes() const { return limit_; }
 
   // A pending value with memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what
-  // was asked for and what is left.
+  // was asked for and what is left; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account,
                                                   int64_t at_least = 0);
@@ -53,7 +53,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
  private:
   bool TryReserve(int64_t bytes);
   absl::Status Refusal(int64_t bytes) const;
-  // The device's, counted. RESOURCE_EXHAUSTED.
+  // The device's, counted.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> TryAllocate(int64_t bytes);
 
   drivers::Device& device_;

@@ -138,6 +138,7 @@ int64_t FakeDevice::lists_run() const {
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t bytes) {
   {
     absl::MutexLock lock(&mutex_);
+    if (!broken_.empty()) return absl::InternalError(broken_);
     if (bytes > info_.memory_bytes - allocated_) {
       return absl::ResourceExhaustedError(
           absl::StrCat(bytes, " bytes asked for, ", info_.memory_bytes - allocated_, " left"));

@@ -37,7 +37,7 @@ class FakeDevice : public drivers::Device {
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on every list fails and Health() says why.
+  // From now on every list and allocation fails, and Health() says why.
   void Break(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t allocated_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
