@@ -13,7 +13,7 @@ namespace {
 using ir::DType;
 
 // The dtypes for which a row stands.
-enum class Takes { kSigned, kUnsigned, kFloat, kOne };
+enum class Takes { kSigned, kUnsigned, kInteger, kFloat, kOne };
 
 struct FunctionRow {
   std::string_view stem;
@@ -69,16 +69,10 @@ $T shr_$N($T a, $T b) { return a >> (($U)b < $B ? b : $B - 1); }
 $T shr_$N($T a, $T b) { return b < $B ? a >> b : 0; }
 )"},
     // Saturates. OpenCL C leaves to the device what becomes of NaN.
-    {"from_float32", Takes::kSigned, {}, R"(
+    {"from_float32", Takes::kInteger, {}, R"(
 $T from_float32_$N(float x) { return isnan(x) ? 0 : convert_$T_sat(x); }
 )"},
-    {"from_float32", Takes::kUnsigned, {}, R"(
-$T from_float32_$N(float x) { return isnan(x) ? 0 : convert_$T_sat(x); }
-)"},
-    {"from_float64", Takes::kSigned, {}, R"(
-$T from_float64_$N(double x) { return isnan(x) ? 0 : convert_$T_sat(x); }
-)"},
-    {"from_float64", Takes::kUnsigned, {}, R"(
+    {"from_float64", Takes::kInteger, {}, R"(
 $T from_float64_$N(double x) { return isnan(x) ? 0 : convert_$T_sat(x); }
 )"},
     {"pow", Takes::kSigned, {}, R"(
@@ -205,6 +199,8 @@ bool Matches(const FunctionRow& row, DType dtype) {
       return row.dtype == dtype;
     case Takes::kFloat:
       return ir::IsFloat(dtype);
+    case Takes::kInteger:
+      return ir::IsInteger(dtype);
     case Takes::kSigned:
       return ir::IsInteger(dtype) && ir::IsSigned(dtype);
     case Takes::kUnsigned:
