@@ -51,6 +51,14 @@ class ProgramsByDigestTest : public ::testing::Test {
     });
   }
 
+  // As Ask, but a lack of memory is left to another attempt. The caller answers the future.
+  void TryInVain(Client& client) {
+    const ProgramRequest request{client.source, {}, &device_, "", client.payer};
+    programs_.GetOrCompile(request, *request.Build(), client.future,
+                           [&client](Result result) { client.result = std::move(result); });
+    EXPECT_TRUE(LacksHostMemory(client.result->status()));
+  }
+
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
                         metrics_.ForDevice("cpu:0"), absl::Now};
@@ -138,10 +146,7 @@ TEST_F(ProgramsByDigestTest, AnAnswerMayComeAfterAnotherAttempt) {
   held.ForceResize(60 << 20);
   Client first("a", poor), second("b");
   at_first_compile_ = [&] { Ask(second); };
-  const ProgramRequest request{first.source, {}, &device_, "", first.payer};
-  programs_.GetOrCompile(request, *request.Build(), first.future,
-                         [&](Result result) { first.result = std::move(result); });
-  EXPECT_TRUE(LacksHostMemory(first.result->status()));
+  TryInVain(first);
   EXPECT_EQ(programs_.size(), 0);
   EXPECT_FALSE(second.answered.HasBeenNotified());
   first.payer = Payer(nullptr);
@@ -160,10 +165,7 @@ TEST_F(ProgramsByDigestTest, AnAnswerForAllValuesIsNotTaken) {
   held.ForceResize(60 << 20);
   Client first("a", poor), second("b");
   at_first_compile_ = [&] { Ask(second); };
-  const ProgramRequest request{first.source, {}, &device_, "", first.payer};
-  programs_.GetOrCompile(request, *request.Build(), first.future,
-                         [&](Result result) { first.result = std::move(result); });
-  ASSERT_TRUE(LacksHostMemory(first.result->status()));
+  TryInVain(first);
   auto for_all = std::make_shared<BoundProgram>();
   for_all->variables = buffers::Value::Failed(absl::InternalError("any value"));
   first.future->Resolve(for_all);

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/str_cat.h"
 #include "tests/numerics/kernel_check.h"
+#include "tests/numerics/scheduled_kernels.h"
 
 namespace kiln::codegen {
 namespace {
@@ -28,29 +29,16 @@ stage r1:10 reduce r2:3
 // Lane 0 of the first vector would read in front of the local.
 TEST_F(DirectivesTest, RaggedLanesBeginInFrontOfALocal) {
   for (int lanes : {4, 8, 16}) {
-    ExpectRight(R"(buffer b0 float32[3] read
-buffer b1 float32[3] write
-buffer b2 float32[3] local
-stage r0:3
-  b2[r0] = b0[r0]
-stage r1:3
-  b1[r1] = b2[r1 + -1 if cmplt(0, r1)]
-)",
+    ExpectRight(numerics::kRaggedLocal,
                 StrCat("split 1 ", lanes, "\nbind 3 vector\norder 1 2 3\n"));
   }
 }
 
-constexpr char kMatmul[] = R"(buffer b0 float32[600] read
-buffer b1 float32[1200] read
-buffer b2 float32[800] write
-stage r0:20 r1:40 reduce r2:30
-  b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
-)";
-
 TEST_F(DirectivesTest, PrefetchesAheadOfLanesAndBeyondTheEnd) {
   for (const char* order : {"order 0 0 3 2 4\n", "order 0 0 3 4 2\n"}) {
-    ExpectRight(kMatmul, StrCat("split 1 16\nbind 4 vector\n", order,
-                                "prefetch 0 1 2 4\nprefetch 0 0 0 3\nprefetch 0 2 0 1\n"));
+    ExpectRight(numerics::Matmul("float32"),
+                StrCat("split 1 16\nbind 4 vector\n", order,
+                       "prefetch 0 1 2 4\nprefetch 0 0 0 3\nprefetch 0 2 0 1\n"));
   }
   // Neighbours that are the same for the first lane are fetched once.
   ExpectRight(R"(buffer b0 float32[100] read
@@ -96,7 +84,7 @@ TEST_F(DirectivesTest, TilesOfRaggedTiles) {
            "split 0 20\nsplit 4 4\nsplit 5 2\norder 0 3 7 8 6 1 2\n",
            "split 1 1\nbind 4 vector\norder 0 0 3 2 4\n",
        }) {
-    ExpectRight(kMatmul, directives);
+    ExpectRight(numerics::Matmul("float32"), directives);
   }
 }
 
@@ -126,7 +114,7 @@ TEST_F(DirectivesTest, FactorsAreStagedInOddLayouts) {
            "0\n",
            "order 0 0 1 2\nstage 0 0 -1 16 0 2\nstage 0 1 -1 8 1 2\n",
        }) {
-    ExpectRight(kMatmul, directives);
+    ExpectRight(numerics::Matmul("float32"), directives);
   }
   // Strided windows: once r1 is open, what is left of r1 + 2*r4 has no place for each value.
   const char window[] = R"(buffer b0 float32[200] read
@@ -181,14 +169,7 @@ stage r0:3 r1:10 r2:11 reduce r3:7 r4:3
   }
 }
 
-// Places that are numbers in memory, and tests that some of the positions do not pass.
 TEST_F(DirectivesTest, ScattersInOrder) {
-  const char kernel[] = R"(buffer b0 float32[320] read
-buffer b1 int64[20] read
-buffer b2 float32[160] update
-stage r0:4 r1:4 order r2:5 r3:4
-  b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
-)";
   for (const char* directives : {
            "",
            "fuse 0 1\norder 0 4 2 3\n",
@@ -198,7 +179,7 @@ stage r0:4 r1:4 order r2:5 r3:4
            "split 0 4\nbind 5 vector\norder 0 4 2 3 1 5\n",
            "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n",
        }) {
-    ExpectRight(kernel, directives);
+    ExpectRight(numerics::kScatter, directives);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "tests/numerics/cases.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/run_opencl.h"
+#include "tests/numerics/scheduled_kernels.h"
 
 namespace kiln::numerics {
 namespace {
@@ -57,14 +58,6 @@ TEST(OpenClSchedulesTest, PlainLoops) {
   ExpectRight(codegen::ConvolutionKernel(context, {2, 3, 4, 9, 3, 1}), {}, 1e-4);
 }
 
-std::string Matmul(std::string_view dtype) {
-  return StrCat("buffer b0 ", dtype, "[600] read\nbuffer b1 ", dtype, "[1200] read\nbuffer b2 ",
-                dtype, R"([800] write
-stage r0:20 r1:40 reduce r2:30
-  b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
-)");
-}
-
 TEST(OpenClSchedulesTest, Contractions) {
   ExpectRight(
       Matmul("float32"),
@@ -89,26 +82,12 @@ stage r0:100
   b2[r0] = b0[b1[r0]%100] + b0[r0] + b0[r0]*2:float32
 )",
               {"split 0 16\nbind 2 vector\nprefetch 0 0 0 32\nprefetch 0 1 0 32\nstream 0\n"});
-  ExpectRight(R"(buffer b0 float32[3] read
-buffer b1 float32[3] write
-buffer b2 float32[3] local
-stage r0:3
-  b2[r0] = b0[r0]
-stage r1:3
-  b1[r1] = b2[r1 + -1 if cmplt(0, r1)]
-)",
-              {"", "split 1 8\nbind 3 vector\norder 1 2 3\n"});
+  ExpectRight(kRaggedLocal, {"", "split 1 8\nbind 3 vector\norder 1 2 3\n"});
 }
 
 TEST(OpenClSchedulesTest, Scatters) {
-  ExpectRight(R"(buffer b0 float32[320] read
-buffer b1 int64[20] read
-buffer b2 float32[160] update
-stage r0:4 r1:4 order r2:5 r3:4
-  b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
-)",
-              {"", "fuse 0 1\nsplit 4 4\nbind 6 vector\norder 0 2 3 5 6\n",
-               "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n"});
+  ExpectRight(kScatter, {"", "fuse 0 1\nsplit 4 4\nbind 6 vector\norder 0 2 3 5 6\n",
+                         "bind 0 task\nsplit 3 2\nbind 5 unroll\norder 0 0 2 4 5 1\n"});
 }
 
 TEST(OpenClSchedulesTest, MorePrivateMemoryThanThereIsIsRefused) {
