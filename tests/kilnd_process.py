@@ -27,6 +27,11 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def opencl_is_installed() -> bool:
+    """Whether a vendor has registered a driver with OpenCL's loader: without one there is no device to be found."""
+    return any(pathlib.Path("/etc/OpenCL/vendors").glob("*.icd"))
+
+
 class Kilnd:
     """A running daemon; ends when the `with` block does.
 
