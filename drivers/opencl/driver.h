@@ -14,8 +14,8 @@
 namespace kiln::drivers::opencl {
 
 struct OpenClOptions {
-  // Offer what uses the host's memory, too: CPUs, whose cores Kiln's own CPU device has already, and
-  // integrated GPUs. The memory that devices may take adds up to more than there is.
+  // Offer what uses the host's memory, too: CPUs, whose cores Kiln's own CPU device has already,
+  // and integrated GPUs. The memory that devices may take adds up to more than there is.
   bool sharing_host_memory = false;
   // 0: seven eighths of a device's own memory, half of one that it shares with the host.
   int64_t memory_limit_bytes_per_device = 0;

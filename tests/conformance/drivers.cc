@@ -25,13 +25,15 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
 
 // What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
 std::unique_ptr<drivers::Driver> MakeOpenCl() {
-  return std::make_unique<drivers::opencl::OpenClDriver>(
-      drivers::opencl::OpenClOptions{.sharing_host_memory = true, .memory_limit_bytes_per_device = kMemory});
+  return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
+      .sharing_host_memory = true, .memory_limit_bytes_per_device = kMemory});
 }
 
 std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {
-  return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
-      .sharing_host_memory = true, .memory_limit_bytes_per_device = kMemory, .library = KILN_OPENCL_STAND_IN});
+  return std::make_unique<drivers::opencl::OpenClDriver>(
+      drivers::opencl::OpenClOptions{.sharing_host_memory = true,
+                                     .memory_limit_bytes_per_device = kMemory,
+                                     .library = KILN_OPENCL_STAND_IN});
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";

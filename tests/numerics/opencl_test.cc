@@ -158,13 +158,11 @@ TEST_P(OpenClCaseTest, EqualsInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, OpenClCaseTest, testing::ValuesIn(Parameters()),
-                         [](const auto& info) {
-                           return absl::StrCat(
-                               info.param.test_case.name, "_",
-                               std::string(ir::Name(info.param.dtype)),
-                               info.param.scheduled == Scheduled::kThreads ? "_threads" : "_as_for_cpu");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Table, OpenClCaseTest, testing::ValuesIn(Parameters()), [](const auto& info) {
+      return absl::StrCat(info.param.test_case.name, "_", std::string(ir::Name(info.param.dtype)),
+                          info.param.scheduled == Scheduled::kThreads ? "_threads" : "_as_for_cpu");
+    });
 
 }  // namespace
 }  // namespace kiln::numerics
