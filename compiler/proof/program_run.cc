@@ -173,6 +173,8 @@ void ProgramRun::RunStore(const Store& store) {
 void ProgramRun::Write(int buffer, int64_t index, Value value) {
   if (!IsInside(buffer, index, "writes")) return;
   if (program_.buffers[buffer].space != Space::kGlobal) {
+    // A copy of one element has no loop. It takes the place of a longer one before it.
+    copies_.erase(buffer);
     nearby_[ElementOf(buffer, index)] = value;
     return;
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/walk.h"
 
 namespace kiln::schedule {
@@ -20,24 +21,28 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
 
 // The terms of a dimension that are not open, in dimensions whose places all stand for a value of
 // one of their axes, which Fix relies on. Where an open axis had the coefficient 1, the others may
-// have a common factor, so that most places of their sum would be holes, or none: then each axis
-// has a dimension of its own.
+// have a common factor, so that most places of their sum would be holes, or none. Of two parts that
+// end early, each where its own loop does, the sum has no one end. Then each axis has a dimension
+// of its own.
 std::vector<OperandPacker::Terms> OperandPacker::Unopened(const StageOperand::Dimension& dimension,
                                                           const State& state) const {
   Terms terms;
   int64_t factor = 0;
+  absl::flat_hash_set<const Node*> ends;
   for (const StageOperand::Term& term : dimension) {
     const int part = nest_.UnopenedPart(term.axis, state);
     if (part < 0) continue;
     terms.push_back({term.coefficient, part});
     factor = std::gcd(factor, term.coefficient);
+    const Node* is_last = state.extents[part].is_last;
+    if (is_last != nullptr) ends.insert(is_last);
   }
   bool has_unit = terms.empty();
   for (StagedOperand::Term& term : terms) {
     term.coefficient /= factor;
     has_unit |= std::abs(term.coefficient) == 1;
   }
-  if (has_unit) return {std::move(terms)};
+  if (has_unit && ends.size() <= 1) return {std::move(terms)};
   std::vector<Terms> apart;
   for (const StagedOperand::Term& term : terms) apart.push_back({{1, term.part}});
   return apart;
