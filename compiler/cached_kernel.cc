@@ -1,36 +1,19 @@
 #include "compiler/cached_kernel.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/workers/fields.h"
 
 namespace kiln::compiler {
-namespace {
 
-void AppendString(std::string_view text, std::string* out) {
-  const uint64_t size = text.size();
-  out->append(reinterpret_cast<const char*>(&size), sizeof size);
-  out->append(text);
-}
-
-bool TakeString(std::string_view* in, std::string* text) {
-  uint64_t size = 0;
-  // Entries come from a file, so every length is checked against what is left.
-  if (in->size() < sizeof size) return false;
-  std::memcpy(&size, in->data(), sizeof size);
-  in->remove_prefix(sizeof size);
-  if (in->size() < size) return false;
-  text->assign(in->substr(0, size));
-  in->remove_prefix(size);
-  return true;
-}
-
-}  // namespace
+using workers::AppendField;
+using workers::AppendPlain;
+using workers::TakeField;
+using workers::TakePlain;
 
 std::string CacheKey(const std::string& kernel_text, const drivers::Target& target,
                      std::vector<std::string> disabled_passes) {
@@ -46,29 +29,25 @@ std::string CacheKey(const std::string& kernel_text, const drivers::Target& targ
 
 std::string EncodeCachedKernel(const CompiledKernel& kernel) {
   std::string bytes;
-  AppendString(kernel.schedule, &bytes);
-  AppendString(kernel.refused_schedule, &bytes);
-  AppendString(kernel.refusal, &bytes);
-  AppendString(std::string_view(reinterpret_cast<const char*>(&kernel.compile_seconds),
-                                sizeof kernel.compile_seconds),
-               &bytes);
-  AppendString(kernel.image.Serialize(), &bytes);
+  AppendField(kernel.schedule, &bytes);
+  AppendField(kernel.refused_schedule, &bytes);
+  AppendField(kernel.refusal, &bytes);
+  AppendPlain(kernel.compile_seconds, &bytes);
+  AppendField(kernel.image.Serialize(), &bytes);
   return bytes;
 }
 
 std::optional<CompiledKernel> DecodeCachedKernel(const std::string& bytes) {
   std::string_view rest = bytes;
   CompiledKernel kernel;
-  std::string seconds, image;
+  std::string image;
   // An entry that is not exactly one kernel counts as missing, so the kernel is compiled again.
-  if (!TakeString(&rest, &kernel.schedule) || !TakeString(&rest, &kernel.refused_schedule) ||
-      !TakeString(&rest, &kernel.refusal) || !TakeString(&rest, &seconds) ||
-      !TakeString(&rest, &image) || !rest.empty() ||
-      seconds.size() != sizeof kernel.compile_seconds) {
+  if (!TakeField(&rest, &kernel.schedule) || !TakeField(&rest, &kernel.refused_schedule) ||
+      !TakeField(&rest, &kernel.refusal) || !TakePlain(&rest, &kernel.compile_seconds) ||
+      !TakeField(&rest, &image) || !rest.empty() ||
+      !drivers::KernelImage::Deserialize(image, &kernel.image)) {
     return std::nullopt;
   }
-  std::memcpy(&kernel.compile_seconds, seconds.data(), seconds.size());
-  if (!drivers::KernelImage::Deserialize(image, &kernel.image)) return std::nullopt;
   kernel.from_cache = true;
   return kernel;
 }

@@ -82,22 +82,31 @@ Scheduled FetchOrSchedule(const Lowered& lowered, const Machine& machine, const 
   return scheduled;
 }
 
+absl::StatusOr<drivers::KernelImage> MakeImage(const Lowered& lowered,
+                                               const schedule::Schedule& schedule,
+                                               const Machine& machine, const Options& options) {
+  const kernel::Kernel& kernel = lowered.kernel->kernel;
+  if (options.kernel_compiler == nullptr)
+    return codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
+  return options.kernel_compiler->Compile(
+      {kernel.name, lowered.text, schedule::Print(schedule), machine.target});
+}
+
 // A schedule that the proof refuses gives way to the plain one: slow, never wrong.
-absl::StatusOr<CompiledKernel> Emit(const kernel::Kernel& kernel, schedule::Schedule schedule,
-                                    const Machine& machine) {
+absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule schedule,
+                                    const Machine& machine, const Options& options) {
   CompiledKernel compiled;
-  absl::StatusOr<drivers::KernelImage> image =
-      codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
+  absl::StatusOr<drivers::KernelImage> image = MakeImage(lowered, schedule, machine, options);
   if (proof::IsDisproof(image.status()) && !schedule.directives.empty()) {
     compiled.refused_schedule = schedule::Print(schedule);
     compiled.refusal = std::string(image.status().message());
     schedule = {};
-    image = codegen::CompileKernel(machine.code, kernel, schedule, machine.target);
+    image = MakeImage(lowered, schedule, machine, options);
   }
   compiled.schedule = schedule::Print(schedule);
   if (!image.ok()) {
-    return absl::Status(image.status().code(),
-                        absl::StrCat("kernel ", kernel.name, ": ", image.status().message()));
+    return absl::Status(image.status().code(), absl::StrCat("kernel ", lowered.kernel->kernel.name,
+                                                            ": ", image.status().message()));
   }
   compiled.image = *std::move(image);
   return compiled;
@@ -109,7 +118,7 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
   const absl::Time start = TimeOf(options);
   absl::StatusOr<CompiledKernel> compiled =
       scheduled.known ? absl::StatusOr<CompiledKernel>(*std::move(scheduled.known))
-                      : Emit(lowered->kernel->kernel, std::move(scheduled.schedule), machine);
+                      : Emit(*lowered, std::move(scheduled.schedule), machine, options);
   if (!compiled.ok()) return compiled.status();
   compiled->ir = lowered->text;
   // Written only when somebody asks.

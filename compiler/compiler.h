@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "compiler/graph/graph.h"
+#include "compiler/workers/kernel_compiler.h"
 #include "drivers/interface/kernel_image.h"
 #include "drivers/interface/target.h"
 
@@ -96,6 +97,9 @@ struct CompiledProgram {
 struct Options {
   KernelCache* cache = nullptr;  // may be null
   int threads = 1;               // kernels compiled at once
+  // Makes the kernels' images. Null: they are made in this process, which ends where LLVM meets
+  // what it cannot compile.
+  workers::KernelCompiler* kernel_compiler = nullptr;
   bool keep_assembly = false;
   // Of the passes in pipeline.cc, those that do not run, for debugging: the results are the same.
   // Without "schedule" every kernel is compiled without directives, as one task of serial scalar
@@ -117,6 +121,10 @@ absl::Status CheckPassNames(const Options& options);
 // Kiln's.
 absl::StatusOr<CompiledProgram> Compile(const graph::Graph& graph, const drivers::Target& target,
                                         const Options& options);
+
+// What a kernel compiler in another process does: the image of one scheduled kernel, with the
+// errors of codegen::CompileKernel. Thread-safe.
+absl::StatusOr<drivers::KernelImage> CompileJob(const workers::KernelJob& job);
 
 // The scheduled loops of a kernel as OpenCL C, for people; `ir` and `schedule` as
 // CompiledKernel has them.

@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <thread>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/workers/pool.h"
+#include "proto/text/printable.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/errors/errors.h"
@@ -31,6 +34,8 @@ namespace {
 // A few more than run at once, so that graphs that compile for long hold up nobody else.
 constexpr int kCompileThreads = 8;
 constexpr int kCompileThreadsOfOne = 2;
+// Processes that compile kernels and are there before they are needed. More start when they are.
+constexpr int kMostSpareWorkers = 8;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
@@ -43,6 +48,8 @@ constexpr int64_t kLeastTransport = 256 << 20;
 constexpr int64_t kTrimAfter = 32 << 20;
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);
+
+int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware_concurrency())); }
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
@@ -77,6 +84,7 @@ struct Daemon::Implementation {
   ~Implementation();
 
   void MakeKernelCache();
+  void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
   void MakeRegistry();
   absl::Status Serve();
@@ -90,6 +98,7 @@ struct Daemon::Implementation {
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
   std::unique_ptr<cache::KernelCache> kernel_cache;
+  std::unique_ptr<workers::Pool> compile_workers;  // null: kernels are compiled in this process
   Devices devices;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
@@ -122,10 +131,30 @@ void Daemon::Implementation::MakeKernelCache() {
   });
 }
 
+void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command) {
+  if (command.empty()) return;
+  workers::Pool::Options options;
+  options.command = std::move(command);
+  options.spares = std::min(KernelThreads(), kMostSpareWorkers);
+  options.seconds_max = config.compile_seconds_limit;
+  options.memory_bytes_max = config.compile_memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  options.on_failure = [this](const workers::KernelJob& job, const workers::Failure& failure) {
+    metrics.CompileWorkerFailed();
+    log::Error("compile_worker_failed", {{"kernel", job.name},
+                                         {"target", job.target.Summary()},
+                                         {"why", failure.what},
+                                         {"said", Printable(failure.said)},
+                                         {"again", failure.again ? "yes" : "no"}});
+  };
+  compile_workers = std::make_unique<workers::Pool>(std::move(options));
+}
+
 void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   runtime::ProgramCache::Options options;
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
+  options.kernel_compiler = compile_workers.get();
   options.metrics = &metrics;
   options.now = now;
   options.compile_threads = kCompileThreads;
@@ -133,7 +162,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.run_seconds_max = config.run_seconds_limit;
   options.disabled_passes = config.disabled_passes;
   options.dumped_passes = config.dumped_passes;
-  options.kernel_threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  options.kernel_threads = KernelThreads();
   programs = std::make_unique<runtime::ProgramCache>(std::move(options));
   host->SetReclaimer([this](int64_t bytes) {
     blobs.Reclaim(bytes);
@@ -263,6 +292,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   bool all_idle = true;
   for (const auto& device : devices)
     all_idle = device->dispatcher().WaitIdle(deadline - now()) && all_idle;
+  // Nobody gets to see what is still compiled, and it may take as long as its limit.
+  if (compile_workers) compile_workers->Stop(ShuttingDown());
   registry->CloseAll(ShuttingDown());
   server->Stop(kFlushTime);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
@@ -291,6 +322,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (!devices.ok()) return devices.status();
   implementation->devices = std::move(*devices);
   implementation->MakeKernelCache();
+  implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
   implementation->MakeRegistry();
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;

@@ -23,6 +23,9 @@ struct DaemonParts {
   runtime::CompileFunction compile;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
       disassemble;
+  // Starts a process that compiles kernels (compiler/workers/worker.h). Empty: `compile` makes them
+  // in this process.
+  std::vector<std::string> compile_worker;
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or what this process may have of it

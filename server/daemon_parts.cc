@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "compiler/compiler.h"
+#include "compiler/workers/worker.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
 #include "drivers/null/driver.h"
@@ -93,6 +94,7 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   parts.memory_bytes = drivers::cpu::AvailableMemory();
   parts.compile = compiler::Compile;
   parts.disassemble = compiler::Disassemble;
+  parts.compile_worker = workers::WorkerCommand(config.compile_memory_limit_bytes);
   parts.now = absl::Now;
   return parts;
 }

@@ -8,6 +8,8 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "compiler/compiler.h"
+#include "compiler/workers/worker.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
@@ -25,6 +27,9 @@ sigset_t BlockStopSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // Whoever reads our log or a connection may go away; the write then fails with EPIPE and no more.
   signal(SIGPIPE, SIG_IGN);
+  // Ignored, as whoever starts us may have left it, children would vanish before they are waited
+  // for.
+  signal(SIGCHLD, SIG_DFL);
   return signals;
 }
 
@@ -47,6 +52,9 @@ int main(int argc, char** argv) {
   // Debian builds Abseil with its search for lock cycles, which makes a replay a tenth slower. The
   // tests under ThreadSanitizer find cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // The daemon starts itself again for every process that compiles.
+  if (kiln::workers::IsWorker(argc, argv))
+    return kiln::workers::RunWorker(argc, argv, kiln::compiler::CompileJob);
   const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
                                                     static_cast<int>(geteuid()));
   if (!config.ok()) return Fail(config.status());

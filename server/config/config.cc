@@ -67,6 +67,8 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
 }
 
 constexpr int64_t kLeastHostMemory = 16 << 20;
+// A worker that has nothing to do takes a tenth of it.
+constexpr int64_t kLeastCompileMemory = 256 << 20;
 
 constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
 constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
@@ -98,6 +100,10 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
       {"devices.run_seconds_limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
+      {"compiler.seconds_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->compile_seconds_limit); }},
+      {"compiler.memory_limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->compile_memory_limit_bytes); }},
       {"compiler.disable_passes", kPasses,
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->disabled_passes); }},
       {"compiler.dump_passes", kPasses,
@@ -245,6 +251,16 @@ absl::Status Check(const Config& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("memory.host_limit: ", config.host_memory_limit_bytes,
                      " bytes are too few; give ", kLeastHostMemory, " or more"));
+  }
+  if (config.compile_seconds_limit < 0) {
+    return absl::InvalidArgumentError("compiler.seconds_limit: it must not be negative");
+  }
+  if (config.compile_memory_limit_bytes != 0 &&
+      config.compile_memory_limit_bytes < kLeastCompileMemory) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("compiler.memory_limit: ", config.compile_memory_limit_bytes,
+                     " bytes are too few; give ", kLeastCompileMemory,
+                     " or more, or 0 for no limit"));
   }
   if (config.run_seconds_limit < 0) {
     return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");

@@ -30,7 +30,10 @@
 //                                      # what to leave out ("avx2,-fma,-f16c"); "": all there are
 //   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
 //
-//   [compiler]                         # for debugging; `irtool --list` names the passes
+//   [compiler]
+//   seconds_limit = 60                 # for a kernel; 0: none
+//   memory_limit = "4GiB"              # likewise
+//                                      # for debugging; `irtool --list` names the passes:
 //   disable_passes = []                # optional passes to leave out: ["simplify", "schedule"]
 //   dump_passes = []                   # those whose outcome `kiln explain` shows: ["normalize", "lower"]
 //
@@ -79,6 +82,9 @@ struct Config {
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none
+  // Of one kernel that is compiled; 0: none.
+  int compile_seconds_limit = 60;
+  int64_t compile_memory_limit_bytes = int64_t{4} << 30;
   // The compiler knows which there are (compiler/pipeline.h).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> dumped_passes;

@@ -47,6 +47,8 @@ cpu_threads = 3
 cpu_features = "avx2,-fma"
 run_seconds_limit = 60
 [compiler]
+seconds_limit = 20
+memory_limit = "1GiB"
 disable_passes = ["simplify"]
 dump_passes = ["cluster", "lower"]
 [memory]
@@ -70,6 +72,8 @@ blob_limit = "1MB"
   EXPECT_EQ(config.cpu_threads, 3);
   EXPECT_EQ(config.cpu_features, "avx2,-fma");
   EXPECT_EQ(config.run_seconds_limit, 60);
+  EXPECT_EQ(config.compile_seconds_limit, 20);
+  EXPECT_EQ(config.compile_memory_limit_bytes, 1 << 30);
   EXPECT_EQ(config.host_memory_limit_bytes, int64_t{2} << 30);
   EXPECT_EQ(config.lease_seconds, 5);
   EXPECT_EQ(config.session_limit, 7);
@@ -115,6 +119,9 @@ TEST(Config, ChecksValues) {
                 {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
                 {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
                 {[](Config* c) { c->host_memory_limit_bytes = 1000; }, "1000 bytes are too few"},
+                {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
+                 "compiler.memory_limit: 1000 bytes are too few"},
+                {[](Config* c) { c->compile_seconds_limit = -1; }, "must not be negative"},
                 {[](Config* c) { c->lease_seconds = 0; }, "between 1 and 3600"},
                 {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
   for (const auto& row : kCases) {

@@ -48,6 +48,9 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, blob_limit, "", "bytes of the host memory that uploads may take; 0: all");
 ABSL_FLAG(int, run_seconds_limit, -1,
           "predicted seconds that one run of a program may take; 0: any");
+ABSL_FLAG(int, compile_seconds_limit, -1, "seconds that a kernel may take to compile; 0: any");
+ABSL_FLAG(std::string, compile_memory_limit, "",
+          "bytes that compiling a kernel may take, for example 4GiB; 0: any");
 ABSL_FLAG(int, cpu_devices, -1, "how many CPU devices to offer");
 ABSL_FLAG(int, cpu_threads, -1,
           "threads of each CPU device; 0: the cores that kilnd may use, divided among them");
@@ -109,9 +112,11 @@ absl::Status ApplyFlags(Config* config) {
   OverrideText(FLAGS_cpu_features, &config->cpu_features);
   OverrideNumber(FLAGS_lease_seconds, &config->lease_seconds);
   OverrideNumber(FLAGS_session_limit, &config->session_limit);
+  OverrideNumber(FLAGS_compile_seconds_limit, &config->compile_seconds_limit);
   OverrideNumber(FLAGS_run_seconds_limit, &config->run_seconds_limit);
   absl::Status status = OverrideBytes(FLAGS_memory_limit, &config->memory_limit_bytes);
   status.Update(OverrideBytes(FLAGS_host_memory_limit, &config->host_memory_limit_bytes));
+  status.Update(OverrideBytes(FLAGS_compile_memory_limit, &config->compile_memory_limit_bytes));
   status.Update(OverrideBytes(FLAGS_blob_limit, &config->blob_limit_bytes));
   return status;
 }

@@ -46,6 +46,9 @@ struct Metrics::Implementation {
         compiles(AddCounter(*registry, "kiln_compiles_total", "Programs compiled.")),
         compile_failures(AddCounter(*registry, "kiln_compile_failures_total",
                                     "Programs that could not be compiled.")),
+        compile_worker_failures(AddCounter(*registry, "kiln_compile_worker_failures_total",
+                                           "Processes that were lost to the kernel that they "
+                                           "compiled.")),
         compile_seconds(BuildHistogram()
                             .Name("kiln_compile_duration_seconds")
                             .Help("Time to compile a program.")
@@ -86,6 +89,7 @@ struct Metrics::Implementation {
   prometheus::Family<Counter>& errors;
   Counter* compiles;
   Counter* compile_failures;
+  Counter* compile_worker_failures;
   Histogram& compile_seconds;
   Counter* refused_schedules;
   Counter* program_hits;
@@ -119,6 +123,7 @@ void Metrics::Compiled(double seconds) {
 }
 void Metrics::ScheduleRefused() { implementation_->refused_schedules->Increment(); }
 void Metrics::CompileFailed() { implementation_->compile_failures->Increment(); }
+void Metrics::CompileWorkerFailed() { implementation_->compile_worker_failures->Increment(); }
 void Metrics::ProgramCacheLookup(bool hit) {
   (hit ? implementation_->program_hits : implementation_->program_misses)->Increment();
 }

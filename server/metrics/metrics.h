@@ -64,6 +64,8 @@ class Metrics {
 
   void Compiled(double seconds);
   void CompileFailed();
+  // A process that compiled a kernel was lost: it died, or took too long or too much memory.
+  void CompileWorkerFailed();
   // A kernel whose schedule the proof refused, so that it was compiled plainly.
   void ScheduleRefused();
   void ProgramCacheLookup(bool hit);

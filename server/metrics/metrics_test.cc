@@ -23,6 +23,7 @@ void Exercise(Metrics& metrics) {
   device->KernelRan("reduce_sum_512", 0.0015);
   metrics.Compiled(0.2);
   metrics.CompileFailed();
+  metrics.CompileWorkerFailed();
   metrics.ScheduleRefused();
   metrics.ProgramCacheLookup(true);
   metrics.KernelCacheLookup(false);
@@ -49,7 +50,7 @@ TEST(Metrics, ShowsWhatHappened) {
         "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
         "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
         "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5", "kiln_sessions 4",
-        "kiln_refused_schedules_total 1",
+        "kiln_refused_schedules_total 1", "kiln_compile_worker_failures_total 1",
         "kiln_device_healthy{device=\"cpu:1\"} 0"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

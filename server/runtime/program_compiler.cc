@@ -82,6 +82,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
 compiler::Options ProgramCompiler::CompilerOptions() const {
   compiler::Options options;
   options.cache = options_.kernel_cache;
+  options.kernel_compiler = options_.kernel_compiler;
   options.threads = options_.kernel_threads;
   options.disabled_passes = options_.disabled_passes;
   options.dumped_passes = options_.dumped_passes;

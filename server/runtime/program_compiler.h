@@ -29,8 +29,9 @@ class ProgramCompiler {
  public:
   struct Options {
     CompileFunction compile;
-    compiler::KernelCache* kernel_cache = nullptr;  // may be null
-    metrics::Metrics* metrics = nullptr;            // not null
+    compiler::KernelCache* kernel_cache = nullptr;       // may be null
+    workers::KernelCompiler* kernel_compiler = nullptr;  // as compiler::Options has it
+    metrics::Metrics* metrics = nullptr;                 // not null
     std::function<absl::Time()> now;
     int kernel_threads = 1;  // kernels of one program compiled at once
     // Programs that are predicted to run longer are refused; 0: none is.

@@ -1,12 +1,13 @@
 // Where the time of a cold compile goes, and what came of it:
 //
-//   bench_compile GRAPH [--steps N] [--top N] [--dump FOLDER]
+//   bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER]
 //   bench_compile layers       one row a size: equal layers, 1,000 to 16,000 nodes
 //
 // GRAPH holds a kiln.v1.Graph's bytes, as a client sends them. Prints seconds by pass, the numbers
 // of kernels and calls, memory, the kernels that took the longest to compile and, after N steps, to
-// run. FOLDER gets the partition and each kernel's loops, schedule and machine code, so that what
-// two compilers make can be compared.
+// run. With --workers two processes compile the kernels, as for kilnd. FOLDER gets the partition
+// and each kernel's loops, schedule and machine code, so that what two compilers make can be
+// compared.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,11 +17,16 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "compiler/graph/wire.h"
+#include "compiler/workers/pool.h"
+#include "compiler/workers/worker.h"
 #include "kiln/ops.h"
 #include "kiln/v1/graph.pb.h"
 #include "tests/bench/measure.h"
@@ -33,6 +39,7 @@ struct Command {
   std::string file;
   int steps = 0;
   size_t top = 12;
+  bool workers = false;
   std::string dump;
 };
 
@@ -144,6 +151,17 @@ absl::Status PrintSteps(Program& program, const Command& command) {
   return absl::OkStatus();
 }
 
+// As many as threads compile, and ready, as those of a daemon are when a client comes.
+std::unique_ptr<workers::Pool> StartWorkers() {
+  workers::Pool::Options options;
+  options.command = workers::WorkerCommand(0);
+  options.spares = 2;
+  options.now = std::chrono::steady_clock::now;
+  auto pool = std::make_unique<workers::Pool>(std::move(options));
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return pool;
+}
+
 absl::Status Compile(const Command& command) {
   std::ifstream stream(command.file, std::ios::binary);
   if (!stream) return absl::NotFoundError("cannot read " + command.file);
@@ -157,9 +175,11 @@ absl::Status Compile(const Command& command) {
   auto graph = graph::FromProto(proto, {});
   if (!graph.ok()) return graph.status();
   std::printf("%-16s %8.3f s, %zu nodes\n", "wire", Now() - begin, graph->context->size());
+  std::unique_ptr<workers::Pool> workers;
+  if (command.workers) workers = StartWorkers();
   const double cpu = CpuSeconds();
   const double start = Now();
-  auto program = Program::Make(**device, *graph);
+  auto program = Program::Make(**device, *graph, 1, workers.get());
   if (!program.ok()) return program.status();
   std::printf("all %.3f s, CPU %.3f s, peak %.1f MiB\n", Now() - start, CpuSeconds() - cpu,
               PeakMebibytes());
@@ -219,7 +239,9 @@ absl::Status Dispatch(int count, char** arguments) {
   Command command;
   for (int i = 1; i < count; ++i) {
     const std::string word = arguments[i];
-    if (word == "--steps" && i + 1 < count) {
+    if (word == "--workers") {
+      command.workers = true;
+    } else if (word == "--steps" && i + 1 < count) {
       command.steps = std::atoi(arguments[++i]);
     } else if (word == "--top" && i + 1 < count) {
       command.top = static_cast<size_t>(std::atoi(arguments[++i]));
@@ -231,7 +253,7 @@ absl::Status Dispatch(int count, char** arguments) {
   }
   if (command.file.empty())
     return absl::InvalidArgumentError(
-        "usage: bench_compile GRAPH [--steps N] [--top N] [--dump FOLDER]");
+        "usage: bench_compile GRAPH [--workers] [--steps N] [--top N] [--dump FOLDER]");
   return Compile(command);
 }
 
@@ -239,6 +261,8 @@ absl::Status Dispatch(int count, char** arguments) {
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
+  if (kiln::workers::IsWorker(argc, argv))
+    return kiln::workers::RunWorker(argc, argv, kiln::compiler::CompileJob);
   absl::Status status = kiln::bench::Dispatch(argc, argv);
   if (status.ok()) return 0;
   std::fprintf(stderr, "bench_compile: %s\n", status.ToString().c_str());

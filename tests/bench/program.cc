@@ -29,8 +29,10 @@ absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
-                                                       const graph::Graph& graph, int repeat) {
+                                                       const graph::Graph& graph, int repeat,
+                                                       workers::KernelCompiler* kernel_compiler) {
   compiler::Options options;
+  options.kernel_compiler = kernel_compiler;
   options.now = absl::Now;
   options.threads = 2;
   auto compiled = compiler::Compile(graph, device.info().target, options);

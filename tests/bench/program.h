@@ -24,8 +24,9 @@ class Program {
                                                        const absl::StatusOr<Graph>& graph,
                                                        int repeat = 1);
   // The same of a graph that is checked already.
-  static absl::StatusOr<std::unique_ptr<Program>> Make(drivers::Device& device,
-                                                       const graph::Graph& graph, int repeat = 1);
+  static absl::StatusOr<std::unique_ptr<Program>> Make(
+      drivers::Device& device, const graph::Graph& graph, int repeat = 1,
+      workers::KernelCompiler* kernel_compiler = nullptr);
 
   // Submits `times` replays one behind the other and waits for the last.
   absl::Status Run(int times);

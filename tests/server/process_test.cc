@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -164,6 +167,52 @@ TEST_F(ProcessTest, KilledClientsMemoryComesBack) {
   while (memory() > 100'000 && absl::Now() - killed < absl::Seconds(20))
     absl::SleepFor(absl::Milliseconds(20));
   EXPECT_LT(memory(), 100'000);
+}
+
+struct ProcessState {
+  std::string state = "gone";  // "Z": it has ended, and its parent has not noticed
+  pid_t parent = 0;
+};
+
+ProcessState StateOf(pid_t process) {
+  std::stringstream text;
+  text << std::ifstream(absl::StrCat("/proc/", process, "/stat")).rdbuf();
+  // "12 (kilnd) S 1 …": its name may be anything.
+  const size_t name_end = text.str().rfind(')');
+  ProcessState found;
+  if (name_end != std::string::npos)
+    std::stringstream(text.str().substr(name_end + 1)) >> found.state >> found.parent;
+  return found;
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t process = std::atoi(entry.path().filename().c_str());
+    if (process > 0 && StateOf(process).parent == parent) children.push_back(process);
+  }
+  return children;
+}
+
+TEST_F(ProcessTest, CompilersThatAreKilledAreReplacedAndEndWithTheDaemon) {
+  Start();
+  Client client(address_);
+  auto stream = client.Connect();
+  EXPECT_FALSE(stream->Call(Define(1, AddGraph(64))).has_error());
+  ASSERT_FALSE(ChildrenOf(pid_).empty());
+  for (const pid_t compiler : ChildrenOf(pid_)) kill(compiler, SIGKILL);
+  EXPECT_FALSE(stream->Call(Define(2, NegGraph(64))).has_error());
+  const std::vector<pid_t> compilers = ChildrenOf(pid_);
+  ASSERT_FALSE(compilers.empty());
+  End(SIGKILL);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  for (const pid_t compiler : compilers) {
+    const auto runs = [&] {
+      return StateOf(compiler).state != "gone" && StateOf(compiler).state != "Z";
+    };
+    while (runs() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+    EXPECT_FALSE(runs()) << compiler;
+  }
 }
 
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {

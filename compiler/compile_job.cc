@@ -1,0 +1,29 @@
+// What a worker process does with a job.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/compiler.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/machine_codes.h"
+#include "compiler/schedule/schedule.h"
+
+namespace kiln::compiler {
+
+absl::StatusOr<drivers::KernelImage> CompileJob(const workers::KernelJob& job) {
+  const absl::StatusOr<const codegen::MachineCode*> machine =
+      FindMachineCode(job.target.architecture);
+  if (!machine.ok()) return machine.status();
+  ir::Context context;
+  absl::StatusOr<kernel::Kernel> kernel = kernel::ParseKernel(job.kernel, context);
+  const absl::StatusOr<schedule::Schedule> schedule = schedule::Parse(job.schedule);
+  // Both were printed by this compiler.
+  for (const absl::Status& status : {kernel.status(), schedule.status()}) {
+    if (!status.ok())
+      return absl::InternalError(absl::StrCat("its text is not read back: ", status.message()));
+  }
+  kernel->name = job.name;
+  return codegen::CompileKernel(**machine, *kernel, *schedule, job.target);
+}
+
+}  // namespace kiln::compiler

@@ -1,0 +1,241 @@
+#include "compiler/workers/pool.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "compiler/workers/message.h"
+#include "compiler/workers/worker.h"
+#include "proto/text/printable.h"
+
+namespace kiln::workers {
+namespace {
+
+// How often the pool looks after idle workers, and how long those beyond the spares stay.
+constexpr absl::Duration kSweep = absl::Seconds(1);
+constexpr std::chrono::seconds kLinger{10};
+
+bool IsOutOfMemory(const Ending& ending) {
+  // LLVM's own allocations end with that message instead.
+  return ending.status == kOutOfMemoryStatus ||
+         (ending.signal != 0 && absl::StrContains(ending.said, "out of memory"));
+}
+
+absl::Status TooLong(size_t bytes) {
+  return absl::ResourceExhaustedError(absl::StrCat("its loops are a text of ", bytes,
+                                                   " bytes, and ", kMessageBytesMax,
+                                                   " are the most: split what it computes"));
+}
+
+// Said of what another process may also have done to it, so that one time is no proof.
+bool IsDeath(Failure::Kind kind) {
+  return kind == Failure::Kind::kDied || kind == Failure::Kind::kKilled;
+}
+
+absl::Status ErrorOf(const Failure& failure, const KernelJob& job) {
+  const std::string start = absl::StrCat(
+      "compiling it for ", job.target.Summary(), " ",
+      IsDeath(failure.kind) ? "ended two processes, of which the second " : "", failure.what,
+      failure.said.empty() ? "" : absl::StrCat(" (\"", PrintableInQuotes(failure.said), "\")"));
+  switch (failure.kind) {
+    case Failure::Kind::kLate:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          start, ": split what it computes, or start kilnd with a higher --compile_seconds_limit"));
+    case Failure::Kind::kMemory:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          start, ": split what it computes, or start kilnd with a higher --compile_memory_limit"));
+    case Failure::Kind::kKilled:
+      return absl::ResourceExhaustedError(absl::StrCat(
+          start,
+          ", as the system does where memory runs out: free some, or split what it computes"));
+    case Failure::Kind::kDied:
+    case Failure::Kind::kNonsense:
+      break;
+  }
+  return absl::InternalError(absl::StrCat(
+      start, "; this is a defect of Kiln's: another shape, dtype or device may avoid it"));
+}
+
+}  // namespace
+
+Pool::Pool(Options options) : options_(std::move(options)) {
+  keeper_ = std::thread([this] { Keep(); });
+}
+
+Pool::~Pool() {
+  Stop(absl::CancelledError("the pool of workers has gone"));
+  keeper_.join();
+}
+
+absl::StatusOr<drivers::KernelImage> Pool::Compile(const KernelJob& job) {
+  absl::StatusOr<drivers::KernelImage> image = drivers::KernelImage();
+  // Something else may have ended the first worker, and those that were idle with it.
+  if (!Try(job, Attempt::kFirst, &image)) Try(job, Attempt::kLast, &image);
+  return image;
+}
+
+bool Pool::Try(const KernelJob& job, Attempt attempt, absl::StatusOr<drivers::KernelImage>* image) {
+  const uint64_t number = ++last_job_;
+  const std::string message = EncodeJob(number, job);
+  if (message.size() > kMessageBytesMax) {
+    *image = TooLong(message.size());
+    return true;
+  }
+  absl::StatusOr<ProcessPointer> process = Take(attempt);
+  if (!process.ok()) {
+    *image = process.status();
+    return true;
+  }
+  const Deadline deadline = JobDeadline();
+  std::string answer;
+  Transfer transfer = Send((*process)->socket(), message, deadline);
+  if (transfer == Transfer::kDone) transfer = Receive((*process)->socket(), &answer, deadline);
+  if (transfer == Transfer::kDone && DecodeAnswer(answer, number, job, image)) {
+    GiveBack(*std::move(process));
+    return true;
+  }
+  Failure failure = End(*std::move(process), transfer);
+  if (absl::Status status = stopped(); !status.ok()) {
+    *image = std::move(status);
+    return true;
+  }
+  // What takes too long or too much memory would do so again.
+  failure.again = attempt == Attempt::kFirst && IsDeath(failure.kind);
+  if (options_.on_failure) options_.on_failure(job, failure);
+  *image = ErrorOf(failure, job);
+  return !failure.again;
+}
+
+void Pool::Stop(absl::Status why) {
+  absl::MutexLock lock(&mutex_);
+  if (!stopped_.ok()) return;
+  stopped_ = std::move(why);
+  // Their callers find the sockets closed and end the processes; the keeper ends the idle ones.
+  for (const Process* process : busy_) shutdown(process->socket(), SHUT_RDWR);
+}
+
+std::vector<pid_t> Pool::idle() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<pid_t> processes;
+  for (const Idle& idle : idle_) processes.push_back(idle.process->pid());
+  return processes;
+}
+
+absl::Status Pool::stopped() const {
+  absl::MutexLock lock(&mutex_);
+  return stopped_;
+}
+
+Deadline Pool::JobDeadline() const {
+  if (options_.seconds_max <= 0) return Deadline();
+  return Deadline(options_.now, std::chrono::seconds(options_.seconds_max));
+}
+
+absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
+  // Those that died while they were idle; they go when the lock has gone.
+  std::vector<ProcessPointer> dead;
+  absl::MutexLock lock(&mutex_);
+  while (stopped_.ok() && attempt == Attempt::kFirst && !idle_.empty()) {
+    ProcessPointer process = std::move(idle_.back().process);
+    idle_.pop_back();
+    if (process->IsQuiet()) {
+      busy_.insert(process.get());
+      return process;
+    }
+    dead.push_back(std::move(process));
+  }
+  if (!stopped_.ok()) return stopped_;
+  Request request;
+  requests_.push_back(&request);
+  mutex_.Await(absl::Condition(&request.done));
+  return std::move(request.process);
+}
+
+void Pool::GiveBack(ProcessPointer process) {
+  absl::MutexLock lock(&mutex_);
+  busy_.erase(process.get());
+  if (!stopped_.ok()) return;  // and it ends
+  if (!requests_.empty()) {
+    Answer(*requests_.front(), std::move(process));
+  } else {
+    idle_.push_back({std::move(process), options_.now()});
+  }
+}
+
+Failure Pool::End(ProcessPointer process, Transfer transfer) {
+  const Ending ending = process->End();
+  Failure failure{Failure::Kind::kDied, ending.ToString(), ending.said};
+  if (transfer == Transfer::kLate) {
+    failure.kind = Failure::Kind::kLate;
+    failure.what = absl::StrCat("took longer than ", options_.seconds_max, " seconds");
+  } else if (transfer != Transfer::kClosed) {
+    failure.kind = Failure::Kind::kNonsense;
+    failure.what = "brought what is no answer";
+  } else if (ending.signal == SIGKILL) {
+    failure.kind = Failure::Kind::kKilled;
+  } else if (IsOutOfMemory(ending)) {
+    failure.kind = Failure::Kind::kMemory;
+    failure.what = absl::StrCat("needed more than ", options_.memory_bytes_max, " bytes of memory");
+  }
+  absl::MutexLock lock(&mutex_);
+  busy_.erase(process.get());
+  stocking_ = true;
+  return failure;
+}
+
+void Pool::Keep() {
+  while (true) {
+    std::vector<ProcessPointer> superfluous;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.AwaitWithTimeout(absl::Condition(this, &Pool::HasWork), kSweep);
+      superfluous = TakeSuperfluous();
+      if (!stopped_.ok()) {
+        while (!requests_.empty()) Answer(*requests_.front(), stopped_);
+        return;
+      }
+      if (!WantsMore()) continue;
+    }
+    Start();
+  }
+}
+
+void Pool::Start() {
+  absl::StatusOr<ProcessPointer> process = Process::Start(options_.command);
+  absl::MutexLock lock(&mutex_);
+  if (!stopped_.ok()) return;  // it ends, and Keep answers the requests
+  if (!process.ok() || size() + 1 >= options_.spares) stocking_ = false;
+  if (!requests_.empty()) {
+    Answer(*requests_.front(), std::move(process));
+  } else if (process.ok()) {
+    idle_.push_front({*std::move(process), options_.now()});
+  }
+}
+
+std::vector<Pool::ProcessPointer> Pool::TakeSuperfluous() {
+  std::vector<ProcessPointer> superfluous;
+  const SteadyTime now = options_.now();
+  for (auto idle = idle_.begin(); idle != idle_.end();) {
+    const bool lingers = size() > options_.spares && now - idle->since > kLinger;
+    if (stopped_.ok() && !lingers && idle->process->IsQuiet()) {
+      ++idle;
+      continue;
+    }
+    superfluous.push_back(std::move(idle->process));
+    idle = idle_.erase(idle);
+  }
+  return superfluous;
+}
+
+void Pool::Answer(Request& request, absl::StatusOr<ProcessPointer> process) {
+  if (process.ok()) busy_.insert(process->get());
+  request.process = std::move(process);
+  request.done = true;
+  requests_.pop_front();
+}
+
+}  // namespace kiln::workers

@@ -1,0 +1,262 @@
+#include "compiler/workers/pool.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/workers/worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::workers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr int64_t kMemory = 256 << 20;
+
+// `what` is one of those that workers_test_main.cc knows; the image's code is `code`.
+KernelJob Job(const std::string& what, const std::string& code = "") {
+  KernelJob job;
+  job.name = absl::StrCat("kernel_", code);
+  job.kernel = what;
+  job.schedule = code;
+  job.target.architecture = "x86-64";
+  return job;
+}
+
+int CountOpenFiles() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return static_cast<int>(std::distance(begin(files), end(files)));
+}
+
+bool Eventually(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+  return condition();
+}
+
+class PoolTest : public ::testing::Test {
+ protected:
+  PoolTest() {
+    options_.command = WorkerCommand(kMemory);
+    options_.spares = 2;
+    options_.memory_bytes_max = kMemory;
+    options_.now = std::chrono::steady_clock::now;
+    options_.on_failure = [this](const KernelJob&, const Failure& failure) {
+      absl::MutexLock lock(&mutex_);
+      failures_.push_back(failure);
+    };
+  }
+  // No child is left behind, and no file.
+  ~PoolTest() override {
+    pool_.reset();
+    EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+    EXPECT_EQ(CountOpenFiles(), open_files_);
+  }
+  Pool& pool() {
+    if (!pool_) pool_ = std::make_unique<Pool>(options_);
+    return *pool_;
+  }
+  void ExpectWorks() {
+    const auto image = pool().Compile(Job("image", "works"));
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_EQ(image->code, "works");
+  }
+  std::string ErrorOf(const std::string& what, absl::StatusCode code) {
+    const absl::Status status = pool().Compile(Job(what)).status();
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  }
+  std::vector<Failure> failures() {
+    absl::MutexLock lock(&mutex_);
+    return failures_;
+  }
+
+  const int open_files_ = CountOpenFiles();
+  Pool::Options options_;
+  std::unique_ptr<Pool> pool_;
+  absl::Mutex mutex_;
+  std::vector<Failure> failures_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(PoolTest, EachCallerGetsItsOwnAnswer) {
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([this, c] {
+      for (int i = 0; i < 100; ++i) {
+        const std::string code = absl::StrCat(c, "_", i);
+        const auto image = pool().Compile(Job("image", code));
+        ASSERT_TRUE(image.ok()) << image.status();
+        EXPECT_EQ(image->code, code);
+      }
+    });
+    if (c == 0) pool();
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_THAT(failures(), IsEmpty());
+  EXPECT_LE(pool().idle().size(), 4u);
+}
+
+TEST_F(PoolTest, WorkersGiveTheirErrors) {
+  const absl::Status status = pool().Compile(Job("disproof")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(status.message(), "not the kernel");
+  EXPECT_TRUE(status.GetPayload("kiln.disproof").has_value());
+  EXPECT_THAT(failures(), IsEmpty());
+}
+
+TEST_F(PoolTest, AJobThatEndsTwoWorkersIsAtFault) {
+  EXPECT_THAT(
+      ErrorOf("abort", absl::StatusCode::kInternal),
+      AllOf(HasSubstr("compiling it for x86-64 ended two processes, of which the second was "
+                      "ended by SIGABRT"),
+            HasSubstr("(\"LLVM ERROR: Cannot select: \\x1B[31mplanted\")"),
+            HasSubstr("a defect of Kiln's")));
+  ASSERT_EQ(failures().size(), 2u);
+  EXPECT_TRUE(failures()[0].again);
+  EXPECT_FALSE(failures()[1].again);
+  ExpectWorks();
+  EXPECT_THAT(ErrorOf("exit", absl::StatusCode::kInternal), HasSubstr("exited with status 3"));
+  ExpectWorks();
+}
+
+TEST_F(PoolTest, AWorkerThatSomethingElseEndsCostsNothing) {
+  const std::string mark = absl::StrCat(testing::TempDir(), "/kiln_died_once_", getpid());
+  const auto image = pool().Compile(Job("die once", mark));
+  std::filesystem::remove(mark);
+  EXPECT_TRUE(image.ok()) << image.status();
+  ASSERT_EQ(failures().size(), 1u);
+  EXPECT_EQ(failures()[0].kind, Failure::Kind::kKilled);
+  EXPECT_EQ(failures()[0].what, "was ended by SIGKILL");
+}
+
+TEST_F(PoolTest, IdleWorkersThatAreEndedAreReplaced) {
+  ASSERT_TRUE(Eventually([this] { return pool().idle().size() == 2; }));
+  for (const pid_t worker : pool().idle()) kill(worker, SIGKILL);
+  EXPECT_TRUE(Eventually([this] { return pool().idle().empty(); }));
+  ExpectWorks();
+  EXPECT_THAT(failures(), IsEmpty());
+  EXPECT_EQ(pool().idle().size(), 1u);
+}
+
+TEST_F(PoolTest, ATerminalsSignalsDoNotReachWorkers) {
+  ASSERT_TRUE(Eventually([this] { return pool().idle().size() == 2; }));
+  const std::vector<pid_t> before = pool().idle();
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
+    for (const pid_t worker : before) kill(worker, signal);
+  ExpectWorks();
+  EXPECT_THAT(pool().idle(), ::testing::UnorderedElementsAreArray(before));
+}
+
+TEST_F(PoolTest, AJobThatTakesTooLongIsEnded) {
+  options_.seconds_max = 1;
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(ErrorOf("spin", absl::StatusCode::kResourceExhausted),
+              AllOf(HasSubstr("took longer than 1 seconds"), HasSubstr("--compile_seconds_limit")));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+  EXPECT_EQ(failures().size(), 1u);
+  ExpectWorks();
+}
+
+TEST_F(PoolTest, AJobThatTakesTooMuchMemoryIsEnded) {
+  if (!kLimitsMemory) GTEST_SKIP() << "sanitizers reserve more memory than any limit";
+  EXPECT_THAT(
+      ErrorOf("eat", absl::StatusCode::kResourceExhausted),
+      AllOf(HasSubstr("needed more than 268435456 bytes"), HasSubstr("--compile_memory_limit")));
+  EXPECT_EQ(failures().size(), 1u);
+  ExpectWorks();
+}
+
+TEST_F(PoolTest, WorkersHaveNoFilesOfTheirParents) {
+  // As a vendor's library may open it: not closed on exec.
+  const int file = open("/dev/null", O_RDONLY);
+  pool();
+  EXPECT_EQ(ErrorOf("files", absl::StatusCode::kUnknown), "0 1 2 3");
+  EXPECT_EQ(ErrorOf("core", absl::StatusCode::kUnknown), "0");
+  close(file);
+}
+
+TEST_F(PoolTest, WhatWorkersWriteHoldsUpNobody) {
+  EXPECT_TRUE(pool().Compile(Job("chatter")).ok());
+  EXPECT_TRUE(pool().Compile(Job("chatter")).ok());
+  EXPECT_THAT(failures(), IsEmpty());
+}
+
+TEST_F(PoolTest, StopEndsWhatRuns) {
+  std::atomic<int> ended{0};
+  std::vector<std::thread> callers;
+  pool();
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back([&] {
+      EXPECT_EQ(pool().Compile(Job("spin")).status(), absl::UnavailableError("it is enough"));
+      ++ended;
+    });
+  }
+  absl::SleepFor(absl::Milliseconds(200));
+  EXPECT_EQ(ended, 0);
+  pool().Stop(absl::UnavailableError("it is enough"));
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(pool().Compile(Job("image")).status(), absl::UnavailableError("it is enough"));
+  EXPECT_THAT(failures(), IsEmpty());
+}
+
+TEST_F(PoolTest, StopWhileWorkersStart) {
+  for (int i = 0; i < 5; ++i) {
+    Pool pool(options_);
+    std::vector<std::thread> callers;
+    for (int c = 0; c < 4; ++c) {
+      callers.emplace_back([&] { (void)pool.Compile(Job("spin")).status().IgnoreError(); });
+    }
+    absl::SleepFor(absl::Milliseconds(5 * i));
+    pool.Stop(absl::UnavailableError("it is enough"));
+    for (std::thread& caller : callers) caller.join();
+  }
+}
+
+TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
+  std::atomic<int64_t> seconds{0};
+  options_.spares = 1;
+  options_.now = [&] { return SteadyTime(std::chrono::seconds(seconds)); };
+  pool();
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 3; ++c)
+    callers.emplace_back([this] { EXPECT_TRUE(pool().Compile(Job("sleep")).ok()); });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_GT(pool().idle().size(), 1u);
+  seconds = 11;
+  EXPECT_TRUE(Eventually([this] { return pool().idle().size() == 1; }));
+  ExpectWorks();
+}
+
+TEST_F(PoolTest, WhatIsNoAnswerIsRefused) {
+  // Sends back what it gets.
+  options_.command = {"/bin/sh", "-c", "exec cat <&3 >&3"};
+  EXPECT_THAT(ErrorOf("image", absl::StatusCode::kInternal),
+              AllOf(HasSubstr("brought what is no answer"), Not(HasSubstr("second"))));
+  EXPECT_EQ(failures().size(), 1u);
+}
+
+TEST_F(PoolTest, WorkersThatCannotStartAreAnError) {
+  options_.command = {testing::TempDir() + "/kiln_is_not_here"};
+  EXPECT_THAT(ErrorOf("image", absl::StatusCode::kUnavailable),
+              HasSubstr("cannot start a process: No such file"));
+}
+
+TEST_F(PoolTest, WorkersThatAllDieAtOnceAreAnError) {
+  options_.command = {"/bin/false"};
+  EXPECT_THAT(ErrorOf("image", absl::StatusCode::kInternal), HasSubstr("exited with status 1"));
+}
+
+}  // namespace
+}  // namespace kiln::workers

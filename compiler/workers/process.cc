@@ -1,0 +1,160 @@
+#include "compiler/workers/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>  // sigabbrev_np
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::workers {
+namespace {
+
+// Of what a process wrote to stderr.
+constexpr size_t kSaidBytes = 400;
+
+absl::Status StartError(int error) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot start a process: ", std::strerror(error),
+                   error == EAGAIN ? " (too many; raise TasksMax or ulimit -u)" : ""));
+}
+
+// Above the numbers that the child's own files get, so that putting those in place closes none of
+// these.
+absl::StatusOr<Descriptor> MovedUp(Descriptor low) {
+  Descriptor high(fcntl(low.get(), F_DUPFD_CLOEXEC, Process::kSocket + 1));
+  if (high.get() < 0) return StartError(errno);
+  return high;
+}
+
+struct SpawnActions {
+  SpawnActions() { posix_spawn_file_actions_init(&actions); }
+  ~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
+  posix_spawn_file_actions_t actions;
+};
+struct SpawnAttributes {
+  SpawnAttributes() { posix_spawnattr_init(&attributes); }
+  ~SpawnAttributes() { posix_spawnattr_destroy(&attributes); }
+  posix_spawnattr_t attributes;
+};
+
+int SetSignals(posix_spawnattr_t* attributes) {
+  sigset_t all, blocked;
+  sigfillset(&all);
+  sigemptyset(&blocked);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&blocked, signal);
+  int error = posix_spawnattr_setsigdefault(attributes, &all);
+  if (error == 0) error = posix_spawnattr_setsigmask(attributes, &blocked);
+  if (error == 0)
+    error = posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  return error;
+}
+
+int SetFiles(posix_spawn_file_actions_t* actions, int socket, int errors) {
+  int error = posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (error == 0)
+    error = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (error == 0) error = posix_spawn_file_actions_adddup2(actions, errors, STDERR_FILENO);
+  if (error == 0) error = posix_spawn_file_actions_adddup2(actions, socket, Process::kSocket);
+  // Not all that a driver's library opens is closed on exec.
+  if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(actions, Process::kSocket + 1);
+  return error;
+}
+
+// 0 or an error.
+int Spawn(const std::vector<std::string>& command, int socket, int errors, pid_t* pid) {
+  SpawnActions files;
+  SpawnAttributes signals;
+  int error = SetFiles(&files.actions, socket, errors);
+  if (error == 0) error = SetSignals(&signals.attributes);
+  if (error != 0) return error;
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  return posix_spawn(pid, words[0], &files.actions, &signals.attributes, words.data(), environ);
+}
+
+// Never blocks: a pipe keeps the first 64 KiB and drops the rest, which the child cannot wait for
+// either.
+std::string ReadSaid(int pipe) {
+  char bytes[kSaidBytes];
+  const ssize_t size = read(pipe, bytes, sizeof bytes);
+  if (size <= 0) return "";
+  return std::string(absl::StripAsciiWhitespace({bytes, static_cast<size_t>(size)}));
+}
+
+}  // namespace
+
+Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+Descriptor::~Descriptor() {
+  if (number_ >= 0) close(number_);
+}
+
+std::string Ending::ToString() const {
+  if (signal == 0) return absl::StrCat("exited with status ", status);
+  const char* name = sigabbrev_np(signal);
+  return absl::StrCat("was ended by ", name == nullptr ? absl::StrCat("signal ", signal)
+                                                       : absl::StrCat("SIG", name));
+}
+
+absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& command) {
+  int sockets[2], pipes[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return StartError(errno);
+  Descriptor socket(sockets[0]);
+  absl::StatusOr<Descriptor> child_socket = MovedUp(Descriptor(sockets[1]));
+  if (!child_socket.ok()) return child_socket.status();
+  // A child that writes much must not wait for somebody to read it.
+  if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) != 0) return StartError(errno);
+  Descriptor errors(pipes[0]);
+  absl::StatusOr<Descriptor> child_errors = MovedUp(Descriptor(pipes[1]));
+  if (!child_errors.ok()) return child_errors.status();
+  pid_t pid = 0;
+  const int error = Spawn(command, child_socket->get(), child_errors->get(), &pid);
+  if (error != 0) return StartError(error);
+  return std::unique_ptr<Process>(new Process(pid, std::move(socket), std::move(errors)));
+}
+
+Process::~Process() {
+  if (pid_ != 0) End();
+}
+
+bool Process::IsQuiet() const {
+  pollfd poll_socket{socket_.get(), POLLIN, 0};
+  return poll(&poll_socket, 1, 0) == 0;
+}
+
+Ending Process::End() {
+  // Nobody else waits for it, so the number is still its own. One that is ending by itself still
+  // ends as it would have.
+  kill(pid_, SIGKILL);
+  int status = 0;
+  pid_t waited = 0;
+  do {
+    waited = waitpid(pid_, &status, 0);
+  } while (waited < 0 && errno == EINTR);
+  pid_ = 0;
+  Ending ending;
+  ending.said = ReadSaid(errors_.get());
+  if (waited < 0) return ending;
+  ending.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  ending.status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  return ending;
+}
+
+}  // namespace kiln::workers

@@ -1,0 +1,79 @@
+#include "compiler/workers/worker.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <string_view>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/workers/channel.h"
+#include "compiler/workers/message.h"
+#include "compiler/workers/process.h"
+
+namespace kiln::workers {
+namespace {
+
+constexpr char kArgument[] = "--compile_worker";
+// After a job that left more than this to malloc, it goes back to the system.
+constexpr size_t kTrimAfter = size_t{64} << 20;
+
+void SetLimit(__rlimit_resource resource, rlim_t most) {
+  const rlimit limit{most, most};
+  setrlimit(resource, &limit);
+}
+
+void LimitItself(int64_t memory_bytes_max) {
+  // However the other process ends, also while a job takes all of the time here.
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "kiln-worker");
+  // What it dies of is in the log; a core file would only fill the disk.
+  SetLimit(RLIMIT_CORE, 0);
+  // Where the machine's memory runs out, the system is to end a worker and not the daemon. (A
+  // process may always offer itself.)
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+  if (!kLimitsMemory || memory_bytes_max <= 0) return;
+  SetLimit(RLIMIT_DATA, static_cast<rlim_t>(memory_bytes_max));
+  std::set_new_handler([] { _exit(kOutOfMemoryStatus); });
+}
+
+void GiveBackMemory() {
+  if (mallinfo2().fordblks > kTrimAfter) malloc_trim(0);
+}
+
+}  // namespace
+
+std::vector<std::string> WorkerCommand(int64_t memory_bytes_max) {
+  // Names this executable even after another one has taken its place on the disk.
+  return {"/proc/self/exe", kArgument, absl::StrCat(memory_bytes_max)};
+}
+
+bool IsWorker(int argc, char** argv) { return argc == 3 && std::string_view(argv[1]) == kArgument; }
+
+int RunWorker(int argc, char** argv, const CompileFunction& compile) {
+  int64_t memory_bytes_max = 0;
+  if (!IsWorker(argc, argv) || !absl::SimpleAtoi(argv[2], &memory_bytes_max)) return 2;
+  LimitItself(memory_bytes_max);
+  std::string message;
+  while (Receive(Process::kSocket, &message, Deadline()) == Transfer::kDone) {
+    uint64_t number = 0;
+    KernelJob job;
+    if (!DecodeJob(message, &number, &job)) {
+      std::fputs("a job that is none\n", stderr);
+      return 2;
+    }
+    const std::string answer = EncodeAnswer(number, compile(job));
+    if (Send(Process::kSocket, answer, Deadline()) != Transfer::kDone) return 2;
+    GiveBackMemory();
+  }
+  return 0;
+}
+
+}  // namespace kiln::workers

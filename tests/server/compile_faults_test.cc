@@ -1,0 +1,129 @@
+// Kernels that end, stop or choke the process that compiles them: each is an error of its own
+// program, while another client's training goes on, bit for bit. The daemon is in this process,
+// with the real compiler and CPU; its workers are this executable, which alone has the faults.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler/compiler.h"
+#include "compiler/workers/worker.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/daemon_parts.h"
+#include "tests/server/client.h"
+#include "tests/server/trainer.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Sizes of vectors that nothing else has.
+constexpr int64_t kAborts = 10007;
+constexpr int64_t kSpins = 10009;
+constexpr int64_t kEats = 10037;
+
+bool HasSize(const workers::KernelJob& job, int64_t size) {
+  return absl::StrContains(job.kernel, absl::StrCat("[", size, "]"));
+}
+
+// What a worker does: compiles, but for the kernels with a planted fault.
+absl::StatusOr<drivers::KernelImage> CompileOrFail(const workers::KernelJob& job) {
+  if (HasSize(job, kAborts)) {
+    std::fputs("LLVM ERROR: Cannot select: a planted fault\n", stderr);
+    std::abort();
+  }
+  for (volatile bool spins = HasSize(job, kSpins); spins;) {
+  }
+  while (HasSize(job, kEats)) {
+    if ((new std::string(1 << 24, 'x'))->empty()) std::abort();
+  }
+  return compiler::CompileJob(job);
+}
+
+class CompileFaults : public ::testing::Test {
+ protected:
+  void Start(int seconds_limit) {
+    std::string pattern = "/tmp/kiln_test_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+    config::Config config;
+    config.listen = {address_};
+    config.cache_folder = folder_ + "/cache";
+    config.devices = {"cpu"};
+    config.cpu_threads = 1;
+    config.compile_seconds_limit = seconds_limit;
+    config.compile_memory_limit_bytes = 256 << 20;
+    auto parts = ProductionParts(config);
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    auto daemon = Daemon::Start(config, *std::move(parts));
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+  }
+  void TearDown() override {
+    daemon_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // Has a client define a program that cannot be compiled, and then one that can.
+  std::string ErrorOf(const v1::Graph& graph) {
+    Client client(address_);
+    auto stream = client.Connect();
+    const v1::Result failed = stream->Call(Define(1, graph));
+    EXPECT_TRUE(failed.has_error());
+    EXPECT_FALSE(stream->Call(Define(2, AddGraph(++next_size_))).has_error());
+    return failed.error().message();
+  }
+
+  std::string folder_;
+  std::string address_;
+  std::unique_ptr<Daemon> daemon_;
+  int64_t next_size_ = 20;
+};
+
+TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
+  Start(3);
+  const Trainer trainer(address_);
+  ASSERT_TRUE(trainer.Advances(10));
+  EXPECT_THAT(ErrorOf(AddGraph(kAborts)),
+              AllOf(HasSubstr("kernel "), HasSubstr("compiling it for x86-64"),
+                    HasSubstr("SIGABRT"), HasSubstr("Cannot select: a planted fault")));
+  EXPECT_THAT(ErrorOf(AddGraph(kSpins)), AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"),
+                                               HasSubstr("took longer than 3 seconds")));
+  if (workers::kLimitsMemory) {
+    EXPECT_THAT(ErrorOf(AddGraph(kEats)),
+                AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"), HasSubstr("bytes of memory")));
+  }
+  EXPECT_TRUE(trainer.Advances(10));
+  // Two workers died of the first.
+  EXPECT_THAT(daemon_->MetricsText(), HasSubstr(absl::StrCat("kiln_compile_worker_failures_total ",
+                                                             workers::kLimitsMemory ? 4 : 3)));
+}
+
+TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
+  Start(600);
+  Client client(address_);
+  auto stream = client.Connect();
+  const uint64_t spinning = stream->Send(Define(1, AddGraph(kSpins)));
+  absl::SleepFor(absl::Milliseconds(500));
+  const absl::Time start = absl::Now();
+  daemon_.reset();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(60));
+  EXPECT_NE(stream->Answer(spinning).error().code(), 0);
+}
+
+}  // namespace
+}  // namespace kiln::testing
+
+int main(int argc, char** argv) {
+  if (kiln::workers::IsWorker(argc, argv))
+    return kiln::workers::RunWorker(argc, argv, kiln::testing::CompileOrFail);
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
