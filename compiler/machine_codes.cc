@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/codegen/opencl_kernel.h"
+#include "compiler/codegen/ptx.h"
+#include "compiler/codegen/ptx_kernel.h"
 #include "compiler/codegen/x86.h"
 #include "compiler/codegen/x86_kernel.h"
 #include "compiler/search/heuristic.h"
@@ -39,6 +41,11 @@ constexpr MachineCode kMachineCodes[] = {
      .choose = search::ChooseThreads,
      .assemble = codegen::AssembleOpenCl,
      .disassemble = codegen::DisassembleOpenCl},
+    {.architecture = codegen::kPtxArchitecture,
+     .supports = codegen::IsPtxSupported,
+     .choose = search::ChooseThreads,
+     .assemble = codegen::AssemblePtx,
+     .disassemble = codegen::DisassemblePtx},
     kNothing,
 };
 

@@ -39,7 +39,7 @@ TEST(MachineCodesTest, AnUnknownArchitectureIsNamedWithThoseThereAre) {
   const absl::Status status = FindMachineCode("abacus").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("\"abacus\"; there are x86-64, opencl-c, null"));
+              HasSubstr("\"abacus\"; there are x86-64, opencl-c, nvptx64, null"));
 }
 
 TEST(MachineCodesTest, NothingIsCompiledForAnUnknownArchitecture) {

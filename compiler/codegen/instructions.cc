@@ -9,12 +9,13 @@ namespace {
 // LLVM keeps string attributes that it does not know and does nothing about them.
 struct InstructionRow {
   Instruction instruction;
-  const char* feature;    // of the target
-  const char* attribute;  // of the function
+  const char* feature;                                // of the target
+  const char* attribute;                              // of the function
+  bool drivers::Capabilities::*capability = nullptr;  // which says the same on other machines
 };
 constexpr InstructionRow kInstructions[] = {
-    {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma"},
-    {Instruction::kConvertHalf, "f16c", "kiln-half"},
+    {Instruction::kFusedMultiplyAdd, "fma", "kiln-fma", &drivers::Capabilities::fma},
+    {Instruction::kConvertHalf, "f16c", "kiln-half", &drivers::Capabilities::fp16},
     {Instruction::kScale, "avx512vl", "kiln-scale"},
     {Instruction::kWideVectors, "avx512f", "kiln-wide"},
 };
@@ -23,7 +24,8 @@ constexpr InstructionRow kInstructions[] = {
 
 void AllowInstructions(const drivers::Target& target, llvm::Function& function) {
   for (const InstructionRow& row : kInstructions) {
-    if (target.Has(row.feature)) function.addFnAttr(row.attribute);
+    const bool capable = row.capability != nullptr && target.capabilities.*row.capability;
+    if (target.Has(row.feature) || capable) function.addFnAttr(row.attribute);
   }
 }
 

@@ -62,11 +62,14 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     address.known_multiple = std::gcd(address.known_multiple, std::abs(term.coefficient));
   }
   int place = 0;
-  Value* sum = EmitSum(rest, &place);
-  if (sum == nullptr) sum = builder_.getInt64(0);
+  kernel::Sum terms = rest;
+  terms.constant = 0;
+  const bool narrow = IsNarrow(rest) && IsNarrow(terms);
+  Value* sum = EmitSum(rest, narrow, &place);
+  if (sum == nullptr) sum = Integer(0, narrow);
   if (guard != nullptr) {
-    sum = builder_.CreateAdd(sum, builder_.getInt64(rest.constant));
-    sum = builder_.CreateSelect(Emit(guard), sum, builder_.getInt64(0));
+    sum = builder_.CreateAdd(sum, Integer(rest.constant, narrow));
+    sum = builder_.CreateSelect(Emit(guard), sum, Integer(0, narrow));
     address.scalar = builder_.CreateGEP(element, bases_[buffer], sum);
     return address;
   }

@@ -63,6 +63,37 @@ void ControlFlow::Branch(Value* condition, const std::function<void()>& then_bod
   Merge(then_end, after_then, else_end);
 }
 
+void ControlFlow::InSomeThreads(Value* condition, const std::function<void()>& body) {
+  BasicBlock* before = builder_.GetInsertBlock();
+  BasicBlock* inside = NewBlock("threads");
+  BasicBlock* after = nullptr;
+  if (condition == nullptr) {
+    builder_.CreateBr(inside);
+  } else {
+    after = NewBlock("after");
+    builder_.CreateCondBr(condition, inside, after);
+  }
+  const ExpressionEmitter::Slots slots_before = expressions_.slots();
+  expressions_.OpenScope(/*conditional=*/condition != nullptr);
+  builder_.SetInsertPoint(inside);
+  body();
+  expressions_.CloseScope();
+  if (condition == nullptr) return;
+  BasicBlock* end = builder_.GetInsertBlock();
+  builder_.CreateBr(after);
+  builder_.SetInsertPoint(after);
+  ExpressionEmitter::Slots& slots = expressions_.slots();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    for (size_t j = 0; j < slots[i].size(); ++j) {
+      Value* old = slots_before[i][j];
+      Value*& slot = slots[i][j];
+      if (slot == old) continue;
+      if (old == nullptr) old = llvm::PoisonValue::get(slot->getType());
+      slot = Join(before, old, end, slot);
+    }
+  }
+}
+
 BasicBlock* ControlFlow::Arm(BasicBlock* block, const std::function<void()>& body,
                              BasicBlock* after) {
   builder_.SetInsertPoint(block);
@@ -87,12 +118,17 @@ void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& f
         slots[i][j] = nullptr;
         continue;
       }
-      PHINode* phi = builder_.CreatePHI(a->getType(), 2);
-      phi->addIncoming(a, first_end);
-      phi->addIncoming(b, second_end);
-      slots[i][j] = phi;
+      slots[i][j] = Join(first_end, a, second_end, b);
     }
   }
+}
+
+Value* ControlFlow::Join(BasicBlock* first_end, Value* first, BasicBlock* second_end,
+                         Value* second) {
+  PHINode* phi = builder_.CreatePHI(first->getType(), 2);
+  phi->addIncoming(first, first_end);
+  phi->addIncoming(second, second_end);
+  return phi;
 }
 
 std::vector<ControlFlow::Carried> ControlFlow::CarrySlots(const std::vector<int>& written,

@@ -52,52 +52,53 @@ std::vector<int> Written(const schedule::LoopProgram& program, const Body& body)
 
 class LoopEmitter {
  public:
-  LoopEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program,
+  LoopEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, const Frame& frame,
               llvm::Function* function)
       : builder_(builder),
         program_(program),
-        function_(function),
+        frame_(frame),
         folder_(*program.context),
-        expressions_(builder, program),
+        expressions_(builder, program, frame.prefers_narrow_integers()),
         control_(builder, function, expressions_) {}
 
   void EmitFunction() {
     builder_.SetInsertPoint(control_.NewBlock("entry"));
     LoadBases();
-    EmitTasks();
+    frame_.RunTasks(builder_, control_, program_, [this](Value* task) { EmitTask(task); });
     builder_.CreateRetVoid();
   }
 
  private:
   void LoadBases() {
-    llvm::Type* pointer = builder_.getPtrTy();
+    Value* scratch = nullptr;
+    Value* shared = nullptr;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const schedule::LoopBuffer& buffer = program_.buffers[i];
+      const int number = static_cast<int>(i);
       if (buffer.space == Space::kGlobal) {
         // Globals have the first numbers, which are those of the arguments.
-        Value* slot = builder_.CreateConstInBoundsGEP1_64(pointer, function_->getArg(0), i);
-        expressions_.SetBase(static_cast<int>(i), builder_.CreateLoad(pointer, slot));
+        expressions_.SetBase(number, frame_.Argument(builder_, number));
       } else if (buffer.space == Space::kScratch) {
-        expressions_.SetBase(static_cast<int>(i),
-                             builder_.CreateConstInBoundsGEP1_64(
-                                 builder_.getInt8Ty(), function_->getArg(3), buffer.offset));
+        if (scratch == nullptr) scratch = frame_.Scratch(builder_, program_);
+        expressions_.SetBase(number, builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(),
+                                                                         scratch, buffer.offset));
+      } else if (buffer.space == Space::kShared) {
+        if (shared == nullptr) shared = frame_.Shared(builder_, program_);
+        expressions_.SetBase(number, builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(),
+                                                                         shared, buffer.offset));
       }
     }
   }
 
-  // for (task = begin; task < end; ++task)
-  void EmitTasks() {
-    control_.CountedLoop(function_->getArg(1), function_->getArg(2), /*runs=*/false, {},
-                         [this](Value* task) {
-                           int64_t first = 0;
-                           for (const schedule::Section& section : program_.sections) {
-                             const int64_t tasks = section.tasks();
-                             if (tasks == 0) continue;
-                             const bool only = first == 0 && tasks == program_.grid_size();
-                             EmitSection(section, task, first, tasks, only);
-                             first += tasks;
-                           }
-                         });
+  void EmitTask(Value* task) {
+    int64_t first = 0;
+    for (const schedule::Section& section : program_.sections) {
+      const int64_t tasks = section.tasks();
+      if (tasks == 0) continue;
+      const bool only = first == 0 && tasks == program_.grid_size();
+      EmitSection(section, task, first, tasks, only);
+      first += tasks;
+    }
   }
 
   void EmitSection(const schedule::Section& section, Value* task, int64_t first, int64_t tasks,
@@ -107,9 +108,9 @@ class LoopEmitter {
       EmitBody(section.body);
       return;
     }
-    Value* number = builder_.CreateSub(task, builder_.getInt64(first));
+    Value* number = builder_.CreateSub(task, Like(task, first));
     // Unsigned: the tasks of earlier sections, which are negative here, become too large.
-    Value* ours = builder_.CreateICmpULT(number, builder_.getInt64(tasks));
+    Value* ours = builder_.CreateICmpULT(number, Like(task, tasks));
     BasicBlock* inside = control_.NewBlock("section");
     BasicBlock* after = control_.NewBlock("next_section");
     builder_.CreateCondBr(ours, inside, after);
@@ -122,13 +123,19 @@ class LoopEmitter {
     builder_.SetInsertPoint(after);
   }
 
+  // A constant of the task's number's type.
+  static Value* Like(Value* number, int64_t value) {
+    return llvm::ConstantInt::getSigned(number->getType(), value);
+  }
+
   void BindGrid(const schedule::Section& section, Value* number) {
     for (size_t i = section.grid.size(); i-- > 0;) {
       // The innermost range is the last digit of the task's number. The outermost needs no
       // remainder, as the number is below the product of all.
       const Node* range = section.grid[i];
-      Value* extent = builder_.getInt64(range->attr<ir::RangeAttr>().extent);
-      expressions_.BindRange(range, i == 0 ? number : builder_.CreateURem(number, extent));
+      Value* extent = Like(number, range->attr<ir::RangeAttr>().extent);
+      Value* digit = i == 0 ? number : builder_.CreateURem(number, extent);
+      expressions_.BindRange(range, builder_.CreateZExt(digit, builder_.getInt64Ty()));
       if (i != 0) number = builder_.CreateUDiv(number, extent);
     }
   }
@@ -141,7 +148,18 @@ class LoopEmitter {
 
   const Node* Resolve(const Node* node) { return folder_.Substitute(node, &constants_); }
 
+  // Outside of all loops of threads, what is not a thread's own is written by the first.
   void EmitOne(const Store& store) {
+    if (program_.threads == 1 || inside_threads_ ||
+        program_.buffers[store.buffer].space == Space::kRegister) {
+      EmitStore(store);
+      return;
+    }
+    Value* first = builder_.CreateIsNull(frame_.Thread(builder_));
+    control_.InSomeThreads(first, [&] { EmitStore(store); });
+  }
+
+  void EmitStore(const Store& store) {
     const Node* valid = Resolve(store.valid);
     int64_t known;
     if (valid != nullptr && kernel::IsConstant(valid, &known)) {
@@ -152,12 +170,11 @@ class LoopEmitter {
                            store.streaming);
   }
 
-  // These two do not stand where a task is one thread.
-  void EmitOne(const schedule::ThreadReduce&) {}
-  void EmitOne(const schedule::Barrier&) {}
+  void EmitOne(const schedule::ThreadReduce&) {}  // none after schedule::Synchronize
+  void EmitOne(const schedule::Barrier&) { frame_.Barrier(builder_); }
 
   void EmitOne(const schedule::Fetch& fetch) {
-    expressions_.EmitFetch(fetch.buffer, Resolve(fetch.index));
+    if (frame_.has_prefetch()) expressions_.EmitFetch(fetch.buffer, Resolve(fetch.index));
   }
 
   void EmitOne(const Branch& branch) {
@@ -181,8 +198,31 @@ class LoopEmitter {
       case LoopKind::kSerial:
         return EmitSerial(loop);
       case LoopKind::kThread:
-        break;  // not where a task is one thread
+        return EmitThreads(loop);
     }
+  }
+
+  // The body, in those threads that have an iteration.
+  void EmitThreads(const Loop& loop) {
+    Value* digit = frame_.Thread(builder_);
+    if (loop.stride > 1) digit = builder_.CreateUDiv(digit, Like(digit, loop.stride));
+    if (loop.places * loop.stride < program_.threads)
+      digit = builder_.CreateURem(digit, Like(digit, loop.places));
+    digit = builder_.CreateZExt(digit, builder_.getInt64Ty());
+    const int64_t count = ir::ExtentOf(loop.range);
+    Value* some = nullptr;
+    if (const Node* extent = Resolve(loop.extent); extent != nullptr) {
+      some = builder_.CreateICmpSLT(digit, expressions_.Emit(extent));
+    } else if (count < loop.places) {
+      some = builder_.CreateICmpSLT(digit, builder_.getInt64(count));
+    }
+    control_.InSomeThreads(some, [&] {
+      const bool outside = !inside_threads_;
+      inside_threads_ = true;
+      expressions_.BindRange(loop.range, digit);
+      EmitBody(loop.body);
+      inside_threads_ = !outside;
+    });
   }
 
   void EmitUnrolled(const Loop& loop) {
@@ -252,10 +292,11 @@ class LoopEmitter {
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
-  llvm::Function* const function_;
+  const Frame& frame_;
   kernel::ExpressionFolder folder_;
   ExpressionEmitter expressions_;
   ControlFlow control_;
+  bool inside_threads_ = false;                                // of a loop of threads
   std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
   kernel::ExpressionFolder::Map constants_;  // the same, and what was substituted with them
 };
@@ -264,22 +305,14 @@ class LoopEmitter {
 
 std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
                                          const schedule::LoopProgram& program,
-                                         const drivers::Target& target, const std::string& symbol) {
+                                         const drivers::Target& target, const Frame& frame,
+                                         const std::string& symbol) {
   auto module = std::make_unique<llvm::Module>(symbol, context);
   llvm::IRBuilder<> builder(context);
-  llvm::Type* pointer = builder.getPtrTy();
-  llvm::Type* integer = builder.getInt64Ty();
-  // As kernel_image.h has it: the buffers' addresses, the first task and the end, scratch. Scratch
-  // is the thread's own, so nothing else points into it.
-  auto* type = llvm::FunctionType::get(builder.getVoidTy(), {pointer, integer, integer, pointer},
-                                       /*isVarArg=*/false);
-  auto* function =
-      llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module.get());
+  llvm::Function* function = frame.Declare(*module, program, symbol);
   function->addFnAttr(llvm::Attribute::NoUnwind);
-  function->addParamAttr(3, llvm::Attribute::NoAlias);
-  function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
   AllowInstructions(target, *function);
-  LoopEmitter(builder, program, function).EmitFunction();
+  LoopEmitter(builder, program, frame, function).EmitFunction();
   return module;
 }
 

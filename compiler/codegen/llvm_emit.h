@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "compiler/codegen/llvm_frame.h"
 #include "compiler/schedule/loop_program.h"
 #include "drivers/interface/target.h"
 
@@ -19,11 +20,12 @@ class Module;
 
 namespace kiln::codegen {
 
-// A module with the function `symbol` as drivers/interface/kernel_image.h describes it for x86-64.
-// Every op and dtype has been checked by IsSupported.
+// A module with the function `symbol`, in the frame of its kind of machine. Every op and dtype has
+// been checked by IsSupported.
 std::unique_ptr<llvm::Module> EmitModule(llvm::LLVMContext& context,
                                          const schedule::LoopProgram& program,
-                                         const drivers::Target& target, const std::string& symbol);
+                                         const drivers::Target& target, const Frame& frame,
+                                         const std::string& symbol);
 
 }  // namespace kiln::codegen
 

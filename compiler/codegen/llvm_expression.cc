@@ -33,8 +33,13 @@ bool IsSum(const Node* node) {
 }  // namespace
 
 ExpressionEmitter::ExpressionEmitter(llvm::IRBuilder<>& builder,
-                                     const schedule::LoopProgram& program)
-    : builder_(builder), program_(program), folder_(*program.context), scopes_(1), written_(64) {
+                                     const schedule::LoopProgram& program, bool narrow)
+    : builder_(builder),
+      program_(program),
+      narrow_(narrow),
+      folder_(*program.context),
+      scopes_(1),
+      written_(64) {
   bases_.resize(program.buffers.size());
   slots_.resize(program.buffers.size());
   for (size_t i = 0; i < program.buffers.size(); ++i) {
@@ -190,35 +195,53 @@ Value* ExpressionEmitter::EmitNode(const Node* node) {
   for (const Node* operand : node->operands()) {
     operands.push_back(EmitWide(operand, varying ? lanes_ : 1));
   }
-  bool nonnegative = false;
-  if (node->op() == Op::kIDiv || node->op() == Op::kMod) {
-    int64_t divisor;
-    // An unsigned division rounds down by itself; a signed one would need a correction.
-    nonnegative = node->dtype() == ir::DType::kInt64 &&
-                  kernel::IsConstant(node->operand(1), &divisor) && divisor > 0 &&
-                  kernel::BoundsOf(node->operand(0)).low >= 0;
+  int64_t divisor;
+  if ((node->op() != Op::kIDiv && node->op() != Op::kMod) || node->dtype() != ir::DType::kInt64 ||
+      !kernel::IsConstant(node->operand(1), &divisor) || divisor <= 0) {
+    return EmitOp(builder_, node, operands, /*known_nonnegative=*/false);
   }
-  return EmitOp(builder_, node, operands, nonnegative);
+  // An unsigned division rounds down by itself; a signed one would need a correction.
+  const kernel::Interval dividend = kernel::BoundsOf(node->operand(0));
+  const bool nonnegative = dividend.low >= 0;
+  if (!narrow_ || !nonnegative || dividend.high > INT32_MAX || divisor > INT32_MAX)
+    return EmitOp(builder_, node, operands, nonnegative);
+  llvm::Type* wide = operands[0]->getType();
+  for (Value*& operand : operands)
+    operand = builder_.CreateTrunc(operand, wide->getWithNewBitWidth(32));
+  return builder_.CreateZExt(EmitOp(builder_, node, operands, nonnegative), wide);
 }
 
 // Sums are taken apart so that their outer parts are computed outside.
 Value* ExpressionEmitter::EmitInteger(const Node* node) {
   const Sum parts = kernel::SumOf(node);
   int place = 0;
-  Value* sum = EmitSum(parts, &place);
+  Value* sum = EmitSum(parts, /*narrow=*/false, &place);
   Value* constant = builder_.getInt64(parts.constant);
   if (sum == nullptr) return constant;
   return parts.constant == 0 ? sum : builder_.CreateAdd(sum, constant);
 }
 
+bool ExpressionEmitter::IsNarrow(const Sum& sum) const {
+  if (!narrow_) return false;
+  const kernel::Interval bounds = kernel::IndexBounds().Of(sum);
+  return bounds.low >= INT32_MIN && bounds.high <= INT32_MAX;
+}
+
+Value* ExpressionEmitter::Integer(int64_t value, bool narrow) {
+  return llvm::ConstantInt::getSigned(narrow ? builder_.getInt32Ty() : builder_.getInt64Ty(), value,
+                                      /*ImplicitTrunc=*/narrow);
+}
+
 // Σ coefficient * atom without the constant, outer scopes first; null if there is no term. `place`:
-// the level at which the sum stands.
-Value* ExpressionEmitter::EmitSum(const Sum& parts, int* place) {
+// the level at which the sum stands. `narrow`: modulo 2^32.
+Value* ExpressionEmitter::EmitSum(const Sum& parts, bool narrow, int* place) {
   std::vector<kernel::Term> terms = parts.terms;
   std::stable_sort(terms.begin(), terms.end(), [this](const auto& a, const auto& b) {
     return PlaceOf(DependenceOf(a.atom)) < PlaceOf(DependenceOf(b.atom));
   });
-  Value* sum = nullptr;
+  // What sums begin with tells those of 32 bits from the others.
+  Value* const none = narrow ? Integer(0, narrow) : nullptr;
+  Value* sum = none;
   *place = 0;
   for (const auto& [atom, coefficient] : terms) {
     const Dependence dependence = DependenceOf(atom);
@@ -233,11 +256,12 @@ Value* ExpressionEmitter::EmitSum(const Sum& parts, int* place) {
     }
     llvm::IRBuilderBase::InsertPointGuard guard(builder_);
     if (scope.hoist != nullptr) builder_.SetInsertPoint(scope.hoist->getTerminator());
-    if (coefficient != 1) value = builder_.CreateMul(value, builder_.getInt64(coefficient));
-    sum = sum == nullptr ? value : builder_.CreateAdd(sum, value);
+    if (narrow) value = builder_.CreateTrunc(value, builder_.getInt32Ty());
+    if (coefficient != 1) value = builder_.CreateMul(value, Integer(coefficient, narrow));
+    sum = sum == none ? value : builder_.CreateAdd(sum, value);
     known = sum;
   }
-  return sum;
+  return sum == none ? nullptr : sum;
 }
 
 // sum + a * b of an accumulator becomes one fused multiply-add.

@@ -17,7 +17,8 @@ namespace kiln::codegen {
 // Emits values at the right place of the open scopes, each once.
 class ExpressionEmitter {
  public:
-  ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program);
+  // `narrow`: index arithmetic that fits into 32 bits is done in so many.
+  ExpressionEmitter(llvm::IRBuilder<>& builder, const schedule::LoopProgram& program, bool narrow);
 
   // Scopes. The builder must stand in the block from which the new scope is entered; its jump comes
   // afterwards.
@@ -84,7 +85,9 @@ class ExpressionEmitter {
   llvm::Value* LanePointers(llvm::Type* element, const Address& address);
   llvm::Value* EmitShuffledLoad(const ir::Node* node, const Address& address, llvm::Value* mask);
   Address AddressOf(int buffer, const ir::Node* index, const ir::Node* guard);
-  llvm::Value* EmitSum(const kernel::Sum& sum, int* place);
+  llvm::Value* EmitSum(const kernel::Sum& sum, bool narrow, int* place);
+  bool IsNarrow(const kernel::Sum& sum) const;
+  llvm::Value* Integer(int64_t value, bool narrow);
   llvm::Value* Splat(llvm::Value* scalar, int lanes);
   bool IsFresh(const Scope::Known& known, const Dependence& dependence) const;
   void Touch(int buffer);
@@ -92,6 +95,7 @@ class ExpressionEmitter {
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;
+  const bool narrow_;
   kernel::ExpressionFolder folder_;
   int lanes_ = 1;  // of the open vector loop or horizontal reduction
   const ir::Node* lane_range_ = nullptr;

@@ -41,8 +41,15 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
 Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value* valid) {
   llvm::Type* type = MemoryType(builder_.getContext(), node->dtype());
   // Read without a branch: where the condition fails, AddressOf has chosen element 0.
-  Value* value = FromMemory(builder_, node->dtype(),
-                            builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype())));
+  llvm::LoadInst* load = builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype()));
+  if (pointer->getType()->getPointerAddressSpace() != 0 &&
+      program_.buffers[node->attr<ir::IntAttr>().value].read_only) {
+    // Arguments that are read and those that are written never overlap, so caches that do not see
+    // writes will do.
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                      llvm::MDNode::get(builder_.getContext(), {}));
+  }
+  Value* value = FromMemory(builder_, node->dtype(), load);
   if (valid == nullptr) return value;
   return builder_.CreateSelect(valid, value, llvm::Constant::getNullValue(value->getType()));
 }

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "compiler/codegen/llvm_control.h"
 #include "compiler/codegen/llvm_emit.h"
+#include "compiler/codegen/llvm_frame.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/x86.h"
 #include "llvm/IR/LLVMContext.h"
@@ -13,6 +15,58 @@ namespace {
 
 constexpr char kSymbol[] = "kernel";
 
+// The parameters: the table of the buffers' addresses, the first task and the end, scratch.
+class TaskRangeFrame : public Frame {
+ public:
+  llvm::Function* Declare(llvm::Module& module, const schedule::LoopProgram& program,
+                          const std::string& symbol) const override {
+    llvm::LLVMContext& context = module.getContext();
+    llvm::Type* pointer = llvm::PointerType::get(context, 0);
+    llvm::Type* integer = llvm::Type::getInt64Ty(context);
+    auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context),
+                                         {pointer, integer, integer, pointer}, /*isVarArg=*/false);
+    auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
+    // Scratch is the thread's own, so nothing else points into it.
+    function->addParamAttr(3, llvm::Attribute::NoAlias);
+    function->addParamAttr(3, llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+    return function;
+  }
+
+  llvm::Value* Argument(llvm::IRBuilder<>& builder, int buffer) const override {
+    llvm::Type* pointer = builder.getPtrTy();
+    llvm::Value* slot = builder.CreateConstInBoundsGEP1_64(pointer, FunctionOf(builder)->getArg(0),
+                                                           static_cast<uint64_t>(buffer));
+    return builder.CreateLoad(pointer, slot);
+  }
+
+  llvm::Value* Scratch(llvm::IRBuilder<>& builder,
+                       const schedule::LoopProgram& program) const override {
+    return FunctionOf(builder)->getArg(3);
+  }
+
+  // A task is one thread's.
+  llvm::Value* Shared(llvm::IRBuilder<>&, const schedule::LoopProgram&) const override {
+    return nullptr;
+  }
+  llvm::Value* Thread(llvm::IRBuilder<>& builder) const override { return builder.getInt32(0); }
+  void Barrier(llvm::IRBuilder<>&) const override {}
+
+  // for (task = begin; task < end; ++task)
+  void RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
+                const schedule::LoopProgram& program, const Task& task) const override {
+    llvm::Function* function = FunctionOf(builder);
+    control.CountedLoop(function->getArg(1), function->getArg(2), /*runs=*/false, {}, task);
+  }
+
+  bool has_prefetch() const override { return true; }
+  bool prefers_narrow_integers() const override { return false; }
+
+ private:
+  static llvm::Function* FunctionOf(llvm::IRBuilder<>& builder) {
+    return builder.GetInsertBlock()->getParent();
+  }
+};
+
 }  // namespace
 
 bool IsX86Supported(const ir::Node* node, const drivers::Target& target) {
@@ -22,7 +76,7 @@ bool IsX86Supported(const ir::Node* node, const drivers::Target& target) {
 absl::StatusOr<Code> AssembleX86(const kernel::Kernel& kernel, const schedule::LoopProgram& program,
                                  const drivers::Target& target) {
   llvm::LLVMContext context;
-  auto module = EmitModule(context, program, target, kSymbol);
+  auto module = EmitModule(context, program, target, TaskRangeFrame(), kSymbol);
   auto blob = EmitBlob(*module, target, kSymbol);
   if (!blob.ok()) return blob.status();
   return Code{
