@@ -42,6 +42,7 @@ def network():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--address", help="the daemon's address; default: the local one")
+    parser.add_argument("--device", default="", help="for example opencl:0; default: the first")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=2e-3)
@@ -49,7 +50,7 @@ def main():
     parser.add_argument("--plot", default="digits-loss.png", help="where the loss curve goes")
     options = parser.parse_args()
 
-    kiln.connect(options.address)
+    kiln.connect(options.address, options.device)
     kiln.manual_seed(options.seed)
     (images, labels), test = load(options.seed)
     model = network()

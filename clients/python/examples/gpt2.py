@@ -38,6 +38,7 @@ def options():
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--json", action="store_true", help="print the result as JSON alone")
     parser.add_argument("--address", help="the daemon's address; default: the local one")
+    parser.add_argument("--device", default="", help="for example opencl:0; default: the first")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
@@ -93,7 +94,7 @@ def train(chosen, model, tokens):
 
 def main():
     chosen = options()
-    kiln.connect(chosen.address)
+    kiln.connect(chosen.address, chosen.device)
     kiln.manual_seed(chosen.seed)
     model = GPT(GPTConfig(
         chosen.vocabulary, chosen.context, chosen.layers, chosen.heads, chosen.width))

@@ -108,6 +108,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", help="the folder with MNIST's files")
     parser.add_argument("--address", help="the daemon's address; default: the local one")
+    parser.add_argument("--device", default="", help="for example opencl:0; default: the first")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--lr", type=float, default=1e-3)
@@ -118,7 +119,7 @@ def main():
     options = parser.parse_args()
 
     data = load(pathlib.Path(options.data) if options.data else download(cache_folder()))
-    kiln.connect(options.address)
+    kiln.connect(options.address, options.device)
     kiln.manual_seed(options.seed)
     model = network()
     optimizer = kiln.optim.Adam(model.parameters(), lr=options.lr)

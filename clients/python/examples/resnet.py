@@ -37,6 +37,7 @@ def options():
     parser.add_argument("--half", choices=["float16", "bfloat16"], help="mixed precision")
     parser.add_argument("--json", action="store_true", help="print the result as JSON alone")
     parser.add_argument("--address", help="the daemon's address; default: the local one")
+    parser.add_argument("--device", default="", help="for example opencl:0; default: the first")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     large = chosen.model in ("resnet50", "resnet101")
@@ -75,7 +76,7 @@ def made_up(classes, size, count, seed):
 def main():
     chosen = options()
     images, labels = load(chosen)
-    kiln.connect(chosen.address)
+    kiln.connect(chosen.address, chosen.device)
     kiln.manual_seed(chosen.seed)
     model = MODELS[chosen.model](
         int(labels.max()) + 1, small_images=images.shape[-1] < 64, zero_init_residual=True)

@@ -56,6 +56,7 @@ def options():
     parser.add_argument("--plot", default="shakespeare-loss.png", help="where the loss curve goes")
     parser.add_argument("--json", action="store_true", help="print the result as JSON alone")
     parser.add_argument("--address", help="the daemon's address; default: the local one")
+    parser.add_argument("--device", default="", help="for example opencl:0; default: the first")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     for name, value in (SMALL if chosen.small else LARGE).items():
@@ -138,7 +139,7 @@ def main():
     unknown = sorted(set(chosen.prompt) - set(characters))
     if unknown or not chosen.prompt:
         raise SystemExit(f"--prompt: it needs characters of the text, not {unknown}")
-    kiln.connect(chosen.address)
+    kiln.connect(chosen.address, chosen.device)
     kiln.manual_seed(chosen.seed)
     trainer = Trainer(chosen, characters, training, held_out)
     parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
