@@ -1,6 +1,7 @@
 #include "tests/numerics/run_compiled.h"
 
 #include <cstring>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "drivers/cpu/driver.h"
+#include "drivers/opencl/driver.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"
 
@@ -40,18 +42,19 @@ absl::Status Allocate(drivers::Device& device, const CompiledProgram& program,
   for (const Slot& slot : program.slots) {
     auto buffer = device.Allocate(slot.bytes);
     if (!buffer.ok()) return buffer.status();
-    std::memset((*buffer)->host_pointer(), 0xA5, slot.bytes);
+    std::string bytes(static_cast<size_t>(slot.bytes), '\xA5');
     if (slot.kind == Slot::Kind::kInput && slot.bytes > 0) {
       if (slot.index >= static_cast<int>(inputs.size())) {
         return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has no value"));
       }
-      const auto& bytes = inputs[slot.index].bytes;
-      if (static_cast<int64_t>(bytes.size()) < slot.bytes) {
-        return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has ", bytes.size(),
+      const auto& value = inputs[slot.index].bytes;
+      if (static_cast<int64_t>(value.size()) < slot.bytes) {
+        return absl::InvalidArgumentError(absl::StrCat("input ", slot.index, " has ", value.size(),
                                                        " bytes and takes ", slot.bytes));
       }
-      std::memcpy((*buffer)->host_pointer(), bytes.data(), slot.bytes);
+      std::memcpy(bytes.data(), value.data(), bytes.size());
     }
+    if (auto status = device.CopyToDevice(**buffer, 0, bytes); !status.ok()) return status;
     loaded.buffers.push_back(*std::move(buffer));
   }
   return absl::OkStatus();
@@ -97,19 +100,28 @@ absl::Status Submit(drivers::Device& device, Loaded& loaded) {
   return result;
 }
 
-std::unique_ptr<drivers::Device> OpenCpu() {
-  drivers::cpu::CpuDriver driver(
-      {.devices = 1, .threads_per_device = 2, .features = CpuFeatures()});
-  std::string why_none;
-  auto devices = driver.Enumerate(&why_none);
-  if (!devices.ok() || devices->empty()) return nullptr;
-  return std::move(devices->front());
+std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
+  if (name == "cpu") {
+    return std::make_unique<drivers::cpu::CpuDriver>(
+        drivers::cpu::CpuOptions{.devices = 1, .threads_per_device = 2, .features = CpuFeatures()});
+  }
+  if (name == "opencl") {
+    return std::make_unique<drivers::opencl::OpenClDriver>(
+        drivers::opencl::OpenClOptions{.sharing_host_memory = true});
+  }
+  return nullptr;
 }
 
 // One for the process: its threads are started once.
-drivers::Device& Cpu() {
-  static drivers::Device& device = *OpenCpu().release();
+std::unique_ptr<drivers::Device>& DeviceInUse() {
+  static auto& device = *new std::unique_ptr<drivers::Device>;
   return device;
+}
+
+drivers::Device& TheDevice() {
+  static const absl::Status opened = DeviceInUse() == nullptr ? UseDevice("cpu") : absl::OkStatus();
+  if (!opened.ok()) std::cerr << opened << std::endl;
+  return *DeviceInUse();
 }
 
 compiler::Options& CompilerOptions() {
@@ -118,6 +130,20 @@ compiler::Options& CompilerOptions() {
 }
 
 }  // namespace
+
+absl::Status UseDevice(const std::string& driver_name) {
+  const auto driver = MakeDriver(driver_name);
+  if (driver == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no device is called ", driver_name, "; there are cpu, opencl"));
+  }
+  std::string why_none;
+  auto devices = driver->Enumerate(&why_none);
+  if (!devices.ok()) return devices.status();
+  if (devices->empty()) return absl::FailedPreconditionError(why_none);
+  DeviceInUse() = std::move(devices->front());
+  return absl::OkStatus();
+}
 
 absl::Status DisablePasses(const std::string& names) {
   compiler::Options options;
@@ -130,7 +156,7 @@ absl::Status DisablePasses(const std::string& names) {
 absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
                                                     absl::Span<const HostTensor> inputs,
                                                     CompiledProgram* program_run) {
-  drivers::Device& device = Cpu();
+  drivers::Device& device = TheDevice();
   auto program = compiler::Compile(graph, device.info().target, CompilerOptions());
   if (!program.ok()) return program.status();
   for (const compiler::CompiledKernel& kernel : program->kernels) {
@@ -149,8 +175,10 @@ absl::StatusOr<std::vector<HostTensor>> RunCompiled(const graph::Graph& graph,
   for (size_t i = 0; i < program->slots.size(); ++i) {
     const Slot& slot = program->slots[i];
     if (slot.kind != Slot::Kind::kOutput || slot.bytes == 0) continue;
-    std::memcpy(outputs[slot.index].bytes.data(), loaded.buffers[i]->host_pointer(),
-                outputs[slot.index].bytes.size());
+    auto* bytes = reinterpret_cast<char*>(outputs[slot.index].bytes.data());
+    const absl::Status read = device.CopyToHost(
+        *loaded.buffers[i], 0, absl::MakeSpan(bytes, outputs[slot.index].bytes.size()));
+    if (!read.ok()) return read;
   }
   if (program_run != nullptr) *program_run = *std::move(program);
   return outputs;

@@ -1,4 +1,5 @@
-// A graph compiled for this machine's processor, as target.h has it, and run by the CPU driver.
+// A graph compiled for this machine's processor, as target.h has it, or for another of its devices,
+// and run by that device's driver.
 #ifndef KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 #define KILN_TESTS_NUMERICS_RUN_COMPILED_H_
 
@@ -19,7 +20,12 @@ namespace kiln::numerics {
 // was set.
 absl::Status DisablePasses(const std::string& names);
 
-// The graph's outputs, from a CPU device with two threads. `inputs` are by index, each of its
+// The driver whose first device runs everything from here on, "cpu" or "opencl"; once, before the
+// first use. Without it that is a CPU device with two threads. FAILED_PRECONDITION: it has none, or
+// why.
+absl::Status UseDevice(const std::string& driver_name);
+
+// The graph's outputs, from the device. `inputs` are by index, each of its
 // input's shape and dtype. `program`, unless it is null, becomes what was run. INTERNAL: the proof
 // refused a schedule that was chosen for a kernel, which would have run on the plain one.
 absl::StatusOr<std::vector<ops::HostTensor>> RunCompiled(

@@ -2,7 +2,7 @@
 // gradients are slopes. What differs is shrunk and printed as text IR.
 //
 //   random_graphs [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS]
-//                 [--disable_passes NAMES]
+//                 [--disable_passes NAMES] [--device cpu|opencl]
 //
 // The exit status is 0 if no graph differs and, from 2,000 graphs on, every op of the table came
 // up.
@@ -40,6 +40,7 @@ struct Arguments {
   uint64_t threads = 2;
   std::string cpu_features;
   std::string disable_passes;
+  std::string device = "cpu";
 };
 
 std::optional<Arguments> ReadArguments(int argc, char** argv) {
@@ -48,6 +49,7 @@ std::optional<Arguments> ReadArguments(int argc, char** argv) {
     const std::string flag = argv[i];
     std::string* text = flag == "--cpu_features"     ? &arguments.cpu_features
                         : flag == "--disable_passes" ? &arguments.disable_passes
+                        : flag == "--device"         ? &arguments.device
                                                      : nullptr;
     if (text != nullptr && i + 1 < argc) {
       *text = argv[i + 1];
@@ -140,10 +142,14 @@ int main(int argc, char** argv) {
   if (!arguments.has_value()) {
     std::cerr << "usage: " << argv[0]
               << " [--graphs N] [--seed FIRST] [--threads N] [--cpu_features WORDS] "
-                 "[--disable_passes NAMES]\n";
+                 "[--disable_passes NAMES] [--device cpu|opencl]\n";
     return 2;
   }
   if (const auto status = kiln::numerics::SetCpuFeatures(arguments->cpu_features); !status.ok()) {
+    std::cerr << status.message() << "\n";
+    return absl::IsFailedPrecondition(status) ? kSkipped : 2;
+  }
+  if (const auto status = kiln::numerics::UseDevice(arguments->device); !status.ok()) {
     std::cerr << status.message() << "\n";
     return absl::IsFailedPrecondition(status) ? kSkipped : 2;
   }
