@@ -60,12 +60,22 @@ class Device {
   virtual absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots,
                               SubmitOptions options, std::function<void(SubmitResult)> done) = 0;
 
-  // Synchronous copies between host memory and a buffer, ordered after everything submitted before.
-  // OUT_OF_RANGE if offset + size does not fit.
-  virtual absl::Status CopyToDevice(Buffer& destination, int64_t offset,
-                                    absl::Span<const char> source) = 0;
-  virtual absl::Status CopyToHost(const Buffer& source, int64_t offset,
-                                  absl::Span<char> destination) = 0;
+  // Copies between host memory and a buffer that run beside submitted lists, whoever's they are,
+  // and wait for none: the caller knows that nothing submitted before writes these bytes or, if it
+  // is they that are written, uses them. What is submitted later sees what was written. `done` is
+  // called once, from a thread of the driver's or before this returns, and must not block. Memory
+  // and buffer must live until then. OUT_OF_RANGE if offset + size does not fit, as other errors
+  // that are returned: `done` is not called.
+  using CopyDone = std::function<void(const absl::Status&)>;
+  virtual absl::Status StartCopyToDevice(Buffer& destination, int64_t offset,
+                                         absl::Span<const char> source, CopyDone done) = 0;
+  virtual absl::Status StartCopyToHost(const Buffer& source, int64_t offset,
+                                       absl::Span<char> destination, CopyDone done) = 0;
+
+  // The same after everything submitted before; return when the copy has ended. Not to be called
+  // from a thread of the driver's.
+  absl::Status CopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source);
+  absl::Status CopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination);
 
   // Waits until all that was submitted has ended.
   virtual absl::Status Synchronize() = 0;

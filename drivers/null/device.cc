@@ -107,25 +107,25 @@ absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   return absl::OkStatus();
 }
 
-absl::Status NullDevice::CopyToDevice(Buffer& destination, int64_t offset,
-                                      absl::Span<const char> source) {
+absl::Status NullDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
+                                           absl::Span<const char> source, CopyDone done) {
   if (absl::Status status = CheckMine(destination); !status.ok()) return status;
   if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
     return status;
-  queue_.Wait();
   if (!source.empty()) std::memcpy(AddressOf(destination) + offset, source.data(), source.size());
+  done(absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Status NullDevice::CopyToHost(const Buffer& source, int64_t offset,
-                                    absl::Span<char> destination) {
+absl::Status NullDevice::StartCopyToHost(const Buffer& source, int64_t offset,
+                                         absl::Span<char> destination, CopyDone done) {
   if (absl::Status status = CheckMine(source); !status.ok()) return status;
   if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
       !status.ok())
     return status;
-  queue_.Wait();
   if (!destination.empty())
     std::memcpy(destination.data(), AddressOf(source) + offset, destination.size());
+  done(absl::OkStatus());
   return absl::OkStatus();
 }
 

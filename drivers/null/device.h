@@ -24,10 +24,11 @@ class NullDevice : public Device {
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;
-  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
-                            absl::Span<const char> source) override;
-  absl::Status CopyToHost(const Buffer& source, int64_t offset,
-                          absl::Span<char> destination) override;
+  // Copies in memory: they have ended when this returns.
+  absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
+                                 CopyDone done) override;
+  absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
+                               CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
 

@@ -60,10 +60,11 @@ OpenClDevice::OpenClDevice(std::shared_ptr<Context> context, DeviceInfo info, De
       allocator_(MakeAllocator(context_, info_, facts_.allocation_bytes_max)),
       last_end_(now_()),
       completions_(absl::StrCat("end-", info_.name)),
-      submissions_(absl::StrCat("kiln-", info_.name)) {}
+      submissions_(absl::StrCat("kiln-", info_.name)),
+      copies_(absl::StrCat("copy-", info_.name)) {}
 
 OpenClDevice::~OpenClDevice() {
-  // A callback may submit more, for which both threads must be there.
+  // A callback may submit more, for which all threads must be there.
   absl::MutexLock lock(&mutex_);
   while (unfinished_ > 0) ended_.Wait(&mutex_);
 }
@@ -107,6 +108,7 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
+  submission->after = CopiesTo(submission->slots);
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
@@ -127,6 +129,9 @@ void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
+  // What a copy that failed should have written is its caller's to remember.
+  for (const auto& copy : submission->after) WaitFor(copy->get()).IgnoreError();
+  submission->after.clear();
   result.status = Health();
   if (result.status.ok()) {
     submission->enqueued = submission->program->Enqueue(
@@ -234,38 +239,83 @@ absl::StatusOr<char*> OpenClDevice::AddressOf(const Buffer& buffer) const {
   return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
 }
 
-absl::Status OpenClDevice::CopyToDevice(Buffer& destination, int64_t offset,
-                                        absl::Span<const char> source) {
+absl::Status OpenClDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
+                                             absl::Span<const char> source, CopyDone done) {
   const auto address = AddressOf(destination);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
     return status;
-  return Copy(*address + offset, source.data(), source.size());
+  return StartCopy(*address + offset, source.data(), source.size(), *address, std::move(done));
 }
 
-absl::Status OpenClDevice::CopyToHost(const Buffer& source, int64_t offset,
-                                      absl::Span<char> destination) {
+absl::Status OpenClDevice::StartCopyToHost(const Buffer& source, int64_t offset,
+                                           absl::Span<char> destination, CopyDone done) {
   const auto address = AddressOf(source);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
       !status.ok())
     return status;
-  return Copy(destination.data(), *address + offset, destination.size());
+  return StartCopy(destination.data(), *address + offset, destination.size(), nullptr,
+                   std::move(done));
 }
 
-absl::Status OpenClDevice::Copy(void* destination, const void* source, size_t bytes) {
-  if (absl::Status status = Synchronize(); !status.ok()) return status;
-  if (bytes == 0) return absl::OkStatus();
-  // On a queue of its own, so that it need not wait for what others submit meanwhile.
-  const cl_int code = context_->cl().EnqueueSVMMemcpy(copy_queue_.get(), CL_TRUE, destination,
-                                                      source, bytes, 0, nullptr, nullptr);
-  if (code == CL_SUCCESS) return absl::OkStatus();
-  return context_->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
+absl::Status OpenClDevice::StartCopy(void* destination, const void* source, size_t bytes,
+                                     const char* written, CopyDone done) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  if (bytes == 0) {
+    done(absl::OkStatus());
+    return absl::OkStatus();
+  }
+  const Library& cl = context_->cl();
+  // Ends are waited for in the order of the queue.
+  absl::MutexLock starting(&copy_mutex_);
+  cl_event event = nullptr;
+  const cl_int code = cl.EnqueueSVMMemcpy(copy_queue_.get(), CL_FALSE, destination, source, bytes,
+                                          0, nullptr, &event);
+  if (code != CL_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
+  auto copy = std::make_shared<CopyEvent>(event, cl.ReleaseEvent);
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unfinished_;
+    if (written != nullptr) copies_to_[written] = copy;
+  }
+  copies_.Push([this, copy = std::move(copy), written, done = std::move(done)] {
+    EndCopy(copy->get(), written, done);
+  });
+  cl.Flush(copy_queue_.get());
+  return absl::OkStatus();
+}
+
+void OpenClDevice::EndCopy(cl_event event, const char* written, const CopyDone& done) {
+  const absl::Status status = WaitFor(event);
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto latest = copies_to_.find(written);
+    if (latest != copies_to_.end() && latest->second->get() == event) copies_to_.erase(latest);
+  }
+  done(status);
+  absl::MutexLock lock(&mutex_);
+  --unfinished_;
+  ended_.SignalAll();
+}
+
+std::vector<std::shared_ptr<OpenClDevice::CopyEvent>> OpenClDevice::CopiesTo(
+    const std::vector<char*>& slots) {
+  std::vector<std::shared_ptr<CopyEvent>> copies;
+  absl::MutexLock lock(&mutex_);
+  if (copies_to_.empty()) return copies;
+  for (const char* slot : slots) {
+    const auto copy = copies_to_.find(slot);
+    if (copy != copies_to_.end()) copies.push_back(copy->second);
+  }
+  return copies;
 }
 
 absl::Status OpenClDevice::Synchronize() {
   submissions_.Wait();
   completions_.Wait();
+  copies_.Wait();
   return Health();
 }
 

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
@@ -18,7 +20,7 @@
 namespace kiln::drivers::opencl {
 
 // One thread enqueues submissions, another waits for their ends, so that the device has its next
-// list before it has finished one.
+// list before it has finished one. A third waits for copies, which run on a queue of their own.
 class OpenClDevice : public Device {
  public:
   // The errors of making OpenCL's context and queues.
@@ -35,17 +37,19 @@ class OpenClDevice : public Device {
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;
-  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
-                            absl::Span<const char> source) override;
-  absl::Status CopyToHost(const Buffer& source, int64_t offset,
-                          absl::Span<char> destination) override;
+  absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
+                                 CopyDone done) override;
+  absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
+                               CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
 
  private:
+  using CopyEvent = Handle<cl_event>;
   struct Submission {
     std::shared_ptr<Program> program;
     std::vector<char*> slots;
+    std::vector<std::shared_ptr<CopyEvent>> after;  // copies to the slots
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
     SteadyTime start;
@@ -66,7 +70,12 @@ class OpenClDevice : public Device {
   // Fills the times that the device measured; 0 if it measured none.
   double MeasureOnDevice(Submission& submission);
   absl::StatusOr<char*> AddressOf(const Buffer& buffer) const;
-  absl::Status Copy(void* destination, const void* source, size_t bytes);
+  // `written`: the buffer's memory that the copy writes, or null.
+  absl::Status StartCopy(void* destination, const void* source, size_t bytes, const char* written,
+                         CopyDone done);
+  void EndCopy(cl_event event, const char* written, const CopyDone& done);
+  // The latest copy to each of the slots that has not ended.
+  std::vector<std::shared_ptr<CopyEvent>> CopiesTo(const std::vector<char*>& slots);
 
   const DeviceInfo info_;
   const DeviceFacts facts_;
@@ -77,14 +86,20 @@ class OpenClDevice : public Device {
   Handle<cl_command_queue> copy_queue_;
   SteadyTime last_end_;  // of the completion thread
 
+  // Held while a copy is started, before mutex_; the vendor's library may take its time.
+  absl::Mutex copy_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::Mutex mutex_;
-  absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
+  absl::CondVar ended_;  // unfinished_ or in_flight_ fell
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) =
+      0;                                       // lists and copies whose `done` has not returned
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // enqueued or being enqueued
+  // By the memory that they write: of the copies under way the latest, since they run in order.
+  absl::flat_hash_map<const char*, std::shared_ptr<CopyEvent>> copies_to_ ABSL_GUARDED_BY(mutex_);
 
   // Last, in this order: the first to go is the one that gives work to the other.
   SubmissionQueue completions_;
   SubmissionQueue submissions_;
+  SubmissionQueue copies_;  // waits for their ends
 };
 
 }  // namespace kiln::drivers::opencl

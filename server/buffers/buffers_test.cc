@@ -69,11 +69,36 @@ TEST_F(BuffersTest, ABrokenDeviceIsNotOutOfMemory) {
 
 TEST_F(BuffersTest, FillAndRead) {
   auto value = *pool_->Allocate(Floats(2), session_);
-  ASSERT_TRUE(pool_->Fill(*value, 0, absl::MakeSpan("abcdefgh", 8)).ok());
+  std::vector<absl::Status> ended;
+  const auto done = [&ended](const absl::Status& status) { ended.push_back(status); };
+  pool_->Fill(*value, {"abc", "", "defgh"}, done);
   std::vector<char> read(3);
-  ASSERT_TRUE(pool_->Read(*value, 2, absl::MakeSpan(read)).ok());
+  pool_->Read(*value, 2, absl::MakeSpan(read), done);
+  EXPECT_THAT(ended, ElementsAre(absl::OkStatus(), absl::OkStatus()));
   EXPECT_THAT(read, ElementsAre('c', 'd', 'e'));
   EXPECT_TRUE(Pool::IsHostMemory(*value));
+}
+
+TEST_F(BuffersTest, FillAndReadEndOnTheDevicesThread) {
+  device_.HideMemory();
+  device_.HoldCopies();
+  auto value = *pool_->Allocate(Floats(2), session_);
+  EXPECT_FALSE(Pool::IsHostMemory(*value));
+  std::vector<absl::Status> ended;
+  const auto done = [&ended](const absl::Status& status) { ended.push_back(status); };
+  pool_->Fill(*value, {"abc", "defgh"}, done);
+  std::vector<char> read(3);
+  pool_->Read(*value, 2, absl::MakeSpan(read), done);
+  EXPECT_TRUE(ended.empty());
+  device_.LetCopiesGo();
+  EXPECT_THAT(ended, ElementsAre(absl::OkStatus(), absl::OkStatus()));
+  EXPECT_THAT(read, ElementsAre('c', 'd', 'e'));
+  device_.Break("the context is poisoned");
+  pool_->Fill(*value, {"abc", "defgh"}, done);
+  pool_->Read(*value, 2, absl::MakeSpan(read), done);
+  EXPECT_THAT(ended, ElementsAre(absl::OkStatus(), absl::OkStatus(),
+                                 absl::InternalError("the context is poisoned"),
+                                 absl::InternalError("the context is poisoned")));
 }
 
 TEST_F(BuffersTest, ResolvesOnceAndCallsWaiters) {

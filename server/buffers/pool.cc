@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/errors/errors.h"
 
 namespace kiln::buffers {
@@ -71,29 +72,64 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
                                  std::move(account), at_least);
 }
 
-absl::Status Pool::Fill(Value& value, int64_t offset, absl::Span<const char> data) {
-  if (data.empty()) return absl::OkStatus();
+void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {
   if (void* host = value.buffer()->host_pointer()) {
     // The value is fresh, so that nothing on the device orders with this copy.
-    std::memcpy(static_cast<char*>(host) + offset, data.data(), data.size());
-    return absl::OkStatus();
+    char* to = static_cast<char*>(host);
+    for (const absl::string_view piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
+    return done(absl::OkStatus());
   }
-  return device_.CopyToDevice(*value.buffer(), offset, data);
+  // The first error, once this and all that it has started have ended.
+  struct Filling {
+    void End(const absl::Status& ended) {
+      absl::Status first;
+      {
+        absl::MutexLock lock(&mutex);
+        status.Update(ended);
+        if (--unfinished > 0) return;
+        first = status;
+      }
+      done(first);
+    }
+    Done done;
+    absl::Mutex mutex;
+    size_t unfinished = 1;
+    absl::Status status;
+  };
+  auto filling = std::make_shared<Filling>();
+  filling->done = std::move(done);
+  absl::Status started;
+  int64_t offset = 0;
+  for (const absl::string_view piece : pieces) {
+    {
+      absl::MutexLock lock(&filling->mutex);
+      ++filling->unfinished;
+    }
+    started =
+        device_.StartCopyToDevice(*value.buffer(), offset, piece,
+                                  [filling](const absl::Status& status) { filling->End(status); });
+    if (!started.ok()) {
+      filling->End(started);
+      break;
+    }
+    offset += static_cast<int64_t>(piece.size());
+  }
+  filling->End(absl::OkStatus());
 }
 
 bool Pool::IsHostMemory(const Value& value) {
   return value.buffer() != nullptr && value.buffer()->host_pointer() != nullptr;
 }
 
-absl::Status Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination) {
-  if (destination.empty()) return absl::OkStatus();
+void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done) {
+  if (destination.empty()) return done(absl::OkStatus());
   if (const void* host = value.buffer()->host_pointer()) {
-    // A resolved value never changes, so this need not wait for the device's queue, as CopyToHost
-    // would.
+    // A resolved value never changes.
     std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
-    return absl::OkStatus();
+    return done(absl::OkStatus());
   }
-  return device_.CopyToHost(*value.buffer(), offset, destination);
+  const absl::Status started = device_.StartCopyToHost(*value.buffer(), offset, destination, done);
+  if (!started.ok()) done(started);
 }
 
 }  // namespace kiln::buffers

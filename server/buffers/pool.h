@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "drivers/interface/device.h"
 #include "server/buffers/account.h"
@@ -41,13 +42,16 @@ class Pool : public std::enable_shared_from_this<Pool> {
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
   void Free(std::unique_ptr<drivers::Buffer> buffer);
 
-  // Writes to [offset, offset + data.size()) of a fresh value, which nothing submitted uses yet.
-  // Does not resolve it.
-  absl::Status Fill(Value& value, int64_t offset, absl::Span<const char> data);
-  // Reads [offset, offset + destination.size()) of a value that resolved to OK. May block on other
-  // devices than CPUs.
-  absl::Status Read(const Value& value, int64_t offset, absl::Span<char> destination);
-  // True if Read is a plain copy in memory that never blocks.
+  // Called once, on a thread of the device's or before the call returns; must not block.
+  using Done = std::function<void(const absl::Status&)>;
+  // Writes the pieces, one behind the other, to a fresh value, which nothing submitted uses yet;
+  // what is submitted from now on sees them. Does not resolve it. The value and the pieces must
+  // live until `done`.
+  void Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done);
+  // Reads [offset, offset + destination.size()) of a value that resolved to OK. The value and the
+  // destination must live until `done`.
+  void Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done);
+  // True if both are plain copies in memory, which have ended when the call returns.
   static bool IsHostMemory(const Value& value);
 
  private:

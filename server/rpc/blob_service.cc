@@ -116,9 +116,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void OnWriteDone(bool ok) override {
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
-    // Copying from the host's memory never blocks, so gRPC's thread can do it.
-    if (buffers::Pool::IsHostMemory(*value_)) return SendChunk();
-    daemon_.copies->Schedule([self = shared_from_this()] { self->SendChunk(); });
+    SendChunk();
   }
   void OnCancel() override {
     // A write under way fails by itself; without one, nothing else would end the call.
@@ -151,7 +149,19 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
     response_.set_size_bytes(sent_ == 0 ? static_cast<uint64_t>(value_->bytes()) : 0);
     std::string* data = response_.mutable_data();
     data->resize(static_cast<size_t>(size));
-    const absl::Status read = value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data));
+    auto sent = [self = shared_from_this(), size](const absl::Status& read) {
+      self->WriteChunk(read, size);
+    };
+    if (buffers::Pool::IsHostMemory(*value_))
+      return value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data), sent);
+    value_->pool()->Read(*value_, sent_, absl::MakeSpan(*data),
+                         [sent = std::move(sent), &copies = *daemon_.copies](absl::Status read) {
+                           // This is the device's thread.
+                           copies.Schedule([sent, read = std::move(read)] { sent(read); });
+                         });
+  }
+
+  void WriteChunk(const absl::Status& read, int64_t size) {
     if (!read.ok()) return End(read);
     sent_ += size;
     daemon_.metrics->Sent(size);

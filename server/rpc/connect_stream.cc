@@ -146,36 +146,54 @@ void ConnectStream::Flush() {
   daemon_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
-absl::Status ConnectStream::Copy(const buffers::Value& value, v1::Result* result) {
-  // The bytes, and the same in gRPC's hands.
-  auto charge = session_->host()->Reserve(memory::Use::kTransfers, 2 * value.bytes());
-  if (!charge.ok()) return charge.status();
-  transfer_ = *std::move(charge);
-  std::string* data = result->mutable_data();
-  data->resize(static_cast<size_t>(value.bytes()));
-  if (absl::Status status = value.pool()->Read(value, 0, absl::MakeSpan(*data)); !status.ok()) {
-    // The error takes the place of the bytes.
-    data->clear();
-    return status;
+void ConnectStream::Write(const Outgoing& next, bool more) {
+  auto response = std::make_shared<v1::ConnectResponse>();
+  const sessions::Answer* answer = AnswerIn(next);
+  if (answer == nullptr) {
+    response->mutable_attached()->set_last_sequence(std::get<uint64_t>(next));
+    return Send(*response, false);
   }
-  daemon_.metrics->Sent(value.bytes());
-  return absl::OkStatus();
+  FillResult(*answer, response->mutable_result());
+  if (answer->value) return CopyAndSend(answer->value, std::move(response), more);
+  Send(*response, more);
 }
 
-void ConnectStream::Write(const Outgoing& next, bool more) {
-  v1::ConnectResponse response;
-  grpc::WriteOptions options;
-  if (const sessions::Answer* answer = AnswerIn(next); answer == nullptr) {
-    response.mutable_attached()->set_last_sequence(std::get<uint64_t>(next));
+void ConnectStream::CopyAndSend(const runtime::ValuePointer& value,
+                                std::shared_ptr<v1::ConnectResponse> response, bool more) {
+  // The bytes, and the same in gRPC's hands.
+  auto charge = session_->host()->Reserve(memory::Use::kTransfers, 2 * value->bytes());
+  if (!charge.ok()) return Copied(charge.status(), *response, more);
+  transfer_ = *std::move(charge);
+  std::string* data = response->mutable_result()->mutable_data();
+  data->resize(static_cast<size_t>(value->bytes()));
+  auto copied = [self = self_, value, response, more](const absl::Status& status) {
+    self->Copied(status, *response, more);
+  };
+  const absl::Span<char> bytes = absl::MakeSpan(*data);
+  if (buffers::Pool::IsHostMemory(*value)) return value->pool()->Read(*value, 0, bytes, copied);
+  value->pool()->Read(*value, 0, bytes, [copied = std::move(copied), this](absl::Status status) {
+    // This is a thread of the device's, which must not be held up by a large message.
+    daemon_.copies->Schedule([copied, status = std::move(status)] { copied(status); });
+  });
+}
+
+void ConnectStream::Copied(const absl::Status& copied, v1::ConnectResponse& response, bool more) {
+  v1::Result* result = response.mutable_result();
+  if (copied.ok()) {
+    daemon_.metrics->Sent(static_cast<int64_t>(result->data().size()));
   } else {
-    v1::Result* result = response.mutable_result();
-    FillResult(*answer, result);
-    absl::Status copied = answer->value ? Copy(*answer->value, result) : absl::OkStatus();
-    if (!copied.ok()) *result->mutable_error() = ToProto(copied);
-    // With more to come, gRPC may send several messages in one write. Never with the first message:
-    // gRPC would hold back the call's headers with it, and report neither as written.
-    if (more) options.set_buffer_hint();
+    // The error takes the place of the bytes.
+    result->clear_data();
+    *result->mutable_error() = ToProto(session_->device().AfterFailure(copied));
   }
+  Send(response, more);
+}
+
+void ConnectStream::Send(const v1::ConnectResponse& response, bool more) {
+  grpc::WriteOptions options;
+  // With more to come, gRPC may send several messages in one write. Never with the first message:
+  // gRPC would hold back the call's headers with it, and report neither as written.
+  if (more) options.set_buffer_hint();
   Serialize(response, &response_bytes_);
   StartWrite(&response_bytes_, options);
 }

@@ -48,8 +48,13 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   absl::Status Attach();
   // Sends what writing_ was set for. `more`: another message follows at once.
   void Write(const Outgoing& next, bool more);
-  // Puts a value's bytes into `result`, and charges them until the message has been written.
-  absl::Status Copy(const buffers::Value& value, v1::Result* result);
+  // The same when `response` has all but the value's bytes, which it gets first; they are charged
+  // until the message has been written.
+  void CopyAndSend(const runtime::ValuePointer& value,
+                   std::shared_ptr<v1::ConnectResponse> response, bool more);
+  // `copied`: how getting the bytes went.
+  void Copied(const absl::Status& copied, v1::ConnectResponse& response, bool more);
+  void Send(const v1::ConnectResponse& response, bool more);
 
   const DaemonView& daemon_;
   const OpenCalls::Call call_;

@@ -1,5 +1,6 @@
 #include "server/runtime/bound_program.h"
 
+#include <string>
 #include <utility>
 
 namespace kiln::runtime {
@@ -18,13 +19,14 @@ absl::StatusOr<std::shared_ptr<buffers::Value>> Upload(ManagedDevice& device,
   auto type = std::make_shared<const buffers::TensorType>(
       buffers::TensorType{ir::DType::kInt64, {static_cast<int64_t>(values.size())}});
   // An account of its own: these bytes are no session's.
-  auto value = device.pool()->Allocate(std::move(type), std::make_shared<buffers::Account>());
-  if (!value.ok()) return value.status();
-  const auto* bytes = reinterpret_cast<const char*>(values.data());
-  absl::Status filled =
-      device.pool()->Fill(**value, 0, absl::MakeConstSpan(bytes, values.size() * sizeof(int64_t)));
-  if (!filled.ok()) return filled;
-  (*value)->Resolve(absl::OkStatus());
+  auto made = device.pool()->Allocate(std::move(type), std::make_shared<buffers::Account>());
+  if (!made.ok()) return made.status();
+  const std::shared_ptr<buffers::Value> value = *std::move(made);
+  const auto bytes = std::make_shared<const std::string>(
+      reinterpret_cast<const char*>(values.data()), values.size() * sizeof(int64_t));
+  device.pool()->Fill(*value, {*bytes}, [&device, value, bytes](const absl::Status& filled) {
+    value->Resolve(filled.ok() ? filled : device.AfterFailure(filled));
+  });
   return value;
 }
 

@@ -68,7 +68,7 @@ class ManagedDevice {
   // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining.
   absl::Status CheckUsable(bool new_work) const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A list ended with `error`. Asks the device how it is; if it is lost, everything on it fails
+  // A list, a copy or an allocation ended with `error`. Asks the device how it is; if it is lost, everything on it fails
   // from here on with the UNAVAILABLE that is returned. Otherwise returns `error`.
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   // It is told the health there is at once.

@@ -63,17 +63,19 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
     for (const TensorTypePointer& type : *types) {
       const int64_t at_least = run->bound_->result_bytes(run->results_.size());
       auto value = device.pool()->Allocate(type, account, at_least);
-      if (!value.ok()) return value.status();
+      // The device may be lost without anybody knowing yet.
+      if (!value.ok()) return device.AfterFailure(value.status());
       run->results_.push_back(std::move(*value));
     }
   }
   if (run->program().arena_bytes() > 0) {
     auto arena = device.ArenaFor(run->program().arena_bytes());
-    if (!arena.ok()) return arena.status();
+    if (!arena.ok()) return device.AfterFailure(arena.status());
     run->arena_ = std::move(*arena);
   }
   run->inputs_ = std::move(inputs);
-  if (absl::Status status = run->AllocateWider(account); !status.ok()) return status;
+  if (absl::Status status = run->AllocateWider(account); !status.ok())
+    return device.AfterFailure(status);
   run->done_ = std::move(done);
   return run;
 }
@@ -113,6 +115,8 @@ absl::Status Run::InputFailure() const {
   for (const ValuePointer& input : inputs_) {
     if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
   }
+  const buffers::Value* variables = bound_->variables.get();
+  if (variables != nullptr && variables->resolved()) return variables->status();
   return absl::OkStatus();
 }
 

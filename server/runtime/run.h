@@ -56,7 +56,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   void LogStarted() const;
   void LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const;
   void Finished(const drivers::SubmitResult& result);
-  // The error of the first input that has failed.
+  // The error of the first input that has failed, or of the values of the variables.
   absl::Status InputFailure() const;
   void Resolve(const absl::Status& status, double seconds);
 

@@ -166,7 +166,15 @@ class Session : public std::enable_shared_from_this<Session> {
   void BindResults(const RunProgram& operation, const runtime::Signature& signature,
                    absl::Span<const runtime::ValuePointer> results)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<runtime::ValuePointer> MakeValue(const Write& operation);
+  // What a Write needs until its bytes are on the device.
+  struct Upload {
+    runtime::ValuePointer value;
+    std::string data;
+    buffers::BlobStore::Blob blob;
+    std::vector<absl::string_view> pieces;  // of either
+  };
+  absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(Write& operation);
+  void FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);
   // `done` gets the handle's value once it is there.

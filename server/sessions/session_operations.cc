@@ -9,18 +9,23 @@
 
 namespace kiln::sessions {
 
-absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation) {
+absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write& operation) {
   if (absl::Status status = buffers::CheckTensorType(operation.type); !status.ok()) {
     return errors::WithReason(status, "BAD_TENSOR_TYPE",
                               {{"handle", absl::StrCat(operation.handle)}});
   }
-  buffers::BlobStore::Blob blob;
+  auto upload = std::make_shared<Upload>();
   if (!operation.blob.empty()) {
     auto found = services_.blobs->Find(identity_.number, user_->name, operation.blob);
     if (!found.ok()) return found.status();
-    blob = std::move(*found);
+    upload->blob = std::move(*found);
+    upload->pieces.assign(upload->blob->pieces().begin(), upload->blob->pieces().end());
+  } else {
+    upload->data = std::move(operation.data);
+    upload->pieces = {upload->data};
   }
-  const int64_t size = blob ? blob->size() : static_cast<int64_t>(operation.data.size());
+  const int64_t size =
+      upload->blob ? upload->blob->size() : static_cast<int64_t>(upload->data.size());
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
   if (size != type->bytes()) {
     return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
@@ -30,18 +35,9 @@ absl::StatusOr<runtime::ValuePointer> Session::MakeValue(const Write& operation)
   }
   if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
   auto value = device_.pool()->Allocate(type, account_);
-  if (!value.ok()) return value.status();
-  const absl::Span<const std::string> pieces =
-      blob ? absl::MakeConstSpan(blob->pieces()) : absl::MakeConstSpan(&operation.data, 1);
-  int64_t offset = 0;
-  for (const std::string& piece : pieces) {
-    absl::Status status = device_.pool()->Fill(**value, offset, piece);
-    if (!status.ok()) return device_.AfterFailure(status);
-    offset += static_cast<int64_t>(piece.size());
-  }
-  (*value)->Resolve(absl::OkStatus());
-  services_.metrics->Received(static_cast<int64_t>(operation.data.size()));
-  return value;
+  if (!value.ok()) return device_.AfterFailure(value.status());
+  upload->value = *std::move(value);
+  return upload;
 }
 
 void Session::Execute(uint64_t sequence, Write& operation) {
@@ -51,13 +47,26 @@ void Session::Execute(uint64_t sequence, Write& operation) {
     reserved = handles_.Reserve({operation.handle});
   }
   if (!reserved.ok()) return Fail(sequence, {}, reserved);
-  auto value = MakeValue(operation);
-  if (!value.ok()) return Fail(sequence, {operation.handle}, value.status());
+  auto upload = MakeUpload(operation);
+  if (!upload.ok()) return Fail(sequence, {operation.handle}, upload.status());
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) handles_.Bind({operation.handle}, {*std::move(value)});
+    if (!closed_) handles_.Bind({operation.handle}, {(*upload)->value});
   }
-  Finish({.sequence = sequence});
+  // What is executed next may use the value while its bytes are still on their way.
+  device_.pool()->Fill(
+      *(*upload)->value, (*upload)->pieces,
+      [self = shared_from_this(), sequence, upload = *upload](const absl::Status& filled) {
+        self->FinishWrite(sequence, *upload, filled);
+      });
+}
+
+void Session::FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled) {
+  absl::Status status = filled;
+  if (!filled.ok()) status = errors::WithBoundedMessage(device_.AfterFailure(filled));
+  if (status.ok()) services_.metrics->Received(static_cast<int64_t>(upload.data.size()));
+  upload.value->Resolve(status);
+  Finish({.sequence = sequence, .error = status});
 }
 
 void Session::Execute(uint64_t sequence, Read& operation) {

@@ -75,10 +75,9 @@ class VariableAddSource : public runtime::GraphSource {
 float FirstFloat(const Answer& answer) {
   float value = 0;
   if (!answer.value || answer.value->bytes() < static_cast<int64_t>(sizeof(value))) return value;
-  EXPECT_TRUE(
-      answer.value->pool()
-          ->Read(*answer.value, 0, absl::MakeSpan(reinterpret_cast<char*>(&value), sizeof(value)))
-          .ok());
+  answer.value->pool()->Read(*answer.value, 0,
+                             absl::MakeSpan(reinterpret_cast<char*>(&value), sizeof(value)),
+                             [](const absl::Status& read) { EXPECT_TRUE(read.ok()) << read; });
   return value;
 }
 
@@ -101,6 +100,10 @@ class RecordingSink : public Sink {
       if (arrived_.WaitWithDeadline(&mutex_, deadline)) return nullptr;
     }
     return answers_[sequence];
+  }
+  bool Has(uint64_t sequence) {
+    absl::MutexLock lock(&mutex_);
+    return answers_.count(sequence) > 0;
   }
   uint64_t last_sequence() const { return last_sequence_; }
   bool closed() const { return closed_; }
@@ -317,6 +320,42 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     }
     if (open) registry_->Close(session->identity().id).IgnoreError();
   }
+}
+
+// Of a device whose memory the host does not have: nobody's thread waits for the bytes.
+TEST_F(SessionTest, UploadsUnderWayHoldUpNobody) {
+  raw_->HideMemory();
+  raw_->HoldCopies();
+  auto first = Open(), second = Open();
+  auto sink = std::make_shared<RecordingSink>(), other = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(first->Attach(sink, 0).ok());
+  ASSERT_TRUE(second->Attach(other, 0).ok());
+  ASSERT_TRUE(first->Accept(sink.get(), 1, 0, WriteFloats(1, {5, 6, 7, 8})).ok());
+  ASSERT_TRUE(first->Accept(sink.get(), 2, 0, Barrier{}).ok());
+  ASSERT_TRUE(first->Accept(sink.get(), 3, 0, Read{1}).ok());
+  ASSERT_TRUE(first->Accept(sink.get(), 4, 0, Release{{1}}).ok());
+  ASSERT_TRUE(second->Accept(other.get(), 1, 0, Define(1, 4, true)).ok());
+  EXPECT_NE(sink->Wait(4), nullptr) << "what needs no bytes is answered";
+  EXPECT_NE(other->Wait(1), nullptr);
+  EXPECT_FALSE(sink->Has(1) || sink->Has(2) || sink->Has(3));
+  raw_->LetCopiesGo();
+  EXPECT_TRUE(sink->Wait(1)->error.ok());
+  EXPECT_NE(sink->Wait(2), nullptr);
+  EXPECT_EQ(FirstFloat(*sink->Wait(3)), 5);
+}
+
+TEST_F(SessionTest, AnUploadThatFailsFailsItsHandle) {
+  raw_->HideMemory();
+  raw_->HoldCopies();
+  auto session = Open();
+  auto sink = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session->Attach(sink, 0).ok());
+  ASSERT_TRUE(session->Accept(sink.get(), 1, 0, WriteFloats(1, {5, 6, 7, 8})).ok());
+  raw_->Break("the context is poisoned");
+  raw_->LetCopiesGo();
+  EXPECT_EQ(errors::Reason(sink->Wait(1)->error), "DEVICE_FAILED");
+  ASSERT_TRUE(session->Accept(sink.get(), 2, 0, Read{1}).ok());
+  EXPECT_EQ(errors::Reason(sink->Wait(2)->error), "DEVICE_FAILED");
 }
 
 TEST_F(SessionTest, SessionsHaveAnUpperLimit) {

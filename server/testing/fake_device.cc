@@ -7,6 +7,24 @@
 #include "absl/time/clock.h"
 
 namespace kiln::testing {
+class FakeDevice::Memory : public drivers::Buffer {
+ public:
+  Memory(FakeDevice& device, int64_t bytes, bool hidden)
+      : device_(device), hidden_(hidden), data_(bytes + 64) {}
+  ~Memory() override {
+    absl::MutexLock lock(&device_.mutex_);
+    device_.allocated_ -= bytes();
+  }
+  int64_t bytes() const override { return static_cast<int64_t>(data_.size()) - 64; }
+  char* data() const { return const_cast<char*>(data_.data()); }
+  void* host_pointer() const override { return hidden_ ? nullptr : data(); }
+
+ private:
+  FakeDevice& device_;
+  const bool hidden_;
+  std::vector<char> data_;
+};
+
 namespace {
 
 class FakeLoadedKernel : public drivers::LoadedKernel {
@@ -31,7 +49,7 @@ class FakePreparedList : public drivers::PreparedList {
 };
 
 char* Address(absl::Span<drivers::Buffer* const> slots, const drivers::SlotRange& range) {
-  return static_cast<char*>(slots[range.slot]->host_pointer()) + range.offset;
+  return static_cast<const FakeDevice::Memory*>(slots[range.slot])->data() + range.offset;
 }
 
 absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buffer* const> slots) {
@@ -65,21 +83,6 @@ absl::Status CopyKernel(const FakeArguments& arguments) {
 }
 
 }  // namespace
-
-class FakeDevice::Memory : public drivers::Buffer {
- public:
-  Memory(FakeDevice& device, int64_t bytes) : device_(device), data_(bytes + 64) {}
-  ~Memory() override {
-    absl::MutexLock lock(&device_.mutex_);
-    device_.allocated_ -= bytes();
-  }
-  int64_t bytes() const override { return static_cast<int64_t>(data_.size()) - 64; }
-  void* host_pointer() const override { return const_cast<char*>(data_.data()); }
-
- private:
-  FakeDevice& device_;
-  std::vector<char> data_;
-};
 
 struct FakeDevice::Task {
   const drivers::CommandList* list;
@@ -122,6 +125,23 @@ void FakeDevice::LetGo() {
   held_ = false;
   changed_.SignalAll();
 }
+void FakeDevice::HideMemory() {
+  absl::MutexLock lock(&mutex_);
+  hidden_ = true;
+}
+void FakeDevice::HoldCopies() {
+  absl::MutexLock lock(&mutex_);
+  copies_held_ = true;
+}
+void FakeDevice::LetCopiesGo() {
+  std::vector<std::function<void()>> copies;
+  {
+    absl::MutexLock lock(&mutex_);
+    copies_held_ = false;
+    copies.swap(held_copies_);
+  }
+  for (const auto& copy : copies) copy();
+}
 void FakeDevice::Break(const std::string& why) {
   absl::MutexLock lock(&mutex_);
   broken_ = why;
@@ -136,6 +156,7 @@ int64_t FakeDevice::lists_run() const {
 }
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t bytes) {
+  bool hidden = false;
   {
     absl::MutexLock lock(&mutex_);
     if (!broken_.empty()) return absl::InternalError(broken_);
@@ -144,8 +165,9 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t by
           absl::StrCat(bytes, " bytes asked for, ", info_.memory_bytes - allocated_, " left"));
     }
     allocated_ += bytes;
+    hidden = hidden_;
   }
-  return std::make_unique<Memory>(*this, bytes);
+  return std::make_unique<Memory>(*this, bytes, hidden);
 }
 
 absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
@@ -207,18 +229,36 @@ void FakeDevice::Loop() {
   }
 }
 
-absl::Status FakeDevice::CopyToDevice(drivers::Buffer& destination, int64_t offset,
-                                      absl::Span<const char> source) {
-  std::memcpy(static_cast<char*>(destination.host_pointer()) + offset, source.data(),
-              source.size());
+absl::Status FakeDevice::StartCopy(std::function<void()> copy, CopyDone done) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!broken_.empty()) return absl::InternalError(broken_);
+    if (copies_held_) {
+      held_copies_.push_back([this, copy = std::move(copy), done = std::move(done)] {
+        copy();
+        done(Health());
+      });
+      return absl::OkStatus();
+    }
+  }
+  copy();
+  done(absl::OkStatus());
   return absl::OkStatus();
 }
 
-absl::Status FakeDevice::CopyToHost(const drivers::Buffer& source, int64_t offset,
-                                    absl::Span<char> destination) {
-  std::memcpy(destination.data(), static_cast<const char*>(source.host_pointer()) + offset,
-              destination.size());
-  return absl::OkStatus();
+absl::Status FakeDevice::StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
+                                           absl::Span<const char> source, CopyDone done) {
+  char* to = static_cast<Memory&>(destination).data() + offset;
+  return StartCopy([to, source] { std::memcpy(to, source.data(), source.size()); },
+                   std::move(done));
+}
+
+absl::Status FakeDevice::StartCopyToHost(const drivers::Buffer& source, int64_t offset,
+                                         absl::Span<char> destination, CopyDone done) {
+  const char* from = static_cast<const Memory&>(source).data() + offset;
+  return StartCopy(
+      [from, destination] { std::memcpy(destination.data(), from, destination.size()); },
+      std::move(done));
 }
 
 absl::Status FakeDevice::Synchronize() {

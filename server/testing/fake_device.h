@@ -37,11 +37,18 @@ class FakeDevice : public drivers::Device {
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Buffers that are made from now on have no host pointer, as those of GPUs.
+  void HideMemory() ABSL_LOCKS_EXCLUDED(mutex_);
+  // While held, copies between such buffers and the host do not start.
+  void HoldCopies() ABSL_LOCKS_EXCLUDED(mutex_);
+  void LetCopiesGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on every list and allocation fails, and Health() says why.
   void Break(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t allocated_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t lists_run() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  class Memory;
 
   const drivers::DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> Allocate(int64_t bytes) override;
@@ -53,18 +60,18 @@ class FakeDevice : public drivers::Device {
   absl::Status Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
                       drivers::SubmitOptions options,
                       std::function<void(drivers::SubmitResult)> done) override;
-  absl::Status CopyToDevice(drivers::Buffer& destination, int64_t offset,
-                            absl::Span<const char> source) override;
-  absl::Status CopyToHost(const drivers::Buffer& source, int64_t offset,
-                          absl::Span<char> destination) override;
+  absl::Status StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
+                                 absl::Span<const char> source, CopyDone done) override;
+  absl::Status StartCopyToHost(const drivers::Buffer& source, int64_t offset,
+                               absl::Span<char> destination, CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
 
  private:
   struct Task;
-  class Memory;
 
   void Loop();
+  absl::Status StartCopy(std::function<void()> copy, CopyDone done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   drivers::DeviceInfo info_;
   mutable absl::Mutex mutex_;
@@ -72,6 +79,9 @@ class FakeDevice : public drivers::Device {
   std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  bool hidden_ ABSL_GUARDED_BY(mutex_) = false;
+  bool copies_held_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::function<void()>> held_copies_ ABSL_GUARDED_BY(mutex_);
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::string broken_ ABSL_GUARDED_BY(mutex_);

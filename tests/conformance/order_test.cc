@@ -1,5 +1,7 @@
 // The order of submissions: on one device, from many threads, between devices.
 #include <atomic>
+#include <future>
+#include <string>
 #include <thread>
 
 #include "tests/conformance/fixture.h"
@@ -53,6 +55,55 @@ TEST_P(OrderTest, SubmitReturnsAtOnceAndCopiesWait) {
   EXPECT_LT(done_, 10);  // ten of them take tens of milliseconds
   EXPECT_THAT(Read<uint32_t>(*value, 1), testing::ElementsAre(1023));
   EXPECT_EQ(done_, 10);
+}
+
+// A list that waits for its signal holds up all lists behind it.
+TEST_P(OrderTest, CopiesOfOtherBuffersDoNotWaitForLists) {
+  auto held = Prepare(1, {WaitCommand{0}, FillCommand{{0, 0, 64}, 1}});
+  auto buffer = Allocate(64);
+  auto other = Allocate(64);
+  auto group = std::make_shared<SignalGroup>();
+  Buffer* slots[] = {buffer.get()};
+  ASSERT_TRUE(device().Submit(*held, slots, {.group = group}, Done()).ok());
+  const std::string bytes(64, 'a');
+  std::string back(64, ' ');
+  std::promise<absl::Status> written, read;
+  EXPECT_EQ(device().StartCopyToDevice(*other, 0, bytes,
+                                       [&](const absl::Status& s) { written.set_value(s); }),
+            absl::OkStatus());
+  EXPECT_EQ(written.get_future().get(), absl::OkStatus());
+  EXPECT_EQ(device().StartCopyToHost(*other, 0, absl::MakeSpan(back),
+                                     [&](const absl::Status& s) { read.set_value(s); }),
+            absl::OkStatus());
+  EXPECT_EQ(read.get_future().get(), absl::OkStatus());
+  EXPECT_EQ(back, bytes);
+  EXPECT_EQ(done_, 0);
+  group->Raise(0);
+  EXPECT_TRUE(device().Synchronize().ok());
+  EXPECT_EQ(done_, 1);
+}
+
+TEST_P(OrderTest, ListsSeeWhatWasBeingCopiedBeforeThem) {
+  constexpr int64_t kBytes = 4 << 20;
+  auto copy = Prepare(2, {CopyCommand{{0, 0, kBytes}, {1, 0, kBytes}}});
+  auto from = Allocate(kBytes);
+  auto to = Allocate(kBytes);
+  Buffer* slots[] = {from.get(), to.get()};
+  for (const char value : {1, 2, 3}) {
+    const std::string bytes(kBytes, value);
+    std::atomic<int> copied = 0;
+    // In two pieces, the second of which is to be waited for as well.
+    for (const int64_t offset : {int64_t{0}, kBytes / 2}) {
+      ASSERT_TRUE(device()
+                      .StartCopyToDevice(*from, offset,
+                                         absl::MakeSpan(bytes).subspan(offset, kBytes / 2),
+                                         [&](const absl::Status& s) { copied += s.ok() ? 1 : 0; })
+                      .ok());
+    }
+    ASSERT_TRUE(device().Submit(*copy, slots, {}, Done()).ok());
+    EXPECT_THAT(Read<char>(*to, kBytes), Each(value));
+    EXPECT_EQ(copied, 2);
+  }
 }
 
 TEST_P(OrderTest, ManySmallKernelsKeepTheirOrder) {

@@ -45,6 +45,32 @@ TEST(Blob, UploadWriteRunDownload) {
   EXPECT_EQ(Floats(data), doubled);
 }
 
+// Values without a host pointer come and go by copies of the device's.
+TEST(Blob, MemoryThatTheHostDoesNotHave) {
+  TestDaemonOptions options;
+  options.memory_bytes = 64 << 20;
+  options.blob_limit_bytes = 32 << 20;
+  TestDaemon daemon(options);
+  daemon.device().HideMemory();
+  Client client(daemon.address());
+  std::vector<float> values(600'000);
+  std::iota(values.begin(), values.end(), 0.0f);
+  ASSERT_TRUE(client.Upload("data", Bytes(values)).ok());
+  auto stream = client.Connect();
+  stream->Send(Define(1, AddGraph(600'000)));
+  stream->Send(WriteBlob(1, "data", 600'000));
+  const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  std::vector<float> doubled = values;
+  for (float& value : doubled) value *= 2;
+  std::string data;
+  EXPECT_TRUE(client.Download(2, run, &data).ok());
+  EXPECT_TRUE(Floats(data) == doubled);
+  stream->Send(Write(3, {5, 6}));
+  EXPECT_THAT(Floats(stream->Call(Read(3)).data()), ElementsAre(5, 6));
+  daemon.device().Break("fell off the bus");
+  EXPECT_EQ(Reason(stream->Call(Read(3)).error()), "DEVICE_FAILED");
+}
+
 TEST(Blob, DownloadWaitsForItsOperation) {
   TestDaemon daemon;
   Client client(daemon.address());
