@@ -1,0 +1,76 @@
+// Runs kernels written in PTX, on host memory.
+//
+// A thread runs until it waits for others: at a barrier, or at an instruction that its warp
+// executes together. Threads of a warp need not be at the same place otherwise. Blocks run one
+// after another.
+#ifndef KILN_TESTS_STAND_INS_CUDA_PTX_INTERPRET_H_
+#define KILN_TESTS_STAND_INS_CUDA_PTX_INTERPRET_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "tests/stand_ins/cuda/ptx/memory.h"
+#include "tests/stand_ins/cuda/ptx/program.h"
+
+namespace kiln::stand_ins::ptx {
+
+enum class FaultKind {
+  kNone,
+  kIllegalAddress,  // outside every allocation
+  kMisalignedAddress,
+  kTrap,           // the kernel's own
+  kTimeout,        // it would not end
+  kUndefined,      // a race, threads that wait for ever, and the like: no result can be right
+  kInvalidLaunch,  // the shape or the parameters do not fit the kernel
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::kNone;
+  // Names instruction, line, thread and what is wrong.
+  std::string message;
+};
+
+// Bytes of device memory, [begin, end).
+struct Range {
+  uint64_t begin;
+  uint64_t end;
+};
+
+struct LaunchShape {
+  std::array<uint32_t, 3> grid = {1, 1, 1};
+  std::array<uint32_t, 3> block = {1, 1, 1};
+  int64_t dynamic_shared_bytes = 0;
+};
+
+struct LaunchOptions {
+  // Branches and calls that the threads may take, all together, before the kernel hangs.
+  int64_t branches_max = int64_t{1} << 32;
+  bool find_races = true;
+  bool note_accesses = false;
+  // Set by whoever wants the launch to stop, with kTimeout.
+  const std::atomic<bool>* stop = nullptr;
+};
+
+struct LaunchResult {
+  Fault fault;
+  // What it read and wrote, if that was to be noted: of each block and each instruction the bytes
+  // from its lowest to its highest.
+  std::vector<Range> reads;
+  std::vector<Range> writes;
+};
+
+// `parameters` are the entry's formal_bytes bytes.
+LaunchResult Launch(const Program& program, const DecodedFunction& entry, const LaunchShape& shape,
+                    absl::Span<const uint8_t> parameters, const GlobalMemory& memory,
+                    const LaunchOptions& options);
+
+}  // namespace kiln::stand_ins::ptx
+
+#endif  // KILN_TESTS_STAND_INS_CUDA_PTX_INTERPRET_H_

@@ -1,0 +1,154 @@
+// A block of threads at work.
+#ifndef KILN_TESTS_STAND_INS_CUDA_PTX_MACHINE_H_
+#define KILN_TESTS_STAND_INS_CUDA_PTX_MACHINE_H_
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tests/stand_ins/cuda/ptx/interpret.h"
+#include "tests/stand_ins/cuda/ptx/memory.h"
+#include "tests/stand_ins/cuda/ptx/program.h"
+
+namespace kiln::stand_ins::ptx {
+
+struct Block;
+
+enum class ThreadState : uint8_t { kRunning, kAtBarrier, kInWarp, kExited, kFailed };
+
+// cp.async that no wait has ended.
+struct AsynchronousCopy {
+  int64_t to;  // in shared memory
+  uint64_t from;
+  int64_t bytes;         // that are filled
+  int64_t source_bytes;  // that are copied, zeros after them
+  int64_t group;         // of the thread's, counted up
+  const Instruction* instruction;
+};
+
+struct Frame {
+  const DecodedFunction* function;
+  const Instruction* call = nullptr;  // by the caller
+  const Instruction* back;            // where the caller goes on
+  size_t registers = 0;               // where they begin in the thread's storage
+  int64_t local = 0;
+  int64_t parameters = 0;
+};
+
+struct Thread {
+  uint64_t* slots = nullptr;  // of the current frame
+  const Instruction* next = nullptr;
+  Block* block = nullptr;
+  ThreadState state = ThreadState::kRunning;
+  const Instruction* stopped_at = nullptr;
+  int index = 0;  // in the block
+  std::array<uint32_t, 3> position = {0, 0, 0};
+  bool carry = false;
+
+  std::vector<Frame> frames;
+  std::vector<uint64_t> slot_storage;
+  std::vector<uint8_t> local;
+  std::vector<uint8_t> parameters;
+  std::vector<AsynchronousCopy> copies;
+  int64_t copy_group = 0;
+
+  const Frame& frame() const { return frames.back(); }
+  void Fail(const Instruction& at, FaultKind kind, absl::string_view message);
+  void Stop(const Instruction& at, ThreadState why) {
+    stopped_at = &at;
+    state = why;
+  }
+  void Enter(const DecodedFunction& function, const Instruction* call);
+  void Leave();
+};
+
+// One that touches memory, and which bytes it touched. Only for the current block.
+struct Site {
+  const Region* region = nullptr;  // of device memory, the last one
+  uint64_t read_begin = ~uint64_t{0};
+  uint64_t read_end = 0;
+  uint64_t write_begin = ~uint64_t{0};
+  uint64_t write_end = 0;
+};
+
+struct Warp {
+  Block* block;
+  int first;  // thread
+  int lanes;
+
+  Thread& lane(int index) const;
+  uint64_t& slot(int lane_index, uint32_t slot) const { return lane(lane_index).slots[slot]; }
+  void Fail(int lane_index, const Instruction& at, absl::string_view message) const {
+    lane(lane_index).Fail(at, FaultKind::kUndefined, message);
+  }
+};
+
+struct Block {
+  const Program* program;
+  const DecodedFunction* entry;
+  const GlobalMemory* memory;
+  LaunchShape shape;
+  LaunchOptions options;
+  std::array<uint32_t, 3> position = {0, 0, 0};
+
+  std::vector<Thread> threads = {};
+  std::vector<Site> sites = {};
+  SharedMemory shared = {};
+  int64_t branches_left;
+  Fault fault = {};
+
+  // Until all threads exited, or one failed.
+  void Run(absl::Span<const uint8_t> parameters);
+
+ private:
+  void Start(Thread& thread, absl::Span<const uint8_t> parameters);
+  void RunWarp(Warp& warp);
+  bool RunCollective(Warp& warp);
+  bool PassBarrier();
+  void ReportWaiting();
+};
+
+inline Thread& Warp::lane(int index) const { return block->threads[first + index]; }
+
+// False after a fault. `alignment` is a power of two.
+bool IsAligned(Thread& thread, const Instruction& instruction, uint64_t address, int64_t alignment);
+// The bytes of an access, or null after a fault.
+enum class AccessKind : uint8_t { kRead, kWrite, kUpdate };
+uint8_t* Locate(Thread& thread, const Instruction& instruction, Space space, uint64_t address,
+                int64_t bytes, AccessKind kind);
+
+// Ends those of the thread's asynchronous copies that belong to its first groups.
+void EndCopies(Thread& thread, int64_t groups_that_may_go_on);
+
+// What a special register holds, as Instruction::operation.
+enum class SpecialRegister : uint8_t {
+  kThreadX,
+  kThreadY,
+  kThreadZ,
+  kBlockX,
+  kBlockY,
+  kBlockZ,
+  kThreadsX,
+  kThreadsY,
+  kThreadsZ,
+  kBlocksX,
+  kBlocksY,
+  kBlocksZ,
+  kLane,
+  kWarp,
+  kWarps,
+  kLaneMaskEqual,
+  kLaneMaskLess,
+  kLaneMaskLessEqual,
+  kLaneMaskGreater,
+  kLaneMaskGreaterEqual,
+  kSharedBytes,
+  kDynamicSharedBytes,
+};
+
+}  // namespace kiln::stand_ins::ptx
+
+#endif  // KILN_TESTS_STAND_INS_CUDA_PTX_MACHINE_H_
