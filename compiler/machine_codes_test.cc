@@ -17,10 +17,15 @@ namespace kiln::compiler {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 drivers::Target TargetOf(std::string_view architecture) {
   drivers::Target target;
   target.architecture = std::string(architecture);
+  if (architecture == "nvptx64") {
+    target.processor = "sm_80";
+    target.features = "+ptx78";
+  }
   return target;
 }
 
@@ -96,6 +101,79 @@ TEST(MachineCodesTest, ImagesSayWhatBecomesOfEachArgument) {
       "buffer b0 float32[8] read\nbuffer b1 int64[8] read\nbuffer b2 float32[16] update\n"
       "stage order r0:8\n  b2[b1[r0]%16] = b2[b1[r0]%16] + b0[r0]\n",
       {Access::kRead, Access::kRead, Access::kReadWrite});
+}
+
+drivers::Target Gpu() {
+  drivers::Target target = TargetOf("nvptx64");
+  target.limits.compute_units = 4;
+  target.limits.threads_per_block = 1024;
+  target.limits.threads_per_subgroup = 32;
+  target.capabilities.fma = true;
+  return target;
+}
+
+absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
+                                                const std::string& text) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(text, context);
+  if (!kernel.ok()) return kernel.status();
+  const codegen::MachineCode& row = **FindMachineCode(target.architecture);
+  return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
+}
+
+TEST(MachineCodesTest, APtxKernelHasAParameterForEachArgumentAndAThreadForEachTask) {
+  const auto image = CompileFor(Gpu(), kKernel);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_EQ(image->block_size, 32);
+  EXPECT_EQ(image->grid_size, 4);
+  EXPECT_THAT(image->access, testing::ElementsAre(drivers::Access::kRead, drivers::Access::kWrite));
+  EXPECT_THAT(image->code, HasSubstr(".version 7.8\n.target sm_80\n"));
+  EXPECT_THAT(image->code, HasSubstr(".visible .entry kernel("));
+  EXPECT_THAT(image->code, HasSubstr("kernel_param_1"));
+  EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_2")));
+  EXPECT_THAT(image->code, HasSubstr(".maxntid 32"));
+  // What is only read goes through the caches that do not see writes.
+  EXPECT_THAT(image->code, HasSubstr("ld.global.nc.b32"));
+  EXPECT_EQ(*Disassemble(*image, Gpu()), image->code);
+}
+
+// Else sums would differ from those of devices that round products.
+TEST(MachineCodesTest, PtxRoundsEachOperationByItself) {
+  const auto image = CompileFor(Gpu(), R"(buffer b0 float32[64] read
+buffer b1 float32[64] write
+stage r0:64
+  b1[r0] = div(b0[r0]*b0[r0] + b0[r0], sqrt(b0[r0]))
+)");
+  ASSERT_TRUE(image.ok()) << image.status();
+  for (const char* operation : {"mul.rn.f32", "add.rn.f32", "div.rn.f32", "sqrt.rn.f32"})
+    EXPECT_THAT(image->code, HasSubstr(operation));
+  EXPECT_THAT(image->code, Not(HasSubstr("fma")));
+}
+
+TEST(MachineCodesTest, PtxIsWrittenForKnownProcessorsOnly) {
+  drivers::Target target = Gpu();
+  target.processor = "sm_1";
+  const absl::Status status = CompileFor(target, kKernel).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no PTX for the processor \"sm_1\""));
+}
+
+TEST(MachineCodesTest, APtxKernelThatKeepsTooMuchIsRefused) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(R"(buffer b0 float32[20000] read
+buffer b1 float32[20000] write
+buffer b2 float32[20000] local
+stage r0:20000
+  b2[r0] = b0[r0]
+stage r1:20000
+  b1[r1] = b2[r1*-1 + 19999]
+)",
+                                          context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const absl::Status status =
+      codegen::CompileKernel(**FindMachineCode("nvptx64"), *kernel, {}, Gpu()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("80000 bytes"));
 }
 
 TEST(MachineCodesTest, WhatIsNotSupportedIsNamedWithTheTarget) {

@@ -82,16 +82,7 @@ void ControlFlow::InSomeThreads(Value* condition, const std::function<void()>& b
   BasicBlock* end = builder_.GetInsertBlock();
   builder_.CreateBr(after);
   builder_.SetInsertPoint(after);
-  ExpressionEmitter::Slots& slots = expressions_.slots();
-  for (size_t i = 0; i < slots.size(); ++i) {
-    for (size_t j = 0; j < slots[i].size(); ++j) {
-      Value* old = slots_before[i][j];
-      Value*& slot = slots[i][j];
-      if (slot == old) continue;
-      if (old == nullptr) old = llvm::PoisonValue::get(slot->getType());
-      slot = Join(before, old, end, slot);
-    }
-  }
+  Merge(before, slots_before, end);
 }
 
 BasicBlock* ControlFlow::Arm(BasicBlock* block, const std::function<void()>& body,
@@ -113,22 +104,15 @@ void ControlFlow::Merge(BasicBlock* first_end, const ExpressionEmitter::Slots& f
       Value* a = first[i][j];
       Value* b = slots[i][j];
       if (a == b) continue;
-      if (a == nullptr || b == nullptr) {
-        // Without a value on one of the ways there is none where they meet.
-        slots[i][j] = nullptr;
-        continue;
-      }
-      slots[i][j] = Join(first_end, a, second_end, b);
+      // Set on one of the ways only, it will be read only after that way was gone.
+      if (a == nullptr) a = llvm::PoisonValue::get(b->getType());
+      if (b == nullptr) b = llvm::PoisonValue::get(a->getType());
+      PHINode* phi = builder_.CreatePHI(a->getType(), 2);
+      phi->addIncoming(a, first_end);
+      phi->addIncoming(b, second_end);
+      slots[i][j] = phi;
     }
   }
-}
-
-Value* ControlFlow::Join(BasicBlock* first_end, Value* first, BasicBlock* second_end,
-                         Value* second) {
-  PHINode* phi = builder_.CreatePHI(first->getType(), 2);
-  phi->addIncoming(first, first_end);
-  phi->addIncoming(second, second_end);
-  return phi;
 }
 
 std::vector<ControlFlow::Carried> ControlFlow::CarrySlots(const std::vector<int>& written,

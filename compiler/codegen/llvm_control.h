@@ -26,8 +26,7 @@ class ControlFlow {
                    const std::function<void(llvm::Value*)>& inside);
   void Branch(llvm::Value* condition, const std::function<void()>& then_body,
               const std::function<void()>& else_body);
-  // The body in those threads in which the condition holds; in all if it is null. A slot that was
-  // not set before is undefined in the others.
+  // The body in those threads in which the condition holds; in all if it is null.
   void InSomeThreads(llvm::Value* condition, const std::function<void()>& body);
 
  private:
@@ -40,8 +39,6 @@ class ControlFlow {
                         llvm::BasicBlock* after);
   void Merge(llvm::BasicBlock* first_end, const ExpressionEmitter::Slots& first,
              llvm::BasicBlock* second_end);
-  llvm::Value* Join(llvm::BasicBlock* first_end, llvm::Value* first, llvm::BasicBlock* second_end,
-                    llvm::Value* second);
   std::vector<Carried> CarrySlots(const std::vector<int>& written, llvm::BasicBlock* before);
 
   llvm::IRBuilder<>& builder_;

@@ -1,6 +1,5 @@
 #include "compiler/codegen/llvm_emit.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -8,6 +7,7 @@
 #include "compiler/codegen/llvm_control.h"
 #include "compiler/codegen/llvm_expression.h"
 #include "compiler/codegen/llvm_ops.h"
+#include "compiler/codegen/llvm_written.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/expression_folder.h"
 #include "llvm/IR/Function.h"
@@ -27,28 +27,6 @@ using schedule::Statement;
 using schedule::Store;
 
 using Body = std::vector<Statement>;
-
-// The buffers in registers that a body sets.
-void CollectWritten(const schedule::LoopProgram& program, const Body& body, std::vector<int>* out) {
-  for (const Statement& statement : body) {
-    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
-      CollectWritten(program, loop->body, out);
-    } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
-      CollectWritten(program, branch->then_body, out);
-      CollectWritten(program, branch->else_body, out);
-    } else if (const auto* store = std::get_if<Store>(&statement.node)) {
-      if (program.buffers[store->buffer].space == Space::kRegister) out->push_back(store->buffer);
-    }
-  }
-}
-
-std::vector<int> Written(const schedule::LoopProgram& program, const Body& body) {
-  std::vector<int> written;
-  CollectWritten(program, body, &written);
-  std::sort(written.begin(), written.end());
-  written.erase(std::unique(written.begin(), written.end()), written.end());
-  return written;
-}
 
 class LoopEmitter {
  public:
@@ -283,7 +261,7 @@ class LoopEmitter {
       runs = kernel::IsConstant(extent, &known);
       if (known == 0) return;
     }
-    control_.CountedLoop(builder_.getInt64(0), count, runs, Written(program_, loop.body),
+    control_.CountedLoop(builder_.getInt64(0), count, runs, WrittenRegisters(program_, loop.body),
                          [this, &loop](Value* index) {
                            expressions_.BindRange(loop.range, index);
                            EmitBody(loop.body);

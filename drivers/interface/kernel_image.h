@@ -36,6 +36,12 @@ enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 // get_local_id(0) the thread; blocks run in any order, and at once. shared_bytes is what its
 // __local variables take, all declared in the kernel. There is no scratch: what a work-item needs
 // for itself are its private variables and arrays, so scratch_bytes is 0, and so is entry.
+//
+// For nvptx64, `code` is PTX for the target's processor (or what NVIDIA's tools assembled from it),
+// with one entry, `kernel`, of num_arguments parameters of 64 bits, nothing else being passed. They
+// are what the parameters of opencl-c are, and the kernel is launched in the same way, %ctaid.x and
+// %tid.x being the numbers. shared_bytes is what it declares in .shared; scratch_bytes and entry
+// are 0.
 struct KernelImage {
   std::string name;           // x86-64: also the symbol
   std::string architecture;   // Target::architecture

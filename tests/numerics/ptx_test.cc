@@ -1,6 +1,8 @@
 // The kernels of the table of cases as PTX. LLVM writes all of them for each generation of GPUs;
 // where NVIDIA's assembler is installed (ptxas, on the PATH or named by $KILN_PTXAS), it takes them
 // and nothing that a thread keeps is spilled.
+#include "compiler/codegen/ptx.h"
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,13 +12,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "compiler/codegen/ptx.h"
+#include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
+#include "compiler/kernel/text.h"
+#include "compiler/machine_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/cases.h"
+#include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
 namespace {
@@ -65,8 +71,8 @@ std::pair<int, std::string> Assemble(const std::string& ptx, const std::string& 
   const std::string folder = testing::TempDir();
   const std::string source = absl::StrCat(folder, "/kiln_", getpid(), ".ptx");
   std::ofstream(source) << ptx;
-  const std::string command = absl::StrCat(Ptxas(), " -v -arch=", processor, " -o /dev/null ",
-                                           source, " 2>&1");
+  const std::string command =
+      absl::StrCat(Ptxas(), " -v -arch=", processor, " -o /dev/null ", source, " 2>&1");
   std::FILE* pipe = popen(command.c_str(), "r");
   std::string said;
   char part[4096];
@@ -74,6 +80,20 @@ std::pair<int, std::string> Assemble(const std::string& ptx, const std::string& 
   const int status = pclose(pipe);
   std::filesystem::remove(source);
   return {status, said};
+}
+
+void ExpectAssembles(const drivers::KernelImage& image, const Generation& generation) {
+  const std::string& ptx = image.code;
+  ASSERT_THAT(ptx, HasSubstr(absl::StrCat(".target ", generation.processor)));
+  // Each operation rounds by itself, keeps denormals, and none is approximated.
+  EXPECT_THAT(ptx, Not(HasSubstr(".ftz")));
+  EXPECT_THAT(ptx, Not(HasSubstr(".approx")));
+  if (Ptxas().empty()) return;
+  const auto [status, said] = Assemble(ptx, generation.processor);
+  EXPECT_EQ(status, 0) << said << ptx;
+  // Where a schedule keeps much for each thread, registers do not hold it.
+  if (!absl::StrContains(ptx, ".local"))
+    EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
 }
 
 struct PtxParameter {
@@ -107,16 +127,9 @@ TEST_P(PtxCaseTest, Assembles) {
   const auto program = compiler::Compile(*graph, TargetOf(generation), {});
   ASSERT_TRUE(program.ok()) << program.status();
   for (const compiler::CompiledKernel& kernel : program->kernels) {
+    SCOPED_TRACE(kernel.ir);
     EXPECT_EQ(kernel.refusal, "");
-    const std::string& ptx = kernel.image.code;
-    ASSERT_THAT(ptx, HasSubstr(absl::StrCat(".target ", generation.processor)));
-    // Each operation rounds by itself, keeps denormals, and none is approximated.
-    EXPECT_THAT(ptx, Not(HasSubstr(".ftz"))) << kernel.ir;
-    EXPECT_THAT(ptx, Not(HasSubstr(".approx"))) << kernel.ir;
-    if (Ptxas().empty()) continue;
-    const auto [status, said] = Assemble(ptx, generation.processor);
-    EXPECT_EQ(status, 0) << said << kernel.ir << ptx;
-    EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads")) << kernel.ir;
+    ExpectAssembles(kernel.image, generation);
   }
 }
 
@@ -126,6 +139,29 @@ INSTANTIATE_TEST_SUITE_P(Table, PtxCaseTest, testing::ValuesIn(PtxParameters()),
                                                std::string(ir::Name(info.param.dtype)), "_",
                                                info.param.generation.processor);
                          });
+
+class PtxThreadsTest : public testing::TestWithParam<ThreadCase> {};
+
+TEST_P(PtxThreadsTest, Assembles) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(GetParam().kernel, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  const Generation& generation = kGenerations[0];
+  const codegen::MachineCode& machine = **compiler::FindMachineCode(codegen::kPtxArchitecture);
+  for (const std::string& directives : GetParam().schedules) {
+    SCOPED_TRACE(directives);
+    const auto schedule = schedule::Parse(directives);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const auto image = codegen::CompileKernel(machine, *kernel, *schedule, TargetOf(generation));
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_GT(image->block_size, 1);
+    if (image->shared_bytes > 0) EXPECT_THAT(image->code, HasSubstr(".shared"));
+    ExpectAssembles(*image, generation);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxThreadsTest, testing::ValuesIn(ThreadCases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kiln::numerics
