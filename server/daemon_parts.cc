@@ -14,6 +14,7 @@
 #include "compiler/workers/worker.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
+#include "drivers/cuda/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 
@@ -83,6 +84,12 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
     }
     options.now = std::chrono::steady_clock::now;
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
+  }
+  if (Wants(config.devices, "cuda")) {
+    drivers::cuda::CudaOptions options;
+    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+    options.now = std::chrono::steady_clock::now;
+    parts.drivers.push_back(std::make_unique<drivers::cuda::CudaDriver>(options));
   }
   if (Wants(config.devices, "opencl")) {
     drivers::opencl::OpenClOptions options;

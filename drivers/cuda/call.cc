@@ -1,0 +1,136 @@
+#include "drivers/cuda/call.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+CUdeviceptr AddressOf(const Call::Operand& operand, absl::Span<const CUdeviceptr> addresses) {
+  return addresses[operand.slot] + static_cast<CUdeviceptr>(operand.offset);
+}
+
+// A kernel's parameters as CUDA takes them: it copies what the pointers point at.
+class Parameters {
+ public:
+  Parameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
+    values_.reserve(call.operands.size());
+    for (const Call::Operand& operand : call.operands)
+      values_.push_back(AddressOf(operand, addresses));
+    for (CUdeviceptr& value : values_) pointers_.push_back(&value);
+  }
+  void** get() { return pointers_.data(); }
+
+ private:
+  std::vector<CUdeviceptr> values_;
+  std::vector<void*> pointers_;
+};
+
+CUDA_KERNEL_NODE_PARAMS KernelParameters(const Call& call, Parameters& parameters) {
+  const KernelImage& image = call.kernel->image();
+  CUDA_KERNEL_NODE_PARAMS result = {};
+  result.func = call.kernel->function();
+  result.gridDimX = static_cast<unsigned>(image.grid_size);
+  result.blockDimX = static_cast<unsigned>(image.block_size);
+  result.gridDimY = result.gridDimZ = result.blockDimY = result.blockDimZ = 1;
+  result.kernelParams = parameters.get();
+  return result;
+}
+
+CUDA_MEMCPY3D CopyParameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
+  CUDA_MEMCPY3D result = {};
+  result.dstMemoryType = result.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+  result.dstDevice = AddressOf(call.operands[0], addresses);
+  result.srcDevice = AddressOf(call.operands[1], addresses);
+  result.WidthInBytes = call.bytes;
+  result.Height = result.Depth = 1;
+  return result;
+}
+
+CUDA_MEMSET_NODE_PARAMS FillParameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
+  CUDA_MEMSET_NODE_PARAMS result = {};
+  result.dst = AddressOf(call.operands[0], addresses);
+  result.value = call.value;
+  result.elementSize = 1;
+  result.width = call.bytes;
+  result.height = 1;
+  return result;
+}
+
+}  // namespace
+
+std::string Call::WhatFailed() const {
+  switch (kind) {
+    case Kind::kLaunch:
+      return absl::StrCat("cannot launch the kernel ", kernel->image().name);
+    case Kind::kCopy:
+      return absl::StrCat("cannot copy ", bytes, " bytes");
+    case Kind::kFill:
+      break;
+  }
+  return absl::StrCat("cannot fill ", bytes, " bytes");
+}
+
+CUresult Enqueue(const Context& context, const Call& call,
+                 absl::Span<const CUdeviceptr> addresses) {
+  const Library& cuda = context.cuda();
+  CUstream stream = context.list_stream();
+  switch (call.kind) {
+    case Call::Kind::kLaunch: {
+      Parameters parameters(call, addresses);
+      const CUDA_KERNEL_NODE_PARAMS p = KernelParameters(call, parameters);
+      return cuda.LaunchKernel(p.func, p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY,
+                               p.blockDimZ, p.sharedMemBytes, stream, p.kernelParams, nullptr);
+    }
+    case Call::Kind::kCopy:
+      return cuda.MemcpyDtoDAsync_v2(AddressOf(call.operands[0], addresses),
+                                     AddressOf(call.operands[1], addresses), call.bytes, stream);
+    case Call::Kind::kFill:
+      break;
+  }
+  return cuda.MemsetD8Async(AddressOf(call.operands[0], addresses), call.value, call.bytes, stream);
+}
+
+CUresult AddNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
+                 CUgraph graph, absl::Span<const CUgraphNode> dependencies, CUgraphNode* node) {
+  const Library& cuda = context.cuda();
+  switch (call.kind) {
+    case Call::Kind::kLaunch: {
+      Parameters values(call, addresses);
+      const CUDA_KERNEL_NODE_PARAMS parameters = KernelParameters(call, values);
+      return cuda.GraphAddKernelNode_v2(node, graph, dependencies.data(), dependencies.size(),
+                                        &parameters);
+    }
+    case Call::Kind::kCopy: {
+      const CUDA_MEMCPY3D parameters = CopyParameters(call, addresses);
+      return cuda.GraphAddMemcpyNode(node, graph, dependencies.data(), dependencies.size(),
+                                     &parameters, context.get());
+    }
+    case Call::Kind::kFill:
+      break;
+  }
+  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, addresses);
+  return cuda.GraphAddMemsetNode(node, graph, dependencies.data(), dependencies.size(), &parameters,
+                                 context.get());
+}
+
+CUresult SetNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
+                 CUgraphExec exec, CUgraphNode node) {
+  const Library& cuda = context.cuda();
+  switch (call.kind) {
+    case Call::Kind::kLaunch: {
+      Parameters values(call, addresses);
+      const CUDA_KERNEL_NODE_PARAMS parameters = KernelParameters(call, values);
+      return cuda.GraphExecKernelNodeSetParams_v2(exec, node, &parameters);
+    }
+    case Call::Kind::kCopy: {
+      const CUDA_MEMCPY3D parameters = CopyParameters(call, addresses);
+      return cuda.GraphExecMemcpyNodeSetParams(exec, node, &parameters, context.get());
+    }
+    case Call::Kind::kFill:
+      break;
+  }
+  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, addresses);
+  return cuda.GraphExecMemsetNodeSetParams(exec, node, &parameters, context.get());
+}
+
+}  // namespace kiln::drivers::cuda

@@ -1,0 +1,46 @@
+// One command of a list as a call of CUDA's, or as a node of a graph.
+#ifndef KILN_DRIVERS_CUDA_CALL_H_
+#define KILN_DRIVERS_CUDA_CALL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "drivers/cuda/context.h"
+#include "drivers/cuda/kernel.h"
+
+namespace kiln::drivers::cuda {
+
+struct Call {
+  enum class Kind : uint8_t { kLaunch, kCopy, kFill };
+  // An argument, or a copy's destination and source, or what is filled.
+  struct Operand {
+    int slot;
+    int64_t offset;
+  };
+
+  Kind kind = Kind::kLaunch;
+  uint8_t value = 0;                   // kFill
+  size_t bytes = 0;                    // kCopy, kFill; more than 0
+  const CudaKernel* kernel = nullptr;  // kLaunch
+  size_t command = 0;                  // its number in the list
+  std::vector<Operand> operands;
+  // The calls of the same part that it waits for, counted from the part's first.
+  std::vector<int> dependencies;
+
+  // "cannot launch the kernel softmax", for an error's message.
+  std::string WhatFailed() const;
+};
+
+// addresses[i] is where slot i begins. The calling thread has a current context.
+CUresult Enqueue(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses);
+CUresult AddNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
+                 CUgraph graph, absl::Span<const CUgraphNode> dependencies, CUgraphNode* node);
+// Gives the node other addresses from its next launch on.
+CUresult SetNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
+                 CUgraphExec exec, CUgraphNode node);
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_CALL_H_

@@ -1,0 +1,104 @@
+// What everything of one device shares: the library, CUDA's primary context with its streams, and
+// whether it still works. A device that is to be revived gets a new one of these.
+#ifndef KILN_DRIVERS_CUDA_CONTEXT_H_
+#define KILN_DRIVERS_CUDA_CONTEXT_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/cuda/library.h"
+
+namespace kiln::drivers::cuda {
+
+// Thread-safe. Shared by the device with its buffers, kernels and lists, which may outlive it.
+class Context {
+ public:
+  static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> cuda,
+                                                       CUdevice device);
+  ~Context();
+
+  const Library& cuda() const { return *cuda_; }
+  CUdevice device() const { return device_; }
+  CUcontext get() const { return context_; }
+  // Of lists, and of copies between host and device. Neither waits for the default stream.
+  CUstream list_stream() const { return list_stream_; }
+  CUstream copy_stream() const { return copy_stream_; }
+
+  // Makes it the calling thread's context for as long as it lives. Calls of CUDA's need one.
+  class Current {
+   public:
+    explicit Current(const Context& context) : cuda_(context.cuda()) {
+      cuda_.CtxPushCurrent_v2(context.get());
+    }
+    ~Current() {
+      CUcontext popped = nullptr;
+      cuda_.CtxPopCurrent_v2(&popped);
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Library& cuda_;
+  };
+
+  // Null if there is no memory.
+  void* AllocateMemory(int64_t bytes) const;
+  void ReleaseMemory(void* memory) const;
+
+  // The error for a call of CUDA's that failed (`what` as for ToStatus): UNAVAILABLE if the device
+  // is lost, and from then on for ever.
+  absl::Status Failure(absl::string_view what, CUresult code);
+
+  // OK, or why the device is lost.
+  absl::Status Health() const;
+
+  // An event that measures time; waiting for it sleeps. From those given back, if there are any.
+  absl::StatusOr<CUevent> TakeEvent();
+  void GiveBack(CUevent event);
+
+ private:
+  Context(std::shared_ptr<const Library> cuda, CUdevice device)
+      : cuda_(std::move(cuda)), device_(device) {}
+
+  const std::shared_ptr<const Library> cuda_;
+  const CUdevice device_;
+  CUcontext context_ = nullptr;
+  CUstream list_stream_ = nullptr;
+  CUstream copy_stream_ = nullptr;
+
+  mutable absl::Mutex mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
+  std::vector<CUevent> events_ ABSL_GUARDED_BY(mutex_);  // that nobody uses
+};
+
+// One of the context's events, given back in the end. The context must outlive it.
+class Event {
+ public:
+  Event() = default;
+  Event(Context* context, CUevent event) : context_(context), event_(event) {}
+  Event(Event&& other) noexcept { *this = std::move(other); }
+  Event& operator=(Event&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event() {
+    if (event_ != nullptr) context_->GiveBack(event_);
+  }
+  CUevent get() const { return event_; }
+
+ private:
+  Context* context_ = nullptr;
+  CUevent event_ = nullptr;
+};
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_CONTEXT_H_

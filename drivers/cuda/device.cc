@@ -1,0 +1,248 @@
+#include "drivers/cuda/device.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/cuda/buffer.h"
+#include "drivers/cuda/error.h"
+#include "drivers/cuda/kernel.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+// Freed memory that is kept for the next buffer of its size, as a part of all.
+constexpr int64_t kCachedPart = 4;
+// Lists that the device has at once: enough to be busy, few enough that a wait for all of them is
+// short.
+constexpr int kMostInFlight = 4;
+
+std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& context,
+                                                const DeviceInfo& info) {
+  return std::make_shared<CachingAllocator>(CachingAllocator::Options{
+      .device = info.name,
+      .memory_bytes = info.memory_bytes,
+      .cache_bytes = info.memory_bytes / kCachedPart,
+      .allocate = [context](int64_t bytes) { return context->AllocateMemory(bytes); },
+      .release = [context](void* memory, int64_t bytes) { context->ReleaseMemory(memory); }});
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(std::shared_ptr<const Library> cuda,
+                                                             CUdevice device, DeviceInfo info,
+                                                             SteadyClock now) {
+  auto context = Context::Make(std::move(cuda), device);
+  if (!context.ok()) return context.status();
+  auto staging = Staging::Make(*context);
+  if (!staging.ok()) return staging.status();
+  std::unique_ptr<CudaDevice> made(
+      new CudaDevice(*std::move(context), std::move(info), std::move(now)));
+  made->staging_ = *std::move(staging);
+  return made;
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, SteadyClock now)
+    : info_(std::move(info)),
+      now_(std::move(now)),
+      context_(std::move(context)),
+      allocator_(MakeAllocator(context_, info_)),
+      last_end_(now_()),
+      completions_(absl::StrCat("end-", info_.name)),
+      submissions_(absl::StrCat("kiln-", info_.name)) {}
+
+CudaDevice::~CudaDevice() {
+  // A callback may submit more, for which both threads must be there.
+  absl::MutexLock lock(&mutex_);
+  while (unfinished_ > 0) ended_.Wait(&mutex_);
+}
+
+void CudaDevice::ReachMemoryOf(const CudaDevice& peer) {
+  const Library& cuda = context_->cuda();
+  int can = 0;
+  if (cuda.DeviceCanAccessPeer(&can, context_->device(), peer.context_->device()) != CUDA_SUCCESS ||
+      can == 0) {
+    return;
+  }
+  Context::Current current(*context_);
+  const CUresult code = cuda.CtxEnablePeerAccess(peer.context_->get(), 0);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+    peers_.push_back(peer.context_.get());
+}
+
+absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  if (!memory.ok()) return memory.status();
+  return std::make_unique<CudaBuffer>(allocator_, context_.get(), *memory, bytes);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedKernel>> CudaDevice::LoadKernel(const KernelImage& image) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  return CudaKernel::Load(context_, info_.target, image);
+}
+
+absl::StatusOr<std::unique_ptr<PreparedList>> CudaDevice::Prepare(CommandList list) {
+  if (absl::Status status = Health(); !status.ok()) return status;
+  auto program = Program::Make(context_, list);
+  if (!program.ok()) return program.status();
+  return std::make_unique<CudaPreparedList>(*std::move(program));
+}
+
+absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slots,
+                                SubmitOptions options, std::function<void(SubmitResult)> done) {
+  auto* prepared = dynamic_cast<CudaPreparedList*>(&list);
+  if (prepared == nullptr)
+    return absl::InvalidArgumentError("the list was not prepared by a CUDA device");
+  const std::shared_ptr<Program>& program = prepared->program();
+  if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
+    return status;
+  auto submission = std::make_shared<Submission>();
+  submission->slots.reserve(slots.size());
+  for (const Buffer* buffer : slots) {
+    const auto address = AddressOf(*buffer);
+    if (!address.ok()) return address.status();
+    submission->slots.push_back(*address);
+  }
+  submission->program = program;
+  submission->options = std::move(options);
+  submission->done = std::move(done);
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unfinished_;
+  }
+  submissions_.Push([this, submission = std::move(submission)] { Start(submission); });
+  return absl::OkStatus();
+}
+
+void CudaDevice::Start(std::shared_ptr<Submission> submission) {
+  {
+    absl::MutexLock lock(&mutex_);
+    while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
+    ++in_flight_;
+  }
+  const std::shared_ptr<SignalGroup>& group = submission->options.group;
+  submission->start = now_();
+  SubmitResult& result = submission->enqueued.result;
+  result.status = Health();
+  if (result.status.ok()) {
+    Context::Current current(*context_);
+    submission->enqueued = submission->program->Enqueue(
+        submission->slots, submission->options, now_, [this, &group](Event before, int signal) {
+          completions_.Push(
+              [this, group, signal, before = std::make_shared<Event>(std::move(before))] {
+                RaiseAfter(*before, *group, signal);
+              });
+        });
+  }
+  // At once: another device's thread may wait for a signal that will never come.
+  if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  completions_.Push([this, submission = std::move(submission)] { End(*submission); });
+}
+
+void CudaDevice::RaiseAfter(const Event& before, SignalGroup& group, int signal) {
+  const absl::Status status = WaitFor(before);
+  if (status.ok()) {
+    group.Raise(signal);
+  } else {
+    group.Abort(status);
+  }
+}
+
+void CudaDevice::End(Submission& submission) {
+  Enqueued& enqueued = submission.enqueued;
+  SubmitResult& result = enqueued.result;
+  SignalGroup* group = submission.options.group.get();
+  if (result.status.ok()) {
+    result.status = WaitFor(enqueued.end);
+    if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  } else if (Health().ok()) {
+    // What was enqueued in front of the error uses the buffers that `done` sets free.
+    Context::Current current(*context_);
+    const CUresult code = context_->cuda().StreamSynchronize(context_->list_stream());
+    if (code != CUDA_SUCCESS) context_->Failure("cannot finish a list", code).IgnoreError();
+  }
+  const SteadyTime end = now_();
+  // Without what the list before it took.
+  result.seconds = Seconds(std::max(submission.start, last_end_), end);
+  last_end_ = end;
+  if (result.status.ok()) {
+    for (const Enqueued::Timed& timed : enqueued.timed)
+      result.command_seconds[timed.command] = SecondsBetween(timed.begin, timed.end);
+    // A list with waits began before its first command.
+    const double seconds = SecondsBetween(enqueued.begin, enqueued.end);
+    if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
+  } else {
+    result.command_seconds.clear();
+  }
+  enqueued.timed.clear();
+  enqueued.begin = Event();
+  enqueued.end = Event();
+  submission.program = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    --in_flight_;
+    ended_.SignalAll();
+  }
+  submission.done(std::move(result));
+  absl::MutexLock lock(&mutex_);
+  --unfinished_;
+  ended_.SignalAll();
+}
+
+absl::Status CudaDevice::WaitFor(const Event& event) {
+  Context::Current current(*context_);
+  const CUresult code = context_->cuda().EventSynchronize(event.get());
+  if (code == CUDA_SUCCESS) return absl::OkStatus();
+  return context_->Failure("a command failed on the device", code);
+}
+
+double CudaDevice::SecondsBetween(const Event& begin, const Event& end) const {
+  Context::Current current(*context_);
+  float milliseconds = 0;
+  const CUresult code = context_->cuda().EventElapsedTime(&milliseconds, begin.get(), end.get());
+  return code == CUDA_SUCCESS ? 1e-3 * milliseconds : 0;
+}
+
+absl::StatusOr<CUdeviceptr> CudaDevice::AddressOf(const Buffer& buffer) const {
+  const auto* mine = dynamic_cast<const CudaBuffer*>(&buffer);
+  if (mine != nullptr &&
+      (mine->context() == context_.get() ||
+       std::find(peers_.begin(), peers_.end(), mine->context()) != peers_.end())) {
+    return mine->address();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
+}
+
+absl::StatusOr<CUdeviceptr> CudaDevice::ReadyToCopy(const char* what, const Buffer& buffer,
+                                                    int64_t offset, int64_t size) {
+  const auto address = AddressOf(buffer);
+  if (!address.ok()) return address;
+  if (absl::Status status = CheckCopy(what, buffer, offset, size); !status.ok()) return status;
+  if (absl::Status status = Synchronize(); !status.ok()) return status;
+  return *address + static_cast<CUdeviceptr>(offset);
+}
+
+absl::Status CudaDevice::CopyToDevice(Buffer& destination, int64_t offset,
+                                      absl::Span<const char> source) {
+  const auto to = ReadyToCopy("copy to", destination, offset, static_cast<int64_t>(source.size()));
+  return to.ok() ? staging_->ToDevice(*to, source) : to.status();
+}
+
+absl::Status CudaDevice::CopyToHost(const Buffer& source, int64_t offset,
+                                    absl::Span<char> destination) {
+  const auto from =
+      ReadyToCopy("copy from", source, offset, static_cast<int64_t>(destination.size()));
+  return from.ok() ? staging_->ToHost(destination, *from) : from.status();
+}
+
+absl::Status CudaDevice::Synchronize() {
+  submissions_.Wait();
+  completions_.Wait();
+  return Health();
+}
+
+absl::Status CudaDevice::Health() { return context_->Health(); }
+
+}  // namespace kiln::drivers::cuda

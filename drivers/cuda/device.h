@@ -1,0 +1,97 @@
+// A GPU of NVIDIA's.
+#ifndef KILN_DRIVERS_CUDA_DEVICE_H_
+#define KILN_DRIVERS_CUDA_DEVICE_H_
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "drivers/common/caching_allocator.h"
+#include "drivers/common/submission_queue.h"
+#include "drivers/cuda/context.h"
+#include "drivers/cuda/prepared_list.h"
+#include "drivers/cuda/staging.h"
+#include "drivers/interface/clock.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::drivers::cuda {
+
+// One thread enqueues submissions, another waits for their ends, so that the device has its next
+// list before it has finished one. CUDA calls back nobody: what it calls may not call it.
+class CudaDevice : public Device {
+ public:
+  // The errors of making CUDA's context, streams and pinned memory.
+  static absl::StatusOr<std::unique_ptr<CudaDevice>> Make(std::shared_ptr<const Library> cuda,
+                                                          CUdevice device, DeviceInfo info,
+                                                          SteadyClock now);
+  // Runs what is left.
+  ~CudaDevice() override;
+
+  // From here on this device's lists may use the other's buffers, if the hardware reaches them.
+  // Before either is used.
+  void ReachMemoryOf(const CudaDevice& peer);
+
+  const DeviceInfo& info() const override { return info_; }
+  absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
+  int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
+  absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
+  absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
+  absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
+                      std::function<void(SubmitResult)> done) override;
+  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
+                            absl::Span<const char> source) override;
+  absl::Status CopyToHost(const Buffer& source, int64_t offset,
+                          absl::Span<char> destination) override;
+  absl::Status Synchronize() override;
+  absl::Status Health() override;
+
+ private:
+  struct Submission {
+    std::shared_ptr<Program> program;
+    std::vector<CUdeviceptr> slots;
+    SubmitOptions options;
+    std::function<void(SubmitResult)> done;
+    SteadyTime start;
+    Enqueued enqueued;
+  };
+
+  CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, SteadyClock now);
+
+  // On the submission thread.
+  void Start(std::shared_ptr<Submission> submission);
+  // On the completion thread.
+  void End(Submission& submission);
+  void RaiseAfter(const Event& before, SignalGroup& group, int signal);
+
+  // Until the event has been passed: the error that the device met before it.
+  absl::Status WaitFor(const Event& event);
+  // 0 if the device does not say.
+  double SecondsBetween(const Event& begin, const Event& end) const;
+  absl::StatusOr<CUdeviceptr> AddressOf(const Buffer& buffer) const;
+  // What was submitted before has ended, and there is something to copy.
+  absl::StatusOr<CUdeviceptr> ReadyToCopy(const char* what, const Buffer& buffer, int64_t offset,
+                                          int64_t size);
+
+  const DeviceInfo info_;
+  const SteadyClock now_;
+  const std::shared_ptr<Context> context_;
+  const std::shared_ptr<CachingAllocator> allocator_;
+  std::unique_ptr<Staging> staging_;
+  std::vector<const Context*> peers_;  // whose memory this device reaches
+  SteadyTime last_end_;                // of the completion thread
+
+  absl::Mutex mutex_;
+  absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
+
+  // Last, in this order: the first to go is the one that gives work to the other.
+  SubmissionQueue completions_;
+  SubmissionQueue submissions_;
+};
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_DEVICE_H_

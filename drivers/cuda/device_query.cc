@@ -1,0 +1,157 @@
+#include "drivers/cuda/device_query.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/cuda/error.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+// More than any machine has; a broken library must not make the daemon open devices for ever.
+constexpr int kMostDevices = 64;
+
+// Compute capabilities for which PTX is written, ascending, each with the version of PTX that knows
+// it, or that CUDA 12.0 is sure to know. A GPU that is newer than all runs what is written for the
+// last below it.
+struct Generation {
+  int capability;
+  int ptx;
+};
+constexpr Generation kGenerations[] = {{75, 78}, {80, 78},  {86, 78},  {87, 78},  {89, 78},
+                                       {90, 78}, {100, 86}, {103, 88}, {120, 87}, {121, 88}};
+
+// What the device does not tell stays 0.
+class Attributes {
+ public:
+  Attributes(const Library& cuda, CUdevice device) : cuda_(cuda), device_(device) {}
+  int operator()(CUdevice_attribute attribute) const {
+    int value = 0;
+    return cuda_.DeviceGetAttribute(&value, attribute, device_) == CUDA_SUCCESS ? value : 0;
+  }
+
+ private:
+  const Library& cuda_;
+  const CUdevice device_;
+};
+
+// "GPU-8-4-4-4-12" hexadecimal digits.
+std::string UuidText(const CUuuid& uuid) {
+  const std::string digits = absl::BytesToHexString(absl::string_view(uuid.bytes, 16));
+  return absl::StrCat("GPU-", digits.substr(0, 8), "-", digits.substr(8, 4), "-",
+                      digits.substr(12, 4), "-", digits.substr(16, 4), "-", digits.substr(20));
+}
+
+std::string ModelOf(const Library& cuda, CUdevice device) {
+  char name[256] = {};
+  if (cuda.DeviceGetName(name, sizeof(name) - 1, device) != CUDA_SUCCESS) return "unknown";
+  CUuuid uuid = {};
+  if (cuda.DeviceGetUuid_v2(&uuid, device) != CUDA_SUCCESS) return name;
+  return absl::StrCat(name, " (", UuidText(uuid), ")");
+}
+
+Limits MakeLimits(const Attributes& get) {
+  Limits limits;
+  limits.vector_bytes = 4;  // lanes are threads
+  limits.vector_registers = 255;
+  limits.compute_units = std::max(1, get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  limits.threads_per_block = std::max(1, get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  limits.threads_per_subgroup = std::max(1, get(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+  limits.threads_per_unit = std::max(1, get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  limits.shared_bytes_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  limits.near_memory_bytes = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  limits.private_cache_bytes = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) / limits.compute_units;
+  // A thread has little memory of its own, and there are many threads.
+  limits.local_bytes_max = 4 << 10;
+  // A line of the caches.
+  limits.buffer_alignment = 128;
+  return limits;
+}
+
+// Estimates from the clocks: two operations for each of 128 lanes of a unit, two transfers a clock.
+Rates MakeRates(const Attributes& get, const Limits& limits) {
+  const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  const double memory_clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+  Rates rates;
+  if (clock > 0) rates.flops_per_second = 2 * 128 * clock * limits.compute_units;
+  if (memory_clock > 0) {
+    rates.bytes_per_second =
+        2 * memory_clock * get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+  }
+  rates.unit_flops_per_second = rates.flops_per_second / limits.compute_units;
+  rates.unit_bytes_per_second = rates.bytes_per_second / limits.compute_units;
+  rates.launch_seconds = 2e-6;
+  return rates;
+}
+
+const Generation& GenerationOf(int capability) {
+  const Generation* after = std::upper_bound(
+      std::begin(kGenerations), std::end(kGenerations), capability,
+      [](int wanted, const Generation& generation) { return wanted < generation.capability; });
+  return after == std::begin(kGenerations) ? *after : *(after - 1);
+}
+
+Target MakeTarget(const Attributes& get, int capability) {
+  const Generation& generation = GenerationOf(capability);
+  Target target;
+  target.architecture = "nvptx64";
+  target.processor = absl::StrCat("sm_", generation.capability);
+  target.features = absl::StrCat("+ptx", generation.ptx);
+  target.variant = target.processor;
+  target.limits = MakeLimits(get);
+  target.capabilities = {.fma = true, .fp64 = true, .fp16 = true, .bf16 = capability >= 80};
+  target.rates = MakeRates(get, target.limits);
+  return target;
+}
+
+absl::Status CheckUsable(const Attributes& get, int capability) {
+  if (capability < kGenerations[0].capability) {
+    return absl::FailedPreconditionError(absl::StrCat("has compute capability ", capability / 10,
+                                                      ".", capability % 10,
+                                                      "; Kiln needs 7.5 or more"));
+  }
+  if (get(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED) {
+    return absl::FailedPreconditionError(
+        "is in compute mode \"prohibited\"; set another with nvidia-smi -c 0");
+  }
+  if (get(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 0)
+    return absl::FailedPreconditionError("has no unified addresses");
+  return absl::OkStatus();
+}
+
+DeviceFacts Query(const Library& cuda, CUdevice device) {
+  const Attributes get(cuda, device);
+  const int capability = 10 * get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                         get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  DeviceFacts facts;
+  facts.device = device;
+  facts.model = ModelOf(cuda, device);
+  facts.target = MakeTarget(get, capability);
+  size_t bytes = 0;
+  if (cuda.DeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS)
+    facts.memory_bytes = static_cast<int64_t>(bytes);
+  facts.usable = CheckUsable(get, capability);
+  return facts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda) {
+  int count = 0;
+  const CUresult code = cuda.DeviceGetCount(&count);
+  if (code != CUDA_SUCCESS) return ToStatus(cuda, "cannot count CUDA's devices", code);
+  std::vector<DeviceFacts> devices;
+  for (int i = 0; i < std::min(count, kMostDevices); ++i) {
+    CUdevice device = 0;
+    if (cuda.DeviceGet(&device, i) == CUDA_SUCCESS) devices.push_back(Query(cuda, device));
+  }
+  if (devices.empty()) {
+    return absl::NotFoundError(
+        "CUDA has no device; does nvidia-smi list one, and does CUDA_VISIBLE_DEVICES let it?");
+  }
+  return devices;
+}
+
+}  // namespace kiln::drivers::cuda

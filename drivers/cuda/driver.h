@@ -1,0 +1,38 @@
+// The GPUs of NVIDIA's that CUDA's driver finds.
+#ifndef KILN_DRIVERS_CUDA_DRIVER_H_
+#define KILN_DRIVERS_CUDA_DRIVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/interface/clock.h"
+#include "drivers/interface/driver.h"
+
+namespace kiln::drivers::cuda {
+
+struct CudaOptions {
+  // 0: seven eighths of a device's memory.
+  int64_t memory_limit_bytes_per_device = 0;
+  std::string library = "libcuda.so.1";
+  SteadyClock now = std::chrono::steady_clock::now;
+};
+
+// Loads code of NVIDIA's into the process, with all that this code may do there.
+class CudaDriver : public Driver {
+ public:
+  explicit CudaDriver(CudaOptions options) : options_(std::move(options)) {}
+
+  std::string name() const override { return "cuda"; }
+  // A device's number is CUDA's, whether those before it can be used or not.
+  absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
+
+ private:
+  const CudaOptions options_;
+};
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_DRIVER_H_

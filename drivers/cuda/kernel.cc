@@ -1,0 +1,117 @@
+#include "drivers/cuda/kernel.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "drivers/common/check.h"
+#include "drivers/cuda/error.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+constexpr char kEntry[] = "kernel";
+// The first errors are those that matter.
+constexpr size_t kMostOfTheLog = 2000;
+
+template <typename... Parts>
+absl::Status Refused(const KernelImage& image, const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
+}
+
+absl::Status CheckCode(const KernelImage& image, const Target& target) {
+  if (absl::Status status = CheckImage(image, target.architecture); !status.ok()) return status;
+  if (image.code.empty()) return Refused(image, "has no code");
+  if (image.entry != 0 || image.scratch_bytes != 0) {
+    return Refused(image, "has an entry at ", image.entry, " and ", image.scratch_bytes,
+                   " bytes of scratch; PTX has neither");
+  }
+  const Limits& limits = target.limits;
+  if (image.block_size > limits.threads_per_block) {
+    return Refused(image, "has blocks of ", image.block_size, " threads; the device takes ",
+                   limits.threads_per_block);
+  }
+  if (image.shared_bytes > limits.shared_bytes_per_block) {
+    return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
+                   limits.shared_bytes_per_block);
+  }
+  if (image.grid_size > std::numeric_limits<int32_t>::max())
+    return Refused(image, "has a grid of ", image.grid_size, " blocks; at most 2^31 - 1 will do");
+  return absl::OkStatus();
+}
+
+// Whether it is the code that CUDA does not like.
+bool BlamesCode(CUresult code) {
+  switch (code) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_SOURCE:
+    case CUDA_ERROR_NOT_FOUND:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaKernel>> CudaKernel::Load(std::shared_ptr<Context> context,
+                                                             const Target& target,
+                                                             const KernelImage& image) {
+  if (absl::Status status = CheckCode(image, target); !status.ok()) return status;
+  std::unique_ptr<CudaKernel> kernel(new CudaKernel(std::move(context), image));
+  if (absl::Status status = kernel->LoadModule(); !status.ok()) return status;
+  if (absl::Status status = kernel->CheckFunction(target.limits); !status.ok()) return status;
+  return kernel;
+}
+
+CudaKernel::~CudaKernel() {
+  if (module_ == nullptr) return;
+  Context::Current current(*context_);
+  context_->cuda().ModuleUnload(module_);
+}
+
+absl::Status CudaKernel::LoadModule() {
+  const Library& cuda = context_->cuda();
+  Context::Current current(*context_);
+  std::string log(kMostOfTheLog, '\0');
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  CUresult code = cuda.ModuleLoadDataEx(&module_, image_.code.c_str(), 2, options, values);
+  if (code != CUDA_SUCCESS) module_ = nullptr;
+  if (code == CUDA_SUCCESS) code = cuda.ModuleGetFunction(&function_, module_, kEntry);
+  if (code == CUDA_SUCCESS) return absl::OkStatus();
+  log.resize(log.find_last_not_of('\0') + 1);
+  absl::StripAsciiWhitespace(&log);
+  if (BlamesCode(code))
+    return Refused(image_, "does not assemble: ", ErrorName(cuda, code), "\n", log);
+  return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
+}
+
+absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
+  const Library& cuda = context_->cuda();
+  Context::Current current(*context_);
+  // Less than the device's most where a thread needs many registers.
+  int threads = 0;
+  int shared_bytes = 0;
+  CUresult code =
+      cuda.FuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function_);
+  if (code == CUDA_SUCCESS)
+    code = cuda.FuncGetAttribute(&shared_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function_);
+  if (code != CUDA_SUCCESS)
+    return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
+  if (image_.block_size > threads) {
+    return Refused(image_, "has blocks of ", image_.block_size,
+                   " threads; as it was assembled the device takes ", threads);
+  }
+  if (shared_bytes > limits.shared_bytes_per_block) {
+    return Refused(image_, "declares ", shared_bytes, " bytes of shared memory; the device has ",
+                   limits.shared_bytes_per_block);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::drivers::cuda

@@ -1,0 +1,41 @@
+// A kernel that CUDA has assembled and loaded.
+#ifndef KILN_DRIVERS_CUDA_KERNEL_H_
+#define KILN_DRIVERS_CUDA_KERNEL_H_
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "drivers/cuda/context.h"
+#include "drivers/interface/device.h"
+
+namespace kiln::drivers::cuda {
+
+class CudaKernel : public LoadedKernel {
+ public:
+  // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
+  // CUDA does not take its code; the message then ends with what CUDA said, shortened.
+  static absl::StatusOr<std::unique_ptr<CudaKernel>> Load(std::shared_ptr<Context> context,
+                                                          const Target& target,
+                                                          const KernelImage& image);
+  ~CudaKernel() override;
+
+  const KernelImage& image() const override { return image_; }
+  const Context* context() const { return context_.get(); }
+  CUfunction function() const { return function_; }
+
+ private:
+  CudaKernel(std::shared_ptr<Context> context, const KernelImage& image)
+      : context_(std::move(context)), image_(image) {}
+  absl::Status LoadModule();
+  absl::Status CheckFunction(const Limits& limits) const;
+
+  const std::shared_ptr<Context> context_;
+  const KernelImage image_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+};
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_KERNEL_H_

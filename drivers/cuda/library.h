@@ -1,0 +1,80 @@
+// The functions of libcuda.so.1, found at run time.
+#ifndef KILN_DRIVERS_CUDA_LIBRARY_H_
+#define KILN_DRIVERS_CUDA_LIBRARY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "drivers/common/dynamic_library.h"
+#include "drivers/cuda/api.h"
+
+namespace kiln::drivers::cuda {
+
+// All that the driver calls, without the "cu". The newest came with CUDA 12.0.
+#define KILN_CUDA_FUNCTIONS(function)        \
+  function(CtxEnablePeerAccess);             \
+  function(CtxPopCurrent_v2);                \
+  function(CtxPushCurrent_v2);               \
+  function(DeviceCanAccessPeer);             \
+  function(DeviceGet);                       \
+  function(DeviceGetAttribute);              \
+  function(DeviceGetCount);                  \
+  function(DeviceGetName);                   \
+  function(DeviceGetUuid_v2);                \
+  function(DevicePrimaryCtxRelease_v2);      \
+  function(DevicePrimaryCtxRetain);          \
+  function(DeviceTotalMem_v2);               \
+  function(DriverGetVersion);                \
+  function(EventCreate);                     \
+  function(EventDestroy_v2);                 \
+  function(EventElapsedTime);                \
+  function(EventRecord);                     \
+  function(EventSynchronize);                \
+  function(FuncGetAttribute);                \
+  function(GetErrorName);                    \
+  function(GetErrorString);                  \
+  function(GraphAddKernelNode_v2);           \
+  function(GraphAddMemcpyNode);              \
+  function(GraphAddMemsetNode);              \
+  function(GraphCreate);                     \
+  function(GraphDestroy);                    \
+  function(GraphExecDestroy);                \
+  function(GraphExecKernelNodeSetParams_v2); \
+  function(GraphExecMemcpyNodeSetParams);    \
+  function(GraphExecMemsetNodeSetParams);    \
+  function(GraphInstantiateWithFlags);       \
+  function(GraphLaunch);                     \
+  function(Init);                            \
+  function(LaunchKernel);                    \
+  function(MemAlloc_v2);                     \
+  function(MemFree_v2);                      \
+  function(MemFreeHost);                     \
+  function(MemHostAlloc);                    \
+  function(MemcpyDtoDAsync_v2);              \
+  function(MemcpyDtoHAsync_v2);              \
+  function(MemcpyHtoDAsync_v2);              \
+  function(MemsetD8Async);                   \
+  function(ModuleGetFunction);               \
+  function(ModuleLoadDataEx);                \
+  function(ModuleUnload);                    \
+  function(StreamCreateWithPriority);        \
+  function(StreamDestroy_v2);                \
+  function(StreamQuery);                     \
+  function(StreamSynchronize)
+
+// Called as in `cuda.EventQuery(event)`. All functions are thread-safe.
+struct Library {
+  // Opened and initialised. NOT_FOUND: there is no such library, it lacks a function, its version
+  // is too old, or it has no device; one sentence with the remedy.
+  static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
+
+#define KILN_CUDA_POINTER(name) decltype(&cu##name) name = nullptr
+  KILN_CUDA_FUNCTIONS(KILN_CUDA_POINTER);
+#undef KILN_CUDA_POINTER
+  std::unique_ptr<DynamicLibrary> library;
+};
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_DRIVERS_CUDA_LIBRARY_H_

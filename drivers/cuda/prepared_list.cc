@@ -1,0 +1,177 @@
+#include "drivers/cuda/prepared_list.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::cuda {
+
+absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
+                                                       const CommandList& list) {
+  auto needs = CheckCommandList(list);
+  if (!needs.ok()) return needs.status();
+  std::shared_ptr<Program> program(new Program(std::move(context), list.num_slots));
+  program->needs_ = *std::move(needs);
+  program->num_commands_ = list.commands.size();
+  program->parts_.emplace_back();
+  for (size_t i = 0; i < list.commands.size(); ++i) {
+    absl::Status status =
+        std::visit([&](const auto& command) { return program->Add(command, i); }, list.commands[i]);
+    if (!status.ok())
+      return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
+  }
+  program->EndPart(Part::Then::kNothing, 0, 0);
+  return program;
+}
+
+absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
+  const auto* kernel = dynamic_cast<const CudaKernel*>(launch.kernel);
+  if (kernel == nullptr || kernel->context() != context_.get()) {
+    return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
+                                                   " was not loaded by this CUDA device"));
+  }
+  AddCall({.kind = Call::Kind::kLaunch, .kernel = kernel, .command = command}, AccessesOf(launch));
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const CopyCommand& copy, size_t command) {
+  if (copy.destination.bytes == 0) return absl::OkStatus();
+  AddCall({.kind = Call::Kind::kCopy,
+           .bytes = static_cast<size_t>(copy.destination.bytes),
+           .command = command},
+          {{copy.destination, Access::kWrite}, {copy.source, Access::kRead}});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const FillCommand& fill, size_t command) {
+  if (fill.destination.bytes == 0) return absl::OkStatus();
+  AddCall({.kind = Call::Kind::kFill,
+           .value = fill.value,
+           .bytes = static_cast<size_t>(fill.destination.bytes),
+           .command = command},
+          {{fill.destination, Access::kWrite}});
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const SignalCommand& signal, size_t command) {
+  EndPart(Part::Then::kSignal, signal.signal, command);
+  return absl::OkStatus();
+}
+
+absl::Status Program::Add(const WaitCommand& wait, size_t command) {
+  EndPart(Part::Then::kWait, wait.signal, command);
+  return absl::OkStatus();
+}
+
+void Program::AddCall(Call call, absl::Span<const RangeAccess> accesses) {
+  call.dependencies = dependencies_.Add(accesses);
+  for (const auto& [range, access] : accesses) {
+    call.operands.push_back({range.slot, range.offset});
+    if (access != Access::kRead) written_[range.slot] = true;
+  }
+  calls_.push_back(std::move(call));
+}
+
+// The next part begins when all of this one has ended: the stream is in order.
+void Program::EndPart(Part::Then then, int signal, size_t command) {
+  Part& part = parts_.back();
+  part.end = calls_.size();
+  part.then = then;
+  part.signal = signal;
+  part.command = command;
+  dependencies_ = Dependencies(static_cast<int>(written_.size()));
+  parts_.emplace_back();
+  parts_.back().begin = parts_.back().end = calls_.size();
+}
+
+// Whether two slots, one of which is written, have the same memory: then the commands depend on
+// each other in more ways than their slots show.
+bool Program::SlotsOverlap(absl::Span<const CUdeviceptr> addresses) const {
+  if (std::find(written_.begin(), written_.end(), true) == written_.end()) return false;
+  std::vector<size_t> order(addresses.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return addresses[a] < addresses[b]; });
+  // Buffers are the same or apart, so that equal ones are neighbours.
+  for (size_t i = 0; i < order.size();) {
+    size_t end = i;
+    bool written = false;
+    for (; end < order.size() && addresses[order[end]] == addresses[order[i]]; ++end)
+      written = written || written_[order[end]];
+    if (end - i > 1 && written) return true;
+    i = end;
+  }
+  return false;
+}
+
+Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitOptions& options,
+                          const SteadyClock& now, const OnSignal& on_signal) {
+  Enqueued enqueued;
+  absl::Status& status = enqueued.result.status;
+  const auto record = [&](Event* event) {
+    auto recorded = Record();
+    if (recorded.ok()) *event = *std::move(recorded);
+    return recorded.status();
+  };
+  const bool timed = options.time_commands;
+  if (timed) enqueued.result.command_seconds.assign(num_commands_, 0);
+  const bool one_by_one = timed || SlotsOverlap(addresses);
+  status = record(&enqueued.begin);
+  for (Part& part : parts_) {
+    if (status.ok()) status = EnqueuePart(part, addresses, one_by_one, timed, &enqueued);
+    if (!status.ok()) break;
+    if (part.then == Part::Then::kSignal) {
+      Event before;
+      if (status = record(&before); status.ok()) on_signal(std::move(before), part.signal);
+    } else if (part.then == Part::Then::kWait) {
+      const SteadyTime before = now();
+      status = options.group->Wait(part.signal);
+      if (timed) enqueued.result.command_seconds[part.command] = Seconds(before, now());
+    }
+  }
+  if (status.ok()) status = record(&enqueued.end);
+  return enqueued;
+}
+
+absl::Status Program::EnqueuePart(Part& part, absl::Span<const CUdeviceptr> addresses,
+                                  bool one_by_one, bool timed, Enqueued* enqueued) {
+  const auto calls = absl::MakeConstSpan(calls_).subspan(part.begin, part.end - part.begin);
+  // One call alone is quicker than a graph of it.
+  if (!one_by_one && calls.size() > 1) {
+    if (part.graph == nullptr) {
+      auto graph = Graph::Make(*context_, calls, addresses);
+      if (!graph.ok()) return graph.status();
+      part.graph = *std::move(graph);
+    }
+    return part.graph->Launch(addresses);
+  }
+  for (const Call& call : calls) {
+    Enqueued::Timed around = {.command = call.command};
+    if (timed) {
+      auto begin = Record();
+      if (!begin.ok()) return begin.status();
+      around.begin = *std::move(begin);
+    }
+    const CUresult code = cuda::Enqueue(*context_, call, addresses);
+    if (code != CUDA_SUCCESS) return context_->Failure(call.WhatFailed(), code);
+    if (!timed) continue;
+    auto end = Record();
+    if (!end.ok()) return end.status();
+    around.end = *std::move(end);
+    enqueued->timed.push_back(std::move(around));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Event> Program::Record() {
+  const auto taken = context_->TakeEvent();
+  if (!taken.ok()) return taken.status();
+  Event event(context_.get(), *taken);
+  const CUresult code = context_->cuda().EventRecord(event.get(), context_->list_stream());
+  if (code != CUDA_SUCCESS) return context_->Failure("cannot record an event", code);
+  return event;
+}
+
+}  // namespace kiln::drivers::cuda
