@@ -8,6 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "compiler/compiler.h"
@@ -17,6 +19,7 @@
 #include "drivers/cuda/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
+#include "server/probed_driver.h"
 
 namespace kiln {
 
@@ -59,7 +62,54 @@ bool Wants(const std::vector<std::string>& wanted, absl::string_view kind) {
   return wanted.empty() || NamesOneOf(wanted, kind);
 }
 
+std::unique_ptr<drivers::Driver> MakeOpenCl(const config::Config& config) {
+  drivers::opencl::OpenClOptions options;
+  options.sharing_host_memory = NamesOneOf(config.devices, "opencl");
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  return std::make_unique<drivers::opencl::OpenClDriver>(options);
+}
+
+std::unique_ptr<drivers::Driver> MakeCuda(const config::Config& config) {
+  drivers::cuda::CudaOptions options;
+  options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.now = std::chrono::steady_clock::now;
+  return std::make_unique<drivers::cuda::CudaDriver>(options);
+}
+
+// The drivers that open a vendor's library.
+struct VendorDriver {
+  absl::string_view name;
+  std::unique_ptr<drivers::Driver> (*make)(const config::Config& config);
+};
+constexpr VendorDriver kVendorDrivers[] = {{"cuda", MakeCuda}, {"opencl", MakeOpenCl}};
+
+// kilnd --probe_driver NAME DEVICES
+constexpr char kProbeArgument[] = "--probe_driver";
+
+std::unique_ptr<drivers::Driver> Probed(std::unique_ptr<drivers::Driver> driver,
+                                        const std::string& library,
+                                        const std::vector<std::string>& wanted) {
+  // Where there is nothing to open, that costs no process.
+  if (!MayBeInstalled(library)) return driver;
+  ProbedDriver::Options options;
+  options.command = {"/proc/self/exe", kProbeArgument, driver->name(), absl::StrJoin(wanted, ",")};
+  return std::make_unique<ProbedDriver>(std::move(driver), std::move(options));
+}
+
 }  // namespace
+
+bool IsProbe(int argc, char** argv) {
+  return argc == 4 && absl::string_view(argv[1]) == kProbeArgument;
+}
+
+int RunProbe(int argc, char** argv) {
+  config::Config config;
+  config.devices = absl::StrSplit(argv[3], ',', absl::SkipEmpty());
+  for (const VendorDriver& vendor : kVendorDrivers)
+    if (vendor.name == argv[2]) Probe(*vendor.make(config));
+  return 2;
+}
 
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
   const auto null_devices = NullDevices(config.devices);
@@ -86,17 +136,12 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
   }
   if (Wants(config.devices, "cuda")) {
-    drivers::cuda::CudaOptions options;
-    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-    options.now = std::chrono::steady_clock::now;
-    parts.drivers.push_back(std::make_unique<drivers::cuda::CudaDriver>(options));
+    parts.drivers.push_back(
+        Probed(MakeCuda(config), drivers::cuda::CudaOptions().library, config.devices));
   }
   if (Wants(config.devices, "opencl")) {
-    drivers::opencl::OpenClOptions options;
-    options.sharing_host_memory = NamesOneOf(config.devices, "opencl");
-    options.memory_limit_bytes_per_device = config.memory_limit_bytes;
-    options.now = std::chrono::steady_clock::now;
-    parts.drivers.push_back(std::make_unique<drivers::opencl::OpenClDriver>(options));
+    parts.drivers.push_back(
+        Probed(MakeOpenCl(config), drivers::opencl::OpenClOptions().library, config.devices));
   }
   parts.memory_bytes = drivers::cpu::AvailableMemory();
   parts.compile = compiler::Compile;

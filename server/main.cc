@@ -52,9 +52,10 @@ int main(int argc, char** argv) {
   // Debian builds Abseil with its search for lock cycles, which makes a replay a tenth slower. The
   // tests under ThreadSanitizer find cycles.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The daemon starts itself again for every process that compiles.
+  // The daemon starts itself again for what may end its process: compiling, and vendors' libraries.
   if (kiln::workers::IsWorker(argc, argv))
     return kiln::workers::RunWorker(argc, argv, kiln::compiler::CompileJob);
+  if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
   const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
                                                     static_cast<int>(geteuid()));
   if (!config.ok()) return Fail(config.status());

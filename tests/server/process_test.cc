@@ -215,6 +215,16 @@ TEST_F(ProcessTest, CompilersThatAreKilledAreReplacedAndEndWithTheDaemon) {
   }
 }
 
+TEST_F(ProcessTest, AVendorsLibraryThatCrashesIsLeftOut) {
+  setenv("LD_LIBRARY_PATH", KILN_CRASHING_OPENCL, 1);
+  Start();
+  unsetenv("LD_LIBRARY_PATH");
+  EXPECT_THAT(Log(), HasSubstr("driver=opencl devices=0 why_not_more=\"a process that only listed "
+                               "its devices was ended by SIGABRT"));
+  const Client client(address_);
+  EXPECT_EQ(client.session.device(), "cpu:0");
+}
+
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   Start();
   const int second = Wait(Spawn(Flags()));

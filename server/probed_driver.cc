@@ -1,0 +1,74 @@
+#include "server/probed_driver.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/workers/channel.h"
+#include "proto/text/printable.h"
+
+namespace kiln {
+
+using workers::Transfer;
+
+ProbedDriver::ProbedDriver(std::unique_ptr<drivers::Driver> driver, Options options)
+    : driver_(std::move(driver)),
+      options_(std::move(options)),
+      probe_(workers::Process::Start(options_.command)) {}
+
+absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> ProbedDriver::Enumerate(
+    std::string* why_none) {
+  if (!verdict_) verdict_ = Judge();
+  *why_none = *verdict_;
+  if (!verdict_->empty()) return std::vector<std::unique_ptr<drivers::Device>>();
+  return driver_->Enumerate(why_none);
+}
+
+std::string ProbedDriver::Judge() const {
+  if (!probe_.ok()) return std::string(probe_.status().message());
+  // It sends nothing, so this ends when the process does.
+  std::string nothing;
+  const workers::Deadline deadline(options_.now, options_.most);
+  const Transfer transfer = workers::Receive((*probe_)->socket(), &nothing, deadline);
+  const workers::Ending ending = (*probe_)->End();
+  if (transfer == Transfer::kLate) {
+    return absl::StrCat("a process that only listed its devices had not ended after ",
+                        options_.most.count(),
+                        " ms: repair the vendor's driver, and start kilnd again");
+  }
+  if (ending.signal == 0 && ending.status == 0) return "";
+  return absl::StrCat(
+      "a process that only listed its devices ", ending.ToString(),
+      ending.said.empty() ? "" : absl::StrCat(" (\"", PrintableInQuotes(ending.said), "\")"),
+      ": repair the vendor's driver, and start kilnd again");
+}
+
+void Probe(drivers::Driver& driver) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  prctl(PR_SET_NAME, "kiln-probe");
+  const rlimit none{0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::string why_none;
+  const auto devices = driver.Enumerate(&why_none);
+  // That there are none is the daemon's to find and to say. And what the library does when its
+  // process ends does not matter: the daemon's does not, while it uses it.
+  _exit(0);
+}
+
+bool MayBeInstalled(const std::string& soname) {
+  if (std::getenv("LD_LIBRARY_PATH") != nullptr) return true;
+  // The names stand in this file as they are; see ldconfig(8).
+  std::ifstream cache("/etc/ld.so.cache", std::ios::binary);
+  return !cache ||
+         absl::StrContains(std::string(std::istreambuf_iterator<char>(cache), {}), soname);
+}
+
+}  // namespace kiln

@@ -1,0 +1,56 @@
+// A driver whose library another process opens first. Vendors' libraries run in the daemon with all
+// that they may do there, and on a machine that is not as they expect, opening one may end or stop
+// the process.
+#ifndef KILN_SERVER_PROBED_DRIVER_H_
+#define KILN_SERVER_PROBED_DRIVER_H_
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/workers/process.h"
+#include "drivers/interface/clock.h"
+#include "drivers/interface/driver.h"
+
+namespace kiln {
+
+// Not thread-safe.
+class ProbedDriver : public drivers::Driver {
+ public:
+  struct Options {
+    // Starts a process that lists `driver`'s devices and exits with 0: the probe.
+    std::vector<std::string> command;
+    std::chrono::milliseconds most{30'000};  // that it may take
+    drivers::SteadyClock now = std::chrono::steady_clock::now;
+  };
+  // Starts the probe and returns: it works while other things start.
+  ProbedDriver(std::unique_ptr<drivers::Driver> driver, Options options);
+
+  std::string name() const override { return driver_->name(); }
+  // No device if the probe ended in any other way, or not at all. `driver` is then never asked.
+  absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(
+      std::string* why_none) override;
+
+ private:
+  // Waits for the probe. Why the driver must not be used; empty if it may be.
+  std::string Judge() const;
+
+  const std::unique_ptr<drivers::Driver> driver_;
+  const Options options_;
+  const absl::StatusOr<std::unique_ptr<workers::Process>> probe_;
+  std::optional<std::string> verdict_;  // once it has been judged
+};
+
+// What a probe does: lists the devices and ends the process.
+[[noreturn]] void Probe(drivers::Driver& driver);
+
+// Whether the dynamic linker may find a library of this name: it is in the linker's cache, or
+// $LD_LIBRARY_PATH is set. Nothing of it is executed.
+bool MayBeInstalled(const std::string& soname);
+
+}  // namespace kiln
+
+#endif  // KILN_SERVER_PROBED_DRIVER_H_
