@@ -25,9 +25,9 @@ struct Call {
   size_t bytes = 0;                    // kCopy, kFill; more than 0
   const CudaKernel* kernel = nullptr;  // kLaunch
   size_t command = 0;                  // its number in the list
-  std::vector<Operand> operands;
+  std::vector<Operand> operands = {};
   // The calls of the same part that it waits for, counted from the part's first.
-  std::vector<int> dependencies;
+  std::vector<int> dependencies = {};
 
   // "cannot launch the kernel softmax", for an error's message.
   std::string WhatFailed() const;

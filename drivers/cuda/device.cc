@@ -49,6 +49,7 @@ CudaDevice::CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, Steady
       context_(std::move(context)),
       allocator_(MakeAllocator(context_, info_)),
       last_end_(now_()),
+      copies_(absl::StrCat("copy-", info_.name)),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
@@ -122,6 +123,7 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
     while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
     ++in_flight_;
   }
+  AwaitCopiesTo(submission->slots);
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
@@ -215,31 +217,67 @@ absl::StatusOr<CUdeviceptr> CudaDevice::AddressOf(const Buffer& buffer) const {
   return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
 }
 
-absl::StatusOr<CUdeviceptr> CudaDevice::ReadyToCopy(const char* what, const Buffer& buffer,
-                                                    int64_t offset, int64_t size) {
-  const auto address = AddressOf(buffer);
-  if (!address.ok()) return address;
-  if (absl::Status status = CheckCopy(what, buffer, offset, size); !status.ok()) return status;
-  if (absl::Status status = Synchronize(); !status.ok()) return status;
-  return *address + static_cast<CUdeviceptr>(offset);
+absl::Status CudaDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
+                                           absl::Span<const char> source, CopyDone done) {
+  const auto address = AddressOf(destination);
+  if (!address.ok()) return address.status();
+  const auto size = static_cast<int64_t>(source.size());
+  if (absl::Status status = CheckCopy("copy to", destination, offset, size); !status.ok())
+    return status;
+  if (absl::Status status = Health(); !status.ok()) return status;
+  const CUdeviceptr to = *address + static_cast<CUdeviceptr>(offset);
+  StartCopy(
+      *address, [this, to, source] { return staging_->ToDevice(to, source); }, std::move(done));
+  return absl::OkStatus();
 }
 
-absl::Status CudaDevice::CopyToDevice(Buffer& destination, int64_t offset,
-                                      absl::Span<const char> source) {
-  const auto to = ReadyToCopy("copy to", destination, offset, static_cast<int64_t>(source.size()));
-  return to.ok() ? staging_->ToDevice(*to, source) : to.status();
+absl::Status CudaDevice::StartCopyToHost(const Buffer& source, int64_t offset,
+                                         absl::Span<char> destination, CopyDone done) {
+  const auto address = AddressOf(source);
+  if (!address.ok()) return address.status();
+  const auto size = static_cast<int64_t>(destination.size());
+  if (absl::Status status = CheckCopy("copy from", source, offset, size); !status.ok())
+    return status;
+  if (absl::Status status = Health(); !status.ok()) return status;
+  const CUdeviceptr from = *address + static_cast<CUdeviceptr>(offset);
+  StartCopy(
+      0, [this, from, destination] { return staging_->ToHost(destination, from); },
+      std::move(done));
+  return absl::OkStatus();
 }
 
-absl::Status CudaDevice::CopyToHost(const Buffer& source, int64_t offset,
-                                    absl::Span<char> destination) {
-  const auto from =
-      ReadyToCopy("copy from", source, offset, static_cast<int64_t>(destination.size()));
-  return from.ok() ? staging_->ToHost(destination, *from) : from.status();
+void CudaDevice::StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done) {
+  {
+    absl::MutexLock lock(&mutex_);
+    ++unfinished_;
+    if (written != 0) ++copies_to_[written];
+  }
+  copies_.Push([this, written, copy = std::move(copy), done = std::move(done)] {
+    const absl::Status status = copy();
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = copies_to_.find(written);
+      if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
+      ended_.SignalAll();
+    }
+    done(status);
+    absl::MutexLock lock(&mutex_);
+    --unfinished_;
+    ended_.SignalAll();
+  });
+}
+
+void CudaDevice::AwaitCopiesTo(absl::Span<const CUdeviceptr> slots) {
+  absl::MutexLock lock(&mutex_);
+  const auto is_written = [this](CUdeviceptr slot)
+                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return copies_to_.contains(slot); };
+  while (std::any_of(slots.begin(), slots.end(), is_written)) ended_.Wait(&mutex_);
 }
 
 absl::Status CudaDevice::Synchronize() {
   submissions_.Wait();
   completions_.Wait();
+  copies_.Wait();
   return Health();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
@@ -40,10 +41,10 @@ class CudaDevice : public Device {
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;
-  absl::Status CopyToDevice(Buffer& destination, int64_t offset,
-                            absl::Span<const char> source) override;
-  absl::Status CopyToHost(const Buffer& source, int64_t offset,
-                          absl::Span<char> destination) override;
+  absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
+                                 CopyDone done) override;
+  absl::Status StartCopyToHost(const Buffer& source, int64_t offset, absl::Span<char> destination,
+                               CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
 
@@ -70,9 +71,10 @@ class CudaDevice : public Device {
   // 0 if the device does not say.
   double SecondsBetween(const Event& begin, const Event& end) const;
   absl::StatusOr<CUdeviceptr> AddressOf(const Buffer& buffer) const;
-  // What was submitted before has ended, and there is something to copy.
-  absl::StatusOr<CUdeviceptr> ReadyToCopy(const char* what, const Buffer& buffer, int64_t offset,
-                                          int64_t size);
+  // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
+  void StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done);
+  // Until no copy writes a buffer of the list's any more.
+  void AwaitCopiesTo(absl::Span<const CUdeviceptr> slots);
 
   const DeviceInfo info_;
   const SteadyClock now_;
@@ -86,8 +88,11 @@ class CudaDevice : public Device {
   absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
+  // How many copies that have not ended write a buffer, by its address.
+  absl::flat_hash_map<CUdeviceptr, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 
   // Last, in this order: the first to go is the one that gives work to the other.
+  SubmissionQueue copies_;
   SubmissionQueue completions_;
   SubmissionQueue submissions_;
 };

@@ -28,9 +28,9 @@ struct Enqueued {
   Event end;
   // Around each command, where each is timed.
   struct Timed {
-    size_t command;
-    Event begin;
-    Event end;
+    size_t command = 0;
+    Event begin = {};
+    Event end = {};
   };
   std::vector<Timed> timed;
   // The status of enqueueing; if commands are timed, the seconds of the waits.
