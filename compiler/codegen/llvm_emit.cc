@@ -92,6 +92,7 @@ class LoopEmitter {
     BasicBlock* inside = control_.NewBlock("section");
     BasicBlock* after = control_.NewBlock("next_section");
     builder_.CreateCondBr(ours, inside, after);
+    const ExpressionEmitter::Slots before = expressions_.slots();
     expressions_.OpenScope(/*conditional=*/true);
     builder_.SetInsertPoint(inside);
     BindGrid(section, number);
@@ -99,6 +100,8 @@ class LoopEmitter {
     builder_.CreateBr(after);
     expressions_.CloseScope();
     builder_.SetInsertPoint(after);
+    // A section begins without the registers of those before it.
+    expressions_.slots() = before;
   }
 
   // A constant of the task's number's type.
