@@ -1,6 +1,6 @@
-// The kernels of the table of cases as PTX. LLVM writes all of them for each generation of GPUs;
-// where NVIDIA's assembler is installed (ptxas, on the PATH or named by $KILN_PTXAS), it takes them
-// and nothing that a thread keeps is spilled.
+// Kernels as PTX: its interpreter gives what Kiln's own gives for the graph; and LLVM writes them
+// for each generation of GPUs. Where NVIDIA's assembler is installed (ptxas, on the PATH or named
+// by $KILN_PTXAS), it takes them and nothing that a thread keeps is spilled.
 #include "compiler/codegen/ptx.h"
 
 #include <unistd.h>
@@ -21,7 +21,10 @@
 #include "compiler/machine_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/numerics/cases.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/graph_checks.h"
+#include "tests/numerics/primitive_values.h"
+#include "tests/numerics/run_ptx.h"
 #include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
@@ -37,23 +40,6 @@ struct Generation {
 };
 constexpr Generation kGenerations[] = {
     {"sm_75", "+ptx78"}, {"sm_80", "+ptx78"}, {"sm_90", "+ptx78"}, {"sm_100", "+ptx86"}};
-
-drivers::Target TargetOf(const Generation& generation) {
-  drivers::Target target;
-  target.architecture = codegen::kPtxArchitecture;
-  target.processor = generation.processor;
-  target.features = generation.features;
-  target.limits = {.vector_bytes = 4,
-                   .vector_registers = 255,
-                   .compute_units = 100,
-                   .threads_per_block = 1024,
-                   .threads_per_subgroup = 32,
-                   .threads_per_unit = 2048,
-                   .shared_bytes_per_block = 48 << 10,
-                   .local_bytes_max = 4 << 10};
-  target.capabilities = {.fma = true, .fp64 = true, .fp16 = true, .bf16 = true};
-  return target;
-}
 
 // Empty: there is none.
 std::string Ptxas() {
@@ -96,67 +82,70 @@ void ExpectAssembles(const drivers::KernelImage& image, const Generation& genera
     EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
 }
 
-struct PtxParameter {
-  Case test_case;
-  DType dtype;
-  Generation generation;
-};
+class PtxDTypeTest : public testing::TestWithParam<DType> {};
 
-std::vector<PtxParameter> PtxParameters() {
-  std::vector<PtxParameter> parameters;
-  for (const Case& test_case : Cases()) {
-    bool has_float = false;
-    for (const OperandSpec& operand : test_case.operands)
-      has_float = has_float || operand.dtype == DType::kInvalid;
-    for (const DType dtype :
-         {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16}) {
-      if (dtype != DType::kFloat32 && !has_float) continue;
-      for (const Generation& generation : kGenerations)
-        parameters.push_back({test_case, dtype, generation});
-    }
-  }
-  return parameters;
+RunGraph OnPtx() {
+  return [](const graph::Graph& graph, absl::Span<const ops::HostTensor> inputs) {
+    return RunOnPtx(graph, inputs);
+  };
 }
 
-class PtxCaseTest : public testing::TestWithParam<PtxParameter> {};
+TEST_P(PtxDTypeTest, UnaryOps) { ExpectUnaryOpsRight(GetParam(), ClosenessOf, OnPtx()); }
+TEST_P(PtxDTypeTest, BinaryOps) { ExpectBinaryOpsRight(GetParam(), ClosenessOf, OnPtx()); }
+
+INSTANTIATE_TEST_SUITE_P(All, PtxDTypeTest, testing::ValuesIn(AllDTypes()),
+                         [](const auto& info) { return std::string(ir::Name(info.param)); });
+
+class PtxCaseTest : public testing::TestWithParam<TableRow> {};
+
+TEST_P(PtxCaseTest, EqualsInterpreter) { ExpectRight(GetParam(), OnPtx()); }
 
 TEST_P(PtxCaseTest, Assembles) {
-  const auto& [test_case, dtype, generation] = GetParam();
-  const auto graph = MakeGraph(test_case, dtype);
+  const auto graph = MakeGraph(GetParam().test_case, GetParam().dtype);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const auto program = compiler::Compile(*graph, TargetOf(generation), {});
-  ASSERT_TRUE(program.ok()) << program.status();
-  for (const compiler::CompiledKernel& kernel : program->kernels) {
-    SCOPED_TRACE(kernel.ir);
-    EXPECT_EQ(kernel.refusal, "");
-    ExpectAssembles(kernel.image, generation);
+  for (const Generation& generation : kGenerations) {
+    const auto program =
+        compiler::Compile(*graph, PtxTarget(generation.processor, generation.features), {});
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (const compiler::CompiledKernel& kernel : program->kernels) {
+      SCOPED_TRACE(kernel.ir);
+      EXPECT_EQ(kernel.refusal, "");
+      ExpectAssembles(kernel.image, generation);
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, PtxCaseTest, testing::ValuesIn(PtxParameters()),
-                         [](const auto& info) {
-                           return absl::StrCat(info.param.test_case.name, "_",
-                                               std::string(ir::Name(info.param.dtype)), "_",
-                                               info.param.generation.processor);
-                         });
+INSTANTIATE_TEST_SUITE_P(Table, PtxCaseTest, testing::ValuesIn(TableRows()),
+                         [](const auto& info) { return Name(info.param); });
 
 class PtxThreadsTest : public testing::TestWithParam<ThreadCase> {};
 
-TEST_P(PtxThreadsTest, Assembles) {
+TEST_P(PtxThreadsTest, EqualsTheKernel) {
   ir::Context context;
   const auto kernel = kernel::ParseKernel(GetParam().kernel, context);
   ASSERT_TRUE(kernel.ok()) << kernel.status();
-  const Generation& generation = kGenerations[0];
-  const codegen::MachineCode& machine = **compiler::FindMachineCode(codegen::kPtxArchitecture);
+  std::vector<ops::HostTensor> expected = GlobalsOf(*kernel);
+  std::vector<ops::HostTensor*> pointers;
+  for (ops::HostTensor& tensor : expected) pointers.push_back(&tensor);
+  ASSERT_EQ(kernel::Interpret(*kernel, pointers), absl::OkStatus());
   for (const std::string& directives : GetParam().schedules) {
     SCOPED_TRACE(directives);
     const auto schedule = schedule::Parse(directives);
     ASSERT_TRUE(schedule.ok()) << schedule.status();
-    const auto image = codegen::CompileKernel(machine, *kernel, *schedule, TargetOf(generation));
+    const Generation& generation = kGenerations[0];
+    const auto image =
+        CompileToPtx(*kernel, *schedule, PtxTarget(generation.processor, generation.features));
     ASSERT_TRUE(image.ok()) << image.status();
     EXPECT_GT(image->block_size, 1);
-    if (image->shared_bytes > 0) EXPECT_THAT(image->code, HasSubstr(".shared"));
     ExpectAssembles(*image, generation);
+    std::vector<ops::HostTensor> actual = GlobalsOf(*kernel);
+    std::vector<ops::HostTensor*> run;
+    for (ops::HostTensor& tensor : actual) run.push_back(&tensor);
+    ASSERT_EQ(RunOnPtx(*kernel, *schedule, run), absl::OkStatus());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_EQ(Difference(actual[i], expected[i], GetParam().tolerance, GetParam().tolerance), "")
+          << "buffer " << i;
+    }
   }
 }
 
