@@ -22,7 +22,7 @@ namespace kiln::codegen {
 inline constexpr std::string_view kPtxArchitecture = "nvptx64";
 
 // Where LLVM's NVPTX backend has its kinds of memory.
-enum PtxAddressSpace : unsigned { kPtxGlobal = 1, kPtxShared = 3, kPtxLocal = 5 };
+enum PtxAddressSpace : unsigned { kPtxGlobal = 1, kPtxShared = 3 };
 
 // target.processor is "sm_90", target.features the version of PTX ("+ptx78"), which must know the
 // processor. Sets the module's triple and data layout. INTERNAL: the module is invalid, or LLVM has

@@ -58,7 +58,9 @@ class ThreadFrame : public Frame {
   llvm::Value* Scratch(llvm::IRBuilder<>& builder,
                        const schedule::LoopProgram& program) const override {
     auto* type = llvm::ArrayType::get(builder.getInt8Ty(), program.scratch_bytes);
-    llvm::AllocaInst* scratch = builder.CreateAlloca(type, kPtxLocal);
+    // Its accesses become those of local memory in the backend, which takes an alloca that says so
+    // itself for a generic address.
+    llvm::AllocaInst* scratch = builder.CreateAlloca(type);
     // No vector is wider.
     scratch->setAlignment(llvm::Align(16));
     return scratch;
