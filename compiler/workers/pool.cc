@@ -179,7 +179,10 @@ Failure Pool::End(ProcessPointer process, Transfer transfer) {
     failure.kind = Failure::Kind::kKilled;
   } else if (IsOutOfMemory(ending)) {
     failure.kind = Failure::Kind::kMemory;
-    failure.what = absl::StrCat("needed more than ", options_.memory_bytes_max, " bytes of memory");
+    failure.what =
+        options_.memory_bytes_max > 0
+            ? absl::StrCat("needed more than ", options_.memory_bytes_max, " bytes of memory")
+            : "ran out of memory";
   }
   absl::MutexLock lock(&mutex_);
   busy_.erase(process.get());
