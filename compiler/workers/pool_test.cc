@@ -160,11 +160,11 @@ TEST_F(PoolTest, ATerminalsSignalsDoNotReachWorkers) {
 }
 
 TEST_F(PoolTest, AJobThatTakesTooLongIsEnded) {
-  options_.seconds_max = 1;
+  options_.seconds_max = 3;
   const absl::Time start = absl::Now();
   EXPECT_THAT(ErrorOf("spin", absl::StatusCode::kResourceExhausted),
-              AllOf(HasSubstr("took longer than 1 seconds"), HasSubstr("--compile_seconds_limit")));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+              AllOf(HasSubstr("took longer than 3 seconds"), HasSubstr("--compile_seconds_limit")));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(60));
   EXPECT_EQ(failures().size(), 1u);
   ExpectWorks();
 }

@@ -88,14 +88,14 @@ class CompileFaults : public ::testing::Test {
 };
 
 TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
-  Start(3);
+  Start(8);
   const Trainer trainer(address_);
   ASSERT_TRUE(trainer.Advances(10));
   EXPECT_THAT(ErrorOf(AddGraph(kAborts)),
               AllOf(HasSubstr("kernel "), HasSubstr("compiling it for x86-64"),
                     HasSubstr("SIGABRT"), HasSubstr("Cannot select: a planted fault")));
   EXPECT_THAT(ErrorOf(AddGraph(kSpins)), AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"),
-                                               HasSubstr("took longer than 3 seconds")));
+                                               HasSubstr("took longer than 8 seconds")));
   if (workers::kLimitsMemory) {
     EXPECT_THAT(ErrorOf(AddGraph(kEats)),
                 AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"), HasSubstr("bytes of memory")));
