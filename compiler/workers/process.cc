@@ -81,6 +81,7 @@ int Spawn(const std::vector<std::string>& command, int socket, int errors, pid_t
   if (error == 0) error = SetSignals(&signals.attributes);
   if (error != 0) return error;
   std::vector<char*> words;
+  words.reserve(command.size() + 1);
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   return posix_spawn(pid, words[0], &files.actions, &signals.attributes, words.data(), environ);
