@@ -1,7 +1,10 @@
 // Schedules for blocks of threads: the loops that come of them, run block by block on the host,
 // compute what the kernel says, and nobody races. Without one of their barriers somebody does,
 // but for those that stand where no thread touches what another one wrote.
+#include <iostream>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/str_cat.h"
@@ -13,6 +16,7 @@
 #include "compiler/schedule/testing/interpret.h"
 #include "gtest/gtest.h"
 #include "tests/numerics/compare.h"
+#include "tests/numerics/planted_faults.h"
 #include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
@@ -111,6 +115,39 @@ TEST_P(ThreadsTest, WithoutABarrierThereIsARace) {
   }
   EXPECT_EQ(needed, GetParam().needed_barriers);
   EXPECT_EQ(spare, GetParam().spare_barriers);
+}
+
+// A mistake in the application of a schedule is refused by the proof, or shows when it is run.
+TEST_P(ThreadsTest, PlantedFaultsAreFound) {
+  constexpr size_t kFaultsMax = 40;
+  std::mt19937 random(1);
+  std::vector<HostTensor> expected = GlobalsOf(kernel_);
+  ASSERT_EQ(kernel::Interpret(kernel_, PointersTo(expected)), absl::OkStatus());
+  int refused = 0, wrong_when_run = 0, no_fault = 0;
+  for (const std::string& directives : GetParam().schedules) {
+    const auto schedule = schedule::Parse(directives);
+    ASSERT_TRUE(schedule.ok()) << schedule.status();
+    const auto program = schedule::Apply(kernel_, *schedule);
+    ASSERT_TRUE(program.ok()) << program.status();
+    for (PlantedFault& fault : PlantFaults(*program, kFaultsMax, random)) {
+      if (proof::IsDisproof(proof::Prove(kernel_, *schedule, fault.program))) {
+        ++refused;
+        continue;
+      }
+      std::vector<HostTensor> actual;
+      bool same = Run(schedule::Synchronize(std::move(fault.program)), &actual).ok();
+      for (size_t i = 0; same && i < actual.size(); ++i) {
+        same = Difference(actual[i], expected[i], 1e-4, 1e-4).empty();
+      }
+      ++(same ? no_fault : wrong_when_run);
+      if (!same) std::cout << "the proof accepts " << fault.what << "\n" << directives;
+    }
+  }
+  const int faults = refused + wrong_when_run;
+  std::cout << faults << " faults planted: " << refused << " refused by the proof, "
+            << wrong_when_run << " seen when run; " << no_fault << " changes made no difference\n";
+  EXPECT_GT(faults, 20);
+  EXPECT_GE(refused, faults * 95 / 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ThreadsTest, testing::ValuesIn(ThreadCases()),
