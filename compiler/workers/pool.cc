@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -62,7 +63,7 @@ absl::Status ErrorOf(const Failure& failure, const KernelJob& job) {
 
 }  // namespace
 
-Pool::Pool(Options options) : options_(std::move(options)) {
+Pool::Pool(Options options) : options_(std::move(options)), spares_to_start_(options_.spares) {
   keeper_ = std::thread([this] { Keep(); });
 }
 
@@ -186,7 +187,7 @@ Failure Pool::End(ProcessPointer process, Transfer transfer) {
   }
   absl::MutexLock lock(&mutex_);
   busy_.erase(process.get());
-  stocking_ = true;
+  spares_to_start_ = std::min(spares_to_start_ + 1, options_.spares);
   return failure;
 }
 
@@ -211,7 +212,7 @@ void Pool::Start() {
   absl::StatusOr<ProcessPointer> process = Process::Start(options_.command);
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return;  // it ends, and Keep answers the requests
-  if (!process.ok() || size() + 1 >= options_.spares) stocking_ = false;
+  spares_to_start_ = process.ok() ? std::max(spares_to_start_ - 1, 0) : 0;
   if (!requests_.empty()) {
     Answer(*requests_.front(), std::move(process));
   } else if (process.ok()) {

@@ -112,7 +112,7 @@ class Pool : public KernelCompiler {
     return static_cast<int>(idle_.size() + busy_.size());
   }
   bool WantsMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !requests_.empty() || (stocking_ && size() < options_.spares);
+    return !requests_.empty() || (spares_to_start_ > 0 && size() < options_.spares);
   }
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !stopped_.ok() || WantsMore();
@@ -124,9 +124,9 @@ class Pool : public KernelCompiler {
   std::deque<Idle> idle_ ABSL_GUARDED_BY(mutex_);  // the last one was used last
   std::set<const Process*> busy_ ABSL_GUARDED_BY(mutex_);
   std::deque<Request*> requests_ ABSL_GUARDED_BY(mutex_);
-  // Spares start at the beginning and after a failure. Those that somebody else ended do not come
-  // back by themselves: where every worker dies at once, none would ever stop starting.
-  bool stocking_ ABSL_GUARDED_BY(mutex_) = true;
+  // At the beginning, and one more for each failure. A count, and those that something else ended
+  // do not come back by themselves: where every worker dies at once, starting has to end.
+  int spares_to_start_ ABSL_GUARDED_BY(mutex_);
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);  // OK: it is not
   std::thread keeper_;
 };
