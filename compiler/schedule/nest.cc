@@ -271,7 +271,8 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
     return Single(std::move(loop));
   }
   if (binding == Binding::kThread) {
-    return OpenOuterInThreads(number, tiles, inner, rest, std::move(state), inside);
+    return OpenOuterInThreads(number, {tiles + 1, tiles + 1, nullptr}, inner, rest,
+                              std::move(state), inside);
   }
   Body body = OpenConstant(number, tiles, state, inside);
   SetExtent(inner, &state, Extent{rest, rest, nullptr});
@@ -279,17 +280,22 @@ Body Nest::OpenOuter(int number, int parent, State state, const Inside& inside) 
   return body;
 }
 
-// `tiles` full pieces and a shorter one, each in a thread of its own.
-Body Nest::OpenOuterInThreads(int number, int64_t tiles, int inner, int64_t rest, State state,
-                              const Inside& inside) {
+// Pieces in a thread each, of which the last one is shorter: always, or where `pieces.is_last`
+// holds if that is not null.
+Body Nest::OpenOuterInThreads(int number, const Extent& pieces, int inner, int64_t rest,
+                              State state, const Inside& inside) {
   State last = state;
   SetExtent(inner, &last, Extent{rest, rest, nullptr});
-  if (tiles == 0) return OpenConstant(number, 1, std::move(last), inside);
-  Loop loop = LoopOf(number, tiles + 1, state);
+  SetExtent(inner, &state, Extent{plan_.axes[inner].extent, plan_.axes[inner].extent, nullptr});
+  if (pieces.constant() && pieces.full == 1)
+    return OpenConstant(number, 1, std::move(last), inside);
+  Loop loop = LoopOf(number, std::max(pieces.full, pieces.last), state);
+  if (!pieces.constant()) loop.extent = Count(pieces);
   state.values[number] = loop.range;
-  last.values[number] = folder_.Int(tiles);
+  last.values[number] = folder_.Int(pieces.last - 1);
   Branch branch;
-  branch.condition = folder_.Equal(loop.range, folder_.Int(tiles));
+  branch.condition =
+      folder_.And(pieces.is_last, folder_.Equal(loop.range, folder_.Int(pieces.last - 1)));
   branch.then_body = inside(std::move(last));
   branch.else_body = inside(std::move(state));
   loop.body.push_back(Statement{std::move(branch)});
@@ -300,17 +306,21 @@ Body Nest::OpenOuterDynamic(int number, int parent, const Extent& whole, State s
                             const Inside& inside) {
   const int inner = plan_.axes[parent].inner;
   const int64_t factor = plan_.axes[parent].factor;
-  // A full piece would need a shorter end of its own, so the two cases become separate code. Of
-  // threads, one of them has the rest.
-  if (whole.full % factor != 0 || BindingOf(number, state) == Binding::kThread) {
+  // A full piece would need a shorter end of its own, so the two cases become separate code.
+  if (whole.full % factor != 0) {
     return Branched(parent, std::move(state), whole.is_last, [&, number](State decided) {
       return Open(number, std::move(decided), inside);
     });
   }
   const int64_t rest = whole.last % factor;
-  const Extent tiles{whole.full / factor, whole.last / factor, whole.is_last};
-  Loop loop;
-  loop.range = NewRange(std::max(tiles.full, tiles.last), number);
+  Extent tiles{whole.full / factor, whole.last / factor, whole.is_last};
+  const bool in_threads = BindingOf(number, state) == Binding::kThread;
+  if (in_threads && rest != 0) {
+    // One more thread has the rest.
+    ++tiles.last;
+    return OpenOuterInThreads(number, tiles, inner, rest, std::move(state), inside);
+  }
+  Loop loop = LoopOf(number, std::max(tiles.full, tiles.last), state);
   loop.extent = Count(tiles);
   State full = state;
   full.values[number] = loop.range;

@@ -83,7 +83,7 @@ class Nest {
   Body OpenOuter(int axis, int parent, State state, const Inside& inside);
   Body OpenOuterDynamic(int axis, int parent, const Extent& whole, State state,
                         const Inside& inside);
-  Body OpenOuterInThreads(int axis, int64_t tiles, int inner, int64_t rest, State state,
+  Body OpenOuterInThreads(int axis, const Extent& pieces, int inner, int64_t rest, State state,
                           const Inside& inside);
   Loop LoopOf(int axis, int64_t extent, const State& state);
   Body OpenAt(int axis, const ir::Node* value, State state, const Inside& inside);

@@ -262,10 +262,10 @@ class BarrierPlacer {
     return !std::holds_alternative<Branch>(statement.node);
   }
 
-  // What is better waited for in front of the statement: of a loop, all that is accessed in it,
-  // since a barrier inside would be met in each iteration.
+  // What is better waited for in front of the statement, all that is accessed in it: inside of a
+  // loop a barrier would be met in each iteration, and in branches PoCL's compiler (3.1) fails for
+  // some.
   Accesses AccessesBefore(const Statement& statement) const {
-    if (std::holds_alternative<Branch>(statement.node)) return FirstAccesses(statement);
     Accesses all;
     See(statement, false, &all);
     return all;
@@ -378,7 +378,25 @@ class BarrierPlacer {
   const LoopProgram& program_;
 };
 
+bool StandsInBranch(const Body& body, bool in_branch) {
+  return std::any_of(body.begin(), body.end(), [in_branch](const Statement& statement) {
+    if (const auto* loop = std::get_if<Loop>(&statement.node)) {
+      return StandsInBranch(loop->body, in_branch);
+    }
+    if (const auto* branch = std::get_if<Branch>(&statement.node)) {
+      return StandsInBranch(branch->then_body, true) || StandsInBranch(branch->else_body, true);
+    }
+    return in_branch && std::holds_alternative<Barrier>(statement.node);
+  });
+}
+
 }  // namespace
+
+bool HasBarrierInBranch(const LoopProgram& program) {
+  return std::any_of(program.sections.begin(), program.sections.end(), [](const Section& section) {
+    return StandsInBranch(section.body, false);
+  });
+}
 
 LoopProgram Synchronize(LoopProgram program) {
   if (program.threads == 1) return program;

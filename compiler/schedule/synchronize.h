@@ -16,6 +16,10 @@ namespace kiln::schedule {
 // Other programs stay as they are. Thread-safe, if nobody else uses program.context.
 LoopProgram Synchronize(LoopProgram program);
 
+// Whether a barrier stands in a branch. All threads take the same one, but not every compiler of
+// OpenCL C sees that.
+bool HasBarrierInBranch(const LoopProgram& program);
+
 }  // namespace kiln::schedule
 
 #endif  // KILN_COMPILER_SCHEDULE_SYNCHRONIZE_H_

@@ -7,6 +7,7 @@
 
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/plan.h"
+#include "compiler/schedule/synchronize.h"
 #include "compiler/search/block_tile.h"
 #include "compiler/search/partial_sums.h"
 #include "compiler/search/schedule_writer.h"
@@ -39,9 +40,10 @@ class BlockChooser {
       ChooseEach();
       if (!gains_) return std::nullopt;
     }
-    const auto program = schedule::Apply(kernel_, schedule_);
+    auto program = schedule::Apply(kernel_, schedule_);
     const int64_t bytes = std::min(kSharedBytesMax, target_.limits.shared_bytes_per_block);
     if (!program.ok() || program->shared_bytes > bytes) return std::nullopt;
+    if (HasBarrierInBranch(schedule::Synchronize(*std::move(program)))) return std::nullopt;
     return std::move(schedule_);
   }
 

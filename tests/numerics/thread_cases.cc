@@ -83,8 +83,8 @@ std::vector<ThreadCase> MakeCases() {
       "bind 0 task\nbind 1 thread\nstage 0 0 -1 1 2\norder 0 0 1 2\n",
   };
   return {
-      {"matmul", kMatmul, products, 2e-5, 15, 7},
-      {"integers", kIntegers, products, 0, 15, 7},
+      {"matmul", kMatmul, products, 2e-5, 14, 7},
+      {"integers", kIntegers, products, 0, 14, 7},
       {"softmax",
        kSoftmax,
        {"bind 0 task\nsplit 1 16\nbind 6 thread\nsplit 2 16\nbind 8 thread\nsplit 3 16\n"
