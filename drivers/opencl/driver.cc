@@ -50,8 +50,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
   }
   const auto cl = Library::Open(options_.library);
   if (!cl.ok()) {
-    *why_none = absl::StrCat("OpenCL is not installed (", cl.status().message(),
-                             "); install ocl-icd-libopencl1 and the vendor's driver");
+    *why_none = absl::StrCat("OpenCL's loader is missing or broken (", cl.status().message(),
+                             "); install ocl-icd-libopencl1, anew if it is there, and the vendor's "
+                             "driver");
     return devices;
   }
   const auto found = QueryDevices(**cl);
