@@ -89,6 +89,8 @@ struct Daemon::Implementation {
   void MakeRegistry();
   absl::Status Serve();
   void StartLeases(absl::Duration interval);
+  // Notices devices that are lost though nobody uses them, and tries those that are.
+  void ReviveDevices();
   metrics::Gauges ReadGauges() const;
   bool Stop(absl::Duration grace);
 
@@ -246,6 +248,16 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   return gauges;
 }
 
+void Daemon::Implementation::ReviveDevices() {
+  for (const auto& device : devices) {
+    device->CheckHealth();
+    if (!device->TryRevive()) continue;
+    for (const auto& session : registry->List()) {
+      if (&session->device() == device.get()) session->DropLost();
+    }
+  }
+}
+
 void Daemon::Implementation::StartLeases(absl::Duration interval) {
   leases = std::thread([this, interval] {
     int64_t most = 0;
@@ -257,6 +269,7 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       }
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
+      ReviveDevices();
       const int64_t held = host->used_bytes();
       most = std::max(most, held);
       if (most - held >= kTrimAfter) {

@@ -35,6 +35,7 @@ class CpuDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
+  absl::Status Revive() override { return Health(); }
 
  private:
   const DeviceInfo info_;

@@ -80,8 +80,14 @@ class Device {
   // Waits until all that was submitted has ended.
   virtual absl::Status Synchronize() = 0;
 
-  // OK, or why this device can no longer be used (a lost GPU, a poisoned context).
+  // OK, or why this device can no longer be used (a lost GPU, a poisoned context). Never waits for
+  // the device.
   virtual absl::Status Health() = 0;
+
+  // Makes a device usable again that Health calls lost, or says why it still is not. Everything
+  // submitted has ended. Its buffers, kernels and lists from before are good for nothing from here
+  // on but to be destroyed.
+  virtual absl::Status Revive() = 0;
 };
 
 }  // namespace kiln::drivers

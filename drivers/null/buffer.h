@@ -2,6 +2,7 @@
 #ifndef KILN_DRIVERS_NULL_BUFFER_H_
 #define KILN_DRIVERS_NULL_BUFFER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -13,16 +14,20 @@ namespace kiln::drivers::null {
 
 class NullBuffer : public Buffer {
  public:
-  // Takes over `memory`, which `allocator` made for `bytes`.
-  NullBuffer(std::shared_ptr<CachingAllocator> allocator, void* memory, int64_t bytes)
-      : allocator_(std::move(allocator)), memory_(memory), bytes_(bytes) {}
+  // Takes over `memory`, which `allocator` made for `bytes`. `lost` becomes true if the device is
+  // revived after a loss.
+  NullBuffer(std::shared_ptr<CachingAllocator> allocator,
+             std::shared_ptr<const std::atomic<bool>> lost, void* memory, int64_t bytes)
+      : allocator_(std::move(allocator)), lost_(std::move(lost)), memory_(memory), bytes_(bytes) {}
   ~NullBuffer() override { allocator_->Free(memory_, bytes_); }
 
   int64_t bytes() const override { return bytes_; }
   void* host_pointer() const override { return memory_; }
+  bool lost() const { return *lost_; }
 
  private:
   std::shared_ptr<CachingAllocator> allocator_;
+  std::shared_ptr<const std::atomic<bool>> lost_;
   void* memory_;
   int64_t bytes_;
 };

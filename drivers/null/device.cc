@@ -25,8 +25,9 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const DeviceInfo& info) {
 }
 
 absl::Status CheckMine(const Buffer& buffer) {
-  if (dynamic_cast<const NullBuffer*>(&buffer) != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError("the buffer is not a null device's");
+  const auto* mine = dynamic_cast<const NullBuffer*>(&buffer);
+  if (mine != nullptr && !mine->lost()) return absl::OkStatus();
+  return absl::InvalidArgumentError("the buffer is not a null device's, or was lost with it");
 }
 
 char* AddressOf(const Buffer& buffer) { return static_cast<char*>(buffer.host_pointer()); }
@@ -55,21 +56,25 @@ class Issuer : public CommandIssuer {
 
 }  // namespace
 
-NullDevice::NullDevice(DeviceInfo info, SteadyClock now)
+NullDevice::NullDevice(DeviceInfo info, SteadyClock now, std::function<absl::Status()> fault)
     : info_(std::move(info)),
       now_(std::move(now)),
+      fault_(std::move(fault)),
       allocator_(MakeAllocator(info_)),
       queue_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> NullDevice::Allocate(int64_t bytes) {
+  if (absl::Status status = Health(); !status.ok()) return status;
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
   if (!memory.ok()) return memory.status();
   // What no kernel writes reads as zero, whoever had the memory before.
   std::memset(*memory, 0, bytes);
-  return std::make_unique<NullBuffer>(allocator_, *memory, bytes);
+  absl::MutexLock lock(&mutex_);
+  return std::make_unique<NullBuffer>(allocator_, memory_lost_, *memory, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedKernel>> NullDevice::LoadKernel(const KernelImage& image) {
+  if (absl::Status status = Health(); !status.ok()) return status;
   if (absl::Status status = CheckImage(image, info_.target.architecture); !status.ok())
     return status;
   return std::make_unique<NullKernel>(image);
@@ -101,14 +106,21 @@ absl::Status NullDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   }
   queue_.Push([this, prepared, buffers = std::vector<Buffer*>(slots.begin(), slots.end()),
                options = std::move(options), done = std::move(done)] {
-    Issuer issuer;
-    done(prepared->Issue(buffers, options, issuer, now_));
+    SubmitResult result;
+    if (result.status = Health(); result.status.ok()) {
+      Issuer issuer;
+      result = prepared->Issue(buffers, options, issuer, now_);
+    } else if (options.group != nullptr) {
+      options.group->Abort(result.status);
+    }
+    done(std::move(result));
   });
   return absl::OkStatus();
 }
 
 absl::Status NullDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
                                            absl::Span<const char> source, CopyDone done) {
+  if (absl::Status status = Health(); !status.ok()) return status;
   if (absl::Status status = CheckMine(destination); !status.ok()) return status;
   if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
     return status;
@@ -119,6 +131,7 @@ absl::Status NullDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
 
 absl::Status NullDevice::StartCopyToHost(const Buffer& source, int64_t offset,
                                          absl::Span<char> destination, CopyDone done) {
+  if (absl::Status status = Health(); !status.ok()) return status;
   if (absl::Status status = CheckMine(source); !status.ok()) return status;
   if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
       !status.ok())
@@ -131,9 +144,25 @@ absl::Status NullDevice::StartCopyToHost(const Buffer& source, int64_t offset,
 
 absl::Status NullDevice::Synchronize() {
   queue_.Wait();
-  return absl::OkStatus();
+  return Health();
 }
 
-absl::Status NullDevice::Health() { return absl::OkStatus(); }
+absl::Status NullDevice::Health() {
+  const absl::Status fault = fault_();
+  absl::MutexLock lock(&mutex_);
+  if (lost_.ok() && !fault.ok())
+    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", fault.message()));
+  return lost_;
+}
+
+absl::Status NullDevice::Revive() {
+  if (absl::Status fault = fault_(); !fault.ok()) return fault;
+  absl::MutexLock lock(&mutex_);
+  if (lost_.ok()) return absl::OkStatus();
+  *memory_lost_ = true;
+  memory_lost_ = std::make_shared<std::atomic<bool>>(false);
+  lost_ = absl::OkStatus();
+  return absl::OkStatus();
+}
 
 }  // namespace kiln::drivers::null

@@ -3,9 +3,12 @@
 #ifndef KILN_DRIVERS_NULL_DEVICE_H_
 #define KILN_DRIVERS_NULL_DEVICE_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "drivers/common/caching_allocator.h"
 #include "drivers/common/submission_queue.h"
 #include "drivers/interface/clock.h"
@@ -15,7 +18,7 @@ namespace kiln::drivers::null {
 
 class NullDevice : public Device {
  public:
-  NullDevice(DeviceInfo info, SteadyClock now);
+  NullDevice(DeviceInfo info, SteadyClock now, std::function<absl::Status()> fault);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
@@ -31,11 +34,18 @@ class NullDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
+  absl::Status Revive() override;
 
  private:
   const DeviceInfo info_;
   const SteadyClock now_;
-  std::shared_ptr<CachingAllocator> allocator_;
+  const std::function<absl::Status()> fault_;
+  const std::shared_ptr<CachingAllocator> allocator_;
+  mutable absl::Mutex mutex_;
+  // Of the buffers that were made since the last loss.
+  std::shared_ptr<std::atomic<bool>> memory_lost_ ABSL_GUARDED_BY(mutex_) =
+      std::make_shared<std::atomic<bool>>(false);
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);
   SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
 };
 

@@ -17,7 +17,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> NullDriver::Enumerate(std::
     info.target.costs = kVectorCoreCosts;
     info.target.rates = kVectorCoreRates;
     info.memory_bytes = options_.memory_bytes_per_device;
-    devices.push_back(std::make_unique<NullDevice>(std::move(info), options_.now));
+    devices.push_back(std::make_unique<NullDevice>(std::move(info), options_.now, options_.fault));
   }
   return devices;
 }

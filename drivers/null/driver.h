@@ -3,6 +3,7 @@
 #define KILN_DRIVERS_NULL_DRIVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,9 @@ namespace kiln::drivers::null {
 struct NullOptions {
   int devices = 1;
   int64_t memory_bytes_per_device = int64_t{1} << 30;
+  // OK, or why devices are lost, which they are from the first time that it says so until they are
+  // revived. Any thread may call it.
+  std::function<absl::Status()> fault = [] { return absl::OkStatus(); };
   SteadyClock now = std::chrono::steady_clock::now;
 };
 

@@ -67,11 +67,19 @@ absl::Status Context::Failure(absl::string_view what, cl_int code) {
   const absl::Status failure = ToStatus(what, code);
   // Vendors report a fault in a kernel with codes that also mean a lack of memory.
   if (!MeansLost(code) && DeviceWorks()) return failure;
+  Lose(failure.message());
+  return Health();
+}
+
+void Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  if (lost_.ok()) {
-    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", failure.message()));
-  }
-  return lost_;
+  // The first reason is the one that explains the others.
+  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
+}
+
+absl::Status Context::Try() {
+  if (!DeviceWorks()) Lose("it does not fill memory and give it back");
+  return Health();
 }
 
 absl::Status Context::Health() const {

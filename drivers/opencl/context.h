@@ -46,6 +46,10 @@ class Context {
 
   // OK, or why the device is lost.
   absl::Status Health() const;
+  // The device is lost, whatever else it says.
+  void Lose(absl::string_view why);
+  // Waits for what the device runs: UNAVAILABLE if it does not work, and is lost.
+  absl::Status Try();
 
  private:
   Context(std::shared_ptr<const Library> cl, cl_device_id device)

@@ -35,33 +35,47 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<OpenClDevice>> OpenClDevice::Make(std::shared_ptr<const Library> cl,
-                                                                 DeviceInfo info, DeviceFacts facts,
-                                                                 SteadyClock now) {
+absl::StatusOr<std::shared_ptr<const OpenClDevice::Opened>> OpenClDevice::OpenContext(
+    std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts) {
   auto context = Context::Make(std::move(cl), facts.id);
   if (!context.ok()) return context.status();
   auto list_queue = (*context)->MakeQueue();
   if (!list_queue.ok()) return list_queue.status();
   auto copy_queue = (*context)->MakeQueue();
   if (!copy_queue.ok()) return copy_queue.status();
-  std::unique_ptr<OpenClDevice> device(
-      new OpenClDevice(*std::move(context), std::move(info), std::move(facts), std::move(now)));
-  device->list_queue_ = *std::move(list_queue);
-  device->copy_queue_ = *std::move(copy_queue);
-  return device;
+  auto opened = std::make_shared<Opened>();
+  opened->context = *std::move(context);
+  opened->allocator = MakeAllocator(opened->context, info, facts.allocation_bytes_max);
+  opened->list_queue = *std::move(list_queue);
+  opened->copy_queue = *std::move(copy_queue);
+  return opened;
 }
 
-OpenClDevice::OpenClDevice(std::shared_ptr<Context> context, DeviceInfo info, DeviceFacts facts,
-                           SteadyClock now)
+absl::StatusOr<std::unique_ptr<OpenClDevice>> OpenClDevice::Make(std::shared_ptr<const Library> cl,
+                                                                 DeviceInfo info, DeviceFacts facts,
+                                                                 SteadyClock now) {
+  auto opened = OpenContext(cl, info, facts);
+  if (!opened.ok()) return opened.status();
+  return std::unique_ptr<OpenClDevice>(new OpenClDevice(
+      std::move(cl), *std::move(opened), std::move(info), std::move(facts), std::move(now)));
+}
+
+OpenClDevice::OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<const Opened> opened,
+                           DeviceInfo info, DeviceFacts facts, SteadyClock now)
     : info_(std::move(info)),
       facts_(std::move(facts)),
       now_(std::move(now)),
-      context_(std::move(context)),
-      allocator_(MakeAllocator(context_, info_, facts_.allocation_bytes_max)),
+      cl_(std::move(cl)),
+      opened_(std::move(opened)),
       last_end_(now_()),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)),
       copies_(absl::StrCat("copy-", info_.name)) {}
+
+std::shared_ptr<const OpenClDevice::Opened> OpenClDevice::opened() const {
+  absl::MutexLock lock(&opened_mutex_);
+  return opened_;
+}
 
 OpenClDevice::~OpenClDevice() {
   // A callback may submit more, for which all threads must be there.
@@ -76,19 +90,20 @@ absl::StatusOr<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
         absl::StrCat(info_.name, " cannot hold ", bytes, " bytes in one buffer: its largest has ",
                      facts_.allocation_bytes_max, "; use smaller tensors or a smaller batch"));
   }
-  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  const std::shared_ptr<const Opened> on = opened();
+  absl::StatusOr<void*> memory = on->allocator->Allocate(bytes);
   if (!memory.ok()) return memory.status();
-  return std::make_unique<OpenClBuffer>(allocator_, context_.get(), *memory, bytes);
+  return std::make_unique<OpenClBuffer>(on->allocator, on->context.get(), *memory, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedKernel>> OpenClDevice::LoadKernel(const KernelImage& image) {
   if (absl::Status status = Health(); !status.ok()) return status;
-  return OpenClKernel::Load(context_, facts_, image);
+  return OpenClKernel::Load(opened()->context, facts_, image);
 }
 
 absl::StatusOr<std::unique_ptr<PreparedList>> OpenClDevice::Prepare(CommandList list) {
   if (absl::Status status = Health(); !status.ok()) return status;
-  auto program = Program::Make(context_, list);
+  auto program = Program::Make(opened()->context, list);
   if (!program.ok()) return program.status();
   return std::make_unique<OpenClPreparedList>(*std::move(program));
 }
@@ -102,9 +117,12 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
   auto submission = std::make_shared<Submission>();
+  submission->on = opened();
+  if (program->context() != submission->on->context.get())
+    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (const Buffer* buffer : slots) {
-    const auto address = AddressOf(*buffer);
+    const auto address = AddressOf(*submission->on, *buffer);
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
@@ -130,16 +148,17 @@ void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
   // What a copy that failed should have written is its caller's to remember.
-  for (const auto& copy : submission->after) WaitFor(copy->get()).IgnoreError();
+  Context& context = *submission->on->context;
+  for (const auto& copy : submission->after) WaitFor(context, copy->get()).IgnoreError();
   submission->after.clear();
-  result.status = Health();
+  result.status = context.Health();
   if (result.status.ok()) {
     submission->enqueued = submission->program->Enqueue(
-        list_queue_.get(), submission->slots, submission->options, now_,
-        [this, &group](Handle<cl_event> before, int signal) {
-          completions_.Push([this, group, signal,
+        submission->on->list_queue.get(), submission->slots, submission->options, now_,
+        [this, &submission, &group](Handle<cl_event> before, int signal) {
+          completions_.Push([on = submission->on, group, signal,
                              before = std::make_shared<Handle<cl_event>>(std::move(before))] {
-            RaiseAfter(std::move(*before), *group, signal);
+            RaiseAfter(*on->context, std::move(*before), *group, signal);
           });
         });
   }
@@ -148,8 +167,9 @@ void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
 
-void OpenClDevice::RaiseAfter(Handle<cl_event> before, SignalGroup& group, int signal) {
-  const absl::Status status = WaitFor(before.get());
+void OpenClDevice::RaiseAfter(Context& context, Handle<cl_event> before, SignalGroup& group,
+                              int signal) {
+  const absl::Status status = WaitFor(context, before.get());
   if (status.ok()) {
     group.Raise(signal);
   } else {
@@ -160,17 +180,18 @@ void OpenClDevice::RaiseAfter(Handle<cl_event> before, SignalGroup& group, int s
 void OpenClDevice::End(Submission& submission) {
   SubmitResult& result = submission.enqueued.result;
   SignalGroup* group = submission.options.group.get();
+  Context& context = *submission.on->context;
   if (result.status.ok()) {
     for (const Enqueued::CommandEvent& command : submission.enqueued.events) {
-      if (result.status = WaitFor(command.event.get()); !result.status.ok()) break;
+      if (result.status = WaitFor(context, command.event.get()); !result.status.ok()) break;
     }
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
   }
   // What stands beside or behind the error may still run, without an event to wait for, and use the
   // buffers that `done` sets free. A lost device might never finish.
-  if (!result.status.ok() && Health().ok()) {
-    const cl_int code = context_->cl().Finish(list_queue_.get());
-    if (code != CL_SUCCESS) context_->Failure("cannot finish a list", code).IgnoreError();
+  if (!result.status.ok() && context.Health().ok()) {
+    const cl_int code = context.cl().Finish(submission.on->list_queue.get());
+    if (code != CL_SUCCESS) context.Failure("cannot finish a list", code).IgnoreError();
   }
   const SteadyTime end = now_();
   // Without what the list before it took.
@@ -196,9 +217,9 @@ void OpenClDevice::End(Submission& submission) {
   ended_.SignalAll();
 }
 
-absl::Status OpenClDevice::WaitFor(cl_event event) {
+absl::Status OpenClDevice::WaitFor(Context& context, cl_event event) {
   if (event == nullptr) return absl::OkStatus();
-  const Library& cl = context_->cl();
+  const Library& cl = context.cl();
   const cl_int waited = cl.WaitForEvents(1, &event);
   cl_int status = CL_COMPLETE;
   const cl_int asked =
@@ -206,11 +227,11 @@ absl::Status OpenClDevice::WaitFor(cl_event event) {
   // The event's own error says more than that waiting for it failed.
   const cl_int code = asked == CL_SUCCESS && status < 0 ? status : waited;
   if (code == CL_SUCCESS) return absl::OkStatus();
-  return context_->Failure("a command failed on the device", code);
+  return context.Failure("a command failed on the device", code);
 }
 
 double OpenClDevice::MeasureOnDevice(Submission& submission) {
-  const Library& cl = context_->cl();
+  const Library& cl = submission.on->context->cl();
   const std::vector<Enqueued::CommandEvent>& events = submission.enqueued.events;
   if (events.empty()) return 0;
   const auto read = [&cl](const Enqueued::CommandEvent& command, cl_profiling_info what,
@@ -233,62 +254,68 @@ double OpenClDevice::MeasureOnDevice(Submission& submission) {
   return seconds(events.front(), events.back());
 }
 
-absl::StatusOr<char*> OpenClDevice::AddressOf(const Buffer& buffer) const {
+absl::StatusOr<char*> OpenClDevice::AddressOf(const Opened& on, const Buffer& buffer) const {
   const auto* mine = dynamic_cast<const OpenClBuffer*>(&buffer);
-  if (mine != nullptr && mine->context() == context_.get()) return mine->memory();
-  return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
+  if (mine != nullptr && mine->context() == on.context.get()) return mine->memory();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the buffer is not one of ", info_.name, ", or was lost with it"));
 }
 
 absl::Status OpenClDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
                                              absl::Span<const char> source, CopyDone done) {
-  const auto address = AddressOf(destination);
+  std::shared_ptr<const Opened> on = opened();
+  const auto address = AddressOf(*on, destination);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckCopy("copy to", destination, offset, source.size()); !status.ok())
     return status;
-  return StartCopy(*address + offset, source.data(), source.size(), *address, std::move(done));
+  return StartCopy(std::move(on), *address + offset, source.data(), source.size(), *address,
+                   std::move(done));
 }
 
 absl::Status OpenClDevice::StartCopyToHost(const Buffer& source, int64_t offset,
                                            absl::Span<char> destination, CopyDone done) {
-  const auto address = AddressOf(source);
+  std::shared_ptr<const Opened> on = opened();
+  const auto address = AddressOf(*on, source);
   if (!address.ok()) return address.status();
   if (absl::Status status = CheckCopy("copy from", source, offset, destination.size());
       !status.ok())
     return status;
-  return StartCopy(destination.data(), *address + offset, destination.size(), nullptr,
-                   std::move(done));
+  return StartCopy(std::move(on), destination.data(), *address + offset, destination.size(),
+                   nullptr, std::move(done));
 }
 
-absl::Status OpenClDevice::StartCopy(void* destination, const void* source, size_t bytes,
-                                     const char* written, CopyDone done) {
-  if (absl::Status status = Health(); !status.ok()) return status;
+absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* destination,
+                                     const void* source, size_t bytes, const char* written,
+                                     CopyDone done) {
+  if (absl::Status status = on->context->Health(); !status.ok()) return status;
   if (bytes == 0) {
     done(absl::OkStatus());
     return absl::OkStatus();
   }
-  const Library& cl = context_->cl();
+  const Library& cl = on->context->cl();
   // Ends are waited for in the order of the queue.
   absl::MutexLock starting(&copy_mutex_);
   cl_event event = nullptr;
-  const cl_int code = cl.EnqueueSVMMemcpy(copy_queue_.get(), CL_FALSE, destination, source, bytes,
-                                          0, nullptr, &event);
+  const cl_int code = cl.EnqueueSVMMemcpy(on->copy_queue.get(), CL_FALSE, destination, source,
+                                          bytes, 0, nullptr, &event);
   if (code != CL_SUCCESS)
-    return context_->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
+    return on->context->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
   auto copy = std::make_shared<CopyEvent>(event, cl.ReleaseEvent);
   {
     absl::MutexLock lock(&mutex_);
     ++unfinished_;
     if (written != nullptr) copies_to_[written] = copy;
   }
-  copies_.Push([this, copy = std::move(copy), written, done = std::move(done)] {
-    EndCopy(copy->get(), written, done);
+  copies_.Push([this, on, copy = std::move(copy), written, done = std::move(done)] {
+    EndCopy(*on->context, copy->get(), written, done);
   });
-  cl.Flush(copy_queue_.get());
+  cl.Flush(on->copy_queue.get());
   return absl::OkStatus();
 }
 
-void OpenClDevice::EndCopy(cl_event event, const char* written, const CopyDone& done) {
-  const absl::Status status = WaitFor(event);
+void OpenClDevice::EndCopy(Context& context, cl_event event, const char* written,
+                           const CopyDone& done) {
+  const absl::Status status = WaitFor(context, event);
   {
     absl::MutexLock lock(&mutex_);
     const auto latest = copies_to_.find(written);
@@ -319,6 +346,22 @@ absl::Status OpenClDevice::Synchronize() {
   return Health();
 }
 
-absl::Status OpenClDevice::Health() { return context_->Health(); }
+absl::Status OpenClDevice::Health() {
+  const std::shared_ptr<const Opened> on = opened();
+  if (!IsAvailable(*cl_, facts_.id)) on->context->Lose("it is no longer available");
+  return on->context->Health();
+}
+
+absl::Status OpenClDevice::Revive() {
+  if (Health().ok()) return absl::OkStatus();
+  if (!IsAvailable(*cl_, facts_.id))
+    return absl::UnavailableError("the device is no longer available");
+  auto fresh = OpenContext(cl_, info_, facts_);
+  if (!fresh.ok()) return fresh.status();
+  if (absl::Status works = (*fresh)->context->Try(); !works.ok()) return works;
+  absl::MutexLock lock(&opened_mutex_);
+  opened_ = *std::move(fresh);
+  return absl::OkStatus();
+}
 
 }  // namespace kiln::drivers::opencl

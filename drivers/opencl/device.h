@@ -32,7 +32,7 @@ class OpenClDevice : public Device {
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
-  int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
+  int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -43,10 +43,20 @@ class OpenClDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
+  // A context, queues and memory of its own; what uses the lost ones keeps them.
+  absl::Status Revive() override;
 
  private:
   using CopyEvent = Handle<cl_event>;
+  // What OpenCL has for the device, until it is lost.
+  struct Opened {
+    std::shared_ptr<Context> context;
+    std::shared_ptr<CachingAllocator> allocator;
+    Handle<cl_command_queue> list_queue;
+    Handle<cl_command_queue> copy_queue;
+  };
   struct Submission {
+    std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
     std::vector<char*> slots;
     std::vector<std::shared_ptr<CopyEvent>> after;  // copies to the slots
@@ -56,34 +66,36 @@ class OpenClDevice : public Device {
     Enqueued enqueued;
   };
 
-  OpenClDevice(std::shared_ptr<Context> context, DeviceInfo info, DeviceFacts facts,
-               SteadyClock now);
+  static absl::StatusOr<std::shared_ptr<const Opened>> OpenContext(
+      std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts);
+  OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<const Opened> opened,
+               DeviceInfo info, DeviceFacts facts, SteadyClock now);
+  std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
   // On the submission thread.
   void Start(std::shared_ptr<Submission> submission);
   // On the completion thread.
   void End(Submission& submission);
-  void RaiseAfter(Handle<cl_event> before, SignalGroup& group, int signal);
+  static void RaiseAfter(Context& context, Handle<cl_event> before, SignalGroup& group, int signal);
 
   // Until the event has ended (null: at once): the error that it ended with.
-  absl::Status WaitFor(cl_event event);
+  static absl::Status WaitFor(Context& context, cl_event event);
   // Fills the times that the device measured; 0 if it measured none.
-  double MeasureOnDevice(Submission& submission);
-  absl::StatusOr<char*> AddressOf(const Buffer& buffer) const;
+  static double MeasureOnDevice(Submission& submission);
+  absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
   // `written`: the buffer's memory that the copy writes, or null.
-  absl::Status StartCopy(void* destination, const void* source, size_t bytes, const char* written,
-                         CopyDone done);
-  void EndCopy(cl_event event, const char* written, const CopyDone& done);
+  absl::Status StartCopy(std::shared_ptr<const Opened> on, void* destination, const void* source,
+                         size_t bytes, const char* written, CopyDone done);
+  void EndCopy(Context& context, cl_event event, const char* written, const CopyDone& done);
   // The latest copy to each of the slots that has not ended.
   std::vector<std::shared_ptr<CopyEvent>> CopiesTo(const std::vector<char*>& slots);
 
   const DeviceInfo info_;
   const DeviceFacts facts_;
   const SteadyClock now_;
-  const std::shared_ptr<Context> context_;
-  const std::shared_ptr<CachingAllocator> allocator_;
-  Handle<cl_command_queue> list_queue_;
-  Handle<cl_command_queue> copy_queue_;
+  const std::shared_ptr<const Library> cl_;
+  mutable absl::Mutex opened_mutex_;
+  std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
   SteadyTime last_end_;  // of the completion thread
 
   // Held while a copy is started, before mutex_; the vendor's library may take its time.

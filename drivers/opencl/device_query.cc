@@ -126,6 +126,10 @@ DeviceFacts Query(const Library& cl, cl_device_id id) {
 
 }  // namespace
 
+bool IsAvailable(const Library& cl, cl_device_id id) {
+  return Get<cl_bool>(cl, id, CL_DEVICE_AVAILABLE) == CL_TRUE;
+}
+
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
   cl_platform_id platforms[kMostPlatforms];
   cl_uint num_platforms = 0;

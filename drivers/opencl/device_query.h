@@ -25,6 +25,9 @@ struct DeviceFacts {
   absl::Status usable;
 };
 
+// As the library says at this moment, without asking the device to do anything.
+bool IsAvailable(const Library& cl, cl_device_id id);
+
 // Of all platforms, CPUs last, so that what is not named by default does not shift the numbers of
 // what is. NOT_FOUND: there is no platform or no device; one sentence with the remedy.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl);

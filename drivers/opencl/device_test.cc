@@ -154,6 +154,49 @@ TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {
   EXPECT_TRUE(device().Health().ok());
 }
 
+TEST_F(OpenClDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const CommandList commands{.num_slots = 1,
+                             .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}};
+  auto list = *device().Prepare(commands);
+  auto buffer = *device().Allocate(64);
+  EXPECT_TRUE(device().Revive().ok()) << "it is not lost";
+  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  control_->lost = true;
+  EXPECT_EQ(Run(*list, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(device().Revive().ok());
+  EXPECT_FALSE(device().Health().ok());
+  control_->lost = false;
+  EXPECT_FALSE(device().Health().ok());
+  ASSERT_TRUE(device().Revive().ok());
+  EXPECT_TRUE(device().Health().ok());
+  // What was lost is refused, and what is made anew works.
+  auto fresh = *device().Allocate(64);
+  Buffer* slots[] = {fresh.get()};
+  EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),
+              HasSubstr("was lost with this one"));
+  EXPECT_THAT(device().CopyToDevice(*buffer, 0, "abc").message(), HasSubstr("was lost with it"));
+  EXPECT_FALSE(device().Prepare(commands).ok());
+  auto kernel_again = *device().LoadKernel(Image(1));
+  auto again = *device().Prepare(
+      {.num_slots = 1, .commands = {LaunchCommand{kernel_again.get(), {{0, 0, 64}}}}});
+  EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
+  EXPECT_TRUE(device().CopyToDevice(*fresh, 0, "abc").ok());
+}
+
+TEST_F(OpenClDeviceTest, ADeviceThatGoesWhileNobodyUsesItIsNoticed) {
+  Open();
+  EXPECT_TRUE(device().Health().ok());
+  control_->unplugged = true;
+  EXPECT_THAT(device().Health().message(), HasSubstr("no longer available"));
+  EXPECT_FALSE(device().Revive().ok());
+  control_->unplugged = false;
+  EXPECT_FALSE(device().Health().ok());
+  EXPECT_TRUE(device().Revive().ok());
+  EXPECT_TRUE(device().Health().ok());
+}
+
 TEST_F(OpenClDeviceTest, AnInvalidQueueIsALostDevice) {
   Open();
   auto kernel = *device().LoadKernel(Image(1));

@@ -39,6 +39,8 @@ class Program {
                                                        const CommandList& list);
 
   const ListNeeds& needs() const { return needs_; }
+  // To compare only.
+  const Context* context() const { return context_.get(); }
 
   // Called with the last event before a signal (its own reference; null if nothing was enqueued
   // yet) and the signal.

@@ -66,13 +66,23 @@ void Pool::Free(std::unique_ptr<drivers::Buffer> buffer) {
 absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const TensorType> type,
                                                       std::shared_ptr<Account> account,
                                                       int64_t at_least) {
+  const int64_t life = this->life();  // before the memory, which may be the next one's
   auto buffer = AllocateBytes(std::max(type->bytes(), at_least));
   if (!buffer.ok()) return buffer.status();
   return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
-                                 std::move(account), at_least);
+                                 std::move(account), at_least, life);
+}
+
+absl::Status Pool::LostError() const {
+  const std::string& name = device_.info().name;
+  return errors::WithReason(
+      absl::UnavailableError(absl::StrCat("the tensor was lost when device ", name,
+                                          " failed; the device works again: make it anew")),
+      "DEVICE_LOST", {{"device", name}});
 }
 
 void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done) {
+  if (value.lost()) return done(LostError());
   if (void* host = value.buffer()->host_pointer()) {
     // The value is fresh, so that nothing on the device orders with this copy.
     char* to = static_cast<char*>(host);
@@ -122,6 +132,7 @@ bool Pool::IsHostMemory(const Value& value) {
 }
 
 void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done) {
+  if (value.lost()) return done(LostError());
   if (destination.empty()) return done(absl::OkStatus());
   if (const void* host = value.buffer()->host_pointer()) {
     // A resolved value never changes.

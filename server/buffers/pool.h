@@ -33,6 +33,12 @@ class Pool : public std::enable_shared_from_this<Pool> {
   int64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
   int64_t total_bytes() const { return limit_; }
 
+  // How often the device was lost and revived. What was allocated before is gone.
+  int64_t life() const { return life_.load(std::memory_order_acquire); }
+  void BeginLife() { life_.fetch_add(1, std::memory_order_acq_rel); }
+  // UNAVAILABLE: what is said of a value from an earlier life.
+  absl::Status LostError() const;
+
   // A pending value with memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what
   // was asked for and what is left; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
@@ -64,6 +70,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const int64_t limit_;
   std::function<void()> reclaimer_;
   std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> life_{0};
 };
 
 }  // namespace kiln::buffers

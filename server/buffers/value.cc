@@ -48,11 +48,13 @@ std::shared_ptr<Value> Value::Failed(absl::Status status, memory::Charge charge)
 }
 
 Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least)
+             std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least,
+             int64_t life)
     : type_(std::move(type)),
       pool_(std::move(pool)),
       buffer_(std::move(buffer)),
       account_(std::move(account)),
+      life_(life),
       // bytes() needs type_, which is declared first.
       held_bytes_(std::max(bytes(), at_least)) {
   if (account_) account_->Add(held_bytes_);
@@ -62,6 +64,8 @@ Value::~Value() {
   if (account_) account_->Remove(held_bytes_);
   if (buffer_) pool_->Free(std::move(buffer_));
 }
+
+bool Value::lost() const { return pool_ != nullptr && pool_->life() != life_; }
 
 void Value::Resolve(absl::Status status) {
   std::vector<Waiter> waiters;

@@ -48,7 +48,8 @@ class Value {
 
   // Use Pool::Allocate.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
-        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0);
+        std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0,
+        int64_t life = 0);
   ~Value();
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
@@ -59,6 +60,9 @@ class Value {
   int64_t bytes() const { return type_ ? type_->bytes() : 0; }
   // The pool whose device holds it; null without memory.
   Pool* pool() const { return pool_.get(); }
+
+  // Whether the device was lost, and the memory with it, since it was allocated.
+  bool lost() const;
 
   bool resolved() const { return resolved_.load(std::memory_order_acquire); }
   // Only when resolved.
@@ -75,6 +79,7 @@ class Value {
   const std::shared_ptr<Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
   const std::shared_ptr<Account> account_;
+  const int64_t life_;        // the pool's when the memory was allocated
   const int64_t held_bytes_;  // of memory, which may be more than bytes()
   memory::Charge charge_;
   std::atomic<bool> resolved_{false};

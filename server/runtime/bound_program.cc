@@ -46,6 +46,7 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program
   auto uploaded = Upload(program->device(), values);
   if (!uploaded.ok()) return uploaded.status();
   bound->variables = *std::move(uploaded);
+  bound->values.assign(values.begin(), values.end());
   bound->program = std::move(program);
   bound->signature = std::move(signature);
   bound->widen.resize(bound->signature.inputs.size());
@@ -58,6 +59,17 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program
     bound->widen[i] = *std::move(list);
   }
   return bound;
+}
+
+absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
+    std::shared_ptr<const BoundProgram> bound) {
+  if (bound->variables == nullptr || !bound->variables->lost()) return bound;
+  absl::MutexLock lock(&bound->renewal.mutex);
+  std::shared_ptr<const BoundProgram>& renewed = bound->renewal.bound;
+  if (renewed != nullptr && !renewed->variables->lost()) return renewed;
+  auto made = Bind(bound->program, bound->signature, bound->values);
+  if (made.ok()) renewed = *made;
+  return made;
 }
 
 }  // namespace kiln::runtime

@@ -10,7 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "server/buffers/value.h"
 #include "server/runtime/future.h"
@@ -18,7 +20,7 @@
 
 namespace kiln::runtime {
 
-// Immutable. Thread-safe.
+// Immutable but for its renewal. Thread-safe.
 struct BoundProgram {
   std::shared_ptr<Program> program;
   // The true shapes at these values.
@@ -26,11 +28,19 @@ struct BoundProgram {
 
   // The rest is empty unless the program is one for all values.
 
-  // The program's last input. Resolved.
+  // The program's last input.
   std::shared_ptr<buffers::Value> variables;
+  std::vector<int64_t> values;  // that are in it
   // For each input whose buffers may be smaller than the program asks for: copies its bytes from
   // slot 0 to a larger buffer in slot 1. Null where there is nothing to copy.
   std::vector<std::unique_ptr<drivers::PreparedList>> widen;
+
+  // This one again, made when it was next used after its device had been lost and revived.
+  struct Renewal {
+    absl::Mutex mutex;
+    std::shared_ptr<const BoundProgram> bound ABSL_GUARDED_BY(mutex);
+  };
+  mutable Renewal renewal;
 
   // Bytes that the program's slots ask for.
   int64_t input_bytes(size_t input) const { return program->compiled().slots[input].bytes; }
@@ -51,6 +61,10 @@ std::shared_ptr<const BoundProgram> Bound(std::shared_ptr<Program> program);
 absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program> program,
                                                          Signature signature,
                                                          absl::Span<const int64_t> values);
+
+// `bound`, or what stands for it since its device was lost and revived. The errors of Bind.
+absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
+    std::shared_ptr<const BoundProgram> bound);
 
 }  // namespace kiln::runtime
 

@@ -37,12 +37,13 @@ absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
   {
     std::shared_ptr<Arena> smaller;  // goes without the lock, and first: both might not fit
     absl::MutexLock lock(&mutex_);
-    if (arena_ && arena_->buffer()->bytes() >= bytes) return arena_;
+    if (arena_ && !arena_->lost() && arena_->buffer()->bytes() >= bytes) return arena_;
     smaller = std::move(arena_);
   }
+  const int64_t life = pool_->life();
   auto buffer = pool_->AllocateBytes(bytes);
   if (!buffer.ok()) return buffer.status();
-  auto arena = std::make_shared<Arena>(pool_, std::move(*buffer));
+  auto arena = std::make_shared<Arena>(pool_, std::move(*buffer), life);
   absl::MutexLock lock(&mutex_);
   arena_ = arena;
   return arena;
@@ -96,7 +97,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
   if (health.ok()) return error;
   const absl::Status failure = errors::WithReason(
       absl::UnavailableError(absl::StrCat("device ", name(), " has failed: ", health.message(),
-                                          "; restart kilnd or use another device")),
+                                          "; use another device until it works again")),
       "DEVICE_FAILED", {{"device", name()}});
   {
     absl::MutexLock lock(&mutex_);
@@ -107,6 +108,28 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
   log::Error("device_failed", {{"device", name()}, {"why", std::string(health.message())}});
   ReportHealth();
   return failure;
+}
+
+bool ManagedDevice::TryRevive() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) return false;
+  }
+  // What is in flight ends with the device's error; nothing new starts before failure_ is OK.
+  if (!dispatcher_.WaitIdle(absl::ZeroDuration())) return false;
+  if (absl::Status status = device_->Revive(); !status.ok()) {
+    log::Debug("device_not_revived", {{"device", name()}, {"why", std::string(status.message())}});
+    return false;
+  }
+  pool_->BeginLife();
+  DropIdleArena();
+  {
+    absl::MutexLock lock(&mutex_);
+    failure_ = absl::OkStatus();
+  }
+  log::Info("device_revived", {{"device", name()}});
+  ReportHealth();
+  return true;
 }
 
 double ManagedDevice::Utilization(absl::Time now) {

@@ -25,14 +25,17 @@ enum class Health { kHealthy, kDraining, kFailed };
 // Memory for intermediate results. Shared by the runs in flight that use it.
 class Arena {
  public:
-  Arena(std::shared_ptr<buffers::Pool> pool, std::unique_ptr<drivers::Buffer> buffer)
-      : pool_(std::move(pool)), buffer_(std::move(buffer)) {}
+  // `life`: the pool's before the buffer was allocated.
+  Arena(std::shared_ptr<buffers::Pool> pool, std::unique_ptr<drivers::Buffer> buffer, int64_t life)
+      : pool_(std::move(pool)), buffer_(std::move(buffer)), life_(life) {}
   ~Arena() { pool_->Free(std::move(buffer_)); }
   drivers::Buffer* buffer() const { return buffer_.get(); }
+  bool lost() const { return life_ != pool_->life(); }
 
  private:
   const std::shared_ptr<buffers::Pool> pool_;
   std::unique_ptr<drivers::Buffer> buffer_;
+  const int64_t life_;
 };
 
 // Thread-safe.
@@ -68,9 +71,15 @@ class ManagedDevice {
   // OK, or UNAVAILABLE: the device has failed or, for new work only, is draining.
   absl::Status CheckUsable(bool new_work) const ABSL_LOCKS_EXCLUDED(mutex_);
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A list, a copy or an allocation ended with `error`. Asks the device how it is; if it is lost, everything on it fails
-  // from here on with the UNAVAILABLE that is returned. Otherwise returns `error`.
+  // A list, a copy or an allocation ended with `error`. Asks the device how it is; if it is lost,
+  // everything on it fails from here on with the UNAVAILABLE that is returned. Otherwise returns
+  // `error`.
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks the device how it is, as AfterFailure does, though nothing has failed.
+  void CheckHealth() { AfterFailure(absl::OkStatus()).IgnoreError(); }
+  // A failed device on which nothing runs any more is tried again; true if it works. Values, arenas
+  // and what programs have loaded are then lost: the pool begins another life.
+  bool TryRevive() ABSL_LOCKS_EXCLUDED(mutex_);
   // It is told the health there is at once.
   void SetHealthObserver(HealthObserver observer) ABSL_LOCKS_EXCLUDED(report_mutex_);
 

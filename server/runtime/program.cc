@@ -99,28 +99,43 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
                                                        compiler::CompiledProgram compiled) {
   std::shared_ptr<Program> program(
       new Program(device, std::move(description), std::move(signature), std::move(compiled)));
+  if (auto loaded = program->OnDevice(); !loaded.ok()) return loaded.status();
+  return program;
+}
+
+absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {
+  absl::MutexLock lock(&loading_mutex_);
+  if (loaded_ != nullptr && loaded_->life == device_.pool()->life()) return loaded_;
+  auto loaded = LoadNow();
+  if (loaded.ok()) loaded_ = *loaded;
+  return loaded;
+}
+
+absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow() const {
+  auto result = std::make_shared<Loaded>();
+  result->life = device_.pool()->life();
   // One loaded kernel for equal ones: calls refer to them by number.
-  for (const compiler::CompiledKernel& kernel : program->compiled_.kernels) {
-    auto loaded = device.device().LoadKernel(kernel.image);
+  for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
+    auto loaded = device_.device().LoadKernel(kernel.image);
     if (!loaded.ok()) return loaded.status();
-    program->kernels_.push_back(std::move(*loaded));
+    result->kernels.push_back(std::move(*loaded));
   }
   drivers::CommandList list;
-  list.num_slots = static_cast<int>(program->compiled_.slots.size());
-  for (const compiler::KernelCall& call : program->compiled_.calls) {
-    drivers::LaunchCommand launch{program->kernels_[call.kernel].get(), {}};
+  list.num_slots = static_cast<int>(compiled_.slots.size());
+  for (const compiler::KernelCall& call : compiled_.calls) {
+    drivers::LaunchCommand launch{result->kernels[call.kernel].get(), {}};
     for (const compiler::Argument& argument : call.arguments)
       launch.arguments.push_back(RangeOf(argument));
     list.commands.emplace_back(std::move(launch));
   }
-  for (const compiler::CompiledProgram::Copy& copy : program->compiled_.copies) {
+  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies) {
     list.commands.emplace_back(
         drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
   }
-  auto prepared = device.device().Prepare(std::move(list));
+  auto prepared = device_.device().Prepare(std::move(list));
   if (!prepared.ok()) return prepared.status();
-  program->list_ = std::move(*prepared);
-  return program;
+  result->list = std::move(*prepared);
+  return result;
 }
 
 bool Program::TakeSample() {

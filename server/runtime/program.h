@@ -65,7 +65,14 @@ class Program {
   const Signature& signature() const { return signature_; }
   const compiler::CompiledProgram& compiled() const { return compiled_; }
   ManagedDevice& device() const { return device_; }
-  drivers::PreparedList& list() const { return *list_; }
+  // What the device has of it.
+  struct Loaded {
+    int64_t life = 0;  // the pool's
+    std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
+    std::unique_ptr<drivers::PreparedList> list;  // after the kernels: it goes first
+  };
+  // Loads it again if the device was lost and revived since. The device's errors.
+  absl::StatusOr<std::shared_ptr<const Loaded>> OnDevice() ABSL_LOCKS_EXCLUDED(loading_mutex_);
   // Host memory that it takes; about.
   int64_t host_bytes() const { return host_bytes_; }
   // The charge for that memory lives as long as the program. Before others see it.
@@ -89,6 +96,7 @@ class Program {
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow() const;
   Program(ManagedDevice& device, Description description, Signature signature,
           compiler::CompiledProgram compiled);
 
@@ -99,8 +107,8 @@ class Program {
   int64_t arena_bytes_ = 0;
   int64_t host_bytes_ = 0;
   memory::Charge charge_;
-  std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
-  std::unique_ptr<drivers::PreparedList> list_;  // after the kernels: it goes first
+  absl::Mutex loading_mutex_;
+  std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
   std::atomic<double> predicted_{0};
   std::atomic<int64_t> started_{0};
   std::atomic<int64_t> runs_{0};

@@ -54,7 +54,13 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   ManagedDevice& device = bound->program->device();
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
   std::shared_ptr<Run> run(new Run(std::move(label)));
-  run->bound_ = std::move(bound);
+  // After a loss both are made again when they are next used, at the cost of the one who does.
+  auto renewed = Renewed(std::move(bound));
+  if (!renewed.ok()) return device.AfterFailure(renewed.status());
+  run->bound_ = *std::move(renewed);
+  auto loaded = run->program().OnDevice();
+  if (!loaded.ok()) return device.AfterFailure(loaded.status());
+  run->loaded_ = *std::move(loaded);
   const Signature& signature = run->bound_->signature;
   // All memory is taken before the run is queued, so that one without room fails at once and
   // nothing in the queue waits for memory.
@@ -111,6 +117,17 @@ absl::Status Run::Widen(Slots* slots) {
   return absl::OkStatus();
 }
 
+bool Run::IsLost() const {
+  if (loaded_->life != program().device().pool()->life()) return true;
+  if (arena_ && arena_->lost()) return true;
+  for (const auto* values : {&inputs_, &results_, &wider_}) {
+    for (const ValuePointer& value : *values) {
+      if (value != nullptr && value->lost()) return true;
+    }
+  }
+  return bound_->variables && bound_->variables->lost();
+}
+
 absl::Status Run::InputFailure() const {
   for (const ValuePointer& input : inputs_) {
     if (input->resolved() && !input->status().ok()) return DependencyError(input->status());
@@ -126,6 +143,7 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   // order.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
+  if (IsLost()) return device.pool()->LostError();
   // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
   Slots slots;
   for (const ValuePointer& value : inputs_) slots.push_back(value->buffer());
@@ -142,7 +160,7 @@ absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
   drivers::SubmitOptions options;
   options.time_commands = sampled_;
   absl::Status status =
-      device.device().Submit(program().list(), slots, options,
+      device.device().Submit(*loaded_->list, slots, options,
                              [this](const drivers::SubmitResult& result) { Finished(result); });
   if (!status.ok()) self_.reset();
   return status;

@@ -56,6 +56,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   void LogStarted() const;
   void LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const;
   void Finished(const drivers::SubmitResult& result);
+  // Whether something of it was lost with the device, which works again.
+  bool IsLost() const;
   // The error of the first input that has failed, or of the values of the variables.
   absl::Status InputFailure() const;
   void Resolve(const absl::Status& status, double seconds);
@@ -68,6 +70,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
 
   const std::string label_;
   std::shared_ptr<const BoundProgram> bound_;
+  std::shared_ptr<const Program::Loaded> loaded_;
   std::vector<ValuePointer> inputs_;
   std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty
   std::vector<ValuePointer> results_;

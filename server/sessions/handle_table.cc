@@ -74,6 +74,21 @@ absl::Status HandleTable::Release(absl::Span<const uint64_t> handles) {
   return status;
 }
 
+std::vector<runtime::ValuePointer> HandleTable::FailLost(const absl::Status& error) {
+  std::vector<runtime::ValuePointer> lost;
+  runtime::ValuePointer failed;
+  for (auto& [handle, value] : values_) {
+    if (!value->lost()) continue;
+    if (failed == nullptr) {
+      memory::Charge charge = host_->Open(memory::Use::kHandles);
+      charge.ForceResize(errors::BytesOf(error));
+      failed = buffers::Value::Failed(error, std::move(charge));
+    }
+    lost.push_back(std::exchange(value, failed));
+  }
+  return lost;
+}
+
 absl::flat_hash_map<uint64_t, runtime::ValuePointer> HandleTable::TakeAll() {
   charge_ = memory::Charge();  // one that was never made stays empty, whatever comes late
   return std::exchange(values_, {});

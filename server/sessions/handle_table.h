@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -36,6 +37,9 @@ class HandleTable {
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
   // Releases those that are known; the first error, if others are among them.
   absl::Status Release(absl::Span<const uint64_t> handles);
+  // Those whose memory was lost with their device fail with `error`; the values are destroyed by
+  // the caller, without locks.
+  [[nodiscard]] std::vector<runtime::ValuePointer> FailLost(const absl::Status& error);
   // Empties the table; the values are destroyed by the caller, without locks.
   [[nodiscard]] absl::flat_hash_map<uint64_t, runtime::ValuePointer> TakeAll();
 

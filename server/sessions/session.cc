@@ -244,6 +244,12 @@ void Session::LogLease(absl::string_view event, absl::Time expires) const {
               {"expires", absl::FormatTime(absl::RFC3339_full, expires, absl::UTCTimeZone())}});
 }
 
+void Session::DropLost() {
+  std::vector<runtime::ValuePointer> lost;  // goes without the lock
+  absl::MutexLock lock(&mutex_);
+  if (!closed_) lost = handles_.FailLost(device_.pool()->LostError());
+}
+
 bool Session::Expired() const {
   absl::MutexLock lock(&mutex_);
   return sink_ == nullptr && services_.now() >= expires_;

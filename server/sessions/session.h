@@ -105,6 +105,8 @@ class Session : public std::enable_shared_from_this<Session> {
   const Identity& identity() const { return identity_; }
   const User& user() const { return *user_; }
   runtime::ManagedDevice& device() const { return device_; }
+  // The device was lost and works again: handles whose values were on it fail from here on.
+  void DropLost() ABSL_LOCKS_EXCLUDED(mutex_);
   // Whom everything is charged to that the daemon holds for it in host memory.
   const std::shared_ptr<memory::Account>& host() const { return host_; }
   // True if one of its program ids names `program`.

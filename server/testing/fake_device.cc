@@ -9,19 +9,21 @@
 namespace kiln::testing {
 class FakeDevice::Memory : public drivers::Buffer {
  public:
-  Memory(FakeDevice& device, int64_t bytes, bool hidden)
-      : device_(device), hidden_(hidden), data_(bytes + 64) {}
+  Memory(FakeDevice& device, int64_t bytes, bool hidden, int life)
+      : device_(device), hidden_(hidden), life_(life), data_(bytes + 64) {}
   ~Memory() override {
     absl::MutexLock lock(&device_.mutex_);
     device_.allocated_ -= bytes();
   }
   int64_t bytes() const override { return static_cast<int64_t>(data_.size()) - 64; }
   char* data() const { return const_cast<char*>(data_.data()); }
+  int life() const { return life_; }
   void* host_pointer() const override { return hidden_ ? nullptr : data(); }
 
  private:
   FakeDevice& device_;
   const bool hidden_;
+  const int life_;
   std::vector<char> data_;
 };
 
@@ -41,11 +43,13 @@ class FakeLoadedKernel : public drivers::LoadedKernel {
 
 class FakePreparedList : public drivers::PreparedList {
  public:
-  explicit FakePreparedList(drivers::CommandList list) : list_(std::move(list)) {}
+  FakePreparedList(drivers::CommandList list, int life) : list_(std::move(list)), life_(life) {}
+  int life() const { return life_; }
   const drivers::CommandList& list() const { return list_; }
 
  private:
   drivers::CommandList list_;
+  const int life_;
 };
 
 char* Address(absl::Span<drivers::Buffer* const> slots, const drivers::SlotRange& range) {
@@ -146,6 +150,10 @@ void FakeDevice::Break(const std::string& why) {
   absl::MutexLock lock(&mutex_);
   broken_ = why;
 }
+void FakeDevice::Mend() {
+  absl::MutexLock lock(&mutex_);
+  mended_ = true;
+}
 int64_t FakeDevice::allocated_bytes() const {
   absl::MutexLock lock(&mutex_);
   return allocated_;
@@ -157,6 +165,7 @@ int64_t FakeDevice::lists_run() const {
 
 absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t bytes) {
   bool hidden = false;
+  int life = 0;
   {
     absl::MutexLock lock(&mutex_);
     if (!broken_.empty()) return absl::InternalError(broken_);
@@ -166,8 +175,9 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> FakeDevice::Allocate(int64_t by
     }
     allocated_ += bytes;
     hidden = hidden_;
+    life = life_;
   }
-  return std::make_unique<Memory>(*this, bytes, hidden);
+  return std::make_unique<Memory>(*this, bytes, hidden, life);
 }
 
 absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
@@ -181,7 +191,8 @@ absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
 
 absl::StatusOr<std::unique_ptr<drivers::PreparedList>> FakeDevice::Prepare(
     drivers::CommandList list) {
-  return std::make_unique<FakePreparedList>(std::move(list));
+  absl::MutexLock lock(&mutex_);
+  return std::make_unique<FakePreparedList>(std::move(list), life_);
 }
 
 absl::Status FakeDevice::Submit(drivers::PreparedList& list,
@@ -193,6 +204,11 @@ absl::Status FakeDevice::Submit(drivers::PreparedList& list,
     return absl::InvalidArgumentError("wrong number of buffers");
   }
   absl::MutexLock lock(&mutex_);
+  if (prepared.life() != life_) return absl::InternalError("the list is from before the loss");
+  for (const drivers::Buffer* slot : slots) {
+    if (static_cast<const Memory*>(slot)->life() != life_)
+      return absl::InternalError("a buffer is from before the loss");
+  }
   tasks_.push_back({&prepared.list(), {slots.begin(), slots.end()}, options, std::move(done)});
   changed_.SignalAll();
   return absl::OkStatus();
@@ -270,6 +286,15 @@ absl::Status FakeDevice::Synchronize() {
 absl::Status FakeDevice::Health() {
   absl::MutexLock lock(&mutex_);
   return broken_.empty() ? absl::OkStatus() : absl::InternalError(broken_);
+}
+
+absl::Status FakeDevice::Revive() {
+  absl::MutexLock lock(&mutex_);
+  if (!mended_) return absl::InternalError(broken_);
+  broken_.clear();
+  mended_ = false;
+  ++life_;
+  return absl::OkStatus();
 }
 
 }  // namespace kiln::testing

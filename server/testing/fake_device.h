@@ -44,6 +44,8 @@ class FakeDevice : public drivers::Device {
   void LetCopiesGo() ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on every list and allocation fails, and Health() says why.
   void Break(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on it can be revived.
+  void Mend() ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t allocated_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t lists_run() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -66,6 +68,7 @@ class FakeDevice : public drivers::Device {
                                absl::Span<char> destination, CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
+  absl::Status Revive() override;
 
  private:
   struct Task;
@@ -85,6 +88,8 @@ class FakeDevice : public drivers::Device {
   bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::string broken_ ABSL_GUARDED_BY(mutex_);
+  bool mended_ ABSL_GUARDED_BY(mutex_) = false;
+  int life_ ABSL_GUARDED_BY(mutex_) = 0;  // what is made in one is refused in the next
   int64_t allocated_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t lists_run_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;

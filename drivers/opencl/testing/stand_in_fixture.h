@@ -34,6 +34,7 @@ class OpenClTest : public testing::Test {
     control_->next_launch_refused = 0;
     control_->next_launch_fails = 0;
     control_->lost = false;
+    control_->unplugged = false;
     control_->gpus_share_memory = false;
     control_->launch_milliseconds = 0;
   }

@@ -24,6 +24,7 @@ struct Control {
   std::atomic<int> next_launch_refused = 0;  // the launch call's answer, once
   std::atomic<int> next_launch_fails = 0;    // how the launch ends, once
   std::atomic<bool> lost = false;            // nothing runs any more, on any device
+  std::atomic<bool> unplugged = false;       // no device is available
 
   // Counts.
   std::atomic<int64_t> arguments_set = 0;

@@ -106,6 +106,7 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
           TheControl().has_shared_virtual_memory ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0, size,
           value, needed);
     case CL_DEVICE_AVAILABLE:
+      return AnswerValue<cl_bool>(TheControl().unplugged ? CL_FALSE : CL_TRUE, size, value, needed);
     case CL_DEVICE_COMPILER_AVAILABLE:
     case CL_DEVICE_ENDIAN_LITTLE:
       return AnswerValue<cl_bool>(CL_TRUE, size, value, needed);
