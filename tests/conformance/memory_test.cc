@@ -92,6 +92,13 @@ TEST_P(MemoryTest, CopiesPartsOfBuffers) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), back.begin() + 1));
 }
 
+TEST_P(MemoryTest, ADeviceThatIsNotLostKeepsWhatItHas) {
+  auto buffer = Allocate(1000);
+  Write(*buffer, std::vector<uint8_t>(1000, 7));
+  EXPECT_EQ(device().Revive(), absl::OkStatus());
+  EXPECT_EQ(Read<uint8_t>(*buffer, 1000), std::vector<uint8_t>(1000, 7));
+}
+
 TEST_P(MemoryTest, CopiesOutOfRangeAreRefused) {
   auto buffer = Allocate(100);
   std::vector<char> bytes(101);
