@@ -103,6 +103,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
       return download.get();
     }
     download->charge_ = *std::move(charge);
+    download->device_ = &(*session)->device();
     (*session)->WhenReadable(
         request.handle(), request.after_sequence(),
         [download](absl::StatusOr<runtime::ValuePointer> value) {
@@ -162,7 +163,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   void WriteChunk(const absl::Status& read, int64_t size) {
-    if (!read.ok()) return End(read);
+    if (!read.ok()) return End(device_->AfterFailure(read));
     sent_ += size;
     daemon_.metrics->Sent(size);
     StartWrite(&response_);
@@ -181,6 +182,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   memory::Charge charge_;
+  runtime::ManagedDevice* device_ = nullptr;
   runtime::ValuePointer value_;
   int64_t sent_ = 0;
   v1::DownloadResponse response_;

@@ -68,6 +68,7 @@ TEST(Blob, MemoryThatTheHostDoesNotHave) {
   stream->Send(Write(3, {5, 6}));
   EXPECT_THAT(Floats(stream->Call(Read(3)).data()), ElementsAre(5, 6));
   daemon.device().Break("fell off the bus");
+  EXPECT_EQ(Reason(client.Download(2, run, &data)), "DEVICE_FAILED");
   EXPECT_EQ(Reason(stream->Call(Read(3)).error()), "DEVICE_FAILED");
 }
 
