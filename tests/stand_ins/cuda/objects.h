@@ -1,0 +1,280 @@
+// The Driver API's objects as the stand-in has them. Handles are numbers that are never used twice,
+// so that one that outlived its object is always found.
+#ifndef KILN_TESTS_STAND_INS_CUDA_OBJECTS_H_
+#define KILN_TESTS_STAND_INS_CUDA_OBJECTS_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "drivers/cuda/api.h"
+#include "tests/stand_ins/cuda/control.h"
+#include "tests/stand_ins/cuda/ptx/interpret.h"
+#include "tests/stand_ins/cuda/ptx/load.h"
+
+namespace kiln::drivers::cuda {
+
+using stand_ins::cuda::Control;
+namespace ptx = stand_ins::ptx;
+
+inline constexpr int kDevicesMax = 8;
+inline constexpr int kSharedBytesMax = 163 << 10;  // of a block that asks for so many
+inline constexpr int kSharedBytesDefault = 48 << 10;
+
+// The end of a task; what events record.
+struct Completion {
+  bool done = false;
+  std::chrono::steady_clock::time_point time;
+  std::vector<std::shared_ptr<Completion>> with;  // that end with it if they did not before
+};
+
+struct Context;
+
+struct Stream {
+  struct Task {
+    std::function<CUresult()> work;    // without the lock; null: only waits
+    std::shared_ptr<Completion> wait;  // comes first, or null
+    std::shared_ptr<Completion> completion;
+  };
+  Context* context;
+  unsigned flags = 0;
+  std::deque<Task> tasks = {};  // the first one may be running
+  std::shared_ptr<Completion> last = nullptr;
+  bool stopping = false;
+  std::thread thread = {};
+};
+
+struct Event {
+  Context* context;
+  unsigned flags;
+  std::shared_ptr<Completion> recorded;  // null: never
+};
+
+struct Module;
+struct KernelFunction {
+  std::weak_ptr<Module> module;
+  const ptx::DecodedFunction* decoded;
+  const ptx::Program* program;
+  int dynamic_shared_max;
+};
+struct Module {
+  Context* context;
+  std::unique_ptr<ptx::LoadedModule> loaded;
+  std::map<std::string, CUfunction> functions;
+};
+
+struct KernelLaunch {
+  std::shared_ptr<KernelFunction> function;
+  std::shared_ptr<Module> module;
+  ptx::LaunchShape shape;
+  std::vector<uint8_t> parameters;
+};
+struct Copy {
+  CUdeviceptr to_device = 0;  // or
+  void* to_host = nullptr;
+  CUdeviceptr from_device = 0;  // or
+  const void* from_host = nullptr;
+  size_t bytes = 0;
+};
+struct Fill {
+  CUdeviceptr to = 0;
+  unsigned value = 0;
+  unsigned element_bytes = 1;
+  size_t count = 0;
+};
+
+struct GraphNode {
+  enum class Kind { kKernel, kCopy, kFill, kEmpty, kEvent };
+  CUgraphNode handle = nullptr;
+  Kind kind = Kind::kEmpty;
+  std::vector<CUgraphNode> dependencies = {};
+  KernelLaunch kernel = {};
+  Copy copy = {};
+  Fill fill = {};
+  CUevent event = nullptr;
+};
+struct Graph {
+  std::vector<GraphNode> nodes;
+};
+struct GraphExec {
+  Context* context;
+  std::vector<GraphNode> nodes;
+  std::shared_ptr<Completion> last;  // launches of one run one after another
+};
+
+struct Pool {
+  int device;
+  bool is_default = false;
+  uint64_t release_threshold = 0;
+  uint64_t used = 0;
+  uint64_t used_high = 0;
+  std::set<int> access = {};  // devices
+};
+
+struct Allocation {
+  CUdeviceptr address;
+  size_t bytes;
+  std::shared_ptr<uint8_t[]> storage;  // null: the host's own memory
+  uint8_t* host;
+  int device;          // -1: pinned memory of the host
+  bool live = true;    // its stream reached the allocation
+  bool freed = false;  // a call freed it, and its stream will
+  Context* context = nullptr;
+  std::shared_ptr<Pool> pool = nullptr;
+};
+
+struct Context {
+  int device = 0;
+  int retained = 0;
+  bool active = false;
+  unsigned flags = 0;
+  CUresult error = CUDA_SUCCESS;  // which stays until the context is reset
+  std::set<Context*> peers;       // whose memory kernels of this one may touch
+  std::shared_ptr<Stream> default_stream;
+  std::set<std::shared_ptr<Stream>> streams;
+};
+
+// Live objects of one kind.
+template <typename Handle, typename T>
+class Table {
+ public:
+  Handle Add(std::shared_ptr<T> object);
+  std::shared_ptr<T> Find(Handle handle) const {
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  bool Remove(Handle handle);
+  // Those that belong to a context that is reset.
+  template <typename Predicate>
+  void RemoveIf(Predicate predicate);
+
+ private:
+  std::unordered_map<Handle, std::shared_ptr<T>> objects_;
+};
+
+// What launches of one device may touch at a moment; keeps the memory.
+struct MemorySnapshot {
+  ptx::GlobalMemory memory;
+  std::vector<std::shared_ptr<uint8_t[]>> storage;
+};
+
+struct Runtime {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool initialized = false;
+  uintptr_t next_handle = uintptr_t{0x5700} << 32;
+  Context contexts[kDevicesMax];
+  std::shared_ptr<Pool> default_pools[kDevicesMax];
+  CUdeviceptr next_address[kDevicesMax];
+  Table<CUstream, Stream> streams;
+  Table<CUevent, Event> events;
+  Table<CUmodule, Module> modules;
+  Table<CUfunction, KernelFunction> functions;
+  Table<CUgraph, Graph> graphs;
+  Table<CUgraphExec, GraphExec> graph_execs;
+  Table<CUmemoryPool, Pool> pools;
+  std::map<CUdeviceptr, Allocation> allocations;  // by address
+  std::string message;
+};
+
+Runtime& TheRuntime();
+Control& TheControl();
+
+using Lock = std::unique_lock<std::mutex>;
+
+// Counts a call that was wrong, with what was wrong about it; answers `code`. Under the lock.
+CUresult Mistake(const std::string& what, CUresult code);
+// Whether this thread is in a callback, where no call is allowed.
+bool& InCallback();
+// The calling thread's stack of contexts, the current one last.
+std::vector<Context*>& ContextStack();
+// How a context answers now: its error that stays, or that it is lost or gone.
+CUresult AnswerOf(Context& context);
+
+// `body`(Context&, Lock&) in the current context, under the lock, if that context works.
+template <typename Body>
+CUresult InContext(const char* call, Body body) {
+  Runtime& runtime = TheRuntime();
+  Lock lock(runtime.mutex);
+  if (InCallback()) return Mistake(std::string(call) + " in a callback", CUDA_ERROR_NOT_PERMITTED);
+  if (!runtime.initialized)
+    return Mistake(std::string(call) + " before cuInit", CUDA_ERROR_NOT_INITIALIZED);
+  if (ContextStack().empty() || ContextStack().back() == nullptr)
+    return Mistake(std::string(call) + " without a context", CUDA_ERROR_INVALID_CONTEXT);
+  Context& context = *ContextStack().back();
+  if (const CUresult answer = AnswerOf(context); answer != CUDA_SUCCESS) return answer;
+  return body(context, lock);
+}
+
+// Streams. All under the lock.
+// The one that a handle means in a context, 0 being the default one; null if there is none.
+std::shared_ptr<Stream> FindStream(Context& context, CUstream handle);
+std::shared_ptr<Completion> Push(Stream& stream, std::function<CUresult()> work,
+                                 std::shared_ptr<Completion> wait = nullptr);
+void Complete(Completion& completion);
+CUresult WaitFor(Context& context, const std::shared_ptr<Completion>& completion, Lock& lock);
+void WaitForAll(Context& context, Lock& lock);
+void StartStream(const std::shared_ptr<Stream>& stream);
+void StopStream(const std::shared_ptr<Stream>& stream, Lock& lock);
+
+// Memory. All under the lock.
+Allocation* FindAllocation(CUdeviceptr address);
+CUresult Allocate(int device, Context* context, size_t bytes, bool live, std::shared_ptr<Pool> pool,
+                  Allocation** made);
+void Free(CUdeviceptr address);
+std::shared_ptr<const MemorySnapshot> TakeSnapshot(const Context& context);
+// Whether bytes are within one allocation that no call has freed.
+bool IsDeviceMemory(CUdeviceptr address, size_t bytes);
+
+// What tasks do, without the lock. A fault is kept as the message.
+struct Accesses {
+  std::vector<ptx::Range> reads;
+  std::vector<ptx::Range> writes;
+};
+CUresult RunKernel(Context& context, const KernelLaunch& launch, Accesses* accesses);
+CUresult RunCopy(Context& context, const Copy& copy, Accesses* accesses);
+CUresult RunFill(Context& context, const Fill& fill, Accesses* accesses);
+CUresult RunGraph(Context& context, const std::vector<GraphNode>& nodes, uint64_t seed,
+                  const std::map<CUgraphNode, std::shared_ptr<Completion>>& events);
+// Checks and copies what a call says. Under the lock.
+CUresult MakeLaunch(const char* call, Context& context, const CUDA_KERNEL_NODE_PARAMS& parameters,
+                    KernelLaunch* launch);
+void Report(const std::string& message);  // takes the lock
+
+// Frees what a context has. Its streams run to their ends.
+void ResetContext(Context& context, Lock& lock);
+
+template <typename Handle, typename T>
+Handle Table<Handle, T>::Add(std::shared_ptr<T> object) {
+  ++TheControl().objects;
+  const auto handle = reinterpret_cast<Handle>(TheRuntime().next_handle += 16);
+  objects_.emplace(handle, std::move(object));
+  return handle;
+}
+template <typename Handle, typename T>
+bool Table<Handle, T>::Remove(Handle handle) {
+  if (objects_.erase(handle) == 0) return false;
+  --TheControl().objects;
+  return true;
+}
+template <typename Handle, typename T>
+template <typename Predicate>
+void Table<Handle, T>::RemoveIf(Predicate predicate) {
+  TheControl().objects -=
+      std::erase_if(objects_, [&](const auto& row) { return predicate(*row.second); });
+}
+
+}  // namespace kiln::drivers::cuda
+
+#endif  // KILN_TESTS_STAND_INS_CUDA_OBJECTS_H_
