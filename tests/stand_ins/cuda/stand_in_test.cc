@@ -8,12 +8,19 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What keeps a stream from going on.
+// What keeps a stream from going on. Not gone before the stream is through.
 struct Gate {
+  ~Gate() {
+    open = true;
+    while (!passed) std::this_thread::yield();
+  }
   std::atomic<bool> open = false;
+  std::atomic<bool> passed = false;
 };
-void WaitAtGate(void* gate) {
-  while (!static_cast<Gate*>(gate)->open) std::this_thread::yield();
+void WaitAtGate(void* data) {
+  auto* const gate = static_cast<Gate*>(data);
+  while (!gate->open) std::this_thread::yield();
+  gate->passed = true;
 }
 
 TEST_F(CudaStandInTest, CallsNeedAContext) {
@@ -195,7 +202,6 @@ TEST_F(CudaStandInTest, PoolsFollowTheOrderOfStreams) {
   KILN_EXPECT_CUDA(KILN_CUDA(cuMemAllocAsync)(&values, 16, stream));
   KILN_EXPECT_CUDA(Launch(add, values, values, 4, other));
   EXPECT_EQ(KILN_CUDA(cuStreamSynchronize)(other), CUDA_ERROR_ILLEGAL_ADDRESS);
-  gate.open = true;
 }
 
 TEST_F(CudaStandInTest, PinnedMemoryIsReadWhenTheStreamComesThere) {

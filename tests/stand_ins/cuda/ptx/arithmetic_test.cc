@@ -97,7 +97,10 @@ TEST(PtxArithmetic, Bits) {
   EXPECT_EQ(Bits("prmt.b32", {0x00000080, 0, 0x8888}), 0xffffffffu);
   EXPECT_EQ(Bits("shf.l.wrap.b32", {0x80000000, 1, 1}), 3u);
   EXPECT_EQ(Bits("shf.r.clamp.b32", {0x12345678, 0xabcdef01, 40}), 0xabcdef01u);
-  EXPECT_EQ(Bits("lop3.b32", {0xf0, 0xcc, 0xaa, 0x96}), 0xf0u ^ 0xccu ^ 0xaau);
+  EXPECT_EQ(Evaluate<uint32_t>("ld.global.v2.b32 {%r1, %r2}, [%in]; ld.global.b32 %r3, [%in+8];"
+                               "lop3.b32 %r9, %r1, %r2, %r3, 0x96; st.global.b32 [%out], %r9;",
+                               std::vector<uint32_t>{0xf0, 0xcc, 0xaa})[0],
+            0xf0u ^ 0xccu ^ 0xaau);
 }
 
 TEST(PtxArithmetic, Carries) {
@@ -108,7 +111,7 @@ TEST(PtxArithmetic, Carries) {
     addc.s64 %d5, 0, 0;
     sub.cc.s64 %d6, 0, 1;
     subc.s64 %d7, 5, 0;
-    st.global.v4.u64 [%out], {%d3, %d4, %d5, %d7};)",
+    st.global.v2.u64 [%out], {%d3, %d4}; st.global.v2.u64 [%out+16], {%d5, %d7};)",
                                                                  {~uint64_t{0}, ~uint64_t{0}}, 4);
   EXPECT_THAT(sum, testing::ElementsAre(~uint64_t{1}, ~uint64_t{0}, 1, 4));
 }

@@ -157,6 +157,8 @@ const DecodedFunction* Program::FindEntry(absl::string_view name) const {
 
 absl::StatusOr<Program> Decode(const Module& module, AddressOf address_of) {
   Program program;
+  for (char c : module.target)
+    if (c >= '0' && c <= '9') program.architecture = program.architecture * 10 + (c - '0');
   Names common;
   for (const Variable& variable : module.variables)
     if (variable.space != Space::kShared)

@@ -52,6 +52,8 @@ class StatementDecoder {
   // What only says how others or a cache see an access.
   void TakeMemoryModifiers();
 
+  int architecture() const { return program_.architecture; }
+
   size_t operands() const { return statement_.operands.size(); }
   const Operand& operand(size_t index);
   bool Expect(size_t least, size_t most);

@@ -107,6 +107,10 @@ void DecodeAccess(StatementDecoder& decoder) {
   const bool vector = value.kind == Operand::Kind::kVector;
   if ((vector ? value.elements.size() : 1) != kElements[width])
     return decoder.Invalid("the vector does not fit");
+  constexpr int kWideSince = 100;  // sm_100
+  if (BytesOf(type) * static_cast<int>(kElements[width]) > 16 &&
+      decoder.architecture() < kWideSince)
+    return decoder.Invalid("more than 16 bytes");
   i.execute = ExecuteAccessOf(type, loads, vector);
   const auto use = [&](const Operand& element) {
     return loads ? decoder.Write(element, type, true) : decoder.Read(element, type, true);

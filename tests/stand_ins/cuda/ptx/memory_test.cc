@@ -40,7 +40,7 @@ TEST(PtxMemory, WidthsAndSigns) {
   EXPECT_EQ(widened("ld.global.s8 %d1, [%in];"), 0xfffffffffffffff4u);
   EXPECT_EQ(widened("ld.global.nc.u8 %d1, [%in+1];"), 0x83u);
   EXPECT_EQ(widened("ld.volatile.global.s16 %d1, [%in];"), 0xffffffffffff83f4u);
-  EXPECT_EQ(widened("ld.global.ca.L1::evict_last.s32 %d1, [%in];"), 0xffffffff818283f4u);
+  EXPECT_EQ(widened("ld.global.L1::evict_last.s32 %d1, [%in];"), 0xffffffff818283f4u);
   EXPECT_EQ(widened("ld.global.v2.u32 {%r1, %r2}, [%in]; mov.b64 %d1, {%r2, %r1};"),
             0x818283f400000005u);
   EXPECT_EQ(widened("ld.global.u64 %d1, [%in]; mov.b64 {%r1, _}, %d1; cvt.u64.u32 %d1, %r1;"),

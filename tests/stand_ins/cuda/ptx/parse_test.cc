@@ -56,6 +56,8 @@ TEST(Parse, NamesTheLineOfWhatIsWrong) {
               AllOf(HasSubstr("line 10"), HasSubstr("add.u32")));
   EXPECT_THAT(WhyNotLoaded(Kernel("bra nowhere;")), HasSubstr("no label nowhere"));
   EXPECT_THAT(WhyNotLoaded(Kernel("mov.u32 %r1, %r99;")), HasSubstr("%r99"));
+  EXPECT_THAT(WhyNotLoaded(Kernel("ld.global.v4.u64 {%d1, %d2, %d3, %d4}, [%in];")),
+              HasSubstr("more than 16 bytes"));
   EXPECT_THAT(WhyNotLoaded(Kernel("add.u64 %d1, %r1, %d2;")), HasSubstr("another width"));
   EXPECT_THAT(WhyNotLoaded(".version 8.0 .target sm_80 .address_size 64 .entry k() { "),
               HasSubstr("no end"));

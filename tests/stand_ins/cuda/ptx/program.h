@@ -95,6 +95,7 @@ struct Program {
   std::vector<int> lines;
   std::vector<std::string> texts;
   uint32_t sites = 0;
+  int architecture = 0;  // 80 for sm_80
 
   const DecodedFunction* FindEntry(absl::string_view name) const;
 };

@@ -75,7 +75,7 @@ inline LaunchResult RunKernel(const std::string& text, TestMemory& memory,
 // An entry k(in, out) around a body: %in and %out are its pointers, %t is the thread's number; of
 // registers there are twenty of each kind: %p %h %r %d (b64) %f %g (f64).
 inline std::string Kernel(const std::string& body, const std::string& before = "") {
-  return absl::StrCat(".version 8.0\n.target sm_80\n.address_size 64\n", before,
+  return absl::StrCat(".version 8.0\n.target sm_90\n.address_size 64\n", before,
                       ".visible .entry k(.param .u64 k_0, .param .u64 k_1)\n{\n",
                       ".reg .pred %p<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %d<20>;\n",
                       ".reg .f32 %f<20>; .reg .f64 %g<20>; .reg .b64 %in; .reg .b64 %out;\n",
