@@ -8,17 +8,23 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What keeps a stream from going on. Not gone before the stream is through.
+// A stream stands there until `open`.
 struct Gate {
+  // The stream is there: had its context failed before, it would never come.
+  void WaitUntilReached() const {
+    while (!reached) std::this_thread::yield();
+  }
   ~Gate() {
     open = true;
     while (!passed) std::this_thread::yield();
   }
+  std::atomic<bool> reached = false;
   std::atomic<bool> open = false;
   std::atomic<bool> passed = false;
 };
-void WaitAtGate(void* data) {
+void StandAtGate(void* data) {
   auto* const gate = static_cast<Gate*>(data);
+  gate->reached = true;
   while (!gate->open) std::this_thread::yield();
   gate->passed = true;
 }
@@ -198,7 +204,8 @@ TEST_F(CudaStandInTest, PoolsFollowTheOrderOfStreams) {
   // Another stream that does not wait finds nothing there.
   const CUstream other = Stream();
   Gate gate;
-  KILN_EXPECT_CUDA(KILN_CUDA(cuLaunchHostFunc)(stream, WaitAtGate, &gate));
+  KILN_EXPECT_CUDA(KILN_CUDA(cuLaunchHostFunc)(stream, StandAtGate, &gate));
+  gate.WaitUntilReached();
   KILN_EXPECT_CUDA(KILN_CUDA(cuMemAllocAsync)(&values, 16, stream));
   KILN_EXPECT_CUDA(Launch(add, values, values, 4, other));
   EXPECT_EQ(KILN_CUDA(cuStreamSynchronize)(other), CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -210,7 +217,8 @@ TEST_F(CudaStandInTest, PinnedMemoryIsReadWhenTheStreamComesThere) {
   const CUdeviceptr values = Allocate(16);
   const CUstream stream = Stream();
   Gate gate;
-  KILN_EXPECT_CUDA(KILN_CUDA(cuLaunchHostFunc)(stream, WaitAtGate, &gate));
+  KILN_EXPECT_CUDA(KILN_CUDA(cuLaunchHostFunc)(stream, StandAtGate, &gate));
+  gate.WaitUntilReached();
   auto* const numbers = static_cast<uint32_t*>(pinned);
   std::vector<uint32_t> pageable = {1, 1, 1, 1};
   const CUdeviceptr copied = Allocate(16);
