@@ -42,6 +42,8 @@ Context::~Context() {
     }
   }
   cuda().DevicePrimaryCtxRelease_v2(device_);
+  // Whoever opens the device next would find it as it was lost.
+  if (!Health().ok()) cuda().DevicePrimaryCtxReset_v2(device_);
 }
 
 void* Context::AllocateMemory(int64_t bytes) const {

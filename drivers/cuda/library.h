@@ -23,6 +23,7 @@ namespace kiln::drivers::cuda {
   function(DeviceGetName);                   \
   function(DeviceGetUuid_v2);                \
   function(DevicePrimaryCtxRelease_v2);      \
+  function(DevicePrimaryCtxReset_v2);        \
   function(DevicePrimaryCtxRetain);          \
   function(DeviceTotalMem_v2);               \
   function(DriverGetVersion);                \

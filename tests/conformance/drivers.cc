@@ -1,8 +1,11 @@
 // The list of drivers. A new driver adds a row.
+#include "drivers/common/dynamic_library.h"
 #include "drivers/cpu/driver.h"
+#include "drivers/cuda/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
+#include "tests/stand_ins/cuda/control.h"
 
 namespace kiln::conformance {
 namespace {
@@ -34,6 +37,22 @@ std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {
       drivers::opencl::OpenClOptions{.sharing_host_memory = true,
                                      .memory_limit_bytes_per_device = kMemory,
                                      .library = KILN_OPENCL_STAND_IN});
+}
+
+// What CUDA has here.
+std::unique_ptr<drivers::Driver> MakeCuda() {
+  return std::make_unique<drivers::cuda::CudaDriver>(
+      drivers::cuda::CudaOptions{.memory_limit_bytes_per_device = kMemory});
+}
+
+// Two devices, which reach each other's memory.
+std::unique_ptr<drivers::Driver> MakeCudaStandIn() {
+  if (const auto library = drivers::DynamicLibrary::Open(KILN_CUDA_STAND_IN); library.ok()) {
+    stand_ins::cuda::Control* (*find)() = nullptr;
+    if ((*library)->Find("KilnCudaStandInControl", &find).ok()) find()->devices = 2;
+  }
+  return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{
+      .memory_limit_bytes_per_device = kMemory, .library = KILN_CUDA_STAND_IN});
 }
 
 constexpr char kNoBlocks[] = "a grid point is one call of a function";
@@ -92,6 +111,14 @@ std::vector<DriverCase> AllDriverCases() {
        .make = [] { return MakeCpu(2, 2); },
        .kernels = MakeX86Kernels,
        .unsupported = {{Feature::kBlocks, kNoBlocks}}},
+      {.name = "cuda",
+       .make = MakeCuda,
+       .kernels = MakePtxKernels,
+       .unsupported = {{Feature::kTwoDevices, "most machines have one; cuda_stand_in has two"}}},
+      {.name = "cuda_stand_in",
+       .make = MakeCudaStandIn,
+       .kernels = MakePtxKernels,
+       .unsupported = {}},
       {.name = "opencl",
        .make = MakeOpenCl,
        .kernels = MakeOpenClKernels,

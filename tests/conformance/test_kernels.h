@@ -34,6 +34,8 @@ struct TestKernels {
 TestKernels MakeX86Kernels(const drivers::Target& target);
 // OpenCL C, one work-item a grid point.
 TestKernels MakeOpenClKernels(const drivers::Target& target);
+// PTX, one block a grid point, of one thread but for `blocks`.
+TestKernels MakePtxKernels(const drivers::Target& target);
 
 }  // namespace kiln::conformance
 

@@ -1,0 +1,261 @@
+// What goes wrong on a device, and what is the driver's own; the rest is in tests/conformance.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "drivers/cuda/api.h"
+#include "drivers/cuda/testing/stand_in_fixture.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using CudaDeviceTest = CudaTest;
+
+TEST_F(CudaDeviceTest, MemoryThatTheVendorLacksIsNamed) {
+  Open();
+  control_->out_of_memory = true;
+  const absl::Status status = device().Allocate(1000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("cuda:0 is out of memory: 1000 bytes"));
+  control_->out_of_memory = false;
+  EXPECT_TRUE(device().Allocate(1000).ok());
+}
+
+TEST_F(CudaDeviceTest, KernelsThatDoNotAssembleSayWhy) {
+  Open();
+  KernelImage image = Image(1);
+  image.code += "nonsense\n";
+  const absl::Status status = device().LoadKernel(image).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("the kernel counter does not assemble: CUDA_ERROR_"));
+  EXPECT_LT(status.message().size(), 3000u);
+}
+
+TEST_F(CudaDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
+  Open();
+  const auto refused = [this](auto change, const std::string& why) {
+    KernelImage image = Image(1);
+    change(image);
+    const absl::Status status = device().LoadKernel(image).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << why;
+    EXPECT_THAT(status.message(), HasSubstr(why));
+  };
+  refused([](KernelImage& image) { image.code.clear(); }, "has no code");
+  refused([](KernelImage& image) { image.block_size = 1025; }, "the device takes 1024");
+  refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
+  refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
+  refused([](KernelImage& image) { image.grid_size = int64_t{1} << 31; }, "2^31 - 1");
+}
+
+// Commands that need nothing of each other may run in any order; those that do may not.
+TEST_F(CudaDeviceTest, AGraphKeepsTheOrderThatMatters) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const LaunchCommand count{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare(
+      {.num_slots = 3,
+       .commands = {FillCommand{{0, 0, 64}, 0}, count, count, CopyCommand{{0, 0, 64}, {1, 0, 64}},
+                    count, CopyCommand{{0, 0, 64}, {2, 0, 64}}}});
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 3; ++i) buffers.push_back(*device().Allocate(64));
+  const int64_t graphs = control_->graphs_launched;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Run(*list, {buffers[0].get(), buffers[1].get(), buffers[2].get()}).status.ok());
+    EXPECT_EQ(ReadFirst(*buffers[1]), 2u);
+    EXPECT_EQ(ReadFirst(*buffers[2]), 3u);
+  }
+  EXPECT_EQ(control_->graphs_launched, graphs + 20);
+}
+
+TEST_F(CudaDeviceTest, AReplaySetsOnlyTheNodesThatChanged) {
+  Open();
+  constexpr int kLaunches = 100;
+  auto kernel = *device().LoadKernel(Image(1));
+  CommandList commands{.num_slots = kLaunches, .commands = {}};
+  for (int i = 0; i < kLaunches; ++i)
+    commands.commands.emplace_back(LaunchCommand{kernel.get(), {{i, 0, 64}}});
+  auto list = *device().Prepare(std::move(commands));
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i <= kLaunches; ++i) buffers.push_back(*device().Allocate(64));
+  std::vector<Buffer*> slots;
+  for (int i = 0; i < kLaunches; ++i) slots.push_back(buffers[i].get());
+  const int64_t added = control_->graph_nodes_added;
+  const auto nodes_set = [&] {
+    const int64_t set = control_->graph_nodes_updated;
+    const int64_t kernels = control_->kernels_run;
+    EXPECT_TRUE(Run(*list, slots).status.ok());
+    EXPECT_EQ(control_->kernels_run, kernels + kLaunches);
+    EXPECT_EQ(control_->graph_nodes_added, added + kLaunches);
+    return control_->graph_nodes_updated - set;
+  };
+  EXPECT_EQ(nodes_set(), 0);
+  EXPECT_EQ(nodes_set(), 0);
+  slots[7] = buffers[kLaunches].get();
+  EXPECT_EQ(nodes_set(), 1);
+  EXPECT_EQ(nodes_set(), 0);
+}
+
+// Then their order is more than their slots show.
+TEST_F(CudaDeviceTest, SlotsThatShareABufferKeepTheListsOrder) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list = *device().Prepare(
+      {.num_slots = 3,
+       .commands = {FillCommand{{0, 0, 64}, 0}, LaunchCommand{kernel.get(), {{1, 0, 64}}},
+                    CopyCommand{{0, 0, 64}, {2, 0, 64}}}});
+  auto a = *device().Allocate(64);
+  auto b = *device().Allocate(64);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Run(*list, {a.get(), a.get(), b.get()}).status.ok());
+    EXPECT_EQ(ReadFirst(*b), 1u);
+  }
+}
+
+TEST_F(CudaDeviceTest, AnErrorThatPassesFailsOneList) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto one = *device().Prepare({.num_slots = 1, .commands = {launch}});
+  auto many = *device().Prepare({.num_slots = 1, .commands = {launch, launch, launch}});
+  auto buffer = *device().Allocate(64);
+  control_->next_launch_refused = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  absl::Status status = Run(*one, {buffer.get()}).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("cannot launch the kernel counter: CUDA_ERROR_LAUNCH"));
+  control_->next_launch_refused = CUDA_ERROR_OUT_OF_MEMORY;
+  status = Run(*many, {buffer.get()}).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(status.message(), HasSubstr("cannot launch a graph: CUDA_ERROR_OUT_OF_MEMORY"));
+  EXPECT_TRUE(device().Health().ok());
+  EXPECT_TRUE(Run(*one, {buffer.get()}).status.ok());
+  EXPECT_TRUE(Run(*many, {buffer.get()}).status.ok());
+}
+
+TEST_F(CudaDeviceTest, AFaultInAKernelLosesTheDevice) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list =
+      *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+  auto buffer = *device().Allocate(64);
+  control_->next_launch_fails = CUDA_ERROR_ILLEGAL_ADDRESS;
+  const absl::Status status = Run(*list, {buffer.get()}).status;
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("the device is lost"));
+  EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
+  EXPECT_EQ(device().Health(), status);
+}
+
+TEST_F(CudaDeviceTest, ALostDeviceStaysLost) {
+  Open();
+  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto buffer = *device().Allocate(64);
+  ASSERT_TRUE(Run(*fill, {buffer.get()}).status.ok());
+  control_->lost = CUDA_ERROR_ECC_UNCORRECTABLE;
+  EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(device().Health().message(), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
+  // Whatever the library says from now on.
+  control_->lost = 0;
+  EXPECT_EQ(Run(*fill, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().Allocate(64).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().LoadKernel(Image(1)).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().CopyToDevice(*buffer, 0, "abc").code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable);
+  // A fresh one works, once nothing of the lost one is left.
+  buffer = nullptr;
+  fill = nullptr;
+  devices_.clear();
+  Open();
+  ASSERT_EQ(devices_.size(), 1u) << why_none_;
+  EXPECT_TRUE(device().Allocate(64).ok());
+}
+
+TEST_F(CudaDeviceTest, AnotherDeviceGoesOn) {
+  control_->devices = 2;
+  Open();
+  ASSERT_EQ(devices_.size(), 2u);
+  auto buffer = *device().Allocate(64);
+  auto other = *devices_[1]->Allocate(64);
+  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  control_->lost_device = 1;
+  control_->lost = CUDA_ERROR_LAUNCH_FAILED;
+  EXPECT_EQ(devices_[1]->CopyToDevice(*other, 0, "abc").code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
+  EXPECT_EQ(ReadFirst(*buffer), 0x01010101u);
+  EXPECT_TRUE(device().Health().ok());
+}
+
+TEST_F(CudaDeviceTest, AListThatFailsAbortsItsGroup) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  auto list = *device().Prepare(
+      {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}, SignalCommand{0}}});
+  auto buffer = *device().Allocate(64);
+  control_->next_launch_fails = CUDA_ERROR_LAUNCH_FAILED;
+  auto group = std::make_shared<SignalGroup>();
+  EXPECT_FALSE(Run(*list, {buffer.get()}, {.group = group}).status.ok());
+  EXPECT_THAT(group->Wait(0).message(), HasSubstr("CUDA_ERROR_LAUNCH_FAILED"));
+}
+
+TEST_F(CudaDeviceTest, CommandsAreTimedOneByOne) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list =
+      *device().Prepare({.num_slots = 1, .commands = {launch, FillCommand{{0, 0, 0}, 1}, launch}});
+  auto buffer = *device().Allocate(64);
+  control_->launch_milliseconds = 20;
+  const SubmitResult result = Run(*list, {buffer.get()}, {.time_commands = true, .group = nullptr});
+  ASSERT_TRUE(result.status.ok()) << result.status;
+  ASSERT_EQ(result.command_seconds.size(), 3u);
+  EXPECT_GE(result.command_seconds[0], 0.015);
+  EXPECT_EQ(result.command_seconds[1], 0);
+  EXPECT_GE(result.command_seconds[2], 0.015);
+  EXPECT_GE(result.seconds, 0.03);
+}
+
+// In pieces, the last of which is shorter.
+TEST_F(CudaDeviceTest, LargeCopiesArriveWhole) {
+  Open();
+  const size_t size = (13 << 20) + 5;
+  auto buffer = *device().Allocate(static_cast<int64_t>(size));
+  std::string sent(size, '\0');
+  for (size_t i = 0; i < size; ++i) sent[i] = static_cast<char>(i * 2654435761u >> 11);
+  ASSERT_TRUE(device().CopyToDevice(*buffer, 0, sent).ok());
+  std::string back(size, '\0');
+  ASSERT_TRUE(device().CopyToHost(*buffer, 0, absl::MakeSpan(back)).ok());
+  EXPECT_TRUE(back == sent);
+}
+
+TEST_F(CudaDeviceTest, OutOfReachBuffersAreRefused) {
+  control_->devices = 2;
+  control_->peers = false;
+  Open();
+  ASSERT_EQ(devices_.size(), 2u);
+  auto list = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto other = *devices_[1]->Allocate(64);
+  Buffer* slots[] = {other.get()};
+  const absl::Status status =
+      device().Submit(*list, slots, {}, [](SubmitResult) { ADD_FAILURE() << "done was called"; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("not one of cuda:0"));
+}
+
+TEST_F(CudaDeviceTest, BuffersAndListsMayOutliveTheirDevice) {
+  Open();
+  auto kernel = *device().LoadKernel(Image(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare({.num_slots = 1, .commands = {launch, launch}});
+  auto buffer = *device().Allocate(64);
+  ASSERT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  devices_.clear();
+  EXPECT_GT(control_->objects, 0);
+  list = nullptr;
+  kernel = nullptr;
+  buffer = nullptr;
+  EXPECT_EQ(control_->objects, 0);
+}
+
+}  // namespace
+}  // namespace kiln::drivers::cuda

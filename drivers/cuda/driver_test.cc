@@ -1,0 +1,98 @@
+// Which devices there are, or why not.
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "drivers/cuda/api.h"
+#include "drivers/cuda/testing/stand_in_fixture.h"
+
+namespace kiln::drivers::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using CudaDriverTest = CudaTest;
+
+TEST_F(CudaDriverTest, NoLibraryIsNoDevice) {
+  auto devices = CudaDriver({.library = "libno_such_cuda.so.1"}).Enumerate(&why_none_);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("libno_such_cuda.so.1"));
+  EXPECT_THAT(why_none_, HasSubstr("install NVIDIA's driver 525"));
+}
+
+TEST_F(CudaDriverTest, LibrariesWithoutAFunctionAreTooOld) {
+  auto devices = CudaDriver({.library = "libm.so.6"}).Enumerate(&why_none_);
+  ASSERT_TRUE(devices.ok());
+  EXPECT_THAT(*devices, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("too old (libm.so.6 has no symbol cu"));
+}
+
+TEST_F(CudaDriverTest, OldDriversAreNamedWithTheirVersion) {
+  control_->driver_version = 11080;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("knows CUDA 11.8; Kiln needs CUDA 12.0: install"));
+}
+
+TEST_F(CudaDriverTest, WithoutADeviceItSaysHowToFindOut) {
+  control_->init_fails = CUDA_ERROR_NO_DEVICE;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, HasSubstr("(CUDA_ERROR_NO_DEVICE (100)"));
+  EXPECT_THAT(why_none_, HasSubstr("does nvidia-smi list one"));
+}
+
+TEST_F(CudaDriverTest, OldDevicesAreLeftOut) {
+  control_->compute_capability = 70;
+  Open();
+  EXPECT_THAT(devices_, IsEmpty());
+  EXPECT_THAT(why_none_, StartsWith("cuda:0 ("));
+  EXPECT_THAT(why_none_, HasSubstr("has compute capability 7.0; Kiln needs 7.5 or more"));
+}
+
+TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
+  Open();
+  ASSERT_EQ(devices_.size(), 1u);
+  const DeviceInfo& info = device().info();
+  EXPECT_EQ(info.name, "cuda:0");
+  EXPECT_THAT(info.model, HasSubstr(" (GPU-"));
+  EXPECT_EQ(info.target.architecture, "nvptx64");
+  EXPECT_EQ(info.target.processor, "sm_80");
+  EXPECT_EQ(info.target.features, "+ptx78");
+  EXPECT_TRUE(info.target.capabilities.fma && info.target.capabilities.fp64);
+  EXPECT_EQ(info.target.limits.compute_units, 4);
+  EXPECT_EQ(info.target.limits.threads_per_subgroup, 32);
+  EXPECT_EQ(info.target.limits.threads_per_block, 1024);
+  EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
+  EXPECT_EQ(info.memory_bytes, control_->memory_bytes / 8 * 7);
+  Open(1 << 20);
+  EXPECT_EQ(device().info().memory_bytes, 1 << 20);
+}
+
+// What is newer than all that PTX is written for runs the newest of it.
+TEST_F(CudaDriverTest, EachGenerationHasItsProcessor) {
+  const struct {
+    int capability;
+    const char* processor;
+    const char* features;
+  } rows[] = {{75, "sm_75", "+ptx78"},   {89, "sm_89", "+ptx78"},   {90, "sm_90", "+ptx78"},
+              {100, "sm_100", "+ptx86"}, {110, "sm_103", "+ptx88"}, {130, "sm_121", "+ptx88"}};
+  for (const auto& row : rows) {
+    control_->compute_capability = row.capability;
+    Open();
+    ASSERT_EQ(devices_.size(), 1u) << why_none_;
+    EXPECT_EQ(device().info().target.processor, row.processor);
+    EXPECT_EQ(device().info().target.features, row.features);
+  }
+}
+
+TEST_F(CudaDriverTest, NegativeLimitsAreRefused) {
+  const absl::Status status =
+      CudaDriver({.memory_limit_bytes_per_device = -3}).Enumerate(&why_none_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("-3 bytes"));
+}
+
+}  // namespace
+}  // namespace kiln::drivers::cuda
