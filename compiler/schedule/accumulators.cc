@@ -22,6 +22,12 @@ std::shared_ptr<const Accumulators> AccumulatorBuilder::New(absl::Span<const int
     }
     if (plan_.axes[axis].reduce) result->partial.push_back(axis);
   }
+  // Registers are each thread's own; in memory the threads whose loops are open have parts each.
+  for (size_t axis = 0; axis < plan_.axes.size() && !registers; ++axis) {
+    const bool open = state.values[axis] != nullptr;
+    if (open && plan_.axes[axis].binding == Binding::kThread)
+      others.push_back(static_cast<int>(axis));
+  }
   const int64_t lanes = vector < 0 ? 1 : plan_.axes[vector].extent;
   // A register slot holds all lanes; in scratch they are neighbouring elements, so that a vector is
   // loaded whole.

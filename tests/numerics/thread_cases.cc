@@ -75,6 +75,8 @@ std::vector<ThreadCase> MakeCases() {
       "bind 8 thread\norder 0 0 3 7 5 8 6\n",
       // Sums in memory, since a loop stands inside the reduction.
       "bind 0 task\nsplit 1 8\nbind 3 thread\nsplit 2 8\norder 0 0 5 3 4 6\n",
+      // Each thread's own.
+      "bind 0 task\nsplit 1 5\nbind 3 thread\norder 0 0 3 2 4\n",
       kTiles,
       // Columns that do not come out even: the last thread of a tile has fewer.
       "bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 5 thread\nbind 6 unroll\n"
