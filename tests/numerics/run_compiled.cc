@@ -14,6 +14,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "drivers/cpu/driver.h"
+#include "drivers/cuda/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"
@@ -105,6 +106,9 @@ std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
     return std::make_unique<drivers::cpu::CpuDriver>(
         drivers::cpu::CpuOptions{.devices = 1, .threads_per_device = 2, .features = CpuFeatures()});
   }
+  if (name == "cuda") {
+    return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{});
+  }
   if (name == "opencl") {
     return std::make_unique<drivers::opencl::OpenClDriver>(
         drivers::opencl::OpenClOptions{.sharing_host_memory = true});
@@ -135,7 +139,7 @@ absl::Status UseDevice(const std::string& driver_name) {
   const auto driver = MakeDriver(driver_name);
   if (driver == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no device is called ", driver_name, "; there are cpu, opencl"));
+        absl::StrCat("no device is called ", driver_name, "; there are cpu, cuda, opencl"));
   }
   std::string why_none;
   auto devices = driver->Enumerate(&why_none);
