@@ -41,7 +41,9 @@ CUDA_MEMCPY3D CopyParameters(const Call& call, absl::Span<const CUdeviceptr> add
   result.dstMemoryType = result.srcMemoryType = CU_MEMORYTYPE_DEVICE;
   result.dstDevice = AddressOf(call.operands[0], addresses);
   result.srcDevice = AddressOf(call.operands[1], addresses);
-  result.WidthInBytes = call.bytes;
+  // One row of one slice.
+  result.dstPitch = result.srcPitch = result.WidthInBytes = call.bytes;
+  result.dstHeight = result.srcHeight = 1;
   result.Height = result.Depth = 1;
   return result;
 }

@@ -82,6 +82,24 @@ void ExpectAssembles(const drivers::KernelImage& image, const Generation& genera
     EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
 }
 
+// All that drivers/cuda/device_query.cc names.
+TEST(PtxProcessorsTest, EachIsKnown) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(ThreadCases()[0].kernel, context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status();
+  constexpr Generation kAll[] = {{"sm_75", "+ptx78"},  {"sm_80", "+ptx78"},  {"sm_86", "+ptx78"},
+                                 {"sm_87", "+ptx78"},  {"sm_89", "+ptx78"},  {"sm_90", "+ptx78"},
+                                 {"sm_100", "+ptx86"}, {"sm_103", "+ptx88"}, {"sm_120", "+ptx87"},
+                                 {"sm_121", "+ptx88"}};
+  for (const Generation& generation : kAll) {
+    SCOPED_TRACE(generation.processor);
+    const auto image =
+        CompileToPtx(*kernel, {}, PtxTarget(generation.processor, generation.features));
+    ASSERT_TRUE(image.ok()) << image.status();
+    ExpectAssembles(*image, generation);
+  }
+}
+
 class PtxDTypeTest : public testing::TestWithParam<DType> {};
 
 RunGraph OnPtx() {
