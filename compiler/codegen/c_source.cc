@@ -24,7 +24,7 @@ struct LoopStyle {
   std::string_view remark;
 };
 constexpr std::array<LoopStyle, 4> kStyles = {
-    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'w', "threads"}}};
+    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'w', ""}}};
 
 class SourcePrinter {
  public:
@@ -43,7 +43,11 @@ class SourcePrinter {
  private:
   void PrintHead() {
     Line(StrCat("// ", program_.name));
-    std::string head = StrCat("__kernel void ", kOpenClEntry, "(");
+    // So that a device gives each thread no more registers than such a block leaves it.
+    const std::string block = HasBlocks() ? StrCat("__attribute__((reqd_work_group_size(",
+                                                   program_.threads, ", 1, 1)))\n")
+                                          : "";
+    std::string head = StrCat("__kernel ", block, "void ", kOpenClEntry, "(");
     bool first = true;
     for (const LoopBuffer& buffer : program_.buffers) {
       if (buffer.space != Space::kGlobal) continue;

@@ -22,12 +22,13 @@ inline constexpr char kOpenClBuildOptions[] =
 // A work-item's own memory: more than this is not offered to a device.
 inline constexpr int64_t kOpenClPrivateBytesMax = 64 << 10;
 
-// The whole program of one kernel. Its arguments are the buffers in global memory, in order. It
-// takes one work-item for each task, numbered by get_global_id(0); those beyond grid_size() do
-// nothing, so that any local size will do.
+// The whole program of one kernel, which was synchronized. Its arguments are the buffers in global
+// memory, in order. Where tasks have threads, a work-group of just so many work-items runs each.
+// Else it takes one work-item for each task, numbered by get_global_id(0); those beyond grid_size()
+// do nothing, so that any local size will do.
 //
 // Ranges are named by what their loop is: p0, p1, … for tasks, i0, … for serial loops, u0, … for
-// unrolled ones, v0, … for vector lanes. Values that a statement needs more than once stand in
+// unrolled ones, v0, … for vector lanes, w0, … for threads. Values that a statement needs more than once stand in
 // constants t0, t1, …. Meanings are those of compiler/ops; exp2, log2, sin, exp, log, cos and pow
 // are as exact as the device's own are, which is 4 units in the last place of float32 or better,
 // but 16 of pow (OpenCL 1.2, 7.4).
@@ -35,7 +36,7 @@ std::string PrintSource(const schedule::LoopProgram& program);
 
 // Whether the source of every schedule means what the node does.
 bool HasOpenClSource(const ir::Node* node);
-// What the source keeps for each task.
+// What the source keeps for each thread.
 int64_t OpenClPrivateBytes(const schedule::LoopProgram& program);
 // UNIMPLEMENTED: this schedule needs more private memory than kOpenClPrivateBytesMax.
 absl::Status CheckOpenClSupported(const schedule::LoopProgram& program);

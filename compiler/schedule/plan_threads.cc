@@ -74,6 +74,12 @@ absl::Status FinishThreads(Plan* plan) {
     if (absl::Status status = CheckSum(*plan, name, stage.order); !status.ok()) return status;
     plan->threads = std::max(plan->threads, static_cast<int>(threads));
   }
+  for (size_t axis = 0; axis < plan->axes.size() && plan->threads > 1; ++axis) {
+    if (plan->axes[axis].binding == Binding::kVector) {
+      return BadDirective(Bind{static_cast<int>(axis), Binding::kVector}.Print(),
+                          "lanes inside of threads");
+    }
+  }
   for (const StagePlan& stage : plan->stages) {
     absl::Status status = CheckStaged(*plan, stage, plan->threads > 1);
     if (!status.ok()) return status;

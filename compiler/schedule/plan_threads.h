@@ -11,8 +11,7 @@ namespace kiln::schedule {
 // the stage's order being the last digit, and counts the threads. Orders must be finished.
 //
 // INVALID_ARGUMENT names what cannot be: a loop of threads around a place where all of a block must
-// meet, since not all of them get there; too many threads; lanes of a staged operand that do not
-// fit.
+// meet, since not all of them get there; too many threads; lanes beside them.
 absl::Status FinishThreads(Plan* plan);
 
 }  // namespace kiln::schedule

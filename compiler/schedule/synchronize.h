@@ -7,9 +7,8 @@
 namespace kiln::schedule {
 
 // Of a program that Apply made, which was proved already. Where tasks have threads:
-//  * A ThreadReduce becomes a tree in shared memory: half of the threads add what the other half
-//  has,
-//    until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.)
+//  * A ThreadReduce becomes a tree in shared memory: one half of the threads adds what the other
+//    half has, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.)
 //  * What several threads would write alike is written by one of them.
 //  * Barriers stand where a thread could read or overwrite what another one wrote or has yet to
 //    read.

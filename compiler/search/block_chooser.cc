@@ -26,6 +26,9 @@ constexpr int64_t kLongSharedSum = 256;
 // What every GPU has. More of it for one block leaves room for fewer.
 constexpr int64_t kSharedBytesMax = 48 << 10;
 
+// Half of what a unit has, since what is computed meanwhile needs some as well.
+constexpr int64_t kRegisterBytesMax = 128 << 10;
+
 class BlockChooser {
  public:
   BlockChooser(const kernel::Kernel& kernel, const drivers::Target& target)
@@ -42,7 +45,10 @@ class BlockChooser {
     }
     auto program = schedule::Apply(kernel_, schedule_);
     const int64_t bytes = std::min(kSharedBytesMax, target_.limits.shared_bytes_per_block);
-    if (!program.ok() || program->shared_bytes > bytes) return std::nullopt;
+    if (!program.ok() || program->shared_bytes > bytes ||
+        RegisterBytes(*program) > kRegisterBytesMax) {
+      return std::nullopt;
+    }
     if (HasBarrierInBranch(schedule::Synchronize(*std::move(program)))) return std::nullopt;
     return std::move(schedule_);
   }
@@ -168,6 +174,16 @@ class BlockChooser {
         scatters ? writer_.ordered_ranges(stage) : CutSums(reduce, &writer_);
     order.insert(order.end(), serial.begin(), serial.end());
     if (!order.empty()) writer_.Order(stage, order);
+  }
+
+  // Of all threads of a block, for what the schedule keeps: sums and tiles.
+  static int64_t RegisterBytes(const schedule::LoopProgram& program) {
+    int64_t bytes = 0;
+    for (const schedule::LoopBuffer& buffer : program.buffers) {
+      if (buffer.space != schedule::Space::kRegister) continue;
+      bytes += buffer.elements * ir::SizeOf(buffer.dtype);
+    }
+    return bytes * program.threads;
   }
 
   static int64_t ThreadsFor(int64_t places) {

@@ -51,8 +51,8 @@ struct Capabilities {
 };
 
 struct Target {
-  // A row of the compiler's table of machine codes: "x86-64", "opencl-c", or "null", for which
-  // nothing is compiled.
+  // A row of the compiler's table of machine codes: "x86-64", "opencl-c", "nvptx64", or "null", for
+  // which nothing is compiled.
   std::string architecture;
   // The processor as LLVM names it, for example "sapphirerapids" or "sm_90".
   std::string processor;

@@ -70,6 +70,12 @@ class ThreadDraft {
       order.insert(order.end(), axes.begin(), axes.end());
     };
     const std::vector<int>& ordered = writer_.ordered_ranges(stage);
+    // Loops inside of threads as well, wherever that is legal.
+    if (sum_ < 0 && OneIn(2)) {
+      loops_.insert(loops_.end(), threads_.begin(), threads_.end());
+      threads_.clear();
+      std::shuffle(loops_.begin(), loops_.end(), random_);
+    }
     const int last_outside = sum_first && !sums_.empty() ? sums_.back() : -1;
     add(loops_);
     if (sum_first) add(sums_);

@@ -54,6 +54,38 @@ def test_training_follows_the_cpu(both_kinds):
     np.testing.assert_allclose(losses(both_kinds.address, "opencl:0"), expected, rtol=1e-4)
 
 
+F = nn.functional
+# Of everyday sizes: tiles that come out even and that do not, rows, long sums, windows.
+LAYERS = {
+    "matmul": (lambda a, b: a @ b, [(130, 257), (257, 190)]),
+    "batches": (lambda a, b: a @ b, [(6, 70, 33), (6, 33, 90)]),
+    "softmax": (lambda a: a.softmax(-1), [(50, 1000)]),
+    "layer_norm": (lambda a, g, b: F.layer_norm(a, (768,), g, b), [(40, 768), (768,), (768,)]),
+    "column_sums": (lambda a: (a * a).sum(0), [(3000, 70)]),
+    "convolution": (lambda x, w: F.conv2d(x, w, stride=2, padding=1), [(16, 3, 33, 33), (64, 3, 4, 4)]),
+    "transposed": (lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), [(4, 32, 14, 14), (32, 8, 4, 4)]),
+    "attention": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 4, 100, 32)] * 3),
+}
+
+
+def results(address: str, device: str, name: str) -> list[np.ndarray]:
+    """A layer's result, and its gradients for a random upstream one."""
+    layer, shapes = LAYERS[name]
+    random = np.random.default_rng(5)
+    with kiln.connect(address, device=device):
+        inputs = [kiln.tensor(random.standard_normal(shape, np.float32)).requires_grad_() for shape in shapes]
+        result = layer(*inputs)
+        (result * kiln.tensor(random.standard_normal(result.shape, np.float32))).sum().backward()
+        return [result.numpy()] + [x.grad.numpy() for x in inputs]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_of_everyday_sizes_equal_the_cpus(both_kinds, name):
+    expected = results(both_kinds.address, "cpu:0", name)
+    for got, want in zip(results(both_kinds.address, "opencl:0", name), expected):
+        np.testing.assert_allclose(got, want, rtol=0, atol=2e-5 * np.abs(want).max())
+
+
 def test_short_floats_are_computed_in_float32(both_kinds):
     with kiln.connect(both_kinds.address, device="opencl:0"):
         assert (kiln.arange(5) * 2).tolist() == [0, 2, 4, 6, 8]
