@@ -60,6 +60,12 @@ class SourcePrinter {
     if (HasBlocks()) {
       Line("const long task = get_group_id(0);");
       Line("const long thread = get_local_id(0);");
+      const bool keeps_loops = std::any_of(
+          program_.sections.begin(), program_.sections.end(),
+          [](const schedule::Section& section) { return HasBarrierInLoop(section.body); });
+      if (!keeps_loops) return;
+      // PoCL's compiler (3.1) fails for some loops around barriers that it has unrolled.
+      Line("const long once = get_num_groups(0) > 0;  // 1, which no compiler knows");
       return;
     }
     Line("const long task = get_global_id(0);");
@@ -119,10 +125,12 @@ class SourcePrinter {
     PrintBody(section.body);
   }
 
-  void OpenLoop(const Node* range, const Node* extent, schedule::LoopKind kind) {
+  // `is_kept`: so that no compiler unrolls it.
+  void OpenLoop(const Node* range, const Node* extent, schedule::LoopKind kind, bool is_kept) {
     const int style = static_cast<int>(kind);
-    const std::string end =
-        extent != nullptr ? expressions_.Operand(extent, kShift) : StrCat(ir::ExtentOf(range));
+    std::string end = extent != nullptr ? expressions_.Operand(extent, is_kept ? kProduct : kShift)
+                                        : StrCat(ir::ExtentOf(range));
+    if (is_kept) end += " * once";
     const std::string name = StrCat(std::string(1, kStyles[style].letter), depth_of_[style]++);
     expressions_.SetName(range, name);
     if (kind == LoopKind::kVector) expressions_.SetLane(name);
@@ -143,6 +151,28 @@ class SourcePrinter {
     for (const schedule::Statement& statement : body) {
       std::visit([this](const auto& node) { PrintOne(node); }, statement.node);
     }
+  }
+
+  static bool HasBarrier(const std::vector<schedule::Statement>& body) {
+    return std::any_of(body.begin(), body.end(), [](const schedule::Statement& statement) {
+      if (const auto* loop = std::get_if<schedule::Loop>(&statement.node)) {
+        return HasBarrier(loop->body);
+      }
+      if (const auto* branch = std::get_if<schedule::Branch>(&statement.node)) {
+        return HasBarrier(branch->then_body) || HasBarrier(branch->else_body);
+      }
+      return std::holds_alternative<schedule::Barrier>(statement.node);
+    });
+  }
+
+  static bool HasBarrierInLoop(const std::vector<schedule::Statement>& body) {
+    return std::any_of(body.begin(), body.end(), [](const schedule::Statement& statement) {
+      if (const auto* branch = std::get_if<schedule::Branch>(&statement.node)) {
+        return HasBarrierInLoop(branch->then_body) || HasBarrierInLoop(branch->else_body);
+      }
+      const auto* loop = std::get_if<schedule::Loop>(&statement.node);
+      return loop != nullptr && HasBarrier(loop->body);
+    });
   }
 
   // A block of threads runs each task.
@@ -176,7 +206,7 @@ class SourcePrinter {
   void PrintOne(const schedule::Loop& loop) {
     if (loop.kind == LoopKind::kThread) return PrintThreads(loop);
     Begin({loop.extent});
-    OpenLoop(loop.range, loop.extent, loop.kind);
+    OpenLoop(loop.range, loop.extent, loop.kind, HasBarrier(loop.body));
     PrintBody(loop.body);
     CloseLoop(loop.kind);
   }

@@ -1,24 +1,19 @@
 #include "tests/numerics/thread_cases.h"
 
+#include "compiler/ir/str_cat.h"
 #include "tests/numerics/cases.h"
 
 namespace kiln::numerics {
 namespace {
 
-constexpr char kMatmul[] = R"(buffer b0 float32[600] read
-buffer b1 float32[1200] read
-buffer b2 float32[800] write
+std::string Matmul(const char* dtype) {
+  return StrCat("buffer b0 ", dtype, "[600] read\nbuffer b1 ", dtype, "[1200] read\nbuffer b2 ",
+                dtype,
+                R"([800] write
 stage r0:20 r1:40 reduce r2:30
   b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
-)";
-
-// A product of integers, of which any order gives the same bits.
-constexpr char kIntegers[] = R"(buffer b0 int32[600] read
-buffer b1 int32[1200] read
-buffer b2 int32[800] write
-stage r0:20 r1:40 reduce r2:30
-  b2[r0*40 + r1] = sum(b0[r0*30 + r2]*b1[r2*40 + r1])
-)";
+)");
+}
 
 // Each row's largest, the sum of the rest of the row, and the quotients.
 constexpr char kSoftmax[] = R"(buffer b0 float32[185] read
@@ -85,8 +80,9 @@ std::vector<ThreadCase> MakeCases() {
       "bind 0 task\nbind 1 thread\nstage 0 0 -1 1 2\norder 0 0 1 2\n",
   };
   return {
-      {"matmul", kMatmul, products, 2e-5, 14, 7},
-      {"integers", kIntegers, products, 0, 14, 7},
+      {"matmul", Matmul("float32"), products, 2e-5, 14, 7},
+      // Any order of the sums gives the same bits.
+      {"integers", Matmul("int32"), products, 0, 14, 7},
       {"softmax",
        kSoftmax,
        {"bind 0 task\nsplit 1 16\nbind 6 thread\nsplit 2 16\nbind 8 thread\nsplit 3 16\n"

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import kiln
+from first_steps import assert_short_floats_work, losses
 from kiln import nn
 from kilnd_process import Kilnd, opencl_is_installed
-
-STEPS = 10
 
 
 @pytest.fixture(scope="module")
@@ -27,31 +26,11 @@ def convnet() -> nn.Module:
                          nn.Linear(32, 10))
 
 
-def losses(address: str, device: str) -> list[float]:
-    """Of a small convnet's first steps."""
-    with kiln.connect(address, device=device):
-        kiln.manual_seed(7)
-        random = np.random.default_rng(7)
-        images = kiln.tensor(random.standard_normal((32, 1, 16, 16), np.float32))
-        labels = kiln.tensor(random.integers(0, 10, 32))
-        model = convnet()
-        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
-
-        @kiln.jit
-        def step() -> kiln.Tensor:
-            loss = nn.functional.cross_entropy(model(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        return [step().item() for _ in range(STEPS)]
-
-
 def test_training_follows_the_cpu(both_kinds):
-    expected = losses(both_kinds.address, "cpu:0")
+    expected = losses(both_kinds.address, "cpu:0", convnet, (32, 1, 16, 16), 1e-3)
     assert expected[-1] < 0.8 * expected[0]
-    np.testing.assert_allclose(losses(both_kinds.address, "opencl:0"), expected, rtol=1e-4)
+    got = losses(both_kinds.address, "opencl:0", convnet, (32, 1, 16, 16), 1e-3)
+    np.testing.assert_allclose(got, expected, rtol=1e-4)
 
 
 F = nn.functional
@@ -87,10 +66,7 @@ def test_layers_of_everyday_sizes_equal_the_cpus(both_kinds, name):
 
 
 def test_short_floats_are_computed_in_float32(both_kinds):
-    with kiln.connect(both_kinds.address, device="opencl:0"):
-        assert (kiln.arange(5) * 2).tolist() == [0, 2, 4, 6, 8]
-        x = kiln.tensor(np.arange(6, dtype=np.float16))
-        assert (x + x).tolist() == [0, 2, 4, 6, 8, 10]
+    assert_short_floats_work(both_kinds.address, "opencl:0")
 
 
 def test_long_sums_are_exact_enough(both_kinds):
