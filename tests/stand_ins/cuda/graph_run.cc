@@ -22,7 +22,7 @@ class GraphRun {
     std::vector<std::vector<size_t>> followers(count);
     std::vector<size_t> waits_for(count);
     std::vector<size_t> ready;
-    before_.assign(count, std::vector<bool>(count));
+    before_.assign(count, std::vector<uint64_t>((count + 63) / 64));
     for (size_t i = 0; i < count; ++i) {
       waits_for[i] = nodes_[i].dependencies.size();
       for (CUgraphNode dependency : nodes_[i].dependencies)
@@ -46,9 +46,11 @@ class GraphRun {
  private:
   // `first` and all that is before it are before `second`.
   void Order(size_t first, size_t second) {
-    before_[second][first] = true;
-    for (size_t i = 0; i < nodes_.size(); ++i)
-      if (before_[first][i]) before_[second][i] = true;
+    before_[second][first / 64] |= uint64_t{1} << first % 64;
+    for (size_t i = 0; i < before_[first].size(); ++i) before_[second][i] |= before_[first][i];
+  }
+  bool IsBefore(size_t first, size_t second) const {
+    return (before_[second][first / 64] >> first % 64 & 1) != 0;
   }
 
   CUresult RunNode(size_t index) {
@@ -90,7 +92,7 @@ class GraphRun {
       std::erase_if(open, [&](const Use& other) { return other.range.end <= use.range.begin; });
       for (const Use& other : open) {
         if (!(use.writes || other.writes) || use.node == other.node) continue;
-        if (before_[use.node][other.node] || before_[other.node][use.node]) continue;
+        if (IsBefore(use.node, other.node) || IsBefore(other.node, use.node)) continue;
         Report(absl::StrCat("nodes of a graph that no dependency orders: ", Name(other), " and ",
                             Name(use), " the bytes at 0x", absl::Hex(use.range.begin)));
         return CUDA_ERROR_LAUNCH_FAILED;
@@ -115,7 +117,7 @@ class GraphRun {
   std::mt19937_64 random_;
   std::map<CUgraphNode, size_t> index_;
   std::vector<Accesses> accesses_;
-  std::vector<std::vector<bool>> before_;  // [node][other]: the other one always ran before
+  std::vector<std::vector<uint64_t>> before_;  // of each node a bit for each that always ran before
 };
 
 }  // namespace

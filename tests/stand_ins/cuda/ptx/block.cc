@@ -74,7 +74,7 @@ void Thread::Leave() {
   const Frame left = frame();
   frames.pop_back();
   const DecodedFunction& callee = *left.function;
-  const uint32_t* results = &block->program->lists[left.call->list];
+  const uint32_t* results = block->program->lists.data() + left.call->list;
   for (size_t i = 0; i < callee.results.size(); ++i) {
     std::memmove(&parameters[frame().parameters + results[i]],
                  &parameters[left.parameters + callee.results[i]], callee.result_sizes[i]);

@@ -31,7 +31,7 @@ template <typename T>
 void LoadVector(Thread& thread, const Instruction& i) {
   const uint8_t* from = LocateAligned(thread, i, sizeof(T) * i.list_size, AccessKind::kRead);
   if (from == nullptr) return;
-  const uint32_t* to = &thread.block->program->lists[i.list];
+  const uint32_t* to = thread.block->program->lists.data() + i.list;
   for (uint32_t e = 0; e < i.list_size; ++e) {
     T value;
     std::memcpy(&value, from + e * sizeof(T), sizeof(T));
@@ -49,7 +49,7 @@ template <typename T>
 void StoreVector(Thread& thread, const Instruction& i) {
   uint8_t* to = LocateAligned(thread, i, sizeof(T) * i.list_size, AccessKind::kWrite);
   if (to == nullptr) return;
-  const uint32_t* from = &thread.block->program->lists[i.list];
+  const uint32_t* from = thread.block->program->lists.data() + i.list;
   for (uint32_t e = 0; e < i.list_size; ++e) {
     const auto value = static_cast<T>(thread.slots[from[e]]);
     std::memcpy(to + e * sizeof(T), &value, sizeof(T));

@@ -57,7 +57,7 @@ void Call(Thread& thread, const Instruction& i) {
   const int64_t caller_parameters = thread.frame().parameters;
   thread.Enter(callee, &i);
   if (thread.state == ThreadState::kFailed) return;
-  const uint32_t* arguments = &thread.block->program->lists[i.list] + callee.results.size();
+  const uint32_t* arguments = thread.block->program->lists.data() + i.list + callee.results.size();
   for (size_t p = 0; p < callee.parameters.size(); ++p) {
     std::memmove(&thread.parameters[thread.frame().parameters + callee.parameters[p]],
                  &thread.parameters[caller_parameters + arguments[p]], callee.parameter_sizes[p]);

@@ -70,7 +70,7 @@ void ReadB(const Warp& warp, const Product& product, double (&b)[kMostDepth][kCo
 void PassProduct(Warp& warp, const Instruction& i, uint32_t members) {
   if (!WholeWarp(warp, i, members)) return;
   const Product product{static_cast<int>(i.operation), i.type, i.bytes == 2,
-                        &warp.block->program->lists[i.list]};
+                        warp.block->program->lists.data() + i.list};
   double a[kRows][kMostDepth];
   double b[kMostDepth][kColumns];
   ReadA(warp, product, a);
@@ -149,7 +149,7 @@ bool ReadMatrix(Warp& warp, const Instruction& i, int matrix, uint16_t (&element
 
 void PassLoadMatrix(Warp& warp, const Instruction& i, uint32_t members) {
   if (!WholeWarp(warp, i, members)) return;
-  const uint32_t* slots = &warp.block->program->lists[i.list];
+  const uint32_t* slots = warp.block->program->lists.data() + i.list;
   const int count = static_cast<int>(i.list_size);
   const bool transposed = i.operation != 0;
   uint16_t matrices[4][8][8];

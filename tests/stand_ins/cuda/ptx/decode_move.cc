@@ -25,12 +25,12 @@ uint64_t ElementMask(const Instruction& i) {
 }
 void UnpackElements(Thread& thread, const Instruction& i) {
   const uint64_t whole = thread.slots[i.a];
-  const uint32_t* to = &thread.block->program->lists[i.list];
+  const uint32_t* to = thread.block->program->lists.data() + i.list;
   for (uint32_t e = 0; e < i.list_size; ++e)
     thread.slots[to[e]] = whole >> (8 * i.bytes * e) & ElementMask(i);
 }
 void PackElements(Thread& thread, const Instruction& i) {
-  const uint32_t* from = &thread.block->program->lists[i.list];
+  const uint32_t* from = thread.block->program->lists.data() + i.list;
   uint64_t whole = 0;
   for (uint32_t e = 0; e < i.list_size; ++e)
     whole |= (thread.slots[from[e]] & ElementMask(i)) << (8 * i.bytes * e);
