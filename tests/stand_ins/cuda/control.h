@@ -22,7 +22,7 @@ struct Control {
   std::atomic<int> launch_milliseconds = 0;
 
   // Of a launch; see ptx::LaunchOptions.
-  std::atomic<int64_t> branches_max = int64_t{1} << 32;
+  std::atomic<int64_t> branches_max = int64_t{1} << 30;
   std::atomic<bool> find_races = true;
   // In which order nodes of a graph run that no dependency orders; counted up by each launch.
   std::atomic<uint64_t> graph_seed = 1;

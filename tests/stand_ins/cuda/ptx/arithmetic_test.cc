@@ -166,6 +166,17 @@ TEST(PtxArithmetic, ComparisonsAndSelections) {
   EXPECT_EQ(compare("num.f32", F(1), kNan), 2u);
   EXPECT_EQ(compare("nan.f32", F(1), kNan), 1u);
   EXPECT_EQ(compare("eq.ftz.f32", 1, 0), 1u);
+  const auto has = [](const std::string& property, uint32_t value) {
+    return Evaluate<uint32_t>(absl::StrCat("ld.global.f32 %f1, [%in]; testp.", property,
+                                           ".f32 %p1, %f1; selp.u32 %r1, 1, 0, %p1;"
+                                           "st.global.u32 [%out], %r1;"),
+                              std::vector<uint32_t>{value})[0];
+  };
+  EXPECT_EQ(has("normal", F(0)), 1u);
+  EXPECT_EQ(has("normal", 1), 0u);
+  EXPECT_EQ(has("subnormal", 1), 1u);
+  EXPECT_EQ(has("infinite", F(INFINITY)), 1u);
+  EXPECT_EQ(has("notanumber", kNan), 1u);
   EXPECT_EQ(Bits("set.lt.u32.s32", {1, 2}), 0xffffffffu);
   EXPECT_EQ(Bits("set.lt.f32.s32", {1, 2}), F(1));
 }

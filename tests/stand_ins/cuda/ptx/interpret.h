@@ -51,7 +51,7 @@ struct LaunchShape {
 
 struct LaunchOptions {
   // Branches and calls that the threads may take, all together, before the kernel hangs.
-  int64_t branches_max = int64_t{1} << 32;
+  int64_t branches_max = int64_t{1} << 30;
   bool find_races = true;
   bool note_accesses = false;
   // Set by whoever wants the launch to stop, with kTimeout.

@@ -122,7 +122,7 @@ class CudaStandInTest : public testing::Test {
     control_->memory_bytes = int64_t{1} << 30;
     control_->task_milliseconds = 0;
     control_->launch_milliseconds = 0;
-    control_->branches_max = int64_t{1} << 32;
+    control_->branches_max = int64_t{1} << 30;
     control_->out_of_memory = false;
     control_->next_load_fails = 0;
     control_->next_launch_refused = 0;
