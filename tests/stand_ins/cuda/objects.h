@@ -230,6 +230,8 @@ void StopStream(const std::shared_ptr<Stream>& stream, Lock& lock);
 
 // Memory. All under the lock.
 Allocation* FindAllocation(CUdeviceptr address);
+// The one that begins there, if a call may free it; or null.
+Allocation* FindWhole(CUdeviceptr address);
 CUresult Allocate(int device, Context* context, size_t bytes, bool live, std::shared_ptr<Pool> pool,
                   Allocation** made);
 void Free(CUdeviceptr address);
