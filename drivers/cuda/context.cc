@@ -50,7 +50,7 @@ void* Context::AllocateMemory(int64_t bytes) const {
   Current current(*this);
   CUdeviceptr address = 0;
   if (cuda().MemAlloc_v2(&address, static_cast<size_t>(bytes)) != CUDA_SUCCESS) return nullptr;
-  return reinterpret_cast<void*>(address);
+  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
 void Context::ReleaseMemory(void* memory) const {

@@ -79,6 +79,7 @@ absl::Status CudaKernel::LoadModule() {
   Context::Current current(*context_);
   std::string log(kMostOfTheLog, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA takes numbers in pointers.
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   CUresult code = cuda.ModuleLoadDataEx(&module_, image_.code.c_str(), 2, options, values);
   if (code != CUDA_SUCCESS) module_ = nullptr;

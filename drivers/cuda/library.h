@@ -70,6 +70,7 @@ struct Library {
   // is too old, or it has no device; one sentence with the remedy.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define KILN_CUDA_POINTER(name) decltype(&cu##name) name = nullptr
   KILN_CUDA_FUNCTIONS(KILN_CUDA_POINTER);
 #undef KILN_CUDA_POINTER

@@ -112,8 +112,9 @@ Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitO
   absl::Status& status = enqueued.result.status;
   const auto record = [&](Event* event) {
     auto recorded = Record();
-    if (recorded.ok()) *event = *std::move(recorded);
-    return recorded.status();
+    if (!recorded.ok()) return recorded.status();
+    *event = *std::move(recorded);
+    return absl::OkStatus();
   };
   const bool timed = options.time_commands;
   if (timed) enqueued.result.command_seconds.assign(num_commands_, 0);
