@@ -253,15 +253,12 @@ void CudaDevice::StartCopy(CUdeviceptr written, std::function<absl::Status()> co
     if (written != 0) ++copies_to_[written];
   }
   copies_.Push([this, written, copy = std::move(copy), done = std::move(done)] {
-    const absl::Status status = copy();
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto found = copies_to_.find(written);
-      if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
-      ended_.SignalAll();
-    }
-    done(status);
+    done(copy());
+    // A list that waited for the copy starts only now: whoever hears of its end has heard of an
+    // error here.
     absl::MutexLock lock(&mutex_);
+    const auto found = copies_to_.find(written);
+    if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
     --unfinished_;
     ended_.SignalAll();
   });

@@ -75,7 +75,7 @@ class CudaDevice : public Device {
   absl::StatusOr<CUdeviceptr> AddressOf(const Buffer& buffer) const;
   // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
   void StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done);
-  // Until no copy writes a buffer of the list's any more.
+  // Until no copy writes a buffer of the list's any more, and all have been reported.
   void AwaitCopiesTo(absl::Span<const CUdeviceptr> slots);
 
   const DeviceInfo info_;
@@ -90,7 +90,7 @@ class CudaDevice : public Device {
   absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
-  // How many copies that have not ended write a buffer, by its address.
+  // How many copies whose `done` has not returned write a buffer, by its address.
   absl::flat_hash_map<CUdeviceptr, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 
   // Last, in this order: the first to go is the one that gives work to the other.

@@ -1,9 +1,11 @@
 // What goes wrong on a device, and what is the driver's own; the rest is in tests/conformance.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "drivers/cuda/api.h"
 #include "drivers/cuda/testing/stand_in_fixture.h"
 
@@ -169,6 +171,26 @@ TEST_F(CudaDeviceTest, ALostDeviceStaysLost) {
   Open();
   ASSERT_EQ(devices_.size(), 1u) << why_none_;
   EXPECT_TRUE(device().Allocate(64).ok());
+}
+
+// Otherwise the list could use what a failed copy has not written, and nobody would know.
+TEST_F(CudaDeviceTest, AListStartsAfterItsCopiesAreReported) {
+  Open();
+  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto buffer = *device().Allocate(64);
+  const std::string bytes(64, 'a');
+  std::atomic<bool> reported = false;
+  ASSERT_TRUE(device()
+                  .StartCopyToDevice(*buffer, 0, bytes,
+                                     [&](const absl::Status& status) {
+                                       EXPECT_TRUE(status.ok()) << status;
+                                       absl::SleepFor(absl::Milliseconds(100));
+                                       reported = true;
+                                     })
+                  .ok());
+  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
+  EXPECT_TRUE(reported);
+  EXPECT_TRUE(device().Synchronize().ok());
 }
 
 TEST_F(CudaDeviceTest, AnotherDeviceGoesOn) {

@@ -62,10 +62,10 @@ class Device {
 
   // Copies between host memory and a buffer that run beside submitted lists, whoever's they are,
   // and wait for none: the caller knows that nothing submitted before writes these bytes or, if it
-  // is they that are written, uses them. What is submitted later sees what was written. `done` is
-  // called once, from a thread of the driver's or before this returns, and must not block. Memory
-  // and buffer must live until then. OUT_OF_RANGE if offset + size does not fit, as other errors
-  // that are returned: `done` is not called.
+  // is they that are written, uses them. What is submitted later sees what was written, and starts
+  // after `done` has returned. `done` is called once, from a thread of the driver's or before this
+  // returns, and must not block. Memory and buffer must live until then. OUT_OF_RANGE if offset +
+  // size does not fit, as other errors that are returned: `done` is not called.
   using CopyDone = std::function<void(const absl::Status&)>;
   virtual absl::Status StartCopyToDevice(Buffer& destination, int64_t offset,
                                          absl::Span<const char> source, CopyDone done) = 0;

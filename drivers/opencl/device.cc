@@ -126,7 +126,6 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
-  submission->after = CopiesTo(submission->slots);
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
@@ -144,14 +143,11 @@ void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
     while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
     ++in_flight_;
   }
+  AwaitCopiesTo(submission->slots);
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
-  // What a copy that failed should have written is its caller's to remember.
-  Context& context = *submission->on->context;
-  for (const auto& copy : submission->after) WaitFor(context, copy->get()).IgnoreError();
-  submission->after.clear();
-  result.status = context.Health();
+  result.status = submission->on->context->Health();
   if (result.status.ok()) {
     submission->enqueued = submission->program->Enqueue(
         submission->on->list_queue.get(), submission->slots, submission->options, now_,
@@ -300,11 +296,11 @@ absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* des
                                           bytes, 0, nullptr, &event);
   if (code != CL_SUCCESS)
     return on->context->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
-  auto copy = std::make_shared<CopyEvent>(event, cl.ReleaseEvent);
+  auto copy = std::make_shared<Handle<cl_event>>(event, cl.ReleaseEvent);
   {
     absl::MutexLock lock(&mutex_);
     ++unfinished_;
-    if (written != nullptr) copies_to_[written] = copy;
+    if (written != nullptr) ++copies_to_[written];
   }
   copies_.Push([this, on, copy = std::move(copy), written, done = std::move(done)] {
     EndCopy(*on->context, copy->get(), written, done);
@@ -315,28 +311,21 @@ absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* des
 
 void OpenClDevice::EndCopy(Context& context, cl_event event, const char* written,
                            const CopyDone& done) {
-  const absl::Status status = WaitFor(context, event);
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto latest = copies_to_.find(written);
-    if (latest != copies_to_.end() && latest->second->get() == event) copies_to_.erase(latest);
-  }
-  done(status);
+  done(WaitFor(context, event));
+  // A list that waited for the copy starts only now: whoever hears of its end has heard of an error
+  // here.
   absl::MutexLock lock(&mutex_);
+  const auto found = copies_to_.find(written);
+  if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
   --unfinished_;
   ended_.SignalAll();
 }
 
-std::vector<std::shared_ptr<OpenClDevice::CopyEvent>> OpenClDevice::CopiesTo(
-    const std::vector<char*>& slots) {
-  std::vector<std::shared_ptr<CopyEvent>> copies;
+void OpenClDevice::AwaitCopiesTo(const std::vector<char*>& slots) {
   absl::MutexLock lock(&mutex_);
-  if (copies_to_.empty()) return copies;
-  for (const char* slot : slots) {
-    const auto copy = copies_to_.find(slot);
-    if (copy != copies_to_.end()) copies.push_back(copy->second);
-  }
-  return copies;
+  const auto is_written = [this](const char* slot)
+                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return copies_to_.contains(slot); };
+  while (std::any_of(slots.begin(), slots.end(), is_written)) ended_.Wait(&mutex_);
 }
 
 absl::Status OpenClDevice::Synchronize() {

@@ -47,7 +47,6 @@ class OpenClDevice : public Device {
   absl::Status Revive() override;
 
  private:
-  using CopyEvent = Handle<cl_event>;
   // What OpenCL has for the device, until it is lost.
   struct Opened {
     std::shared_ptr<Context> context;
@@ -59,7 +58,6 @@ class OpenClDevice : public Device {
     std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
     std::vector<char*> slots;
-    std::vector<std::shared_ptr<CopyEvent>> after;  // copies to the slots
     SubmitOptions options;
     std::function<void(SubmitResult)> done;
     SteadyTime start;
@@ -87,8 +85,8 @@ class OpenClDevice : public Device {
   absl::Status StartCopy(std::shared_ptr<const Opened> on, void* destination, const void* source,
                          size_t bytes, const char* written, CopyDone done);
   void EndCopy(Context& context, cl_event event, const char* written, const CopyDone& done);
-  // The latest copy to each of the slots that has not ended.
-  std::vector<std::shared_ptr<CopyEvent>> CopiesTo(const std::vector<char*>& slots);
+  // Until no copy writes a buffer of the list's any more, and all have been reported.
+  void AwaitCopiesTo(const std::vector<char*>& slots);
 
   const DeviceInfo info_;
   const DeviceFacts facts_;
@@ -105,8 +103,8 @@ class OpenClDevice : public Device {
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) =
       0;                                       // lists and copies whose `done` has not returned
   int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // enqueued or being enqueued
-  // By the memory that they write: of the copies under way the latest, since they run in order.
-  absl::flat_hash_map<const char*, std::shared_ptr<CopyEvent>> copies_to_ ABSL_GUARDED_BY(mutex_);
+  // How many copies whose `done` has not returned write a buffer, by its memory.
+  absl::flat_hash_map<const char*, int> copies_to_ ABSL_GUARDED_BY(mutex_);
 
   // Last, in this order: the first to go is the one that gives work to the other.
   SubmissionQueue completions_;

@@ -1,11 +1,13 @@
 // What goes wrong on a device, and what is the driver's own; the rest is in tests/conformance, on
 // PoCL as well.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "drivers/opencl/testing/stand_in_fixture.h"
 
 namespace kiln::drivers::opencl {
@@ -130,6 +132,26 @@ TEST_F(OpenClDeviceTest, AListEndsWhenNothingOfItRuns) {
   control_->next_launch_fails = kAllocationFailure;
   EXPECT_FALSE(Run(*list, {buffer.get()}).status.ok());
   EXPECT_EQ(control_->launches, launches + 2);
+}
+
+// Otherwise the list could use what a failed copy has not written, and nobody would know.
+TEST_F(OpenClDeviceTest, AListStartsAfterItsCopiesAreReported) {
+  Open();
+  auto fill = *device().Prepare({.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 1}}});
+  auto buffer = *device().Allocate(64);
+  const std::string bytes(64, 'a');
+  std::atomic<bool> reported = false;
+  ASSERT_TRUE(device()
+                  .StartCopyToDevice(*buffer, 0, bytes,
+                                     [&](const absl::Status& status) {
+                                       EXPECT_TRUE(status.ok()) << status;
+                                       absl::SleepFor(absl::Milliseconds(100));
+                                       reported = true;
+                                     })
+                  .ok());
+  EXPECT_TRUE(Run(*fill, {buffer.get()}).status.ok());
+  EXPECT_TRUE(reported);
+  EXPECT_TRUE(device().Synchronize().ok());
 }
 
 TEST_F(OpenClDeviceTest, ALostDeviceStaysLost) {
