@@ -102,11 +102,12 @@ struct Daemon::Implementation {
   std::unique_ptr<cache::KernelCache> kernel_cache;
   std::unique_ptr<workers::Pool> compile_workers;  // null: kernels are compiled in this process
   Devices devices;
+  // What `copies` still has to do at the end holds calls, which use both.
+  rpc::OpenCalls open_calls;
+  rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
-  rpc::OpenCalls open_calls;
-  rpc::DaemonView view;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
 
@@ -118,9 +119,9 @@ struct Daemon::Implementation {
 };
 
 Daemon::Implementation::~Implementation() {
-  // What runs uses everything here, so it must have ended.
-  if (Stop(absl::Seconds(3))) return;
-  for (const auto& device : devices) device->dispatcher().WaitIdle(absl::InfiniteDuration());
+  Stop(absl::Seconds(3));
+  // What runs and what is copied uses everything here, so it must have ended.
+  for (const auto& device : devices) device->WaitIdle(absl::InfiniteDuration());
 }
 
 void Daemon::Implementation::MakeKernelCache() {
@@ -302,9 +303,7 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   // One deadline for all devices: they finish side by side.
   const absl::Time deadline = now() + grace;
-  bool all_idle = true;
-  for (const auto& device : devices)
-    all_idle = device->dispatcher().WaitIdle(deadline - now()) && all_idle;
+  for (const auto& device : devices) device->WaitIdle(deadline - now());
   // Nobody gets to see what is still compiled, and it may take as long as its limit.
   if (compile_workers) compile_workers->Stop(ShuttingDown());
   registry->CloseAll(ShuttingDown());
@@ -312,6 +311,9 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   metrics.StopListening();
   log::Info("stopped");
+  // Only now: downloads went on while the connections were flushed.
+  bool all_idle = true;
+  for (const auto& device : devices) all_idle = device->WaitIdle(absl::ZeroDuration()) && all_idle;
   absl::MutexLock lock(&mutex);
   idle = all_idle;
   return idle;

@@ -90,7 +90,9 @@ TEST_F(BuffersTest, FillAndReadEndOnTheDevicesThread) {
   std::vector<char> read(3);
   pool_->Read(*value, 2, absl::MakeSpan(read), done);
   EXPECT_TRUE(ended.empty());
+  EXPECT_FALSE(pool_->WaitForCopies(absl::ZeroDuration()));
   device_.LetCopiesGo();
+  EXPECT_TRUE(pool_->WaitForCopies(absl::ZeroDuration()));
   EXPECT_THAT(ended, ElementsAre(absl::OkStatus(), absl::OkStatus()));
   EXPECT_THAT(read, ElementsAre('c', 'd', 'e'));
   device_.Break("the context is poisoned");
@@ -99,6 +101,7 @@ TEST_F(BuffersTest, FillAndReadEndOnTheDevicesThread) {
   EXPECT_THAT(ended, ElementsAre(absl::OkStatus(), absl::OkStatus(),
                                  absl::InternalError("the context is poisoned"),
                                  absl::InternalError("the context is poisoned")));
+  EXPECT_TRUE(pool_->WaitForCopies(absl::ZeroDuration()));
 }
 
 TEST_F(BuffersTest, ResolvesOnceAndCallsWaiters) {

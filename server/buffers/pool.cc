@@ -107,7 +107,7 @@ void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done d
     absl::Status status;
   };
   auto filling = std::make_shared<Filling>();
-  filling->done = std::move(done);
+  filling->done = Counted(std::move(done));
   absl::Status started;
   int64_t offset = 0;
   for (const absl::string_view piece : pieces) {
@@ -139,8 +139,33 @@ void Pool::Read(const Value& value, int64_t offset, absl::Span<char> destination
     std::memcpy(destination.data(), static_cast<const char*>(host) + offset, destination.size());
     return done(absl::OkStatus());
   }
-  const absl::Status started = device_.StartCopyToHost(*value.buffer(), offset, destination, done);
-  if (!started.ok()) done(started);
+  const Done counted = Counted(std::move(done));
+  const absl::Status started =
+      device_.StartCopyToHost(*value.buffer(), offset, destination, counted);
+  if (!started.ok()) counted(started);
+}
+
+Pool::Done Pool::Counted(Done done) {
+  {
+    absl::MutexLock lock(&copies_mutex_);
+    ++copies_;
+  }
+  auto held = std::make_shared<Done>(std::move(done));
+  return [self = shared_from_this(), held = std::move(held)](const absl::Status& status) {
+    (*held)(status);
+    // Before it counts as ended: the last reference to a call or a session may be in it.
+    *held = nullptr;
+    absl::MutexLock lock(&self->copies_mutex_);
+    --self->copies_;
+  };
+}
+
+bool Pool::WaitForCopies(absl::Duration timeout) {
+  absl::MutexLock lock(&copies_mutex_);
+  return copies_mutex_.AwaitWithTimeout(
+      absl::Condition(
+          +[](int64_t* copies) { return *copies == 0; }, &copies_),
+      timeout);
 }
 
 }  // namespace kiln::buffers

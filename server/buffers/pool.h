@@ -8,9 +8,12 @@
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "drivers/interface/device.h"
 #include "server/buffers/account.h"
@@ -59,8 +62,12 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done);
   // True if both are plain copies in memory, which have ended when the call returns.
   static bool IsHostMemory(const Value& value);
+  // Waits until no `done` of either is outstanding; false if `timeout` passes first.
+  bool WaitForCopies(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(copies_mutex_);
 
  private:
+  // Counts a copy until `done` has been called, and what it holds is gone.
+  Done Counted(Done done) ABSL_LOCKS_EXCLUDED(copies_mutex_);
   bool TryReserve(int64_t bytes);
   absl::Status Refusal(int64_t bytes) const;
   // The device's, counted.
@@ -71,6 +78,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::function<void()> reclaimer_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> life_{0};
+  absl::Mutex copies_mutex_;
+  int64_t copies_ ABSL_GUARDED_BY(copies_mutex_) = 0;  // under way
 };
 
 }  // namespace kiln::buffers

@@ -24,6 +24,12 @@ ManagedDevice::~ManagedDevice() {
   device_->Synchronize().IgnoreError();
 }
 
+bool ManagedDevice::WaitIdle(absl::Duration timeout) {
+  const absl::Time deadline = now_() + timeout;
+  // A list's end may start a copy of its result.
+  return dispatcher_.WaitIdle(timeout) && pool_->WaitForCopies(deadline - now_());
+}
+
 void ManagedDevice::DropIdleArena() {
   // Must not take arena_mutex_: ArenaFor holds that while it allocates, which may bring us here.
   std::shared_ptr<Arena> idle;  // goes without the lock
@@ -116,7 +122,7 @@ bool ManagedDevice::TryRevive() {
     if (failure_.ok()) return false;
   }
   // What is in flight ends with the device's error; nothing new starts before failure_ is OK.
-  if (!dispatcher_.WaitIdle(absl::ZeroDuration())) return false;
+  if (!WaitIdle(absl::ZeroDuration())) return false;
   if (absl::Status status = device_->Revive(); !status.ok()) {
     log::Debug("device_not_revived", {{"device", name()}, {"why", std::string(status.message())}});
     return false;

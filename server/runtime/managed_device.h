@@ -55,6 +55,8 @@ class ManagedDevice {
   drivers::Device& device() { return *device_; }
   const drivers::DeviceInfo& info() const { return device_->info(); }
   const std::shared_ptr<buffers::Pool>& pool() const { return pool_; }
+  // Waits until no list and no copy is under way; false if `timeout` passes first.
+  bool WaitIdle(absl::Duration timeout);
   fairness::Dispatcher& dispatcher() { return dispatcher_; }
   const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
   metrics::DeviceMetrics& metrics() { return *metrics_; }

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/client.h"
@@ -94,6 +95,22 @@ TEST_F(ReviveTest, ProgramsOfVariableSizesAreBoundAgain) {
     EXPECT_THAT(run(first), ElementsAre(2, 4, 6));
     EXPECT_THAT(run(first + 2), ElementsAre(2, 4, 6));
   }
+}
+
+TEST_F(ReviveTest, NotWhileACopyIsUnderWay) {
+  daemon_.device(0).HideMemory();
+  daemon_.device(0).HoldCopies();
+  auto stream = client_.Connect();
+  const auto write = stream->Send(Write(1, {5}));
+  ASSERT_TRUE(Eventually([&] { return daemon_.device(0).allocated_bytes() > 0; }));
+  daemon_.device(0).Break("fell off the bus");
+  daemon_.device(0).Mend();
+  ASSERT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::FAILED; }));
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(HealthOf(client_), v1::Device::FAILED);
+  daemon_.device(0).LetCopiesGo();
+  EXPECT_EQ(Reason(stream->Answer(write).error()), "DEVICE_FAILED");
+  EXPECT_TRUE(Eventually([&] { return HealthOf(client_) == v1::Device::HEALTHY; }));
 }
 
 TEST_F(ReviveTest, ALossIsNoticedThoughNobodyUsesTheDevice) {

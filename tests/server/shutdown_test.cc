@@ -151,6 +151,49 @@ TEST(Shutdown, UploadsEndWithTheReason) {
   EXPECT_EQ(Reason(status), "SHUTTING_DOWN");
 }
 
+TEST(Shutdown, AnUploadToTheDeviceIsAnswered) {
+  TestDaemon daemon;
+  daemon.device().HideMemory();
+  daemon.device().HoldCopies();
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  const auto write = stream->Send(Write(3, {5, 6}));
+  ASSERT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() > 0; }));
+  std::thread release([&] {
+    absl::SleepFor(absl::Milliseconds(50));
+    daemon.device().LetCopiesGo();
+  });
+  EXPECT_TRUE(daemon.daemon().Stop(absl::Seconds(10)));
+  release.join();
+  EXPECT_FALSE(stream->Answer(write).has_error());
+}
+
+TEST(Shutdown, CopiesThatOutlastItAreWaitedFor) {
+  std::thread downloader, release;
+  {
+    TestDaemon daemon;
+    daemon.device().HideMemory();
+    daemon.device().HoldCopies();
+    Client client(daemon.address());
+    auto stream = client.Connect();
+    const auto write = stream->Send(Write(3, {5, 6}));
+    ASSERT_TRUE(Eventually([&] { return daemon.device().allocated_bytes() > 0; }));
+    // It waits for the upload and is cancelled, but the upload's end will come back to it.
+    downloader = std::thread([&] {
+      std::string data;
+      EXPECT_FALSE(client.Download(3, write, &data).ok());
+    });
+    absl::SleepFor(absl::Milliseconds(100));
+    EXPECT_FALSE(daemon.daemon().Stop(absl::Milliseconds(10)));
+    downloader.join();
+    release = std::thread([&device = daemon.device()] {
+      absl::SleepFor(absl::Milliseconds(100));
+      device.LetCopiesGo();
+    });
+  }
+  release.join();
+}
+
 TEST(Shutdown, SecondDaemonOnOneSocketIsRefused) {
   TestDaemon daemon;
   config::Config config = daemon.config();
