@@ -28,10 +28,10 @@ inline constexpr int64_t kOpenClPrivateBytesMax = 64 << 10;
 // do nothing, so that any local size will do.
 //
 // Ranges are named by what their loop is: p0, p1, … for tasks, i0, … for serial loops, u0, … for
-// unrolled ones, v0, … for vector lanes, w0, … for threads. Values that a statement needs more than once stand in
-// constants t0, t1, …. Meanings are those of compiler/ops; exp2, log2, sin, exp, log, cos and pow
-// are as exact as the device's own are, which is 4 units in the last place of float32 or better,
-// but 16 of pow (OpenCL 1.2, 7.4).
+// unrolled ones, v0, … for vector lanes, w0, … for threads. Values that a statement needs more than
+// once stand in constants t0, t1, …. Meanings are those of compiler/ops; exp2, log2, sin, exp, log,
+// cos and pow are as exact as the device's own are, which is 4 units in the last place of float32
+// or better, but 16 of pow (OpenCL 1.2, 7.4).
 std::string PrintSource(const schedule::LoopProgram& program);
 
 // Whether the source of every schedule means what the node does.

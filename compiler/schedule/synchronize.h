@@ -7,11 +7,9 @@
 namespace kiln::schedule {
 
 // Of a program that Apply made, which was proved already. Where tasks have threads:
-//  * A ThreadReduce becomes a tree in shared memory: one half of the threads adds what the other
-//    half has, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.)
+//  * Sums over threads become trees (expand_reductions.h).
 //  * What several threads would write alike is written by one of them.
-//  * Barriers stand where a thread could read or overwrite what another one wrote or has yet to
-//    read.
+//  * Barriers stand where they are needed (place_barriers.h).
 // Other programs stay as they are. Thread-safe, if nobody else uses program.context.
 LoopProgram Synchronize(LoopProgram program);
 

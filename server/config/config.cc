@@ -257,10 +257,9 @@ absl::Status Check(const Config& config) {
   }
   if (config.compile_memory_limit_bytes != 0 &&
       config.compile_memory_limit_bytes < kLeastCompileMemory) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("compiler.memory_limit: ", config.compile_memory_limit_bytes,
-                     " bytes are too few; give ", kLeastCompileMemory,
-                     " or more, or 0 for no limit"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are too few; give ",
+        kLeastCompileMemory, " or more, or 0 for no limit"));
   }
   if (config.run_seconds_limit < 0) {
     return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");

@@ -20,9 +20,9 @@ namespace kiln::numerics {
 // was set.
 absl::Status DisablePasses(const std::string& names);
 
-// The driver whose first device runs everything from here on, "cpu", "cuda" or "opencl"; once, before the
-// first use. Without it that is a CPU device with two threads. FAILED_PRECONDITION: it has none, or
-// why.
+// The driver whose first device runs everything from here on, "cpu", "cuda" or "opencl"; once,
+// before the first use. Without it that is a CPU device with two threads. FAILED_PRECONDITION: it
+// has none, or why.
 absl::Status UseDevice(const std::string& driver_name);
 
 // The graph's outputs, from the device. `inputs` are by index, each of its

@@ -1,0 +1,16 @@
+// Sums over threads as loops of threads. Only synchronize.cc may include this.
+#ifndef KILN_COMPILER_SCHEDULE_EXPAND_REDUCTIONS_H_
+#define KILN_COMPILER_SCHEDULE_EXPAND_REDUCTIONS_H_
+
+#include "compiler/schedule/loop_program.h"
+
+namespace kiln::schedule {
+
+// Each ThreadReduce becomes a tree in shared memory: one half of the threads adds what the other
+// half has, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.) The
+// barriers between its levels are left to PlaceBarriers.
+void ExpandReductions(LoopProgram* program);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_EXPAND_REDUCTIONS_H_
