@@ -1,3 +1,6 @@
+#include <deque>
+#include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -102,6 +105,50 @@ TEST_F(BuffersTest, FillAndReadEndOnTheDevicesThread) {
                                  absl::InternalError("the context is poisoned"),
                                  absl::InternalError("the context is poisoned")));
   EXPECT_TRUE(pool_->WaitForCopies(absl::ZeroDuration()));
+}
+
+// A device that keeps copies until they are let go one by one.
+class OneByOneDevice : public kiln::testing::FakeDevice {
+ public:
+  OneByOneDevice() : FakeDevice("cpu:0", 1 << 20) { HideMemory(); }
+  absl::Status StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
+                                 absl::Span<const char> source, CopyDone done) override {
+    waiting.push_back([this, &destination, offset, source, done = std::move(done)](bool works) {
+      if (!works) return done(absl::InternalError("no"));
+      EXPECT_TRUE(FakeDevice::StartCopyToDevice(destination, offset, source, done).ok());
+    });
+    return absl::OkStatus();
+  }
+  void EndOne(bool works = true) {
+    const auto copy = std::move(waiting.front());
+    waiting.pop_front();
+    copy(works);
+  }
+  std::deque<std::function<void(bool works)>> waiting;
+};
+
+TEST_F(BuffersTest, CopiesComeBetweenThePiecesOfAnother) {
+  OneByOneDevice device;
+  auto pool = std::make_shared<Pool>(device, 1000);
+  auto large = *pool->Allocate(Floats(3), session_);
+  auto small = *pool->Allocate(Floats(1), session_);
+  std::vector<std::string> ended;
+  pool->Fill(*large, {"abcd", "efgh", "ijkl"},
+             [&](const absl::Status&) { ended.push_back("large"); });
+  pool->Fill(*small, {"mnop"}, [&](const absl::Status&) { ended.push_back("small"); });
+  EXPECT_EQ(device.waiting.size(), 2u);
+  while (!device.waiting.empty()) device.EndOne();
+  EXPECT_THAT(ended, ElementsAre("small", "large"));
+  std::string read(12, ' ');
+  pool->Read(*large, 0, absl::MakeSpan(read), [](const absl::Status&) {});
+  EXPECT_EQ(read, "abcdefghijkl");
+  // The error of one piece ends it all.
+  auto failing = *pool->Allocate(Floats(2), session_);
+  pool->Fill(*failing, {"abcd", "efgh"},
+             [&](const absl::Status& status) { ended.push_back(status.ToString()); });
+  device.EndOne(false);
+  EXPECT_TRUE(device.waiting.empty());
+  EXPECT_THAT(ended, ElementsAre("small", "large", "INTERNAL: no"));
 }
 
 TEST_F(BuffersTest, ResolvesOnceAndCallsWaiters) {

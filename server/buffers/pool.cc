@@ -2,14 +2,81 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/errors/errors.h"
 
 namespace kiln::buffers {
+namespace {
+
+// Copies pieces to a buffer, each when the one before it has ended, so that other users' copies
+// come in between.
+class Filling : public std::enable_shared_from_this<Filling> {
+ public:
+  Filling(drivers::Device& device, drivers::Buffer& buffer,
+          absl::Span<const absl::string_view> pieces, Pool::Done done)
+      : device_(device),
+        buffer_(buffer),
+        pieces_(pieces.begin(), pieces.end()),
+        done_(std::move(done)) {}
+
+  // A loop, since copies may end before the call that starts them returns.
+  void Continue() ABSL_LOCKS_EXCLUDED(mutex_) {
+    while (next_ < pieces_.size()) {
+      const absl::string_view piece = pieces_[next_++];
+      const int64_t offset = std::exchange(offset_, offset_ + static_cast<int64_t>(piece.size()));
+      {
+        absl::MutexLock lock(&mutex_);
+        starting_ = true;
+        ended_.reset();
+      }
+      const absl::Status started = device_.StartCopyToDevice(
+          buffer_, offset, piece,
+          [self = shared_from_this()](const absl::Status& status) { self->Ended(status); });
+      if (!started.ok()) return done_(started);
+      absl::Status status;
+      {
+        absl::MutexLock lock(&mutex_);
+        starting_ = false;
+        if (!ended_) return;  // its end continues
+        status = *ended_;
+      }
+      if (!status.ok()) return done_(status);
+    }
+    done_(absl::OkStatus());
+  }
+
+ private:
+  void Ended(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      ended_ = status;
+      if (starting_) return;
+    }
+    if (!status.ok()) return done_(status);
+    Continue();
+  }
+
+  drivers::Device& device_;
+  drivers::Buffer& buffer_;
+  const std::vector<absl::string_view> pieces_;
+  const Pool::Done done_;
+  // Of the thread that continues.
+  size_t next_ = 0;
+  int64_t offset_ = 0;
+
+  absl::Mutex mutex_;
+  bool starting_ ABSL_GUARDED_BY(mutex_) = false;              // the call has not returned
+  std::optional<absl::Status> ended_ ABSL_GUARDED_BY(mutex_);  // the copy that was started last
+};
+
+}  // namespace
 
 Pool::Pool(drivers::Device& device, int64_t limit_bytes)
     : device_(device),
@@ -89,42 +156,7 @@ void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done d
     for (const absl::string_view piece : pieces) to = std::copy(piece.begin(), piece.end(), to);
     return done(absl::OkStatus());
   }
-  // The first error, once this and all that it has started have ended.
-  struct Filling {
-    void End(const absl::Status& ended) {
-      absl::Status first;
-      {
-        absl::MutexLock lock(&mutex);
-        status.Update(ended);
-        if (--unfinished > 0) return;
-        first = status;
-      }
-      done(first);
-    }
-    Done done;
-    absl::Mutex mutex;
-    size_t unfinished = 1;
-    absl::Status status;
-  };
-  auto filling = std::make_shared<Filling>();
-  filling->done = Counted(std::move(done));
-  absl::Status started;
-  int64_t offset = 0;
-  for (const absl::string_view piece : pieces) {
-    {
-      absl::MutexLock lock(&filling->mutex);
-      ++filling->unfinished;
-    }
-    started =
-        device_.StartCopyToDevice(*value.buffer(), offset, piece,
-                                  [filling](const absl::Status& status) { filling->End(status); });
-    if (!started.ok()) {
-      filling->End(started);
-      break;
-    }
-    offset += static_cast<int64_t>(piece.size());
-  }
-  filling->End(absl::OkStatus());
+  std::make_shared<Filling>(device_, *value.buffer(), pieces, Counted(std::move(done)))->Continue();
 }
 
 bool Pool::IsHostMemory(const Value& value) {

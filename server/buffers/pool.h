@@ -53,9 +53,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   // Called once, on a thread of the device's or before the call returns; must not block.
   using Done = std::function<void(const absl::Status&)>;
-  // Writes the pieces, one behind the other, to a fresh value, which nothing submitted uses yet;
-  // what is submitted from now on sees them. Does not resolve it. The value and the pieces must
-  // live until `done`.
+  // Writes the pieces, one after another, to a fresh value, which nothing submitted uses yet; other
+  // copies come in between. A list that uses it and is submitted from now on starts after `done`,
+  // and until then holds up those behind it. Does not resolve the value. The value and the pieces
+  // must live until `done`.
   void Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done);
   // Reads [offset, offset + destination.size()) of a value that resolved to OK. The value and the
   // destination must live until `done`.
