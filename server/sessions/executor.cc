@@ -37,13 +37,14 @@ void Executor::PutBack() {
 void Executor::Continue(const std::shared_ptr<Executor>& self) {
   do {
     const Queued& current = self->current_;
-    if (auto future = self->steps_.must_wait_for(current.sequence, current.operation)) {
+    if (const AddWaiter add_waiter =
+            self->steps_.must_wait_for(current.sequence, current.operation)) {
       // In the queue, where Close finds it.
       self->PutBack();
       const auto resume = [self] {
         if (self->TakeNext()) Continue(self);
       };
-      if (future->AddWaiter(resume)) return;
+      if (add_waiter(resume)) return;
     } else {
       self->steps_.execute(current.sequence, self->current_.operation);
       self->MarkExecuted();

@@ -11,7 +11,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "server/runtime/program_cache.h"
 #include "server/sessions/operation.h"
 
 namespace kiln::sessions {
@@ -22,11 +21,12 @@ namespace kiln::sessions {
 // session's lock held; Run and WhenExecuted call back, and may not.
 class Executor {
  public:
+  // Has `resume` called once something is there. False, and it is not called, if it is already.
+  using AddWaiter = std::function<bool(std::function<void()> resume)>;
   struct Steps {
     // What must be there before the operation can be executed; null if nothing. It is asked again
-    // once that has resolved.
-    std::function<std::shared_ptr<runtime::ProgramFuture>(uint64_t sequence, const Operation&)>
-        must_wait_for;
+    // once that is there.
+    std::function<AddWaiter(uint64_t sequence, const Operation&)> must_wait_for;
     std::function<void(uint64_t sequence, Operation&)> execute;
   };
   struct Queued {

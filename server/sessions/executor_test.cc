@@ -14,12 +14,17 @@
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/runtime/program_cache.h"
 
 namespace kiln::sessions {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+
+Executor::AddWaiter WaiterFor(std::shared_ptr<runtime::ProgramFuture> future) {
+  return [future](std::function<void()> resume) { return future->AddWaiter(std::move(resume)); };
+}
 
 class ExecutorTest : public ::testing::Test {
  protected:
@@ -28,7 +33,7 @@ class ExecutorTest : public ::testing::Test {
     steps.must_wait_for = [this](uint64_t sequence, const Operation&) {
       const auto found = futures_.find(sequence);
       const bool waits = found != futures_.end() && !found->second->resolved();
-      return waits ? found->second : nullptr;
+      return waits ? WaiterFor(found->second) : nullptr;
     };
     steps.execute = [this](uint64_t sequence, Operation&) { Note(absl::StrCat(sequence)); };
     executor_ = std::make_shared<Executor>(std::move(steps));
@@ -141,7 +146,7 @@ TEST(Executor, OneThreadAtATime) {
     const bool waits = sequence % 5 == 0 && !futures[sequence]->resolved();
     if (waits) resolvable = sequence;
     waited += waits;
-    return waits ? futures[sequence] : nullptr;
+    return waits ? WaiterFor(futures[sequence]) : nullptr;
   };
   steps.execute = [&](uint64_t sequence, Operation&) {
     EXPECT_EQ(++inside, 1);

@@ -47,18 +47,34 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
 
 Executor::Steps Session::Steps() {
   Executor::Steps steps;
-  steps.must_wait_for = [this](
-                            uint64_t sequence,
-                            const Operation& operation) -> std::shared_ptr<runtime::ProgramFuture> {
+  steps.must_wait_for = [this](uint64_t sequence, const Operation& operation) {
     const auto* run = std::get_if<RunProgram>(&operation);
-    if (run == nullptr) return nullptr;
-    absl::MutexLock lock(&mutex_);
-    return programs_.MustWaitFor(sequence, *run);
+    return run == nullptr ? nullptr : MustWaitFor(sequence, *run);
   };
   steps.execute = [this](uint64_t sequence, Operation& operation) {
     std::visit([&](auto& kind) { Execute(sequence, kind); }, operation);
   };
   return steps;
+}
+
+Executor::AddWaiter Session::MustWaitFor(uint64_t sequence, const RunProgram& run) {
+  absl::MutexLock lock(&mutex_);
+  if (auto future = programs_.MustWaitFor(sequence, run)) {
+    return [future = std::move(future)](std::function<void()> resume) {
+      return future->AddWaiter(std::move(resume));
+    };
+  }
+  // On the device the run would hold up everybody's until the upload has ended.
+  for (size_t i = 0; !uploads_.empty() && i < run.inputs.size(); ++i) {
+    const auto value = handles_.Find(run.inputs[i]);
+    if (!value.ok() || !uploads_.contains(*value) || (*value)->resolved()) continue;
+    return [value = *value, copies = services_.copies](std::function<void()> resume) {
+      // The waiter is called on the device's thread, which has other copies to do.
+      return value->AddWaiter(
+          [copies, resume = std::move(resume)](const absl::Status&) { copies->Schedule(resume); });
+    };
+  }
+  return nullptr;
 }
 
 Session::Snapshot Session::GetSnapshot() const {

@@ -2,8 +2,8 @@
 //
 // Operations are executed one after another in the order of their sequence numbers. Executing
 // means: handles are bound, runs are queued; nothing waits for the device. Only a Run whose program
-// still compiles holds up what comes after it. Answers go out when an operation has ended, in any
-// order.
+// still compiles, or whose inputs are on their way to the device, holds up what comes after it.
+// Answers go out when an operation has ended, in any order.
 //
 // A failed operation poisons the new handles it would have bound: what uses them fails with the
 // same code and reason. A Run that fails before it starts (wrong inputs, no memory) changes no
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -148,6 +149,9 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void ExecuteQueued() { Executor::Run(std::shared_ptr<Executor>(shared_from_this(), &executor_)); }
   Executor::Steps Steps();
+  // Its program's definition, or an input that is on its way to the device.
+  Executor::AddWaiter MustWaitFor(uint64_t sequence, const RunProgram& run)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // The lease runs from now on. Returns when it ends.
   absl::Time StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Without the lock: whoever reads the log may be slow. `event` is what has happened.
@@ -209,6 +213,8 @@ class Session : public std::enable_shared_from_this<Session> {
   AnswerLog log_ ABSL_GUARDED_BY(mutex_);
   UnfinishedOperations unfinished_ ABSL_GUARDED_BY(mutex_);
   HandleTable handles_ ABSL_GUARDED_BY(mutex_);
+  // Values whose bytes are on their way to the device.
+  absl::flat_hash_set<runtime::ValuePointer> uploads_ ABSL_GUARDED_BY(mutex_);
   ProgramTable programs_ ABSL_GUARDED_BY(mutex_);
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;

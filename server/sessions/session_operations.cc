@@ -52,8 +52,9 @@ void Session::Execute(uint64_t sequence, Write& operation) {
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) handles_.Bind({operation.handle}, {(*upload)->value});
+    if (!buffers::Pool::IsHostMemory(*(*upload)->value)) uploads_.insert((*upload)->value);
   }
-  // What is executed next may use the value while its bytes are still on their way.
+  // What is executed next, except runs that use the value, does not wait for it.
   device_.pool()->Fill(
       *(*upload)->value, (*upload)->pieces,
       [self = shared_from_this(), sequence, upload = *upload](const absl::Status& filled) {
@@ -66,6 +67,10 @@ void Session::FinishWrite(uint64_t sequence, const Upload& upload, const absl::S
   if (!filled.ok()) status = errors::WithBoundedMessage(device_.AfterFailure(filled));
   if (status.ok()) services_.metrics->Received(static_cast<int64_t>(upload.data.size()));
   upload.value->Resolve(status);
+  {
+    absl::MutexLock lock(&mutex_);
+    uploads_.erase(upload.value);
+  }
   Finish({.sequence = sequence, .error = status});
 }
 

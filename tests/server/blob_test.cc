@@ -72,6 +72,27 @@ TEST(Blob, MemoryThatTheHostDoesNotHave) {
   EXPECT_EQ(Reason(stream->Call(Read(3)).error()), "DEVICE_FAILED");
 }
 
+TEST(Blob, RunsThatWaitForAnUploadHoldUpNobodyElse) {
+  TestDaemon daemon;
+  daemon.device().HideMemory();
+  Client client(daemon.address());
+  Client neighbour(daemon.address());
+  auto beside = neighbour.Connect();
+  beside->Send(Define(1, AddGraph(2)));
+  ASSERT_FALSE(beside->Call(Write(1, {1, 2})).has_error());
+  auto stream = client.Connect();
+  ASSERT_FALSE(stream->Call(Define(1, AddGraph(2))).has_error());
+  daemon.device().HoldCopies();
+  stream->Send(Write(1, {5, 6}));
+  stream->Send(RunProgram(1, {1, 1}, {2}));
+  const auto chained = stream->Send(RunProgram(1, {2, 2}, {3}));
+  EXPECT_FALSE(beside->Call(RunProgram(1, {1, 1}, {2})).has_error());
+  EXPECT_EQ(daemon.device().lists_run(), 1) << "a run did not wait for its input";
+  daemon.device().LetCopiesGo();
+  EXPECT_FALSE(stream->Answer(chained).has_error());
+  EXPECT_THAT(Floats(stream->Call(Read(3)).data()), ElementsAre(20, 24));
+}
+
 TEST(Blob, DownloadWaitsForItsOperation) {
   TestDaemon daemon;
   Client client(daemon.address());
