@@ -1,5 +1,7 @@
 #include "drivers/cuda/context.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "drivers/cuda/error.h"
 
@@ -46,10 +48,14 @@ Context::~Context() {
   if (!Health().ok()) cuda().DevicePrimaryCtxReset_v2(device_);
 }
 
-void* Context::AllocateMemory(int64_t bytes) const {
+void* Context::AllocateMemory(int64_t bytes) {
   Current current(*this);
   CUdeviceptr address = 0;
-  if (cuda().MemAlloc_v2(&address, static_cast<size_t>(bytes)) != CUDA_SUCCESS) return nullptr;
+  const CUresult code = cuda().MemAlloc_v2(&address, static_cast<size_t>(bytes));
+  if (code != CUDA_SUCCESS) {
+    if (code != CUDA_ERROR_OUT_OF_MEMORY) Failure("cannot allocate memory", code).IgnoreError();
+    return nullptr;
+  }
   return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
@@ -60,23 +66,36 @@ void Context::ReleaseMemory(void* memory) const {
 
 absl::Status Context::Failure(absl::string_view what, CUresult code) {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
-  absl::Status failure = ToStatus(cuda(), what, code);
-  if (!MeansLost(code)) {
-    // A call may report what an earlier one did; a stream of a lost context says so at once.
-    Current current(*this);
-    const CUresult now = cuda().StreamQuery(copy_stream_);
-    if (!MeansLost(now)) return failure;
-    failure = ToStatus(cuda(), what, now);
-  }
+  if (MeansLost(code)) return Lose(what, code);
+  // A call may report what an earlier one did.
+  const CUresult now = Ask();
+  return now == CUDA_SUCCESS ? ToStatus(cuda(), what, code) : Lose(what, now);
+}
+
+CUresult Context::Ask() const {
+  // A stream of a lost context says so at once.
+  Current current(*this);
+  const CUresult now = cuda().StreamQuery(copy_stream_);
+  return MeansLost(now) ? now : CUDA_SUCCESS;
+}
+
+absl::Status Context::Lose(absl::string_view what, CUresult code) {
+  const std::string why(ToStatus(cuda(), what, code).message());
   absl::MutexLock lock(&mutex_);
   if (lost_.ok())
-    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", failure.message()));
+    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
   return lost_;
 }
 
 absl::Status Context::Health() const {
   absl::MutexLock lock(&mutex_);
   return lost_;
+}
+
+absl::Status Context::AskHealth() {
+  if (absl::Status lost = Health(); !lost.ok()) return lost;
+  const CUresult now = Ask();
+  return now == CUDA_SUCCESS ? absl::OkStatus() : Lose("it was asked how it is", now);
 }
 
 absl::StatusOr<CUevent> Context::TakeEvent() {

@@ -48,16 +48,18 @@ class Context {
     const Library& cuda_;
   };
 
-  // Null if there is no memory.
-  void* AllocateMemory(int64_t bytes) const;
+  // Null if there is no memory, or if the device is lost, which Health then says.
+  void* AllocateMemory(int64_t bytes);
   void ReleaseMemory(void* memory) const;
 
   // The error for a call of CUDA's that failed (`what` as for ToStatus): UNAVAILABLE if the device
   // is lost, and from then on for ever.
   absl::Status Failure(absl::string_view what, CUresult code);
 
-  // OK, or why the device is lost.
+  // OK, or why the device is lost, as far as calls have met it.
   absl::Status Health() const;
+  // The same, but asks CUDA as well. Waits for nothing.
+  absl::Status AskHealth();
 
   // An event that measures time; waiting for it sleeps. From those given back, if there are any.
   absl::StatusOr<CUevent> TakeEvent();
@@ -66,6 +68,9 @@ class Context {
  private:
   Context(std::shared_ptr<const Library> cuda, CUdevice device)
       : cuda_(std::move(cuda)), device_(device) {}
+  // What CUDA says when it is asked for nothing; what only means that a stream is busy is OK.
+  CUresult Ask() const;
+  absl::Status Lose(absl::string_view what, CUresult code);
 
   const std::shared_ptr<const Library> cuda_;
   const CUdevice device_;

@@ -73,9 +73,13 @@ void CudaDevice::ReachMemoryOf(const CudaDevice& peer) {
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  if (absl::Status status = Health(); !status.ok()) return status;
+  if (absl::Status status = context_->Health(); !status.ok()) return status;
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
-  if (!memory.ok()) return memory.status();
+  if (!memory.ok()) {
+    // A lost device has no memory either.
+    const absl::Status health = Health();
+    return health.ok() ? memory.status() : health;
+  }
   return std::make_unique<CudaBuffer>(allocator_, context_.get(), *memory, bytes);
 }
 
@@ -127,7 +131,7 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
-  result.status = Health();
+  result.status = context_->Health();
   if (result.status.ok()) {
     Context::Current current(*context_);
     submission->enqueued = submission->program->Enqueue(
@@ -159,7 +163,7 @@ void CudaDevice::End(Submission& submission) {
   if (result.status.ok()) {
     result.status = WaitFor(enqueued.end);
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
-  } else if (Health().ok()) {
+  } else if (context_->Health().ok()) {
     // What was enqueued in front of the error uses the buffers that `done` sets free.
     Context::Current current(*context_);
     const CUresult code = context_->cuda().StreamSynchronize(context_->list_stream());
@@ -278,6 +282,6 @@ absl::Status CudaDevice::Synchronize() {
   return Health();
 }
 
-absl::Status CudaDevice::Health() { return context_->Health(); }
+absl::Status CudaDevice::Health() { return context_->AskHealth(); }
 
 }  // namespace kiln::drivers::cuda

@@ -193,6 +193,28 @@ TEST_F(CudaDeviceTest, AListStartsAfterItsCopiesAreReported) {
   EXPECT_TRUE(device().Synchronize().ok());
 }
 
+TEST_F(CudaDeviceTest, ALossThatAnAllocationMeetsIsNoLackOfMemory) {
+  Open();
+  control_->lost = CUDA_ERROR_ECC_UNCORRECTABLE;
+  const absl::Status status = device().Allocate(1000).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
+  EXPECT_EQ(device().Health(), status);
+}
+
+TEST_F(CudaDeviceTest, ALossWhileNothingRunsIsSeen) {
+  for (const CUresult code : {CUDA_ERROR_ECC_UNCORRECTABLE, CUDA_ERROR_MPS_CLIENT_TERMINATED,
+                              CUDA_ERROR_TENSOR_MEMORY_LEAK}) {
+    Open();
+    EXPECT_TRUE(device().Health().ok());
+    control_->lost = code;
+    EXPECT_EQ(device().Health().code(), absl::StatusCode::kUnavailable) << code;
+    EXPECT_EQ(device().Synchronize().code(), absl::StatusCode::kUnavailable) << code;
+    control_->lost = 0;
+    devices_.clear();
+  }
+}
+
 TEST_F(CudaDeviceTest, AnotherDeviceGoesOn) {
   control_->devices = 2;
   Open();
