@@ -137,6 +137,17 @@ TEST(MachineCodesTest, APtxKernelHasAParameterForEachArgumentAndAThreadForEachTa
   EXPECT_EQ(*Disassemble(*image, Gpu()), image->code);
 }
 
+TEST(MachineCodesTest, AKernelOfMoreArgumentsThanTheTargetTakesIsRefused) {
+  drivers::Target target = Gpu();
+  target.limits.arguments_max = 2;
+  EXPECT_TRUE(CompileFor(target, kKernel).ok());
+  target.limits.arguments_max = 1;
+  const absl::Status status = CompileFor(target, kKernel).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("takes 2 arguments"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("takes at most 1"));
+}
+
 // Else sums would differ from those of devices that round products.
 TEST(MachineCodesTest, PtxRoundsEachOperationByItself) {
   const auto image = CompileFor(Gpu(), R"(buffer b0 float32[64] read

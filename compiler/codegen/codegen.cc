@@ -87,6 +87,11 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                " shared bytes for a block; ", target.Summary(), " has ",
                target.limits.threads_per_block, " and ", target.limits.shared_bytes_per_block));
   }
+  if (program.num_arguments > target.limits.arguments_max) {
+    return absl::InvalidArgumentError(
+        StrCat("the kernel ", kernel.name, " takes ", program.num_arguments, " arguments; ",
+               target.Summary(), " takes at most ", target.limits.arguments_max));
+  }
   absl::StatusOr<Code> code = machine.assemble(kernel, schedule::Synchronize(program), target);
   if (!code.ok()) return code.status();
   drivers::KernelImage image;

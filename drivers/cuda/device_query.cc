@@ -65,6 +65,8 @@ Limits MakeLimits(const Attributes& get) {
   limits.private_cache_bytes = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) / limits.compute_units;
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
+  // What a launch may bring of parameters: 4 KiB. More only since CUDA 12.1.
+  limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr));
   // A line of the caches.
   limits.buffer_alignment = 128;
   return limits;

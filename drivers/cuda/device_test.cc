@@ -49,6 +49,9 @@ TEST_F(CudaDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
   refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
   refused([](KernelImage& image) { image.grid_size = int64_t{1} << 31; }, "2^31 - 1");
+  EXPECT_TRUE(device().LoadKernel(Image(512)).ok());
+  refused([](KernelImage& image) { image = Image(513); },
+          "takes 513 arguments; the device takes 512");
 }
 
 // Commands that need nothing of each other may run in any order; those that do may not.

@@ -65,6 +65,7 @@ TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
   EXPECT_EQ(info.target.limits.threads_per_subgroup, 32);
   EXPECT_EQ(info.target.limits.threads_per_block, 1024);
   EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
+  EXPECT_EQ(info.target.limits.arguments_max, 512);
   EXPECT_EQ(info.memory_bytes, control_->memory_bytes / 8 * 7);
   Open(1 << 20);
   EXPECT_EQ(device().info().memory_bytes, 1 << 20);

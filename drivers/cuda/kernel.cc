@@ -36,6 +36,10 @@ absl::Status CheckCode(const KernelImage& image, const Target& target) {
     return Refused(image, "shares ", image.shared_bytes, " bytes in a block; the device has ",
                    limits.shared_bytes_per_block);
   }
+  if (image.num_arguments > limits.arguments_max) {
+    return Refused(image, "takes ", image.num_arguments, " arguments; the device takes ",
+                   limits.arguments_max);
+  }
   if (image.grid_size > std::numeric_limits<int32_t>::max())
     return Refused(image, "has a grid of ", image.grid_size, " blocks; at most 2^31 - 1 will do");
   return absl::OkStatus();

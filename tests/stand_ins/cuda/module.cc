@@ -56,6 +56,11 @@ CUresult CheckModule(const ptx::LoadedModule& loaded, std::string* why) {
   *why = WhyNotFor(loaded.target);
   if (!why->empty()) return CUDA_ERROR_INVALID_PTX;
   for (const ptx::DecodedFunction& function : loaded.program.functions) {
+    if (function.is_entry && function.formal_bytes > kParameterBytesMax) {
+      *why = absl::StrCat(function.name, " has too many parameters: ", function.formal_bytes,
+                          " bytes of ", kParameterBytesMax);
+      return CUDA_ERROR_INVALID_PTX;
+    }
     if (!function.is_entry || function.shared_bytes <= kSharedBytesDefault) continue;
     *why = absl::StrCat(function.name, " uses too much shared data: ", function.shared_bytes);
     return CUDA_ERROR_INVALID_PTX;

@@ -31,6 +31,8 @@ namespace ptx = stand_ins::ptx;
 inline constexpr int kDevicesMax = 8;
 inline constexpr int kSharedBytesMax = 163 << 10;  // of a block that asks for so many
 inline constexpr int kSharedBytesDefault = 48 << 10;
+inline constexpr int kParameterBytesMax = 4 << 10;          // of a kernel
+inline constexpr size_t kPitchMax = (size_t{1} << 31) - 1;  // of a copy's rows
 
 // The end of a task; what events record.
 struct Completion {
