@@ -83,7 +83,8 @@ absl::Status Context::Lose(absl::string_view what, CUresult code) {
   const std::string why(ToStatus(cuda(), what, code).message());
   absl::MutexLock lock(&mutex_);
   if (lost_.ok())
-    lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
+    lost_ = absl::UnavailableError(
+        absl::StrCat("the device is lost until kilnd is started again: ", why));
   return lost_;
 }
 

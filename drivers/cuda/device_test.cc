@@ -147,7 +147,7 @@ TEST_F(CudaDeviceTest, AFaultInAKernelLosesTheDevice) {
   control_->next_launch_fails = CUDA_ERROR_ILLEGAL_ADDRESS;
   const absl::Status status = Run(*list, {buffer.get()}).status;
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(status.message(), HasSubstr("the device is lost"));
+  EXPECT_THAT(status.message(), HasSubstr("the device is lost until kilnd is started again: "));
   EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
   EXPECT_EQ(device().Health(), status);
 }

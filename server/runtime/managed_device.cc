@@ -103,7 +103,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
   if (health.ok()) return error;
   const absl::Status failure = errors::WithReason(
       absl::UnavailableError(absl::StrCat("device ", name(), " has failed: ", health.message(),
-                                          "; use another device until it works again")),
+                                          "; use another device")),
       "DEVICE_FAILED", {{"device", name()}});
   {
     absl::MutexLock lock(&mutex_);
