@@ -175,7 +175,7 @@ void CudaDevice::End(Submission& submission) {
   last_end_ = end;
   if (result.status.ok()) {
     for (const Enqueued::Timed& timed : enqueued.timed)
-      result.command_seconds[timed.command] = SecondsBetween(timed.begin, timed.end);
+      result.command_seconds[timed.command] += SecondsBetween(timed.begin, timed.end);
     // A list with waits began before its first command.
     const double seconds = SecondsBetween(enqueued.begin, enqueued.end);
     if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;

@@ -275,6 +275,33 @@ TEST_F(CudaDeviceTest, LargeCopiesArriveWhole) {
   EXPECT_TRUE(back == sent);
 }
 
+// CUDA's graphs copy less than 2 GiB at once.
+TEST_F(CudaDeviceTest, CopiesOfMoreThanTwoGiBAreMadeInPieces) {
+  constexpr int64_t kPiece = int64_t{1} << 30;
+  constexpr int64_t kBytes = 2 * kPiece + 64;
+  control_->memory_bytes = int64_t{8} << 30;
+  control_->bytes_moved_max = 8;
+  Open();
+  auto from = *device().Allocate(kBytes);
+  auto to = *device().Allocate(kBytes);
+  auto list = *device().Prepare(
+      {.num_slots = 2,
+       .commands = {FillCommand{{0, 0, kBytes}, 7}, CopyCommand{{0, 0, kBytes}, {1, 0, kBytes}}}});
+  const int64_t nodes = control_->graph_nodes_added;
+  const auto run = Run(*list, {from.get(), to.get()});
+  ASSERT_TRUE(run.status.ok()) << run.status << message_();
+  EXPECT_EQ(control_->graph_nodes_added, nodes + 6);
+  for (const int64_t begin : {int64_t{0}, kPiece, 2 * kPiece}) {
+    std::string back(8, '\0');
+    ASSERT_TRUE(device().CopyToHost(*to, begin, absl::MakeSpan(back)).ok());
+    EXPECT_EQ(back, std::string(8, 7)) << begin;
+  }
+  control_->task_milliseconds = 10;
+  const auto timed = Run(*list, {from.get(), to.get()}, {.time_commands = true, .group = nullptr});
+  ASSERT_EQ(timed.command_seconds.size(), 2u) << timed.status;
+  EXPECT_GE(timed.command_seconds[1], 0.025) << "of three pieces";
+}
+
 TEST_F(CudaDeviceTest, OutOfReachBuffersAreRefused) {
   control_->devices = 2;
   control_->peers = false;

@@ -7,6 +7,19 @@
 #include "absl/strings/str_cat.h"
 
 namespace kiln::drivers::cuda {
+namespace {
+
+// A node's copy is a row of at most CUDA's largest pitch, 2^31 - 1 bytes.
+constexpr int64_t kCallBytesMax = int64_t{1} << 30;
+
+// use(begin, bytes) for each piece of so many bytes.
+template <typename Use>
+void ForEachPiece(int64_t bytes, Use use) {
+  for (int64_t begin = 0; begin < bytes; begin += kCallBytesMax)
+    use(begin, std::min(kCallBytesMax, bytes - begin));
+}
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
                                                        const CommandList& list) {
@@ -37,21 +50,24 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
 }
 
 absl::Status Program::Add(const CopyCommand& copy, size_t command) {
-  if (copy.destination.bytes == 0) return absl::OkStatus();
-  AddCall({.kind = Call::Kind::kCopy,
-           .bytes = static_cast<size_t>(copy.destination.bytes),
-           .command = command},
-          {{copy.destination, Access::kWrite}, {copy.source, Access::kRead}});
+  const auto& [from, to] = copy;
+  ForEachPiece(to.bytes, [&](int64_t begin, int64_t bytes) {
+    AddCall({.kind = Call::Kind::kCopy, .bytes = static_cast<size_t>(bytes), .command = command},
+            {{{to.slot, to.offset + begin, bytes}, Access::kWrite},
+             {{from.slot, from.offset + begin, bytes}, Access::kRead}});
+  });
   return absl::OkStatus();
 }
 
 absl::Status Program::Add(const FillCommand& fill, size_t command) {
-  if (fill.destination.bytes == 0) return absl::OkStatus();
-  AddCall({.kind = Call::Kind::kFill,
-           .value = fill.value,
-           .bytes = static_cast<size_t>(fill.destination.bytes),
-           .command = command},
-          {{fill.destination, Access::kWrite}});
+  const auto& to = fill.destination;
+  ForEachPiece(to.bytes, [&](int64_t begin, int64_t bytes) {
+    AddCall({.kind = Call::Kind::kFill,
+             .value = fill.value,
+             .bytes = static_cast<size_t>(bytes),
+             .command = command},
+            {{{to.slot, to.offset + begin, bytes}, Access::kWrite}});
+  });
   return absl::OkStatus();
 }
 

@@ -26,7 +26,7 @@ struct Enqueued {
   // Around the whole, for as long as all went well.
   Event begin;
   Event end;
-  // Around each command, where each is timed.
+  // Around each call, where commands are timed.
   struct Timed {
     size_t command = 0;
     Event begin = {};

@@ -31,6 +31,8 @@ class CudaTest : public testing::Test {
     control_->driver_version = 13000;
     control_->compute_capability = 80;
     control_->peers = true;
+    control_->memory_bytes = int64_t{2} << 30;
+    control_->bytes_moved_max = INT64_MAX;
     control_->launch_milliseconds = 0;
     control_->task_milliseconds = 0;
     control_->init_fails = 0;

@@ -21,6 +21,9 @@ struct Control {
   std::atomic<int> task_milliseconds = 0;
   std::atomic<int> launch_milliseconds = 0;
 
+  // Of each copy and fill, those that come first; the rest stays as it was.
+  std::atomic<int64_t> bytes_moved_max = INT64_MAX;
+
   // Of a launch; see ptx::LaunchOptions.
   std::atomic<int64_t> branches_max = int64_t{1} << 30;
   std::atomic<bool> find_races = true;

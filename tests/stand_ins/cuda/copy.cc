@@ -1,4 +1,5 @@
 // Copies and fills.
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,8 @@ CUresult Unreachable(const char* what, CUdeviceptr address, size_t bytes) {
                       " are not allocated at that moment of the stream"));
   return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
+
+size_t BytesMovedMax() { return static_cast<size_t>(TheControl().bytes_moved_max); }
 
 bool IsPinned(const void* address, size_t bytes) {
   return IsDeviceMemory(reinterpret_cast<CUdeviceptr>(address), bytes);
@@ -101,7 +104,7 @@ CUresult RunCopy(Context&, const Copy& copy, Accesses* accesses) {
   if (from == nullptr) from = Resolve(copy.from_device, copy.bytes, &keep_from);
   if (to == nullptr) return Unreachable("copy to", copy.to_device, copy.bytes);
   if (from == nullptr) return Unreachable("copy from", copy.from_device, copy.bytes);
-  std::memcpy(to, from, copy.bytes);
+  std::memcpy(to, from, std::min(copy.bytes, BytesMovedMax()));
   if (accesses != nullptr) {
     const auto begin_from = reinterpret_cast<uint64_t>(copy.from_host) + copy.from_device;
     const auto begin_to = reinterpret_cast<uint64_t>(copy.to_host) + copy.to_device;
@@ -118,7 +121,8 @@ CUresult RunFill(Context&, const Fill& fill, Accesses* accesses) {
   if (bytes == 0) return CUDA_SUCCESS;
   uint8_t* const to = Resolve(fill.to, bytes, &keep);
   if (to == nullptr) return Unreachable("fill", fill.to, bytes);
-  for (size_t i = 0; i < fill.count; ++i)
+  const size_t count = std::min(fill.count, BytesMovedMax() / fill.element_bytes);
+  for (size_t i = 0; i < count; ++i)
     std::memcpy(to + i * fill.element_bytes, &fill.value, fill.element_bytes);
   if (accesses != nullptr) accesses->writes.push_back({fill.to, fill.to + bytes});
   ++TheControl().fills_run;

@@ -14,6 +14,7 @@ bool ReadCopy(const CUDA_MEMCPY3D& parameters, Copy* copy) {
   };
   if (!known(parameters.srcMemoryType) || !known(parameters.dstMemoryType) ||
       parameters.Height != 1 || parameters.Depth != 1 || parameters.WidthInBytes == 0 ||
+      parameters.srcPitch > kPitchMax || parameters.dstPitch > kPitchMax ||
       parameters.srcY + parameters.srcZ + parameters.dstY + parameters.dstZ != 0)
     return false;
   copy->bytes = parameters.WidthInBytes;
