@@ -20,8 +20,12 @@ constexpr int64_t kLargest = std::numeric_limits<int64_t>::max() / 2;
 CachingAllocator::CachingAllocator(Options options) : options_(std::move(options)) {}
 
 CachingAllocator::~CachingAllocator() {
-  absl::MutexLock lock(&mutex_);
-  Trim(0);
+  std::vector<Block> rest;
+  {
+    absl::MutexLock lock(&mutex_);
+    rest = Trim(0);
+  }
+  Release(rest);
 }
 
 int64_t CachingAllocator::SizeClass(int64_t bytes) {
@@ -36,37 +40,57 @@ int64_t CachingAllocator::SizeClass(int64_t bytes) {
 
 absl::StatusOr<void*> CachingAllocator::Allocate(int64_t bytes) {
   if (bytes < 0) return absl::InvalidArgumentError(absl::StrCat("a buffer of ", bytes, " bytes"));
-  absl::MutexLock lock(&mutex_);
-  if (bytes > kLargest) return Exhausted(bytes);
-  const int64_t size = SizeClass(bytes);
-  // The cache may give way; what others hold may not.
-  if (size > options_.memory_bytes - live_bytes_) return Exhausted(bytes);
-  void* memory = TakeCached(size);
-  if (memory == nullptr) {
+  int64_t size = 0;
+  std::vector<Block> leaving;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (bytes > kLargest) return Exhausted(bytes);
+    size = SizeClass(bytes);
+    // The cache may give way; what others hold may not.
+    if (size > options_.memory_bytes - live_bytes_) return Exhausted(bytes);
+    void* memory = TakeCached(size);
+    live_bytes_ += size;
+    if (memory != nullptr) return memory;
     // Cached blocks of other sizes count within the limit, too.
-    Trim(options_.memory_bytes - live_bytes_ - size);
-    memory = options_.allocate(size);
-    if (memory == nullptr) {
-      Trim(0);
-      // The system may be out of memory before the limit is reached; what is cached is memory that
-      // it lacks.
-      memory = options_.allocate(size);
-    }
-    if (memory == nullptr) return Exhausted(bytes);
+    leaving = Trim(options_.memory_bytes - live_bytes_);
   }
-  live_bytes_ += size;
-  return memory;
+  Release(leaving);
+  mutex_.LockWhen(absl::Condition(this, &CachingAllocator::IsWithinLimit));
+  mutex_.Unlock();
+  void* memory = options_.allocate(size);
+  if (memory != nullptr) return memory;
+  // The system may be out of memory before the limit is reached; what is cached is memory that it
+  // lacks.
+  mutex_.Lock();
+  leaving = Trim(0);
+  mutex_.Unlock();
+  Release(leaving);
+  mutex_.LockWhen(absl::Condition(this, &CachingAllocator::NothingLeaves));
+  mutex_.Unlock();
+  memory = options_.allocate(size);
+  if (memory != nullptr) return memory;
+  absl::MutexLock lock(&mutex_);
+  live_bytes_ -= size;
+  return Exhausted(bytes);
 }
 
 void CachingAllocator::Free(void* memory, int64_t bytes) {
   const int64_t size = SizeClass(bytes);
-  absl::MutexLock lock(&mutex_);
-  live_bytes_ -= size;
-  // It would drive out everything else and still not fit.
-  if (size > options_.cache_bytes) return options_.release(memory, size);
-  Trim(options_.cache_bytes - size);
-  cache_[size].push_back(memory);
-  cached_bytes_ += size;
+  std::vector<Block> leaving;
+  {
+    absl::MutexLock lock(&mutex_);
+    live_bytes_ -= size;
+    if (size > options_.cache_bytes) {
+      // It would drive out everything else and still not fit.
+      leaving_bytes_ += size;
+      leaving.push_back({memory, size});
+    } else {
+      leaving = Trim(options_.cache_bytes - size);
+      cache_[size].push_back(memory);
+      cached_bytes_ += size;
+    }
+  }
+  Release(leaving);
 }
 
 int64_t CachingAllocator::cached_bytes() const {
@@ -91,10 +115,21 @@ void* CachingAllocator::TakeCached(int64_t size) {
   return memory;
 }
 
-void CachingAllocator::Trim(int64_t bytes) {
+std::vector<CachingAllocator::Block> CachingAllocator::Trim(int64_t bytes) {
+  std::vector<Block> leaving;
   while (cached_bytes_ > bytes) {
     const int64_t size = cache_.rbegin()->first;
-    options_.release(TakeCached(size), size);
+    leaving.push_back({TakeCached(size), size});
+    leaving_bytes_ += size;
+  }
+  return leaving;
+}
+
+void CachingAllocator::Release(absl::Span<const Block> blocks) {
+  for (const auto& [memory, size] : blocks) {
+    options_.release(memory, size);
+    absl::MutexLock lock(&mutex_);
+    leaving_bytes_ -= size;
   }
 }
 

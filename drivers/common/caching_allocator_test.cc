@@ -1,11 +1,14 @@
 #include "drivers/common/caching_allocator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -105,6 +108,50 @@ TEST(CachingAllocatorTest, ASystemWithoutMemoryIsTriedAgainWithoutTheCache) {
   void* all = *allocator.Allocate(4096);
   EXPECT_EQ(allocator.Allocate(64).status().code(), absl::StatusCode::kResourceExhausted);
   allocator.Free(all, 4096);
+}
+
+// A device's driver may wait for what runs before it takes memory back.
+TEST(CachingAllocatorTest, ASlowReleaseHoldsUpOnlyWhoNeedsItsMemory) {
+  absl::Notification releasing, release, small_served;
+  std::atomic<int64_t> held = 0;
+  int64_t held_most = 0;
+  {
+    CachingAllocator allocator({.device = "test:0",
+                                .memory_bytes = 8192,
+                                .cache_bytes = 1024,
+                                .allocate =
+                                    [&](int64_t size) {
+                                      held_most = std::max(held_most, held += size);
+                                      return std::malloc(size);
+                                    },
+                                .release =
+                                    [&](void* memory, int64_t size) {
+                                      if (size == 4096) {
+                                        releasing.Notify();
+                                        release.WaitForNotification();
+                                      }
+                                      held -= size;
+                                      std::free(memory);
+                                    }});
+    void* slow = *allocator.Allocate(4096);
+    std::thread slow_thread([&] { allocator.Free(slow, 4096); });
+    releasing.WaitForNotification();
+    std::thread small_thread([&] {
+      allocator.Free(*allocator.Allocate(64), 64);
+      small_served.Notify();
+    });
+    EXPECT_TRUE(small_served.WaitForNotificationWithTimeout(absl::Seconds(30)));
+    // Its limit allows this, but not while the other block is there.
+    std::thread large_thread([&] { allocator.Free(*allocator.Allocate(8192), 8192); });
+    absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_LE(held, 8192);
+    release.Notify();
+    slow_thread.join();
+    small_thread.join();
+    large_thread.join();
+  }
+  EXPECT_EQ(held_most, 8192);
+  EXPECT_EQ(held, 0);
 }
 
 TEST(CachingAllocatorTest, EverythingGoesBackAtTheEnd) {
