@@ -52,6 +52,7 @@ std::string ProbedDriver::Judge() const {
 }
 
 void Probe(drivers::Driver& driver) {
+  workers::Process::CloseSocketOnExec();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, "kiln-probe");
   const rlimit none{0, 0};

@@ -1,6 +1,10 @@
 #include "server/probed_driver.h"
 
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -25,6 +29,27 @@ class CountedDriver : public drivers::Driver {
  private:
   int* const asked_;
 };
+
+// Says whether processes that are started meanwhile would have the probe's socket.
+class SocketDriver : public drivers::Driver {
+ public:
+  std::string name() const override { return "opencl"; }
+  absl::StatusOr<std::vector<std::unique_ptr<drivers::Device>>> Enumerate(std::string*) override {
+    const int flags = fcntl(workers::Process::kSocket, F_GETFD);
+    std::fputs(flags == FD_CLOEXEC ? "closed on exec" : "left open", stderr);
+    return std::vector<std::unique_ptr<drivers::Device>>();
+  }
+};
+
+TEST(ProbeTest, LeavesItsSocketToNoOtherProcess) {
+  SocketDriver driver;
+  EXPECT_EXIT(
+      {
+        dup2(STDERR_FILENO, workers::Process::kSocket);
+        Probe(driver);
+      },
+      testing::ExitedWithCode(0), "closed on exec");
+}
 
 class ProbedDriverTest : public testing::Test {
  protected:

@@ -183,6 +183,7 @@ TEST_F(PoolTest, WorkersHaveNoFilesOfTheirParents) {
   const int file = open("/dev/null", O_RDONLY);
   pool();
   EXPECT_EQ(ErrorOf("files", absl::StatusCode::kUnknown), "0 1 2 3");
+  EXPECT_EQ(ErrorOf("child", absl::StatusCode::kUnknown), "closed\n");
   EXPECT_EQ(ErrorOf("core", absl::StatusCode::kUnknown), "0");
   close(file);
 }
@@ -229,11 +230,15 @@ TEST_F(PoolTest, WorkersThatNobodyNeedsAnyMoreEnd) {
   options_.spares = 1;
   options_.now = [&] { return SteadyTime(std::chrono::seconds(seconds)); };
   pool();
+  const std::string meeting = absl::StrCat(testing::TempDir(), "/kiln_meeting_", getpid());
   std::vector<std::thread> callers;
-  for (int c = 0; c < 3; ++c)
-    callers.emplace_back([this] { EXPECT_TRUE(pool().Compile(Job("sleep")).ok()); });
+  for (int c = 0; c < 3; ++c) {
+    callers.emplace_back(
+        [&] { EXPECT_EQ(pool().Compile(Job("meet", meeting)).status(), absl::OkStatus()); });
+  }
   for (std::thread& caller : callers) caller.join();
-  EXPECT_GT(pool().idle().size(), 1u);
+  std::filesystem::remove(meeting);
+  EXPECT_EQ(pool().idle().size(), 3u);
   seconds = 11;
   EXPECT_TRUE(Eventually([this] { return pool().idle().size() == 1; }));
   ExpectWorks();

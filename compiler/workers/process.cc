@@ -114,6 +114,8 @@ std::string Ending::ToString() const {
                                                        : absl::StrCat("SIG", name));
 }
 
+void Process::CloseSocketOnExec() { fcntl(kSocket, F_SETFD, FD_CLOEXEC); }
+
 absl::StatusOr<std::unique_ptr<Process>> Process::Start(const std::vector<std::string>& command) {
   int sockets[2], pipes[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return StartError(errno);

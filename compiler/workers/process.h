@@ -49,6 +49,10 @@ class Process {
   // The calling thread is what the child sees as its parent for PR_SET_PDEATHSIG (prctl(2)).
   static absl::StatusOr<std::unique_ptr<Process>> Start(const std::vector<std::string>& command);
 
+  // The child's to call before all else: else a process that a vendor's library starts there would
+  // keep the socket open, and who waits for the child's end would wait for that one's.
+  static void CloseSocketOnExec();
+
   // Ends it.
   ~Process();
 

@@ -58,6 +58,7 @@ std::vector<std::string> WorkerCommand(int64_t memory_bytes_max) {
 bool IsWorker(int argc, char** argv) { return argc == 3 && std::string_view(argv[1]) == kArgument; }
 
 int RunWorker(int argc, char** argv, const CompileFunction& compile) {
+  Process::CloseSocketOnExec();
   int64_t memory_bytes_max = 0;
   if (!IsWorker(argc, argv) || !absl::SimpleAtoi(argv[2], &memory_bytes_max)) return 2;
   LimitItself(memory_bytes_max);
