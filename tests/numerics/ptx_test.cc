@@ -78,8 +78,9 @@ void ExpectAssembles(const drivers::KernelImage& image, const Generation& genera
   const auto [status, said] = Assemble(ptx, generation.processor);
   EXPECT_EQ(status, 0) << said << ptx;
   // Where a schedule keeps much for each thread, registers do not hold it.
-  if (!absl::StrContains(ptx, ".local"))
+  if (!absl::StrContains(ptx, ".local")) {
     EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
+  }
 }
 
 // All that drivers/cuda/device_query.cc names.

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kAborts = 10007;
 constexpr int64_t kSpins = 10009;
 constexpr int64_t kEats = 10037;
+// The environment's name for the file that tells that a worker spins.
+constexpr char kSpinningFile[] = "KILN_TEST_SPINNING_FILE";
 
 bool HasSize(const workers::KernelJob& job, int64_t size) {
   return absl::StrContains(job.kernel, absl::StrCat("[", size, "]"));
@@ -39,6 +42,7 @@ absl::StatusOr<drivers::KernelImage> CompileOrFail(const workers::KernelJob& job
     std::fputs("LLVM ERROR: Cannot select: a planted fault\n", stderr);
     std::abort();
   }
+  if (HasSize(job, kSpins)) std::ofstream(std::getenv(kSpinningFile)) << "spins";
   for (volatile bool spins = HasSize(job, kSpins); spins;) {
   }
   while (HasSize(job, kEats)) {
@@ -53,6 +57,7 @@ class CompileFaults : public ::testing::Test {
     std::string pattern = "/tmp/kiln_test_XXXXXX";
     folder_ = mkdtemp(pattern.data());
     address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+    setenv(kSpinningFile, (folder_ + "/spins").c_str(), 1);
     config::Config config;
     config.listen = {address_};
     config.cache_folder = folder_ + "/cache";
@@ -88,14 +93,15 @@ class CompileFaults : public ::testing::Test {
 };
 
 TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {
-  Start(8);
+  // Enough for what is compiled beside a worker that spins, also on a slow machine.
+  Start(30);
   const Trainer trainer(address_);
   ASSERT_TRUE(trainer.Advances(10));
   EXPECT_THAT(ErrorOf(AddGraph(kAborts)),
               AllOf(HasSubstr("kernel "), HasSubstr("compiling it for x86-64"),
                     HasSubstr("SIGABRT"), HasSubstr("Cannot select: a planted fault")));
   EXPECT_THAT(ErrorOf(AddGraph(kSpins)), AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"),
-                                               HasSubstr("took longer than 8 seconds")));
+                                               HasSubstr("took longer than 30 seconds")));
   if (workers::kLimitsMemory) {
     EXPECT_THAT(ErrorOf(AddGraph(kEats)),
                 AllOf(HasSubstr("kernel "), HasSubstr("for x86-64"), HasSubstr("bytes of memory")));
@@ -111,7 +117,11 @@ TEST_F(CompileFaults, DoNotHoldUpAShutdown) {
   Client client(address_);
   auto stream = client.Connect();
   const uint64_t spinning = stream->Send(Define(1, AddGraph(kSpins)));
-  absl::SleepFor(absl::Milliseconds(500));
+  const absl::Time sent = absl::Now();
+  while (!std::filesystem::exists(folder_ + "/spins")) {
+    ASSERT_LT(absl::Now() - sent, absl::Seconds(60)) << "no worker has begun";
+    absl::SleepFor(absl::Milliseconds(10));
+  }
   const absl::Time start = absl::Now();
   daemon_.reset();
   EXPECT_LT(absl::Now() - start, absl::Seconds(60));
