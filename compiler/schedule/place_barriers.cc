@@ -14,21 +14,35 @@ using ir::Node;
 using Body = std::vector<Statement>;
 
 // Which buffers were read and written since all threads met, and whether by the first thread alone.
+// Of stores also where: at the same index, a later iteration writes other elements or what the same
+// thread wrote.
 struct Accesses {
   using Buffers = std::set<std::pair<int, bool>>;
   Buffers read;
   Buffers written;
+  std::set<std::pair<int, const Node*>> places;
 
   void Add(const Accesses& more) {
     read.insert(more.read.begin(), more.read.end());
     written.insert(more.written.begin(), more.written.end());
+    places.insert(more.places.begin(), more.places.end());
   }
   bool Conflicts(const Accesses& next) const {
-    return Meet(written, next.read) || Meet(written, next.written) || Meet(read, next.written);
+    return Meet(written, next.read) || Meet(read, next.written) ||
+           (Meet(written, next.written) && AreOthers(next));
   }
   bool operator==(const Accesses&) const = default;
 
  private:
+  // Whether a buffer is written at several indices here and in `next`.
+  bool AreOthers(const Accesses& next) const {
+    return std::any_of(next.places.begin(), next.places.end(), [this](const auto& place) {
+      return std::any_of(places.begin(), places.end(), [&place](const auto& before) {
+        return before.first == place.first && before.second != place.second;
+      });
+    });
+  }
+
   // The first thread does one thing after the other.
   static bool Meet(const Buffers& a, const Buffers& b) {
     return std::any_of(a.begin(), a.end(), [&b](const std::pair<int, bool>& one) {
@@ -162,7 +176,10 @@ class BarrierPlacer {
       for (const Node* root : {store->index, store->value, store->valid}) {
         SeeLoads(root, first, accesses);
       }
-      if (memory) accesses->written.insert({store->buffer, first});
+      if (memory) {
+        accesses->written.insert({store->buffer, first});
+        accesses->places.insert({store->buffer, store->index});
+      }
     }
   }
 
