@@ -17,10 +17,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What the allocator took from the system and has not given back.
+// What the allocator took from the system and has not given back. Threads may come at once.
 struct System {
-  int64_t bytes = 0;
-  int calls = 0;
+  std::atomic<int64_t> bytes = 0;
+  std::atomic<int> calls = 0;
   int64_t limit = INT64_MAX;
 
   CachingAllocator::Options Options(int64_t memory, int64_t cache) {
