@@ -19,6 +19,7 @@
 #include "tests/numerics/random_graph.h"
 #include "tests/numerics/random_threads.h"
 #include "tests/numerics/some_gpu.h"
+#include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
 namespace {
@@ -26,11 +27,6 @@ namespace {
 using ir::DType;
 using kernel::Kernel;
 using ops::HostTensor;
-
-struct Counts {
-  int kernels = 0;
-  int schedules = 0;
-};
 
 // Runs the kernel by the schedule's loops on copies of `globals`. Empty, or what went wrong.
 std::string Disagreement(const Kernel& kernel, const schedule::Schedule& schedule,
@@ -55,17 +51,16 @@ std::string Disagreement(const Kernel& kernel, const schedule::Schedule& schedul
 
 // Each kernel of the graph by some schedules; then the kernel's own result goes to the next.
 absl::Status RunKernel(const Kernel& kernel, absl::Span<HostTensor* const> globals,
-                       double tolerance, std::mt19937_64& random, Counts* counts) {
+                       double tolerance, std::mt19937_64& random, int* kernels) {
   std::vector<HostTensor> before;
   for (const HostTensor* tensor : globals) before.push_back(*tensor);
   if (absl::Status status = kernel::Interpret(kernel, globals); !status.ok()) return status;
   std::vector<HostTensor> expected;
   for (const HostTensor* tensor : globals) expected.push_back(*tensor);
-  ++counts->kernels;
+  ++*kernels;
   std::vector<schedule::Schedule> schedules = {search::ChooseThreads(kernel, SomeGpu())};
   if (auto drawn = RandomThreads(kernel, random)) schedules.push_back(*std::move(drawn));
   for (const schedule::Schedule& schedule : schedules) {
-    ++counts->schedules;
     const std::string wrong = Disagreement(kernel, schedule, before, expected, tolerance);
     if (wrong.empty()) continue;
     return absl::InternalError(
@@ -104,13 +99,26 @@ TEST_P(BlocksTest, EqualKernels) {
   // Others for another --gtest_random_seed.
   std::mt19937_64 random(std::hash<std::string>()(test_case.name) +
                          static_cast<uint64_t>(testing::UnitTest::GetInstance()->random_seed()));
-  Counts counts;
+  int kernels = 0;
   const auto results = kernel::RunPartition(
       state->partition, inputs, [&](const Kernel& kernel, absl::Span<HostTensor* const> globals) {
-        return RunKernel(kernel, globals, 2 * ToleranceOf(dtype), random, &counts);
+        return RunKernel(kernel, globals, 2 * ToleranceOf(dtype), random, &kernels);
       });
   ASSERT_TRUE(results.ok()) << results.status();
-  EXPECT_EQ(counts.kernels, state->partition.groups.size());
+  EXPECT_EQ(kernels, state->partition.groups.size());
+}
+
+// Else the tests above would run nothing but what a task's one thread does.
+TEST(RandomThreadsTest, DrawsBlocksForEachKind) {
+  for (const ThreadCase& kind : ThreadCases()) {
+    ir::Context context;
+    const auto kernel = kernel::ParseKernel(kind.kernel, context);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      std::mt19937_64 random(seed);
+      EXPECT_TRUE(RandomThreads(*kernel, random).has_value()) << kind.name << ", seed " << seed;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, BlocksTest, testing::ValuesIn(Parameters()), [](const auto& info) {

@@ -83,6 +83,12 @@ void ExpectAssembles(const drivers::KernelImage& image, const Generation& genera
   }
 }
 
+// Says once what the tests below leave out where there is no ptxas; the PTX itself is looked at.
+TEST(PtxAssemblerTest, IsThere) {
+  if (Ptxas().empty()) GTEST_SKIP() << "no ptxas on $PATH or in $KILN_PTXAS: nothing is assembled";
+  EXPECT_EQ(access(Ptxas().c_str(), X_OK), 0) << Ptxas();
+}
+
 // All that drivers/cuda/device_query.cc names.
 TEST(PtxProcessorsTest, EachIsKnown) {
   ir::Context context;
