@@ -49,14 +49,14 @@ CudaDevice::CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, Steady
       context_(std::move(context)),
       allocator_(MakeAllocator(context_, info_)),
       last_end_(now_()),
+      in_flight_(kMostInFlight),
       copies_(absl::StrCat("copy-", info_.name)),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 CudaDevice::~CudaDevice() {
   // A callback may submit more, for which both threads must be there.
-  absl::MutexLock lock(&mutex_);
-  while (unfinished_ > 0) ended_.Wait(&mutex_);
+  in_flight_.AwaitAll();
 }
 
 void CudaDevice::ReachMemoryOf(const CudaDevice& peer) {
@@ -113,21 +113,14 @@ absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
-  {
-    absl::MutexLock lock(&mutex_);
-    ++unfinished_;
-  }
+  in_flight_.Submit();
   submissions_.Push([this, submission = std::move(submission)] { Start(submission); });
   return absl::OkStatus();
 }
 
 void CudaDevice::Start(std::shared_ptr<Submission> submission) {
-  {
-    absl::MutexLock lock(&mutex_);
-    while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
-    ++in_flight_;
-  }
-  AwaitCopiesTo(submission->slots);
+  in_flight_.Enqueue();
+  in_flight_.AwaitCopiesTo(submission->slots);
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
@@ -186,15 +179,9 @@ void CudaDevice::End(Submission& submission) {
   enqueued.begin = Event();
   enqueued.end = Event();
   submission.program = nullptr;
-  {
-    absl::MutexLock lock(&mutex_);
-    --in_flight_;
-    ended_.SignalAll();
-  }
+  in_flight_.End();
   submission.done(std::move(result));
-  absl::MutexLock lock(&mutex_);
-  --unfinished_;
-  ended_.SignalAll();
+  in_flight_.Report();
 }
 
 absl::Status CudaDevice::WaitFor(const Event& event) {
@@ -251,28 +238,11 @@ absl::Status CudaDevice::StartCopyToHost(const Buffer& source, int64_t offset,
 }
 
 void CudaDevice::StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done) {
-  {
-    absl::MutexLock lock(&mutex_);
-    ++unfinished_;
-    if (written != 0) ++copies_to_[written];
-  }
+  in_flight_.StartCopy(written);
   copies_.Push([this, written, copy = std::move(copy), done = std::move(done)] {
     done(copy());
-    // A list that waited for the copy starts only now: whoever hears of its end has heard of an
-    // error here.
-    absl::MutexLock lock(&mutex_);
-    const auto found = copies_to_.find(written);
-    if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
-    --unfinished_;
-    ended_.SignalAll();
+    in_flight_.ReportCopy(written);
   });
-}
-
-void CudaDevice::AwaitCopiesTo(absl::Span<const CUdeviceptr> slots) {
-  absl::MutexLock lock(&mutex_);
-  const auto is_written = [this](CUdeviceptr slot)
-                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return copies_to_.contains(slot); };
-  while (std::any_of(slots.begin(), slots.end(), is_written)) ended_.Wait(&mutex_);
 }
 
 absl::Status CudaDevice::Synchronize() {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "drivers/common/caching_allocator.h"
+#include "drivers/common/in_flight.h"
 #include "drivers/common/submission_queue.h"
 #include "drivers/cuda/context.h"
 #include "drivers/cuda/prepared_list.h"
@@ -75,8 +75,6 @@ class CudaDevice : public Device {
   absl::StatusOr<CUdeviceptr> AddressOf(const Buffer& buffer) const;
   // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
   void StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done);
-  // Until no copy writes a buffer of the list's any more, and all have been reported.
-  void AwaitCopiesTo(absl::Span<const CUdeviceptr> slots);
 
   const DeviceInfo info_;
   const SteadyClock now_;
@@ -86,12 +84,7 @@ class CudaDevice : public Device {
   std::vector<const Context*> peers_;  // whose memory this device reaches
   SteadyTime last_end_;                // of the completion thread
 
-  absl::Mutex mutex_;
-  absl::CondVar ended_;                             // unfinished_ or in_flight_ fell
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted, and `done` has not returned
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;       // enqueued or being enqueued
-  // How many copies whose `done` has not returned write a buffer, by its address.
-  absl::flat_hash_map<CUdeviceptr, int> copies_to_ ABSL_GUARDED_BY(mutex_);
+  InFlight<CUdeviceptr> in_flight_;
 
   // Last, in this order: the first to go is the one that gives work to the other.
   SubmissionQueue copies_;

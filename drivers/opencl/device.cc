@@ -68,6 +68,7 @@ OpenClDevice::OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<co
       cl_(std::move(cl)),
       opened_(std::move(opened)),
       last_end_(now_()),
+      in_flight_(kMostInFlight),
       completions_(absl::StrCat("end-", info_.name)),
       submissions_(absl::StrCat("kiln-", info_.name)),
       copies_(absl::StrCat("copy-", info_.name)) {}
@@ -79,8 +80,7 @@ std::shared_ptr<const OpenClDevice::Opened> OpenClDevice::opened() const {
 
 OpenClDevice::~OpenClDevice() {
   // A callback may submit more, for which all threads must be there.
-  absl::MutexLock lock(&mutex_);
-  while (unfinished_ > 0) ended_.Wait(&mutex_);
+  in_flight_.AwaitAll();
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> OpenClDevice::Allocate(int64_t bytes) {
@@ -129,21 +129,14 @@ absl::Status OpenClDevice::Submit(PreparedList& list, absl::Span<Buffer* const> 
   submission->program = program;
   submission->options = std::move(options);
   submission->done = std::move(done);
-  {
-    absl::MutexLock lock(&mutex_);
-    ++unfinished_;
-  }
+  in_flight_.Submit();
   submissions_.Push([this, submission = std::move(submission)] { Start(submission); });
   return absl::OkStatus();
 }
 
 void OpenClDevice::Start(std::shared_ptr<Submission> submission) {
-  {
-    absl::MutexLock lock(&mutex_);
-    while (in_flight_ >= kMostInFlight) ended_.Wait(&mutex_);
-    ++in_flight_;
-  }
-  AwaitCopiesTo(submission->slots);
+  in_flight_.Enqueue();
+  in_flight_.AwaitCopiesTo(submission->slots);
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
@@ -202,15 +195,9 @@ void OpenClDevice::End(Submission& submission) {
   }
   submission.enqueued.events.clear();
   submission.program = nullptr;
-  {
-    absl::MutexLock lock(&mutex_);
-    --in_flight_;
-    ended_.SignalAll();
-  }
+  in_flight_.End();
   submission.done(std::move(result));
-  absl::MutexLock lock(&mutex_);
-  --unfinished_;
-  ended_.SignalAll();
+  in_flight_.Report();
 }
 
 absl::Status OpenClDevice::WaitFor(Context& context, cl_event event) {
@@ -281,7 +268,7 @@ absl::Status OpenClDevice::StartCopyToHost(const Buffer& source, int64_t offset,
 }
 
 absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* destination,
-                                     const void* source, size_t bytes, const char* written,
+                                     const void* source, size_t bytes, char* written,
                                      CopyDone done) {
   if (absl::Status status = on->context->Health(); !status.ok()) return status;
   if (bytes == 0) {
@@ -297,11 +284,7 @@ absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* des
   if (code != CL_SUCCESS)
     return on->context->Failure(absl::StrCat("cannot copy ", bytes, " bytes"), code);
   auto copy = std::make_shared<Handle<cl_event>>(event, cl.ReleaseEvent);
-  {
-    absl::MutexLock lock(&mutex_);
-    ++unfinished_;
-    if (written != nullptr) ++copies_to_[written];
-  }
+  in_flight_.StartCopy(written);
   copies_.Push([this, on, copy = std::move(copy), written, done = std::move(done)] {
     EndCopy(*on->context, copy->get(), written, done);
   });
@@ -309,23 +292,9 @@ absl::Status OpenClDevice::StartCopy(std::shared_ptr<const Opened> on, void* des
   return absl::OkStatus();
 }
 
-void OpenClDevice::EndCopy(Context& context, cl_event event, const char* written,
-                           const CopyDone& done) {
+void OpenClDevice::EndCopy(Context& context, cl_event event, char* written, const CopyDone& done) {
   done(WaitFor(context, event));
-  // A list that waited for the copy starts only now: whoever hears of its end has heard of an error
-  // here.
-  absl::MutexLock lock(&mutex_);
-  const auto found = copies_to_.find(written);
-  if (found != copies_to_.end() && --found->second == 0) copies_to_.erase(found);
-  --unfinished_;
-  ended_.SignalAll();
-}
-
-void OpenClDevice::AwaitCopiesTo(const std::vector<char*>& slots) {
-  absl::MutexLock lock(&mutex_);
-  const auto is_written = [this](const char* slot)
-                              ABSL_NO_THREAD_SAFETY_ANALYSIS { return copies_to_.contains(slot); };
-  while (std::any_of(slots.begin(), slots.end(), is_written)) ended_.Wait(&mutex_);
+  in_flight_.ReportCopy(written);
 }
 
 absl::Status OpenClDevice::Synchronize() {

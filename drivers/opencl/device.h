@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "drivers/common/caching_allocator.h"
+#include "drivers/common/in_flight.h"
 #include "drivers/common/submission_queue.h"
 #include "drivers/interface/clock.h"
 #include "drivers/interface/device.h"
@@ -83,10 +83,8 @@ class OpenClDevice : public Device {
   absl::StatusOr<char*> AddressOf(const Opened& on, const Buffer& buffer) const;
   // `written`: the buffer's memory that the copy writes, or null.
   absl::Status StartCopy(std::shared_ptr<const Opened> on, void* destination, const void* source,
-                         size_t bytes, const char* written, CopyDone done);
-  void EndCopy(Context& context, cl_event event, const char* written, const CopyDone& done);
-  // Until no copy writes a buffer of the list's any more, and all have been reported.
-  void AwaitCopiesTo(const std::vector<char*>& slots);
+                         size_t bytes, char* written, CopyDone done);
+  void EndCopy(Context& context, cl_event event, char* written, const CopyDone& done);
 
   const DeviceInfo info_;
   const DeviceFacts facts_;
@@ -96,15 +94,9 @@ class OpenClDevice : public Device {
   std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
   SteadyTime last_end_;  // of the completion thread
 
-  // Held while a copy is started, before mutex_; the vendor's library may take its time.
-  absl::Mutex copy_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
-  absl::Mutex mutex_;
-  absl::CondVar ended_;  // unfinished_ or in_flight_ fell
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) =
-      0;                                       // lists and copies whose `done` has not returned
-  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;  // enqueued or being enqueued
-  // How many copies whose `done` has not returned write a buffer, by its memory.
-  absl::flat_hash_map<const char*, int> copies_to_ ABSL_GUARDED_BY(mutex_);
+  // Held while a copy is started; the vendor's library may take its time.
+  absl::Mutex copy_mutex_;
+  InFlight<char*> in_flight_;
 
   // Last, in this order: the first to go is the one that gives work to the other.
   SubmissionQueue completions_;

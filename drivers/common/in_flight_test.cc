@@ -1,0 +1,62 @@
+#include "drivers/common/in_flight.h"
+
+#include <atomic>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+
+namespace kiln::drivers {
+namespace {
+
+TEST(InFlightTest, NoMoreListsThanThereIsRoomFor) {
+  InFlight<int> in_flight(2);
+  in_flight.Enqueue();
+  in_flight.Enqueue();
+  absl::Notification third;
+  std::thread waits([&] {
+    in_flight.Enqueue();
+    third.Notify();
+  });
+  EXPECT_FALSE(third.WaitForNotificationWithTimeout(absl::Milliseconds(20)));
+  in_flight.End();
+  third.WaitForNotification();
+  waits.join();
+}
+
+TEST(InFlightTest, AListWaitsForCopiesToItsBuffersAlone) {
+  InFlight<int> in_flight(1);
+  in_flight.StartCopy(7);
+  in_flight.StartCopy(7);
+  in_flight.StartCopy(0);  // writes no buffer
+  in_flight.AwaitCopiesTo({8, 9});
+  absl::Notification passed;
+  std::thread waits([&] {
+    in_flight.AwaitCopiesTo({8, 7});
+    passed.Notify();
+  });
+  in_flight.ReportCopy(7);
+  EXPECT_FALSE(passed.WaitForNotificationWithTimeout(absl::Milliseconds(20)));
+  in_flight.ReportCopy(7);
+  passed.WaitForNotification();
+  waits.join();
+}
+
+TEST(InFlightTest, TheEndIsWhenAllIsReported) {
+  InFlight<int> in_flight(1);
+  in_flight.AwaitAll();
+  in_flight.Submit();
+  in_flight.StartCopy(0);
+  std::atomic<bool> reported = false;
+  std::thread reports([&] {
+    in_flight.ReportCopy(0);
+    reported = true;
+    in_flight.Report();
+  });
+  in_flight.AwaitAll();
+  EXPECT_TRUE(reported);
+  reports.join();
+}
+
+}  // namespace
+}  // namespace kiln::drivers
