@@ -121,7 +121,7 @@ absl::StatusOr<drivers::KernelImage> CompileFor(const drivers::Target& target,
   return codegen::CompileKernel(row, *kernel, row.choose(*kernel, target), target);
 }
 
-TEST(MachineCodesTest, APtxKernelHasAParameterForEachArgumentAndAThreadForEachTask) {
+TEST(MachineCodesTest, APtxKernelHasATableAndANumberForEachArgumentAndAThreadForEachTask) {
   const auto image = CompileFor(Gpu(), kKernel);
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_EQ(image->block_size, 32);
@@ -129,8 +129,9 @@ TEST(MachineCodesTest, APtxKernelHasAParameterForEachArgumentAndAThreadForEachTa
   EXPECT_THAT(image->access, testing::ElementsAre(drivers::Access::kRead, drivers::Access::kWrite));
   EXPECT_THAT(image->code, HasSubstr(".version 7.8\n.target sm_80\n"));
   EXPECT_THAT(image->code, HasSubstr(".visible .entry kernel("));
-  EXPECT_THAT(image->code, HasSubstr("kernel_param_1"));
-  EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_2")));
+  EXPECT_TRUE(image->takes_slot_table);
+  EXPECT_THAT(image->code, HasSubstr("kernel_param_2"));
+  EXPECT_THAT(image->code, Not(HasSubstr("kernel_param_3")));
   EXPECT_THAT(image->code, HasSubstr(".maxntid 32"));
   // What is only read goes through the caches that do not see writes.
   EXPECT_THAT(image->code, HasSubstr("ld.global.nc.b32"));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/round_factors.h"
 #include "compiler/graph/simplify.h"
 #include "compiler/graph/verify.h"
 #include "compiler/graph/widen.h"
@@ -26,6 +27,12 @@ namespace {
 template <graph::Graph (*rewrite)(const graph::Graph&)>
 absl::Status Rewrite(PassState& state, const drivers::Target& target) {
   state.graph = rewrite(state.graph);
+  return absl::OkStatus();
+}
+
+template <graph::Graph (*rewrite)(const graph::Graph&, const drivers::Target&)>
+absl::Status RewriteFor(PassState& state, const drivers::Target& target) {
+  state.graph = rewrite(state.graph, target);
   return absl::OkStatus();
 }
 
@@ -69,10 +76,13 @@ constexpr Pass kPasses[] = {
     {"differentiate", PassLevel::kGraph, kRequired, Differentiate},
     // Before simplify, which drops the casts that it adds in vain.
     {"widen", PassLevel::kGraph, kRequired, Rewrite<graph::Widen>},
+    // Before normalize, which makes one sum of a contraction and the sum over it. Not optional: a
+    // graph that asks for tf32 is meant to give the same results wherever it runs.
+    {"round_factors", PassLevel::kGraph, kRequired, Rewrite<graph::RoundFactors>},
     {"simplify", PassLevel::kGraph, kOptional, Rewrite<graph::Simplify>},
-    {"normalize", PassLevel::kGraph, kOptional, Rewrite<partition::Normalize>},
+    {"normalize", PassLevel::kGraph, kOptional, RewriteFor<partition::Normalize>},
     // Apart from normalize, which may be off: clusters and lowering know no other scatters.
-    {"prepare_scatters", PassLevel::kGraph, kRequired, Rewrite<partition::PrepareScatters>},
+    {"prepare_scatters", PassLevel::kGraph, kRequired, RewriteFor<partition::PrepareScatters>},
     // A value joins one cluster at most. What that leaves apart, the next two put together.
     {"cluster", PassLevel::kClusters, kRequired, Cluster},
     {"merge_rows", PassLevel::kClusters, kOptional, Change<partition::MergeRows>},

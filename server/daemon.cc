@@ -332,10 +332,11 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
   implementation->now = std::move(parts.now);
   implementation->view.disassemble = std::move(parts.disassemble);
-  auto devices =
+  auto opened =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
-  if (!devices.ok()) return devices.status();
-  implementation->devices = std::move(*devices);
+  if (!opened.ok()) return opened.status();
+  implementation->devices = std::move(opened->devices);
+  implementation->view.drivers = std::move(opened->reports);
   implementation->MakeKernelCache();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));

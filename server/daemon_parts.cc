@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,6 +21,7 @@
 #include "drivers/cuda/driver.h"
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
+#include "server/cache/secret.h"
 #include "server/probed_driver.h"
 
 namespace kiln {
@@ -68,6 +71,16 @@ std::unique_ptr<drivers::Driver> MakeOpenCl(const config::Config& config) {
   options.memory_limit_bytes_per_device = config.memory_limit_bytes;
   options.now = std::chrono::steady_clock::now;
   return std::make_unique<drivers::opencl::OpenClDriver>(options);
+}
+
+// NVIDIA's driver keeps what it assembles of PTX in the home folder, which a service may not have.
+// Here it does so beside the kernels, unless the environment names another folder.
+void KeepAssembledCodeIn(const std::string& cache_folder) {
+  // Where the folder cannot be made, the kernel cache says so.
+  if (!cache::OpenPrivateFolder(cache_folder).ok()) return;
+  const std::string folder = absl::StrCat(cache_folder, "/cuda");
+  if (cache::OpenPrivateFolder(folder).ok())
+    setenv("CUDA_CACHE_PATH", folder.c_str(), /*overwrite=*/0);
 }
 
 std::unique_ptr<drivers::Driver> MakeCuda(const config::Config& config) {
@@ -136,6 +149,8 @@ absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {
     parts.drivers.push_back(std::make_unique<drivers::null::NullDriver>(options));
   }
   if (Wants(config.devices, "cuda")) {
+    if (MayBeInstalled(drivers::cuda::CudaOptions().library))
+      KeepAssembledCodeIn(config.cache_folder);
     parts.drivers.push_back(
         Probed(MakeCuda(config), drivers::cuda::CudaOptions().library, config.devices));
   }

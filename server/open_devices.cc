@@ -27,20 +27,19 @@ absl::Status NoDevices(const std::vector<std::string>& missing,
 
 }  // namespace
 
-absl::StatusOr<Devices> OpenDevices(const config::Config& config,
-                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                    metrics::Metrics& metrics,
-                                    const std::function<absl::Time()>& now) {
-  Devices devices;
+absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
+                                          std::vector<std::unique_ptr<drivers::Driver>> drivers,
+                                          metrics::Metrics& metrics,
+                                          const std::function<absl::Time()>& now) {
+  OpenedDevices opened;
   std::vector<std::string> why;
   for (const auto& driver : drivers) {
-    std::string why_none;
-    auto found = driver->Enumerate(&why_none);
+    runtime::DriverReport report;
+    report.driver = driver->name();
+    auto found = driver->Enumerate(&report.why_not_more);
     if (!found.ok()) return found.status();
-    if (!why_none.empty()) why.push_back(absl::StrCat(driver->name(), ": ", why_none));
-    log::Info("driver", {{"driver", driver->name()},
-                         {"devices", absl::StrCat(found->size())},
-                         {"why_not_more", why_none}});
+    if (!report.why_not_more.empty())
+      why.push_back(absl::StrCat(report.driver, ": ", report.why_not_more));
     for (auto& device : *found) {
       const std::string name = device->info().name;
       const bool wanted = config.devices.empty() ||
@@ -48,25 +47,31 @@ absl::StatusOr<Devices> OpenDevices(const config::Config& config,
                                       [&](const std::string& entry) { return Names(entry, name); });
       if (!wanted) {
         why.push_back(absl::StrCat(name, " is not asked for"));
+        absl::StrAppend(&report.why_not_more, report.why_not_more.empty() ? "" : ", ", why.back());
         continue;
       }
-      devices.push_back(std::make_unique<runtime::ManagedDevice>(
+      ++report.devices;
+      opened.devices.push_back(std::make_unique<runtime::ManagedDevice>(
           std::move(device), config.memory_limit_bytes, metrics.ForDevice(name), now));
-      const drivers::DeviceInfo& info = devices.back()->info();
+      const drivers::DeviceInfo& info = opened.devices.back()->info();
       log::Info("device",
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});
     }
+    log::Info("driver", {{"driver", report.driver},
+                         {"devices", absl::StrCat(report.devices)},
+                         {"why_not_more", report.why_not_more}});
+    opened.reports.push_back(std::move(report));
   }
   // An entry that names no device is a mistake even if other entries do.
   std::vector<std::string> missing;
   for (const std::string& entry : config.devices) {
-    const bool is_there = std::any_of(devices.begin(), devices.end(), [&](const auto& device) {
-      return Names(entry, device->name());
-    });
+    const bool is_there =
+        std::any_of(opened.devices.begin(), opened.devices.end(),
+                    [&](const auto& device) { return Names(entry, device->name()); });
     if (!is_there) missing.push_back(entry);
   }
-  if (devices.empty() || !missing.empty()) return NoDevices(missing, why);
-  return devices;
+  if (opened.devices.empty() || !missing.empty()) return NoDevices(missing, why);
+  return opened;
 }
 
 }  // namespace kiln

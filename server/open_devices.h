@@ -11,18 +11,24 @@
 #include "drivers/interface/driver.h"
 #include "server/config/config.h"
 #include "server/metrics/metrics.h"
+#include "server/runtime/driver_report.h"
 #include "server/runtime/managed_device.h"
 
 namespace kiln {
 
 using Devices = std::vector<std::unique_ptr<runtime::ManagedDevice>>;
 
+struct OpenedDevices {
+  Devices devices;
+  std::vector<runtime::DriverReport> reports;  // of every driver, in order
+};
+
 // Those of the drivers' devices that the configuration asks for; `metrics` outlives them.
 // FAILED_PRECONDITION if one is missing or there is none: the message says why.
-absl::StatusOr<Devices> OpenDevices(const config::Config& config,
-                                    std::vector<std::unique_ptr<drivers::Driver>> drivers,
-                                    metrics::Metrics& metrics,
-                                    const std::function<absl::Time()>& now);
+absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
+                                          std::vector<std::unique_ptr<drivers::Driver>> drivers,
+                                          metrics::Metrics& metrics,
+                                          const std::function<absl::Time()>& now);
 
 }  // namespace kiln
 

@@ -35,6 +35,10 @@ class Devices : public v1::DeviceService::Service {
     device->set_utilization(0.5);
     device->set_health(v1::Device::FAILED);
     device->set_health_message("the fan fell off");
+    answer->add_drivers()->set_name("cpu");
+    answer->mutable_drivers(0)->set_devices(1);
+    answer->add_drivers()->set_name("cuda");
+    answer->mutable_drivers(1)->set_why_not_more("no library\x1b[2J");
     return grpc::Status::OK;
   }
 };
@@ -164,6 +168,9 @@ TEST_F(CliTest, Devices) {
   EXPECT_THAT(out(), ContainsRegex("DEVICE +MODEL +TARGET"));
   EXPECT_THAT(out(), ContainsRegex("cpu:0 +Some CPU +x86-64/avx512 +2 +1.50 KiB +8.00 GiB +0 +50% "
                                    "+failed: the fan fell off"));
+  EXPECT_THAT(out(), ContainsRegex("\nDRIVER +DEVICES +WHY NOT MORE\ncpu +1"));
+  EXPECT_THAT(out(), ContainsRegex("\ncuda +0 +no library"));
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
 }
 
 TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
@@ -171,6 +178,7 @@ TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
   EXPECT_EQ(out().substr(0, 1), "{");
   EXPECT_THAT(out(), HasSubstr("\"memory_used_bytes\": \"1536\""));
   EXPECT_THAT(out(), HasSubstr("\"queue_length\": 0"));
+  EXPECT_THAT(out(), HasSubstr("\"why_not_more\": \"no library"));
   EXPECT_THAT(out(), Not(HasSubstr("DEVICE ")));
 }
 

@@ -45,6 +45,13 @@ absl::Status RunDevices(Invocation& invocation) {
                absl::StrCat(device.queue_length()), Percent(device.utilization()), Health(device)});
   }
   table.Print(invocation.out);
+  Table drivers({"driver", ">devices", "why not more"});
+  for (const v1::Driver& driver : answer.drivers())
+    drivers.Add({driver.name(), absl::StrCat(driver.devices()), driver.why_not_more()});
+  // A daemon that is older than this program tells of none.
+  if (drivers.empty()) return absl::OkStatus();
+  invocation.out << "\n";
+  drivers.Print(invocation.out);
   return absl::OkStatus();
 }
 

@@ -109,6 +109,12 @@ Value GraphBuilder::Input(DType dtype, const Dimensions& shape, Location locatio
                  location);
 }
 
+void GraphBuilder::SetFloat32MatmulPrecision(MatmulPrecision precision) {
+  proto_->set_float32_matmul_precision(precision == MatmulPrecision::kHigh
+                                           ? v1::MATMUL_PRECISION_HIGH
+                                           : v1::MATMUL_PRECISION_UNSPECIFIED);
+}
+
 void GraphBuilder::Output(Value value) {
   if (Check(value, absl::StrCat("output ", proto_->outputs_size()), "it"))
     proto_->add_outputs(value.node_);

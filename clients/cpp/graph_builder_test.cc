@@ -64,6 +64,16 @@ TEST(GraphBuilder, DimensionsMayBeVariables) {
   EXPECT_EQ(graph->proto().nodes(0).attributes().at("shape").shape().dims(0).variable(), "length");
 }
 
+TEST(GraphBuilder, PrecisionIsTheWholeGraphs) {
+  GraphBuilder builder;
+  builder.Output(builder.Input(DType::kFloat32, {int64_t{2}}));
+  EXPECT_EQ(builder.Build()->proto().float32_matmul_precision(), v1::MATMUL_PRECISION_UNSPECIFIED);
+  builder.SetFloat32MatmulPrecision(MatmulPrecision::kHigh);
+  EXPECT_EQ(builder.Build()->proto().float32_matmul_precision(), v1::MATMUL_PRECISION_HIGH);
+  builder.SetFloat32MatmulPrecision(MatmulPrecision::kHighest);
+  EXPECT_EQ(builder.Build()->proto().float32_matmul_precision(), v1::MATMUL_PRECISION_UNSPECIFIED);
+}
+
 TEST(GraphBuilder, EmptyAxesAreAnAttributeAllTheSame) {
   GraphBuilder builder;
   builder.Output(ops::Sum(builder.Input(DType::kFloat32, {2})));

@@ -25,6 +25,7 @@ inline constexpr int kUnary = 2;
 inline constexpr int kProduct = 3;
 inline constexpr int kSum = 4;
 inline constexpr int kShift = 5;
+inline constexpr int kRelation = 6;
 inline constexpr int kEquality = 7;
 inline constexpr int kLogicalAnd = 11;
 inline constexpr int kLogicalOr = 12;

@@ -22,7 +22,7 @@ struct Infix {
 };
 // Without those that need care to overflow or to round as compiler/ops does.
 constexpr Infix kInfix[] = {
-    {Op::kDiv, "/", "/", kProduct, kProduct},       {Op::kCmpLt, "<", "<", 6, 6},
+    {Op::kDiv, "/", "/", kProduct, kProduct},       {Op::kCmpLt, "<", "<", kRelation, kRelation},
     {Op::kCmpEq, "==", "==", kEquality, kEquality}, {Op::kCmpNe, "!=", "!=", kEquality, kEquality},
     {Op::kAnd, "&", "&&", 8, kLogicalAnd},          {Op::kXor, "^", "!=", 9, kEquality},
     {Op::kOr, "|", "||", 10, kLogicalOr},
@@ -263,9 +263,10 @@ ExpressionPrinter::Printed ExpressionPrinter::PrintInfix(const Node* node, std::
                                                          int precedence) {
   const Node* a = node->operand(0);
   const Node* b = node->operand(1);
-  return {StrCat(InfixOperand(a, b, precedence), " ", symbol, " ",
-                 // All of these group from the left.
-                 InfixOperand(b, a, precedence - 1)),
+  // All of these group from the left. But compilers take a < b < c for a mistake.
+  const bool compares = precedence == kRelation || precedence == kEquality;
+  return {StrCat(InfixOperand(a, b, compares ? kShift : precedence), " ", symbol, " ",
+                 InfixOperand(b, a, compares ? kShift : precedence - 1)),
           precedence};
 }
 

@@ -8,6 +8,7 @@
 #include "compiler/codegen/c_expression.h"
 #include "compiler/codegen/c_preamble.h"
 #include "compiler/ir/str_cat.h"
+#include "drivers/interface/kernel_image.h"
 
 namespace kiln::codegen {
 namespace {
@@ -23,13 +24,13 @@ struct LoopStyle {
   char letter;
   std::string_view remark;
 };
-constexpr std::array<LoopStyle, 4> kStyles = {
-    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'w', ""}}};
+constexpr std::array<LoopStyle, 5> kStyles = {
+    {{'i', ""}, {'u', "unrolled"}, {'v', "vector"}, {'w', ""}, {'m', "matrix unit"}}};
 
 class SourcePrinter {
  public:
-  explicit SourcePrinter(const schedule::LoopProgram& program)
-      : program_(program), expressions_(program, preamble_) {}
+  SourcePrinter(const schedule::LoopProgram& program, Parameters parameters)
+      : program_(program), parameters_(parameters), expressions_(program, preamble_) {}
 
   std::string Run() {
     PrintHead();
@@ -47,16 +48,20 @@ class SourcePrinter {
     const std::string block = HasBlocks() ? StrCat("__attribute__((reqd_work_group_size(",
                                                    program_.threads, ", 1, 1)))\n")
                                           : "";
+    const bool by_table = parameters_ == Parameters::kSlotTable;
     std::string head = StrCat("__kernel ", block, "void ", kOpenClEntry, "(");
-    bool first = true;
+    bool first = !by_table;
+    if (by_table) StrAppend(&head, "__global const ulong* restrict slots");
     for (const LoopBuffer& buffer : program_.buffers) {
       if (buffer.space != Space::kGlobal) continue;
-      StrAppend(&head, first ? "" : ", ", "__global ", buffer.read_only ? "const " : "",
-                preamble_.MemoryType(buffer.dtype), "* restrict ", buffer.name);
+      StrAppend(&head, first ? "" : ", ",
+                by_table ? StrCat("ulong ", buffer.name, "_slot")
+                         : StrCat(PointerType(buffer), " restrict ", buffer.name));
       first = false;
     }
     Line(head + ") {");
     depth_ = 1;
+    if (by_table) PrintArguments();
     if (HasBlocks()) {
       Line("const long task = get_group_id(0);");
       Line("const long thread = get_local_id(0);");
@@ -69,7 +74,31 @@ class SourcePrinter {
       return;
     }
     Line("const long task = get_global_id(0);");
-    Line(StrCat("if (task >= ", program_.grid_size(), ") return;"));
+    std::string condition = StrCat("task >= ", program_.grid_size());
+    if (by_table) {
+      // What a compiler loads behind the branch it loads anew for each thread, and PoCL's then
+      // makes no vectors of threads.
+      condition = StrCat("(", condition, ")");
+      for (const LoopBuffer& buffer : program_.buffers)
+        if (buffer.space == Space::kGlobal) StrAppend(&condition, " | !", buffer.name);
+    }
+    Line(StrCat("if (", condition, ") return;"));
+  }
+
+  std::string PointerType(const LoopBuffer& buffer) {
+    return StrCat("__global ", buffer.read_only ? "const " : "", preamble_.MemoryType(buffer.dtype),
+                  "*");
+  }
+
+  void PrintArguments() {
+    for (const LoopBuffer& buffer : program_.buffers) {
+      if (buffer.space != Space::kGlobal) continue;
+      const std::string type = PointerType(buffer);
+      const std::string number = StrCat(buffer.name, "_slot");
+      Line(StrCat(type, " restrict ", buffer.name, " = (", type, ")(slots[", number, " >> ",
+                  drivers::kSlotOffsetBits, "] + (", number, " & ", drivers::kSlotOffsetMask,
+                  "ul));"));
+    }
   }
 
   void PrintBuffer(const LoopBuffer& buffer) {
@@ -301,6 +330,7 @@ class SourcePrinter {
   void Line(std::string_view text) { StrAppend(&out_, std::string(2 * depth_, ' '), text, "\n"); }
 
   const schedule::LoopProgram& program_;
+  const Parameters parameters_;
   Preamble preamble_;
   ExpressionPrinter expressions_;
   std::string out_;
@@ -310,8 +340,8 @@ class SourcePrinter {
 
 }  // namespace
 
-std::string PrintSource(const schedule::LoopProgram& program) {
-  return SourcePrinter(program).Run();
+std::string PrintSource(const schedule::LoopProgram& program, Parameters parameters) {
+  return SourcePrinter(program, parameters).Run();
 }
 
 }  // namespace kiln::codegen

@@ -18,9 +18,13 @@ inline constexpr char kOpenClEntry[] = "kiln_kernel";
 // (CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT), float32's quotients and square roots are rounded
 // differently.
 inline constexpr char kOpenClBuildOptions[] =
-    "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+    "-w -cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
 // A work-item's own memory: more than this is not offered to a device.
 inline constexpr int64_t kOpenClPrivateBytesMax = 64 << 10;
+
+// How a kernel's function is told where its arguments are: by pointers to them, or by a slot table
+// and a number for each (drivers/interface/kernel_image.h).
+enum class Parameters { kPointers, kSlotTable };
 
 // The whole program of one kernel, which was synchronized. Its arguments are the buffers in global
 // memory, in order. Where tasks have threads, a work-group of just so many work-items runs each.
@@ -32,7 +36,8 @@ inline constexpr int64_t kOpenClPrivateBytesMax = 64 << 10;
 // once stand in constants t0, t1, …. Meanings are those of compiler/ops; exp2, log2, sin, exp, log,
 // cos and pow are as exact as the device's own are, which is 4 units in the last place of float32
 // or better, but 16 of pow (OpenCL 1.2, 7.4).
-std::string PrintSource(const schedule::LoopProgram& program);
+std::string PrintSource(const schedule::LoopProgram& program,
+                        Parameters parameters = Parameters::kPointers);
 
 // Whether the source of every schedule means what the node does.
 bool HasOpenClSource(const ir::Node* node);

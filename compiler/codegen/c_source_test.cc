@@ -161,6 +161,13 @@ TEST(CSourceTest, ParenthesesOnlyWhereNeeded) {
             "1.0f / (in0[1] + in0[2])");
   EXPECT_EQ(b.Value(b.Make(Op::kWhere, DType::kFloat32, {op(Op::kCmpLt, x, y), y, z})),
             "in0[1] < t0 ? t0 : in0[3]");
+  // Which need none in C, but compilers take the former for a mistake, and people may.
+  const Node* first = b.Make(Op::kCmpLt, DType::kBool, {x, y});
+  const Node* second = b.Make(Op::kCmpLt, DType::kBool, {y, z});
+  EXPECT_EQ(b.Value(b.Make(Op::kCmpLt, DType::kBool, {first, second})),
+            "(in0[1] < t0) < (t0 < in0[3])");
+  EXPECT_EQ(b.Value(b.Make(Op::kCmpNe, DType::kBool, {first, second})),
+            "(in0[1] < t0) != (t0 < in0[3])");
   EXPECT_EQ(b.Value(b.Make(Op::kCast, DType::kFloat32, {b.Int(-3)})), "(float)-3L");
   EXPECT_EQ(b.Value(b.Float(0.1)), "0.1f");
   EXPECT_EQ(b.Value(b.Float(0.30000001192092896)), "0.3f");
@@ -260,6 +267,21 @@ TEST(CSourceTest, ExtentsThatAreChosen) {
   b.program.sections = {{.grid = {}, .body = {{std::move(loop)}}}};
   EXPECT_THAT(PrintSource(b.program),
               HasSubstr("for (long i0 = 0; i0 < (r1 < 1 ? 3L : 4L); ++i0) {"));
+}
+
+TEST(CSourceTest, ArgumentsMayComeByASlotTable) {
+  Builder b;
+  b.Value(b.Load(0, {b.Int(5)}));
+  EXPECT_THAT(
+      PrintSource(b.program, Parameters::kSlotTable),
+      HasSubstr("__kernel void kiln_kernel(__global const ulong* restrict slots, ulong in0_slot, "
+                "ulong out1_slot) {\n"
+                "  __global const float* restrict in0 = (__global const float*)"
+                "(slots[in0_slot >> 44] + (in0_slot & 17592186044352ul));\n"
+                "  __global float* restrict out1 = (__global float*)"
+                "(slots[out1_slot >> 44] + (out1_slot & 17592186044352ul));\n"
+                "  const long task = get_global_id(0);\n"
+                "  if ((task >= 1) | !in0 | !out1) return;\n"));
 }
 
 // A chain of squares is exponential as a tree and linear as a graph.

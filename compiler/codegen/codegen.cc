@@ -78,8 +78,11 @@ drivers::Access AccessOf(const kernel::Buffer& argument) {
 
 absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
                                                   const kernel::Kernel& kernel,
-                                                  const schedule::LoopProgram& program,
+                                                  const schedule::LoopProgram& proved,
                                                   const drivers::Target& target) {
+  // Copies that run ahead take more shared memory than the program said.
+  const schedule::LoopProgram program =
+      schedule::Synchronize(proved, target.limits.threads_per_shuffle);
   if (program.threads > target.limits.threads_per_block ||
       program.shared_bytes > target.limits.shared_bytes_per_block) {
     return absl::InvalidArgumentError(
@@ -92,7 +95,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
         StrCat("the kernel ", kernel.name, " takes ", program.num_arguments, " arguments; ",
                target.Summary(), " takes at most ", target.limits.arguments_max));
   }
-  absl::StatusOr<Code> code = machine.assemble(kernel, schedule::Synchronize(program), target);
+  absl::StatusOr<Code> code = machine.assemble(kernel, program, target);
   if (!code.ok()) return code.status();
   drivers::KernelImage image;
   image.name = kernel.name;
@@ -106,6 +109,7 @@ absl::StatusOr<drivers::KernelImage> CompileLoops(const MachineCode& machine,
   image.shared_bytes = program.shared_bytes;
   image.scratch_bytes = code->scratch_bytes;
   image.num_arguments = program.num_arguments;
+  image.takes_slot_table = code->takes_slot_table;
   for (const kernel::Buffer& buffer : kernel.buffers) {
     if (buffer.memory == kernel::Memory::kGlobal) image.access.push_back(AccessOf(buffer));
   }

@@ -74,14 +74,14 @@ ExpressionEmitter::Address ExpressionEmitter::AddressOf(int buffer, const Node* 
     return address;
   }
   // A constant offset of its own lets neighbouring accesses share a pointer.
-  address.scalar = Pointer(buffer, sum, place);
+  address.scalar = PointerAt(buffer, sum, place);
   if (rest.constant != 0) {
     address.scalar = builder_.CreateGEP(element, address.scalar, builder_.getInt64(rest.constant));
   }
   return address;
 }
 
-Value* ExpressionEmitter::Pointer(int buffer, Value* offset, int place) {
+Value* ExpressionEmitter::PointerAt(int buffer, Value* offset, int place) {
   Scope& scope = scopes_[place];
   Value*& known = scope.pointers[{bases_[buffer], offset}];
   if (known != nullptr) return known;

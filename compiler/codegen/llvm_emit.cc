@@ -1,11 +1,13 @@
 #include "compiler/codegen/llvm_emit.h"
 
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "compiler/codegen/instructions.h"
 #include "compiler/codegen/llvm_control.h"
 #include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/llvm_matrix.h"
 #include "compiler/codegen/llvm_ops.h"
 #include "compiler/codegen/llvm_written.h"
 #include "compiler/ir/walk.h"
@@ -42,6 +44,10 @@ class LoopEmitter {
   void EmitFunction() {
     builder_.SetInsertPoint(control_.NewBlock("entry"));
     LoadBases();
+    if (program_.threads > 1 && frame_.has_matrix_unit()) {
+      matrix_ =
+          std::make_unique<MatrixEmitter>(builder_, expressions_, folder_, frame_.Thread(builder_));
+    }
     frame_.RunTasks(builder_, control_, program_, [this](Value* task) { EmitTask(task); });
     builder_.CreateRetVoid();
   }
@@ -147,12 +153,62 @@ class LoopEmitter {
       if (known == 0) return;
       valid = nullptr;
     }
-    expressions_.EmitStore(store.buffer, Resolve(store.index), Resolve(store.value), valid,
-                           store.streaming);
+    const Node* index = Resolve(store.index);
+    const Node* value = Resolve(store.value);
+    if (store.async && valid == nullptr && StartCopy(store.buffer, index, value)) return;
+    expressions_.EmitStore(store.buffer, index, value, valid, store.streaming);
   }
 
-  void EmitOne(const schedule::ThreadReduce&) {}  // none after schedule::Synchronize
-  void EmitOne(const schedule::Barrier&) { frame_.Barrier(builder_); }
+  // Whether the machine copies by itself.
+  bool StartCopy(int buffer, const Node* index, const Node* value) {
+    const auto copy = expressions_.FindCopy(buffer, index, value);
+    if (!copy || !frame_.StartCopy(builder_, copy->to, copy->from, copy->bytes)) return false;
+    expressions_.Touch(buffer);
+    has_copies_ = true;
+    return true;
+  }
+
+  // Of neighbours that hand each other values: then all of them know the result, and the first
+  // writes it.
+  void EmitOne(const schedule::ThreadReduce& reduce) {
+    const Node* range = reduce.value->operand(1);
+    const int64_t group = ir::ExtentOf(range);
+    Value* member = builder_.CreateURem(frame_.Thread(builder_), builder_.getInt32(group));
+    expressions_.BindRange(range, builder_.CreateZExt(member, builder_.getInt64Ty()));
+    Value* value = expressions_.Emit(Resolve(reduce.value->operand(0)));
+    for (int64_t distance = group / 2; distance >= 1; distance /= 2) {
+      value = EmitCombine(builder_, reduce.value, value, ShuffleAny(value, distance));
+    }
+    control_.InSomeThreads(builder_.CreateIsNull(member), [&] {
+      expressions_.EmitStoreOf(reduce.buffer, Resolve(reduce.index), value);
+    });
+  }
+
+  // Of any width up to 64 bits.
+  Value* ShuffleAny(Value* value, int64_t distance) {
+    llvm::Type* type = value->getType();
+    const unsigned bits = type->getPrimitiveSizeInBits();
+    Value* whole = builder_.CreateBitCast(value, builder_.getIntNTy(bits));
+    const auto part = [&](Value* of) { return frame_.Shuffle(builder_, of, distance); };
+    if (bits <= 32) {
+      whole = part(builder_.CreateZExt(whole, builder_.getInt32Ty()));
+      whole = builder_.CreateTrunc(whole, builder_.getIntNTy(bits));
+    } else {
+      Value* low = part(builder_.CreateTrunc(whole, builder_.getInt32Ty()));
+      Value* high =
+          part(builder_.CreateTrunc(builder_.CreateLShr(whole, 32), builder_.getInt32Ty()));
+      whole =
+          builder_.CreateOr(builder_.CreateZExt(low, whole->getType()),
+                            builder_.CreateShl(builder_.CreateZExt(high, whole->getType()), 32));
+    }
+    return builder_.CreateBitCast(whole, type);
+  }
+
+  void EmitOne(const schedule::Barrier&) {
+    if (has_copies_) frame_.WaitForCopies(builder_);
+    frame_.Barrier(builder_);
+    if (matrix_ != nullptr) matrix_->Forget();
+  }
 
   void EmitOne(const schedule::Fetch& fetch) {
     if (frame_.has_prefetch()) expressions_.EmitFetch(fetch.buffer, Resolve(fetch.index));
@@ -180,7 +236,16 @@ class LoopEmitter {
         return EmitSerial(loop);
       case LoopKind::kThread:
         return EmitThreads(loop);
+      case LoopKind::kMatrix:
+        if (!EmitMatrix(loop)) EmitUnrolled(loop);
     }
+  }
+
+  // Whether the matrix unit does it.
+  bool EmitMatrix(const Loop& loop) {
+    const auto step = schedule::FindMatrixStep(loop, program_);
+    if (matrix_ == nullptr || !step || threads_.size() < 2) return false;
+    return matrix_->Emit(*step, threads_[threads_.size() - 2], threads_.back(), unrolled_);
   }
 
   // The body, in those threads that have an iteration.
@@ -200,8 +265,10 @@ class LoopEmitter {
     control_.InSomeThreads(some, [&] {
       const bool outside = !inside_threads_;
       inside_threads_ = true;
+      threads_.push_back(loop.range);
       expressions_.BindRange(loop.range, digit);
       EmitBody(loop.body);
+      threads_.pop_back();
       inside_threads_ = !outside;
     });
   }
@@ -277,7 +344,10 @@ class LoopEmitter {
   kernel::ExpressionFolder folder_;
   ExpressionEmitter expressions_;
   ControlFlow control_;
+  std::unique_ptr<MatrixEmitter> matrix_;                      // null: there is no such unit
+  bool has_copies_ = false;                                    // that a barrier has to wait for
   bool inside_threads_ = false;                                // of a loop of threads
+  std::vector<const Node*> threads_;                           // the ranges of those that are open
   std::vector<std::pair<const Node*, const Node*>> unrolled_;  // ranges and their constants here
   kernel::ExpressionFolder::Map constants_;  // the same, and what was substituted with them
 };

@@ -284,10 +284,7 @@ Value* ExpressionEmitter::EmitReduce(const Node* node) {
   BindLanes(range);
   Value* vector = EmitWide(node->operand(0), lanes_);
   UnbindLanes(range);
-  const Op combine = schedule::CombineOp(node->attr<ir::ReduceAttr>().kind);
-  if (node->dtype() != ir::DType::kBool)
-    return EmitHorizontal(builder_, combine, node->dtype(), vector);
-  return EmitHorizontal(builder_, combine == Op::kMul ? Op::kAnd : Op::kOr, node->dtype(), vector);
+  return EmitHorizontal(builder_, CombineOpOf(node), node->dtype(), vector);
 }
 
 int64_t ExpressionEmitter::SlotOf(const Node* index) const {

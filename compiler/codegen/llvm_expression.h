@@ -2,6 +2,7 @@
 #ifndef KILN_COMPILER_CODEGEN_LLVM_EXPRESSION_H_
 #define KILN_COMPILER_CODEGEN_LLVM_EXPRESSION_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,14 +40,33 @@ class ExpressionEmitter {
   // what was read. Else nothing happens.
   void EmitSquare(const std::vector<const ir::Node*>& rows);
 
+  // Where the element at `index`, which does not vary over lanes, stands.
+  llvm::Value* Pointer(int buffer, const ir::Node* index) {
+    return AddressOf(buffer, index, nullptr).scalar;
+  }
+
   // Writes memory or a register slot.
   void EmitFetch(int buffer, const ir::Node* index);
   void EmitStore(int buffer, const ir::Node* index, const ir::Node* value, const ir::Node* valid,
                  bool streaming);
 
+  // Memory, with what was computed already, without lanes.
+  void EmitStoreOf(int buffer, const ir::Node* index, llvm::Value* value);
+
+  // A store that only copies, in pieces of 4, 8 or 16 bytes: all lanes at once.
+  struct CopyOfBytes {
+    llvm::Value* to;
+    llvm::Value* from;
+    int64_t bytes;
+  };
+  std::optional<CopyOfBytes> FindCopy(int buffer, const ir::Node* index, const ir::Node* value);
+  // The buffer was written.
+  void Touch(int buffer);
+
   // Register slots: [buffer][slot]; null: not set yet.
   using Slots = std::vector<std::vector<llvm::Value*>>;
   Slots& slots() { return slots_; }
+  void SetSlot(int buffer, int64_t slot, llvm::Value* value);
   void SetBase(int buffer, llvm::Value* pointer) { bases_[buffer] = pointer; }
   int64_t SlotOf(const ir::Node* index) const;
 
@@ -75,6 +95,8 @@ class ExpressionEmitter {
   llvm::Value* EmitFused(const ir::Node* node);
   llvm::Value* EmitLoad(const ir::Node* node);
   llvm::Value* EmitScalarLoad(const ir::Node* node, llvm::Value* pointer, llvm::Value* valid);
+  void MarkInvariant(const ir::Node* node, llvm::LoadInst* load);
+  llvm::Align LoadAlign(ir::DType dtype, const Address& address) const;
   llvm::Value* EmitVectorLoad(const ir::Node* node, const Address& address, const ir::Node* valid);
   void EmitVectorStore(int buffer, const Address& address, llvm::Value* value,
                        const ir::Node* valid, bool streaming);
@@ -90,8 +112,7 @@ class ExpressionEmitter {
   llvm::Value* Integer(int64_t value, bool narrow);
   llvm::Value* Splat(llvm::Value* scalar, int lanes);
   bool IsFresh(const Scope::Known& known, const Dependence& dependence) const;
-  void Touch(int buffer);
-  llvm::Value* Pointer(int buffer, llvm::Value* offset, int place);
+  llvm::Value* PointerAt(int buffer, llvm::Value* offset, int place);
 
   llvm::IRBuilder<>& builder_;
   const schedule::LoopProgram& program_;

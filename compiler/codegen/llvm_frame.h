@@ -41,6 +41,17 @@ class Frame {
   virtual void RunTasks(llvm::IRBuilder<>& builder, ControlFlow& control,
                         const schedule::LoopProgram& program, const Task& task) const = 0;
 
+  // A value of 32 bits that the thread has whose number differs by `distance` alone, a power of
+  // two below Limits::threads_per_shuffle; all of those threads are here.
+  virtual llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
+                               int64_t distance) const = 0;
+  // Copies so many bytes, a power of two from 4 to 16, both ends aligned to them, from an argument
+  // to shared memory, some time before WaitForCopies returns. False: there is no such instruction.
+  virtual bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from,
+                         int64_t bytes) const = 0;
+  virtual void WaitForCopies(llvm::IRBuilder<>& builder) const = 0;
+  // Whether threads have a matrix unit (ptx_matrix.h).
+  virtual bool has_matrix_unit() const = 0;
   // Whether memory can be asked to come near before it is read.
   virtual bool has_prefetch() const = 0;
   // Whether 64-bit integer arithmetic costs several times what 32-bit arithmetic does.

@@ -38,27 +38,38 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
   return EmitVectorLoad(node, AddressOf(number, node->operand(0), nullptr), valid);
 }
 
+// Of memory of another kind than the host's: arguments that are read and those that are written
+// never overlap, so caches that do not see writes will do.
+void ExpressionEmitter::MarkInvariant(const Node* node, llvm::LoadInst* load) {
+  if (load->getPointerAddressSpace() == 0) return;
+  if (!program_.buffers[node->attr<ir::IntAttr>().value].read_only) return;
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load,
+                    llvm::MDNode::get(builder_.getContext(), {}));
+}
+
 Value* ExpressionEmitter::EmitScalarLoad(const Node* node, Value* pointer, Value* valid) {
   llvm::Type* type = MemoryType(builder_.getContext(), node->dtype());
   // Read without a branch: where the condition fails, AddressOf has chosen element 0.
   llvm::LoadInst* load = builder_.CreateAlignedLoad(type, pointer, ElementAlign(node->dtype()));
-  if (pointer->getType()->getPointerAddressSpace() != 0 &&
-      program_.buffers[node->attr<ir::IntAttr>().value].read_only) {
-    // Arguments that are read and those that are written never overlap, so caches that do not see
-    // writes will do.
-    load->setMetadata(llvm::LLVMContext::MD_invariant_load,
-                      llvm::MDNode::get(builder_.getContext(), {}));
-  }
+  MarkInvariant(node, load);
   Value* value = FromMemory(builder_, node->dtype(), load);
   if (valid == nullptr) return value;
   return builder_.CreateSelect(valid, value, llvm::Constant::getNullValue(value->getType()));
+}
+
+// Where threads load, vectors that may stand anywhere are loaded in pieces.
+llvm::Align ExpressionEmitter::LoadAlign(ir::DType dtype, const Address& address) const {
+  const int64_t bytes = lanes_ * ir::SizeOf(dtype);
+  const bool aligned =
+      narrow_ && address.IsContiguous() && bytes <= 64 && address.known_multiple % lanes_ == 0;
+  return aligned ? llvm::Align(static_cast<uint64_t>(bytes)) : ElementAlign(dtype);
 }
 
 Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, const Node* valid) {
   Address address = from;
   llvm::Type* element = MemoryType(builder_.getContext(), node->dtype());
   llvm::Type* type = Wide(element, lanes_);
-  const llvm::Align align = ElementAlign(node->dtype());
+  const llvm::Align align = LoadAlign(node->dtype(), address);
   Value* zero = llvm::Constant::getNullValue(type);
   Value* mask = valid == nullptr ? nullptr : EmitWide(valid, lanes_);
   if (auto* known = llvm::dyn_cast_or_null<llvm::Constant>(mask);
@@ -71,9 +82,14 @@ Value* ExpressionEmitter::EmitVectorLoad(const Node* node, const Address& from, 
     // The last lane's element is the first one in memory.
     if (reversed) pointer = builder_.CreateGEP(element, pointer, builder_.getInt64(1 - lanes_));
     if (reversed && mask != nullptr) mask = Reverse(builder_, mask);
-    Value* value = mask == nullptr
-                       ? static_cast<Value*>(builder_.CreateAlignedLoad(type, pointer, align))
-                       : MaskedLoad(builder_, element, align, pointer, mask);
+    Value* value;
+    if (mask == nullptr) {
+      llvm::LoadInst* load = builder_.CreateAlignedLoad(type, pointer, align);
+      MarkInvariant(node, load);
+      value = load;
+    } else {
+      value = MaskedLoad(builder_, element, align, pointer, mask);
+    }
     return FromMemory(builder_, node->dtype(), reversed ? Reverse(builder_, value) : value);
   }
   if (address.vector == nullptr) {

@@ -6,6 +6,7 @@
 #include "compiler/codegen/math.h"
 #include "compiler/ir/short_float.h"
 #include "compiler/ops/host_tensor.h"
+#include "compiler/schedule/reduction.h"
 #include "llvm/IR/Intrinsics.h"
 
 namespace kiln::codegen {
@@ -251,6 +252,16 @@ llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node) {
   const unsigned bits = type->getIntegerBitWidth();
   return llvm::ConstantInt::get(type,
                                 llvm::APInt(64, static_cast<uint64_t>(value.AsInt())).trunc(bits));
+}
+
+Op CombineOpOf(const ir::Node* reduce) {
+  const Op combine = schedule::CombineOp(reduce->attr<ir::ReduceAttr>().kind);
+  if (reduce->dtype() != DType::kBool) return combine;
+  return combine == Op::kMul ? Op::kAnd : Op::kOr;
+}
+
+Value* EmitCombine(IRBuilderBase& b, const ir::Node* reduce, Value* x, Value* y) {
+  return EmitArithmetic(b, CombineOpOf(reduce), reduce->dtype(), x, y);
 }
 
 Value* EmitHorizontal(IRBuilderBase& b, Op op, DType dtype, Value* vector) {

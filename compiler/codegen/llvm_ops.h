@@ -40,6 +40,11 @@ llvm::Value* EmitComposite(llvm::IRBuilderBase& builder, MathComposite::Kind kin
 // A constant of the node's dtype.
 llvm::Constant* EmitConstant(llvm::LLVMContext& context, const ir::Node* node);
 
+// What two values of a kReduce become one by, and that value.
+ir::Op CombineOpOf(const ir::Node* reduce);
+llvm::Value* EmitCombine(llvm::IRBuilderBase& builder, const ir::Node* reduce, llvm::Value* a,
+                         llvm::Value* b);
+
 // Folds the lanes of a vector into one value with kAdd, kMul, kMax, kAnd or kOr.
 llvm::Value* EmitHorizontal(llvm::IRBuilderBase& builder, ir::Op op, ir::DType dtype,
                             llvm::Value* vector);

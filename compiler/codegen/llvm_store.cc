@@ -40,6 +40,28 @@ void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* val
   Touch(buffer);
 }
 
+std::optional<ExpressionEmitter::CopyOfBytes> ExpressionEmitter::FindCopy(int buffer,
+                                                                          const Node* index,
+                                                                          const Node* value) {
+  if (value->op() != ir::Op::kLoad || value->operands().size() != 1) return std::nullopt;
+  const int64_t bytes = lanes_ * ir::SizeOf(value->dtype());
+  if (bytes != 4 && bytes != 8 && bytes != 16) return std::nullopt;
+  const Address to = AddressOf(buffer, index, nullptr);
+  const auto source = static_cast<int>(value->attr<ir::IntAttr>().value);
+  const Address from = AddressOf(source, value->operand(0), nullptr);
+  for (const Address* address : {&to, &from}) {
+    const bool whole = lanes_ == 1 || (address->IsContiguous() && address->lanes == lanes_);
+    if (!whole || address->known_multiple % lanes_ != 0) return std::nullopt;
+  }
+  return CopyOfBytes{to.scalar, from.scalar, bytes};
+}
+
+void ExpressionEmitter::EmitStoreOf(int buffer, const Node* index, Value* value) {
+  EmitScalarStore(buffer, Pointer(buffer, index),
+                  ToMemory(builder_, program_.buffers[buffer].dtype, value), nullptr);
+  Touch(buffer);
+}
+
 void ExpressionEmitter::EmitScalarStore(int buffer, Value* pointer, Value* value, Value* valid) {
   const llvm::Align align = ElementAlign(program_.buffers[buffer].dtype);
   if (valid == nullptr) {
@@ -104,13 +126,18 @@ void ExpressionEmitter::EmitVectorStore(int buffer, const Address& to, Value* va
 void ExpressionEmitter::EmitSlotStore(int buffer, const Node* index, const Node* value,
                                       const Node* valid) {
   const int lanes = program_.buffers[buffer].lanes;
-  Value*& slot = slots_[buffer][SlotOf(index)];
+  const int64_t slot = SlotOf(index);
   Value* stored = EmitWide(value, lanes);
   if (valid != nullptr) {
-    Value* old = slot != nullptr ? slot : llvm::Constant::getNullValue(stored->getType());
+    Value* old = slots_[buffer][slot];
+    if (old == nullptr) old = llvm::Constant::getNullValue(stored->getType());
     stored = builder_.CreateSelect(Emit(valid), stored, old);
   }
-  slot = stored;
+  SetSlot(buffer, slot, stored);
+}
+
+void ExpressionEmitter::SetSlot(int buffer, int64_t slot, Value* value) {
+  slots_[buffer][slot] = value;
   Touch(buffer);
 }
 

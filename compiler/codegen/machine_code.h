@@ -23,6 +23,7 @@ struct Code {
   int64_t entry = 0;
   int tasks_per_block = 1;    // of tasks that are run by one thread each
   int64_t scratch_bytes = 0;  // that the driver hands to the code
+  bool takes_slot_table = false;
 };
 
 // A row of the table. No field is null, and all functions are thread-safe.

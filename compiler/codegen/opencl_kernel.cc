@@ -27,7 +27,8 @@ absl::StatusOr<Code> AssembleOpenCl(const kernel::Kernel& kernel,
   const int64_t most = std::min({kBlockSizeMax, int64_t{target.limits.threads_per_block},
                                  kBlockPrivateBytesMax / private_bytes});
   Code code;
-  code.code = PrintSource(program);
+  code.code = PrintSource(program, Parameters::kSlotTable);
+  code.takes_slot_table = true;
   code.tasks_per_block = static_cast<int>(std::clamp<int64_t>(program.grid_size(), 1, most));
   return code;
 }

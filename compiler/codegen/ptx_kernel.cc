@@ -22,37 +22,51 @@ constexpr char kPtxSymbol[] = "kernel";
 // A few subgroups: enough that a unit's threads hide each other's waits, few enough that many
 // blocks fit beside each other.
 constexpr int64_t kPtxBlockSizeMax = 256;
+// Threads of a unit for which there are registers, at least: 128 for each of them. Left to itself,
+// ptxas makes room for more threads and spills a few registers of some kernels for it.
+constexpr int64_t kPtxUnitThreadsMin = 512;
 // Of a thread's memory, most of which is far away.
 constexpr int64_t kPtxScratchBytesMax = 64 << 10;
 
-// A parameter for each argument. A task is a block's, or a thread's: then of its own number in the
-// grid.
+// The slot table and a number for each argument. A task is a block's, or a thread's: then of its
+// own number in the grid.
 class ThreadFrame : public Frame {
  public:
   // `block_size`: the threads of a block; `tasks_per_block`: 1, or as many.
-  ThreadFrame(int64_t block_size, int64_t tasks_per_block)
-      : block_size_(block_size), tasks_per_block_(tasks_per_block) {}
+  ThreadFrame(int64_t block_size, int64_t tasks_per_block, const drivers::Capabilities& can)
+      : block_size_(block_size), tasks_per_block_(tasks_per_block), can_(can) {}
 
   llvm::Function* Declare(llvm::Module& module, const schedule::LoopProgram& program,
                           const std::string& symbol) const override {
     llvm::LLVMContext& context = module.getContext();
-    const std::vector<llvm::Type*> parameters(program.num_arguments,
-                                              llvm::PointerType::get(context, kPtxGlobal));
+    std::vector<llvm::Type*> parameters(program.num_arguments + 1, llvm::Type::getInt64Ty(context));
+    parameters[0] = llvm::PointerType::get(context, kPtxGlobal);
     auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), parameters,
                                          /*isVarArg=*/false);
     auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, symbol, module);
     function->setCallingConv(llvm::CallingConv::PTX_Kernel);
     function->addFnAttr("nvvm.maxntid", StrCat(block_size_));
-    for (int i = 0; i < program.num_arguments; ++i) {
-      function->addParamAttr(
-          i, llvm::Attribute::getWithAlignment(
-                 context, llvm::Align(static_cast<uint64_t>(drivers::kBufferAlignmentMin))));
-    }
+    function->addFnAttr("nvvm.minctasm",
+                        StrCat(std::max<int64_t>(1, kPtxUnitThreadsMin / block_size_)));
     return function;
   }
 
+  // That addresses and offsets are multiples of the alignment stands in the instructions, so that
+  // the backend may join loads.
   llvm::Value* Argument(llvm::IRBuilder<>& builder, int buffer) const override {
-    return builder.GetInsertBlock()->getParent()->getArg(static_cast<unsigned>(buffer));
+    llvm::Function* function = builder.GetInsertBlock()->getParent();
+    llvm::LLVMContext& context = builder.getContext();
+    llvm::Value* packed = function->getArg(static_cast<unsigned>(buffer) + 1);
+    llvm::Value* slot = builder.CreateLShr(packed, drivers::kSlotOffsetBits);
+    llvm::Value* entry = builder.CreateInBoundsGEP(builder.getInt64Ty(), function->getArg(0), slot);
+    llvm::LoadInst* base =
+        builder.CreateAlignedLoad(function->getArg(0)->getType(), entry, llvm::Align(8));
+    base->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context, {}));
+    auto* alignment = llvm::ConstantAsMetadata::get(
+        builder.getInt64(static_cast<uint64_t>(drivers::kBufferAlignmentMin)));
+    base->setMetadata(llvm::LLVMContext::MD_align, llvm::MDNode::get(context, {alignment}));
+    return builder.CreateInBoundsGEP(builder.getInt8Ty(), base,
+                                     builder.CreateAnd(packed, drivers::kSlotOffsetMask));
   }
 
   llvm::Value* Scratch(llvm::IRBuilder<>& builder,
@@ -111,12 +125,38 @@ class ThreadFrame : public Frame {
     control.InSomeThreads(ours, [&] { task(number); });
   }
 
+  llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
+                       int64_t distance) const override {
+    constexpr int kAllThreads = -1, kWithinSubgroup = 31;
+    return builder.CreateIntrinsic(
+        builder.getInt32Ty(), llvm::Intrinsic::nvvm_shfl_sync_bfly_i32,
+        {builder.getInt32(kAllThreads), value, builder.getInt32(static_cast<uint32_t>(distance)),
+         builder.getInt32(kWithinSubgroup)});
+  }
+  bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from,
+                 int64_t bytes) const override {
+    if (!can_.async_copies) return false;
+    // The larger ones go by the first cache, in which nobody looks for them.
+    const llvm::Intrinsic::ID copy =
+        bytes == 16  ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16
+        : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8
+                     : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4;
+    builder.CreateIntrinsic(builder.getVoidTy(), copy, {to, from});
+    return true;
+  }
+  void WaitForCopies(llvm::IRBuilder<>& builder) const override {
+    if (can_.async_copies)
+      builder.CreateIntrinsic(builder.getVoidTy(), llvm::Intrinsic::nvvm_cp_async_wait_all, {});
+  }
+
+  bool has_matrix_unit() const override { return can_.matrix; }
   bool has_prefetch() const override { return false; }
   bool prefers_narrow_integers() const override { return true; }
 
  private:
   const int64_t block_size_;
   const int64_t tasks_per_block_;
+  const drivers::Capabilities can_;
 };
 
 // Whole subgroups, as large as leaves every unit two blocks.
@@ -147,12 +187,13 @@ absl::StatusOr<Code> AssemblePtx(const kernel::Kernel& kernel, const schedule::L
     block_size = BlockSize(program.grid_size(), target.limits);
     code.tasks_per_block = static_cast<int>(block_size);
   }
-  const ThreadFrame frame(block_size, code.tasks_per_block);
+  const ThreadFrame frame(block_size, code.tasks_per_block, target.capabilities);
   llvm::LLVMContext context;
   auto module = EmitModule(context, program, target, frame, kPtxSymbol);
   auto text = EmitPtx(*module, target);
   if (!text.ok()) return text.status();
   code.code = *std::move(text);
+  code.takes_slot_table = true;
   return code;
 }
 

@@ -58,6 +58,14 @@ class TaskRangeFrame : public Frame {
     control.CountedLoop(function->getArg(1), function->getArg(2), /*runs=*/false, {}, task);
   }
 
+  llvm::Value* Shuffle(llvm::IRBuilder<>&, llvm::Value* value, int64_t) const override {
+    return value;  // of the only thread
+  }
+  bool StartCopy(llvm::IRBuilder<>&, llvm::Value*, llvm::Value*, int64_t) const override {
+    return false;
+  }
+  void WaitForCopies(llvm::IRBuilder<>&) const override {}
+  bool has_matrix_unit() const override { return false; }
   bool has_prefetch() const override { return true; }
   bool prefers_narrow_integers() const override { return false; }
 

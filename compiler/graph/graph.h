@@ -2,8 +2,11 @@
 #ifndef KILN_COMPILER_GRAPH_GRAPH_H_
 #define KILN_COMPILER_GRAPH_GRAPH_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -20,6 +23,15 @@ struct Update {
   const ir::Node* value = nullptr;
 };
 
+// How precisely the float32 factors of matrix products and convolutions are taken.
+enum class MatmulPrecision : uint8_t {
+  kHighest,  // as they are
+  kHigh,     // rounded to tf32
+};
+// "highest", "high".
+std::string_view Name(MatmulPrecision precision);
+std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name);
+
 // Nodes belong to `context`, which is shared since passes make new graphs over it. Every node is a
 // primitive and legal at the tensor level; kGradient may still occur until autodiff has run. Unused
 // inputs are allowed.
@@ -28,6 +40,8 @@ struct Graph {
   std::vector<Input> inputs;  // by InputAttr::index
   std::vector<const ir::Node*> outputs;
   std::vector<Update> updates;
+  // What is asked for; kHighest once the factors are rounded (see round_factors.h).
+  MatmulPrecision float32_matmul_precision = MatmulPrecision::kHighest;
   // Where nodes came from, for messages; a node may be missing.
   absl::flat_hash_map<const ir::Node*, std::string> sources;
 };

@@ -13,6 +13,8 @@ absl::Status Invalid(std::string_view a, std::string_view b = "") {
   return absl::InvalidArgumentError(StrCat(a, b));
 }
 
+constexpr std::string_view kPrecision = "float32_matmul_precision";
+
 // Reads a graph line by line.
 class GraphParser {
  public:
@@ -20,6 +22,7 @@ class GraphParser {
 
   absl::Status ParseLine(std::string_view line) {
     std::vector<std::string_view> words = ir::SplitWords(line);
+    if (words[0] == kPrecision) return ParsePrecision(words);
     if (words[0] == "input") return ParseInput(words);
     if (words[0] == "output") return ParseOutput(words);
     if (words[0] == "update") return ParseUpdate(words);
@@ -34,6 +37,13 @@ class GraphParser {
   }
 
  private:
+  absl::Status ParsePrecision(const std::vector<std::string_view>& words) {
+    const auto precision = words.size() == 2 ? ParseMatmulPrecision(words[1]) : std::nullopt;
+    if (!precision) return Invalid(kPrecision, " is \"highest\" or \"high\"");
+    graph_.float32_matmul_precision = *precision;
+    return absl::OkStatus();
+  }
+
   absl::Status ParseInput(const std::vector<std::string_view>& words) {
     if (words.size() != 3) return Invalid("expected an input such as 'input 0 float32[2,3]'");
     absl::StatusOr<int64_t> index = ir::ParseInt(words[1]);
@@ -75,8 +85,28 @@ class GraphParser {
 
 }  // namespace
 
+std::string_view Name(MatmulPrecision precision) {
+  switch (precision) {
+    case MatmulPrecision::kHighest:
+      return "highest";
+    case MatmulPrecision::kHigh:
+      return "high";
+  }
+  return "";
+}
+
+std::optional<MatmulPrecision> ParseMatmulPrecision(std::string_view name) {
+  for (const MatmulPrecision precision : {MatmulPrecision::kHighest, MatmulPrecision::kHigh}) {
+    if (name == Name(precision)) return precision;
+  }
+  return std::nullopt;
+}
+
 std::string Print(const Graph& graph) {
   ir::TextPrinter printer;
+  if (graph.float32_matmul_precision != MatmulPrecision::kHighest) {
+    printer.Line(StrCat(kPrecision, " ", Name(graph.float32_matmul_precision)));
+  }
   for (size_t i = 0; i < graph.inputs.size(); ++i) {
     const Input& input = graph.inputs[i];
     printer.Line(StrCat("input ", i, " ", ir::TypeText(input.dtype, input.shape)));

@@ -1,5 +1,6 @@
 // Reads the text form of a graph; graph.h's Print writes it.
 //
+//   float32_matmul_precision high   # "highest" if it is left out
 //   input 0 float32[4,8]
 //   input 1 float32
 //   %0 = input float32[4,8] index=0

@@ -46,8 +46,21 @@ TEST(GraphTextTest, NumbersAndOrderOfTextDoNotMatter) {
             "%2 = add float32 %0 %1\noutput %2\n");
 }
 
+TEST(GraphTextTest, PrecisionIsSaidUnlessItIsTheHighest) {
+  const std::string high = "float32_matmul_precision high\n" + std::string(kStep);
+  absl::StatusOr<Graph> graph = Parse(high);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(graph->float32_matmul_precision, MatmulPrecision::kHigh);
+  EXPECT_EQ(Print(*graph), high);
+  graph = Parse("float32_matmul_precision highest\n" + std::string(kStep));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Print(*graph), kStep);
+}
+
 TEST(GraphTextTest, RejectsWhatIsIllegal) {
   const std::vector<std::pair<std::string, std::string>> cases = {
+      {"float32_matmul_precision low\n", "line 1: float32_matmul_precision is \"highest\" or"},
+      {"float32_matmul_precision\n", "line 1: float32_matmul_precision is \"highest\" or"},
       {"input 1 float32\n", "line 1: inputs are numbered"},
       {"input 0\n", "line 1: expected an input"},
       {"input 0 float\n", "line 1: 'float' is not a dtype"},

@@ -44,6 +44,7 @@ class Decoder {
                               "; update the daemon or use an older client"),
                        absl::StatusCode::kFailedPrecondition);
     }
+    if (absl::Status precision = ReadPrecision(); !precision.ok()) return precision;
     // Sizes first: nothing is built for a graph that is too large.
     int64_t results = int64_t{proto_.outputs_size()} + proto_.updates_size();
     if (proto_.nodes_size() > limits_.max_nodes || results > limits_.max_nodes) {
@@ -57,6 +58,23 @@ class Decoder {
     absl::StatusOr<std::vector<Variable>> variables = Variables(proto_);
     if (!variables.ok()) return variables.status();
     return CheckBindings(*variables, bindings_);
+  }
+
+  absl::Status ReadPrecision() {
+    switch (proto_.float32_matmul_precision()) {
+      case v1::MATMUL_PRECISION_UNSPECIFIED:
+      case v1::MATMUL_PRECISION_HIGHEST:
+        return absl::OkStatus();
+      case v1::MATMUL_PRECISION_HIGH:
+        graph_.float32_matmul_precision = MatmulPrecision::kHigh;
+        return absl::OkStatus();
+      default:
+        return MakeError("PRECISION", {},
+                         StrCat("the graph's float32_matmul_precision is ",
+                                static_cast<int>(proto_.float32_matmul_precision()),
+                                "; this daemon knows MATMUL_PRECISION_HIGHEST (1) and "
+                                "MATMUL_PRECISION_HIGH (2)"));
+    }
   }
 
   absl::Status ReadNodes() {

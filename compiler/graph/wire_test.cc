@@ -64,6 +64,35 @@ TEST(WireTest, SameMessageSameText) {
   EXPECT_NE(Print(*a), Print(*other));
 }
 
+TEST(WireTest, PrecisionIsTheHighestUnlessTheGraphSaysMore) {
+  const auto precision_of = [](int code) -> absl::StatusOr<MatmulPrecision> {
+    v1::Graph proto = Proto(kStep);
+    proto.set_float32_matmul_precision(static_cast<v1::MatmulPrecision>(code));
+    const absl::StatusOr<Graph> graph = FromProto(proto, {{"rows", 5}});
+    if (!graph.ok()) return graph.status();
+    return graph->float32_matmul_precision;
+  };
+  EXPECT_EQ(*precision_of(v1::MATMUL_PRECISION_UNSPECIFIED), MatmulPrecision::kHighest);
+  EXPECT_EQ(*precision_of(v1::MATMUL_PRECISION_HIGHEST), MatmulPrecision::kHighest);
+  EXPECT_EQ(*precision_of(v1::MATMUL_PRECISION_HIGH), MatmulPrecision::kHigh);
+  const absl::Status unknown = precision_of(7).status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ErrorDetail(unknown, "reason"), "PRECISION");
+  EXPECT_THAT(std::string(unknown.message()),
+              HasSubstr("float32_matmul_precision is 7; this daemon knows "
+                        "MATMUL_PRECISION_HIGHEST (1) and MATMUL_PRECISION_HIGH (2)"));
+}
+
+// Programs are told apart by the text.
+TEST(WireTest, AnotherPrecisionIsAnotherText) {
+  v1::Graph proto = Proto(kStep);
+  const auto highest = FromProto(proto, {{"rows", 5}});
+  proto.set_float32_matmul_precision(v1::MATMUL_PRECISION_HIGH);
+  const auto high = FromProto(proto, {{"rows", 5}});
+  ASSERT_TRUE(highest.ok() && high.ok());
+  EXPECT_EQ(Print(*high), "float32_matmul_precision high\n" + Print(*highest));
+}
+
 TEST(WireTest, BindingsMustFit) {
   v1::Graph proto = Proto(kStep);
   EXPECT_TRUE(FromProto(proto, {{"rows", 1}}).ok());

@@ -38,7 +38,8 @@ int64_t Run(const ir::Shape& space, const std::vector<Digits>& axes, const std::
 
 class Clusterer {
  public:
-  Clusterer(const std::vector<Candidate>& candidates, const drivers::Limits& limits) {
+  Clusterer(const std::vector<Candidate>& candidates, const drivers::Limits& limits)
+      : limits_(limits) {
     result_.local_bytes_max = limits.local_bytes_max;
     result_.arguments_max = limits.arguments_max;
     for (const Candidate& candidate : candidates) {
@@ -210,7 +211,7 @@ class Clusterer {
     const Cluster& candidate = result_.clusters[cluster];
     const int64_t work = candidate.work + ir::NumElements(member.space);
     const int64_t points = GridPoints(candidate, join.grid);
-    if (work > kSmallWork && points < kEnoughPoints) return false;
+    if (!IsSharedOut(work, points, limits_)) return false;
     if (!FitsAllLocals(candidate, points)) return false;
     return work <= kSmallWork || RunsAreLong(member, candidate, join);
   }
@@ -298,6 +299,7 @@ class Clusterer {
     result_.AddDependencies(member);
   }
 
+  const drivers::Limits& limits_;
   Clustering result_;
   absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
 };

@@ -13,8 +13,8 @@ using ir::Op;
 
 namespace {
 
-// Whether the view behind `factor` repeats its elements.
-bool Repeats(const Node* factor) {
+// How often the view behind `factor` repeats its elements.
+double Repetition(const Node* factor) {
   double repetition = 1;
   while (IsMovement(factor) || factor->op() == Op::kCast) {
     const Node* operand = factor->operand(0);
@@ -23,9 +23,11 @@ bool Repeats(const Node* factor) {
         static_cast<double>(ir::NumElements(factor->shape())) / static_cast<double>(elements);
     factor = operand;
   }
-  // A pad also makes a view larger than what it shows, but rarely by half.
-  return repetition > 1.5;
+  return repetition;
 }
+
+// A pad also makes a view larger than what it shows, but rarely by half.
+bool Repeats(const Node* factor) { return Repetition(factor) > 1.5; }
 
 }  // namespace
 
@@ -41,6 +43,11 @@ bool IsContraction(const Node* node) {
   // If one factor is read only once, as the matrix in a product with a vector, tiles save no reads
   // of it: memory is the limit and the sum fuses like any other reduction.
   return product != nullptr && Repeats(product->operand(0)) && Repeats(product->operand(1));
+}
+
+double TileSide(const Node* contraction) {
+  const Node* product = ProductOf(contraction);
+  return std::min(Repetition(product->operand(0)), Repetition(product->operand(1)));
 }
 
 }  // namespace kiln::partition

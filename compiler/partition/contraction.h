@@ -13,6 +13,9 @@ const ir::Node* ProductOf(const ir::Node* reduction);
 // matmul or a convolution.
 bool IsContraction(const ir::Node* node);
 
+// Of a contraction: about as many rows, or columns if there are fewer, has a matrix of its results.
+double TileSide(const ir::Node* contraction);
+
 }  // namespace kiln::partition
 
 #endif  // KILN_COMPILER_PARTITION_CONTRACTION_H_

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compiler/ir/reshape_groups.h"
+
 namespace kiln::partition {
 
 using ir::Node;
@@ -113,35 +115,6 @@ namespace {
 
 using Axes = std::vector<AxisIndex>;
 
-// Dimensions [from, from_end) of the result hold the same elements as [to, to_end) of the operand.
-struct ReshapeGroup {
-  size_t from = 0, from_end = 0, to = 0, to_end = 0;
-};
-
-std::vector<ReshapeGroup> GroupDimensions(const ir::Shape& from, const ir::Shape& to) {
-  // The smallest groups with equal products: whichever side has the smaller product takes its next
-  // dimension. An axis whose index is unknown then spoils only its own group.
-  std::vector<ReshapeGroup> groups;
-  size_t i = 0;
-  size_t j = 0;
-  while (i < from.size() || j < to.size()) {
-    ReshapeGroup group{i, i, j, j};
-    int64_t a = 1;
-    int64_t b = 1;
-    do {
-      if (j == to.size() || (i < from.size() && a <= b)) {
-        a *= from[i++];
-      } else {
-        b *= to[j++];
-      }
-    } while (a != b && (i < from.size() || j < to.size()));
-    group.from_end = i;
-    group.to_end = j;
-    groups.push_back(group);
-  }
-  return groups;
-}
-
 Axes Reshape(const Node* node, const Axes& axes) {
   const ir::Shape& from = node->shape();
   const ir::Shape& to = node->operand(0)->shape();
@@ -152,7 +125,8 @@ Axes Reshape(const Node* node, const Axes& axes) {
   }
   // Products of sizes tell nothing once one of them is 0.
   if (ir::NumElements(from) == 0) return result;
-  for (const ReshapeGroup& group : GroupDimensions(from, to)) {
+  // An axis whose index is unknown spoils only its own group.
+  for (const ir::ReshapeGroup& group : ir::ReshapeGroups(from, to)) {
     Digits all;
     bool known = true;
     for (size_t i = group.from; i < group.from_end; ++i) {

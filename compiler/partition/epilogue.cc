@@ -17,18 +17,19 @@ namespace {
 class Finder {
  public:
   Finder(const absl::flat_hash_map<const Node*, std::vector<const Node*>>& users,
-         const absl::flat_hash_set<const Node*>& required)
-      : users_(users), required_(required) {}
+         const absl::flat_hash_set<const Node*>& required, bool matrix_units)
+      : users_(users), required_(required), matrix_units_(matrix_units) {}
 
   absl::flat_hash_set<const Node*> Find(const std::vector<const Node*>& order) {
     absl::flat_hash_set<const Node*> ends;
     for (const Node* reduction : order) {
       if (!IsReduction(reduction)) continue;
       const Node* last = EndOfChain(reduction);
-      // A chain that ends in a widening is stored before it, in half the memory; readers widen for
-      // free.
-      while (last != nullptr && IsWidening(last)) {
-        last = IsElementwise(last->operand(0)) ? last->operand(0) : nullptr;
+      // A chain that ends in a widening is stored before it, in half the memory.
+      while (last != nullptr) {
+        const Node* before = LeftToReaders(last, matrix_units_);
+        if (before == nullptr) break;
+        last = IsElementwise(before) ? before : nullptr;
       }
       if (last != nullptr) ends.insert(last);
     }
@@ -93,6 +94,7 @@ class Finder {
 
   const absl::flat_hash_map<const Node*, std::vector<const Node*>>& users_;
   const absl::flat_hash_set<const Node*>& required_;
+  const bool matrix_units_;
   // EndOfChain from a node on, for reductions with elements of so many bytes that are contractions
   // or not.
   absl::flat_hash_map<std::pair<const Node*, std::pair<int, bool>>, const Node*> known_;
@@ -103,8 +105,8 @@ class Finder {
 absl::flat_hash_set<const Node*> FindEpilogues(
     const std::vector<const Node*>& order,
     const absl::flat_hash_map<const Node*, std::vector<const Node*>>& users,
-    const absl::flat_hash_set<const Node*>& required) {
-  return Finder(users, required).Find(order);
+    const absl::flat_hash_set<const Node*>& required, bool matrix_units) {
+  return Finder(users, required, matrix_units).Find(order);
 }
 
 }  // namespace kiln::partition

@@ -12,11 +12,12 @@
 namespace kiln::partition {
 
 // The ends of the chains after the reductions among `order` (operands before users). `users`: of
-// all nodes. Chains end at what is `required`.
+// all nodes. Chains end at what is `required`. `matrix_units`: whether the target has them
+// (LeftToReaders).
 absl::flat_hash_set<const ir::Node*> FindEpilogues(
     const std::vector<const ir::Node*>& order,
     const absl::flat_hash_map<const ir::Node*, std::vector<const ir::Node*>>& users,
-    const absl::flat_hash_set<const ir::Node*>& required);
+    const absl::flat_hash_set<const ir::Node*>& required, bool matrix_units);
 
 }  // namespace kiln::partition
 

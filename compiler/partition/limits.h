@@ -4,14 +4,23 @@
 
 #include <cstdint>
 
+#include "drivers/interface/target.h"
+
 namespace kiln::partition {
 
-// Points of a grid that keep a device busy.
-inline constexpr int64_t kEnoughPoints = 16;
 // Elements of work that need no parallelism.
 inline constexpr int64_t kSmallWork = 32 << 10;
 // Nodes of all expressions in one kernel, at most: what comes after takes time for each.
 inline constexpr int kMaxClusterNodes = 1024;
+
+// Whether a block of threads runs a point of a grid, and many run at once.
+bool IsWide(const drivers::Limits& limits);
+
+// Points of a grid that keep a device busy: some for each core, or two blocks for each unit.
+int64_t EnoughPoints(const drivers::Limits& limits);
+
+// Whether so much work is shared out well among so many points, or too small to matter.
+bool IsSharedOut(int64_t work, int64_t points, const drivers::Limits& limits);
 
 }  // namespace kiln::partition
 

@@ -33,12 +33,15 @@ constexpr int kMostOperands = 3;
 // Readers that are told apart. Further ones mostly share a kernel with these.
 constexpr size_t kMaxReaders = 3;
 
-// Follows views and casts down to what is computed (a value rounded to a short float is) or stored.
-const Node* BehindViews(const Node* node) {
-  while (IsMovement(node) || node->op() == Op::kCast) {
-    if (IsMaterialised(node)) break;
-    if (ir::IsShortFloat(node->dtype()) && !IsMovement(node)) break;
-    node = node->operand(0);
+// Follows views, casts and what is left to readers down to what is computed (a value rounded to a
+// short float is) or stored.
+const Node* BehindViews(const Node* node, bool matrix_units) {
+  while (!IsMaterialised(node)) {
+    const bool rounds = node->op() == Op::kCast && ir::IsShortFloat(node->dtype());
+    const Node* below = rounds ? nullptr : LeftToReaders(node, matrix_units);
+    const bool is_view = IsMovement(node) || (node->op() == Op::kCast && !rounds);
+    if (below == nullptr && !is_view) break;
+    node = below != nullptr ? below : node->operand(0);
   }
   return node;
 }
@@ -48,7 +51,8 @@ class Chooser {
   Chooser(const graph::Graph& graph, const drivers::Target& target)
       : costs_(target.costs.storage),
         costly_(CostlyArithmetic(target)),
-        leaves_max_(target.limits.arguments_max / kMostOperands - 1) {
+        leaves_max_(target.limits.arguments_max / kMostOperands - 1),
+        matrix_units_(target.capabilities.matrix) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     order_ = ir::TopologicalOrder(roots);
     for (const Node* root : roots) {
@@ -57,12 +61,13 @@ class Chooser {
     for (const Node* node : order_) {
       if (IsMaterialised(node)) required_.insert(node);
       if (IsContraction(node)) {
-        factors_.insert(BehindViews(ProductOf(node)->operand(0)));
-        factors_.insert(BehindViews(ProductOf(node)->operand(1)));
+        for (const Node* factor : ProductOf(node)->operands()) {
+          factors_.insert(BehindViews(factor, matrix_units_));
+        }
       }
     }
     FindUsers();
-    stored_ = FindEpilogues(order_, users_, required_);
+    stored_ = FindEpilogues(order_, users_, required_, matrix_units_);
     FindReaders();
   }
 
@@ -118,7 +123,7 @@ class Chooser {
       for (const Node* operand : node->operands()) {
         Readers& readers = readers_[operand];
         // To read a widened value is to read the value itself.
-        const bool through = IsWidening(node) && !root;
+        const bool through = IsLeft(node) && !root;
         readers.users += through ? own.users : 1;
         readers.single_user = through ? own.single_user : node;
         double repetition = root ? 1 : own.repetition;
@@ -143,7 +148,7 @@ class Chooser {
   std::optional<Storage> Choose(const Node* node, const Expression& expression) const {
     if (required_.contains(node)) return Storage::kRequired;
     if (stored_.contains(node)) return Storage::kStored;
-    if (IsWidening(node)) return std::nullopt;
+    if (IsLeft(node)) return std::nullopt;
     if (expression.nodes > kMaxExpression && IsElementwise(node)) return Storage::kStored;
     if (expression.nodes > 4 * kMaxExpression && IsMovement(node)) return Storage::kStored;
     if (expression.num_leaves > leaves_max_ && (IsElementwise(node) || IsMovement(node)))
@@ -162,6 +167,8 @@ class Chooser {
     }
     return ChooseByReaders(node, expression, readers);
   }
+
+  bool IsLeft(const Node* node) const { return LeftToReaders(node, matrix_units_) != nullptr; }
 
   static bool OnlyCasts(const Node* node) {
     while (node->op() == Op::kCast || IsMovement(node)) node = node->operand(0);
@@ -183,6 +190,7 @@ class Chooser {
   const drivers::StorageCosts& costs_;
   const double costly_;
   const int leaves_max_;  // of an operand that is not stored
+  const bool matrix_units_;
   std::vector<const Node*> order_;
   absl::flat_hash_set<const Node*> required_;
   absl::flat_hash_set<const Node*> factors_;  // computed operands of contractions

@@ -54,8 +54,8 @@ bool IsRelu(const Node* node) {
 // One walk for all rewrites: operands first, so that a merged inner sum is seen by the outer one.
 class Normalizer {
  public:
-  explicit Normalizer(const graph::Graph& graph)
-      : context_(*graph.context), unwindow_sums_(context_) {
+  Normalizer(const graph::Graph& graph, const drivers::Limits& limits)
+      : context_(*graph.context), limits_(limits), unwindow_sums_(context_) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     const std::vector<const Node*> order = ir::TopologicalOrder(roots);
     const auto uses = CountUses(order, roots);
@@ -169,10 +169,11 @@ class Normalizer {
       if (sum != nullptr) current = sum;
     }
     current = MergeReduction(context_, current, single_use);
-    return SplitReduction(context_, current);
+    return SplitReduction(context_, current, limits_);
   }
 
   ir::Context& context_;
+  const drivers::Limits& limits_;
   UnwindowSums unwindow_sums_;
   Replacement replacement_;
   absl::flat_hash_set<const Node*> relus_;
@@ -185,8 +186,8 @@ class Normalizer {
 
 }  // namespace
 
-graph::Graph Normalize(const graph::Graph& graph) {
-  const Normalizer normalizer(graph);
+graph::Graph Normalize(const graph::Graph& graph, const drivers::Target& target) {
+  const Normalizer normalizer(graph, target.limits);
   std::vector<const Node*> roots = graph::Roots(graph);
   for (const Node*& root : roots) root = normalizer.ReplacementOf(root);
   return graph::WithRoots(graph, roots);

@@ -8,17 +8,18 @@
 //    windows.h.
 //  * A sum of several products becomes several sums, so that each is a contraction.
 //  * A sum that follows from another one is not computed, see factor_sum.h.
-//  * A large reduction to few elements becomes two.
+//  * A large reduction to few elements becomes two, see split_reduction.h.
 //  * The mask x <= 0 of a relu that is computed anyway is taken from its result.
 #ifndef KILN_COMPILER_PARTITION_NORMALIZE_H_
 #define KILN_COMPILER_PARTITION_NORMALIZE_H_
 
 #include "compiler/graph/graph.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::partition {
 
 // A graph over the same context. Linear in the graph's nodes.
-graph::Graph Normalize(const graph::Graph& graph);
+graph::Graph Normalize(const graph::Graph& graph, const drivers::Target& target);
 
 }  // namespace kiln::partition
 

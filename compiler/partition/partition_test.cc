@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "compiler/graph/round_factors.h"
 #include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/op_def.h"
@@ -23,7 +24,7 @@ using testing::HasSubstr;
 class PartitionTest : public PartitionFixture {
  protected:
   int CountOps(Op op) {
-    const graph::Graph normal = Normalize(graph_);
+    const graph::Graph normal = Normalize(graph_, target_);
     int count = 0;
     for (Node node : ir::TopologicalOrder(normal.outputs)) count += node->op() == op ? 1 : 0;
     return count;
@@ -42,6 +43,23 @@ TEST_F(PartitionTest, ALongChainIsCut) {
   const Partition partition = Fused({x});
   EXPECT_GT(partition.groups.size(), 10);
   EXPECT_LT(partition.groups.size(), 100);
+}
+
+// A factor that is rounded is stored rounded; where matrix units take it, all but the last step of
+// that is, so that the kernel that reads it shows what it multiplies.
+TEST_F(PartitionTest, TheLastStepOfRoundingIsLeftToMatrixUnits) {
+  graph_.outputs = {Product(64, 32, 48)};
+  graph_.float32_matmul_precision = graph::MatmulPrecision::kHigh;
+  graph_ = graph::RoundFactors(graph_);
+  for (const bool matrix : {false, true}) {
+    target_.capabilities.matrix = matrix;
+    std::vector<DType> between;
+    for (const Tensor& tensor : Fused(graph_.outputs).tensors) {
+      if (tensor.kind == Tensor::Kind::kIntermediate) between.push_back(tensor.dtype);
+    }
+    const DType wanted = matrix ? DType::kUInt32 : DType::kFloat32;
+    EXPECT_THAT(between, testing::ElementsAre(wanted, wanted));
+  }
 }
 
 TEST_F(PartitionTest, InputsAndDuplicatesAreCopies) {
@@ -127,7 +145,7 @@ TEST_F(PartitionTest, NormalizedGraphsMeanTheSame) {
   Node scattered = b_.Scatter(b_.Sum(x, {2}), index, b_.Slice(b_.Sum(x, {2}), 1, 0, 3), 1,
                               ir::ScatterMode::kAdd);
   graph_.outputs = {pooled, back, summed, nested, scattered};
-  const graph::Graph normal = Normalize(graph_);
+  const graph::Graph normal = Normalize(graph_, target_);
   std::vector<double> values;
   for (int i = 0; i < 72; ++i) values.push_back((i * 37 % 19 - 9) / 4.0);
   const std::vector<ops::HostTensor> inputs = {
@@ -276,7 +294,7 @@ TEST_F(PartitionTest, TheMaskOfAReluIsTakenFromItsResult) {
   ASSERT_TRUE(relu.ok());
   Node gradient = b_.Where((*relu)->operand(0), b_.Const(DType::kFloat32, 0), Input({8, 64}));
   graph_.outputs = {*relu, gradient};
-  const graph::Graph normal = Normalize(graph_);
+  const graph::Graph normal = Normalize(graph_, target_);
   EXPECT_EQ(normal.outputs[1]->operand(0)->operand(0), normal.outputs[0]);
 }
 
@@ -288,7 +306,7 @@ TEST_F(PartitionTest, AChoiceWithMinusZeroIsNoRelu) {
   Node one = b_.Const(DType::kFloat32, 1);
   Node chosen = b_.Where(mask, one, b_.Const(DType::kFloat32, 2));
   graph_.outputs = {b_.Add(chosen, b_.Where(mask, b_.Const(DType::kFloat32, -0.0), x))};
-  EXPECT_EQ(Normalize(graph_).outputs.size(), 1);
+  EXPECT_EQ(Normalize(graph_, target_).outputs.size(), 1);
 }
 
 // Both axes of a strided convolution's gradient: one sum, over single steps.
@@ -298,7 +316,7 @@ TEST_F(PartitionTest, StridedUnwindowsBecomePhases) {
   graph_.outputs = {b_.Sum(b_.Unwindow(columns, 1, 12, 2, 1), {-1})};
   EXPECT_EQ(graph_.outputs[0]->shape(), (ir::Shape{2, 12, 11}));
   EXPECT_EQ(CountOps(Op::kReduceSum), 1);
-  for (Node node : ir::TopologicalOrder(Normalize(graph_).outputs)) {
+  for (Node node : ir::TopologicalOrder(Normalize(graph_, target_).outputs)) {
     if (node->op() != Op::kUnwindow) continue;
     EXPECT_EQ(node->attr<ir::IntsAttr>().values[2], 1);
   }

@@ -7,6 +7,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/reads.h"
+#include "compiler/partition/spread_scatter.h"
 #include "compiler/partition/tensor_maker.h"
 
 namespace kiln::partition {
@@ -88,7 +89,8 @@ const Node* SplitScatter(ir::Context& context, const Node* scatter, int64_t* cop
 
 class ScatterPreparer {
  public:
-  explicit ScatterPreparer(const graph::Graph& graph) : context_(*graph.context) {
+  ScatterPreparer(const graph::Graph& graph, const drivers::Target& target)
+      : context_(*graph.context), target_(target) {
     const std::vector<const Node*> roots = graph::Roots(graph);
     const std::vector<const Node*> order = ir::TopologicalOrder(roots);
     const auto uses = CountUses(order, roots);
@@ -111,6 +113,8 @@ class ScatterPreparer {
     if (SpaceOf(scatter)[scatter->attr<ir::ScatterAttr>().axis] == 1) {
       return Elementwise(context_, scatter);
     }
+    const Node* spread = SpreadScatter(context_, scatter, target_);
+    if (spread != scatter) return spread;
     if (IsWorthSplitting(scatter)) return SplitScatter(context_, scatter, &copies_);
     if (IsScatter(x) && uses_[x] <= 1) return scatter;
     const Node* base =
@@ -119,6 +123,7 @@ class ScatterPreparer {
   }
 
   ir::Context& context_;
+  const drivers::Target& target_;
   absl::flat_hash_map<const Node*, const Node*> made_;
   absl::flat_hash_map<const Node*, int> uses_;  // of what was made
   int64_t copies_ = 0;                          // that scatters write over
@@ -126,8 +131,8 @@ class ScatterPreparer {
 
 }  // namespace
 
-graph::Graph PrepareScatters(const graph::Graph& graph) {
-  const ScatterPreparer preparer(graph);
+graph::Graph PrepareScatters(const graph::Graph& graph, const drivers::Target& target) {
+  const ScatterPreparer preparer(graph, target);
   std::vector<const Node*> roots = graph::Roots(graph);
   for (const Node*& root : roots) root = preparer.Of(root);
   return graph::WithRoots(graph, roots);

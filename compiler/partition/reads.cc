@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/ir/short_float.h"
+#include "compiler/ir/tf32.h"
 
 namespace kiln::partition {
 
@@ -34,8 +35,11 @@ bool IsTranscendental(const Node* node) {
          node->op() == Op::kPow;
 }
 
-bool IsWidening(const Node* node) {
-  return node->op() == Op::kCast && ir::IsShortFloat(node->operand(0)->dtype());
+const Node* LeftToReaders(const Node* node, bool matrix_units) {
+  const bool widens = node->op() == Op::kCast && ir::IsShortFloat(node->operand(0)->dtype());
+  if (widens) return node->operand(0);
+  if (!matrix_units) return nullptr;
+  return ir::IsRoundedToTf32(node) ? node->operand(0) : ir::UnderTf32Mask(node);
 }
 
 const ir::Shape& SpaceOf(const Node* node) {

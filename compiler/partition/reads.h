@@ -17,8 +17,11 @@ bool IsScatter(const ir::Node* node);
 bool IsMovement(const ir::Node* node);     // identities included
 bool IsElementwise(const ir::Node* node);  // computes; contiguous is movement
 bool IsTranscendental(const ir::Node* node);
-// A short float made float32: costs nothing worth storing and would take twice the memory.
-bool IsWidening(const ir::Node* node);
+// What is better stored than this value, since to make this of it costs readers nothing worth
+// storing: of a short float made float32, which would take twice the memory, the short float; where
+// matrix units take tf32, what the last step of rounding to it masks, so that the kernels that read
+// it show what they round. Else null.
+const ir::Node* LeftToReaders(const ir::Node* node, bool matrix_units);
 
 // A stored value and the place at which it is read.
 struct Read {

@@ -1,9 +1,12 @@
 #include "compiler/partition/split_reduction.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "compiler/partition/contraction.h"
 #include "compiler/partition/limits.h"
 #include "compiler/partition/reads.h"
 #include "compiler/partition/tensor_maker.h"
@@ -14,49 +17,176 @@ using ir::Node;
 
 namespace {
 
-// Results of the first reduction at most, and the elements that go into each at least.
+// On a machine that runs few tasks: results of the first reduction at most, and the elements that
+// go into each at least.
 constexpr int64_t kMaxParts = 1024;
 constexpr int64_t kMinPart = 64;
 
+// Threads of a block, and places of a contraction's result that they have. What is smaller or has
+// fewer rows or columns makes no tiles.
+constexpr int64_t kBlockThreads = 256;
+constexpr int64_t kTilePlaces = 64 * 64;
+constexpr int64_t kTilePlacesMin = 32 * 32;
+constexpr double kTileSideMin = 16;
+// Terms of a part, at least: of a sum that a block's threads share, and of a tile's. With fewer it
+// takes longer to store the partial results and to read them again.
+constexpr int64_t kMinSharedPart = 4 * kBlockThreads;
+constexpr int64_t kMinTilePart = 256;
+
+// Into how many parts the sums are cut.
+struct Parts {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+const std::vector<int64_t>& ReducedAxes(const Node* node) {
+  return node->attr<ir::IntsAttr>().values;
+}
+
+// Whether neighbours among what is summed are neighbours in memory, by the operand's shape.
+bool RunsAlongMemory(const Node* node) {
+  const ir::Shape& shape = node->operand(0)->shape();
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    if (shape[axis] > 1)
+      return absl::c_linear_search(ReducedAxes(node), static_cast<int64_t>(axis));
+  }
+  return false;
+}
+
+// Enough parts for `wanted` blocks, or threads, of which there are fewer without; up to twice as
+// many, if they divide an axis. Nothing for sums that are too short to gain by it.
+std::optional<Parts> PartsFor(int64_t wanted, int64_t there, int64_t terms, int64_t terms_min) {
+  if (terms < 4 * terms_min) return std::nullopt;
+  const int64_t enough = std::max<int64_t>(2, DivideUp(wanted, there));
+  const int64_t most = std::min(2 * enough, terms / terms_min);
+  return Parts{std::min(enough, most / 2), most};
+}
+
+// For blocks of threads: a block has a tile of a contraction, one sum along memory, or one for each
+// thread.
+std::optional<Parts> PartsForBlocks(const Node* node, int64_t results, int64_t terms,
+                                    const drivers::Limits& limits) {
+  const int64_t enough = EnoughPoints(limits);
+  const int64_t threads = int64_t{limits.compute_units} * limits.threads_per_unit;
+  if (results >= kTilePlacesMin && IsContraction(node) && TileSide(node) >= kTileSideMin) {
+    const int64_t tiles = DivideUp(results, kTilePlaces);
+    if (tiles >= enough) return std::nullopt;
+    return PartsFor(enough, tiles, terms, kMinTilePart);
+  }
+  if (IsContraction(node) || RunsAlongMemory(node)) {
+    if (IsSharedOut(results * terms, results, limits)) return std::nullopt;
+    return PartsFor(std::max(enough, threads / kBlockThreads), results, terms, kMinSharedPart);
+  }
+  if (IsSharedOut(results * terms, DivideUp(results, kBlockThreads), limits)) return std::nullopt;
+  return PartsFor(std::max(enough * kBlockThreads, threads), results, terms, kMinPart);
+}
+
+std::optional<Parts> FindParts(const Node* node, const drivers::Limits& limits) {
+  const int64_t results = ir::NumElements(node->shape());
+  const int64_t elements = ir::NumElements(node->operand(0)->shape());
+  if (elements <= kSmallWork) return std::nullopt;
+  const int64_t terms = elements / results;
+  if (IsWide(limits)) return PartsForBlocks(node, results, terms, limits);
+  if (IsSharedOut(elements, results, limits)) return std::nullopt;
+  return Parts{EnoughPoints(limits), std::min(kMaxParts, terms / kMinPart)};
+}
+
 // The number of parts in which an axis of this size is cut: itself where that is a good number; 0
 // if there is none.
-int64_t PartsOf(int64_t size, int64_t total) {
-  for (int64_t parts = std::min(size, kMaxParts); parts >= kEnoughPoints; --parts) {
-    if (size % parts == 0 && total / parts >= kMinPart) return parts;
+int64_t PartsOf(int64_t size, const Parts& wanted) {
+  for (int64_t parts = std::min(size, wanted.most); parts >= wanted.least; --parts) {
+    if (size % parts == 0) return parts;
   }
   return 0;
 }
 
+// The parts of each dimension of what is summed; 1: it is not cut.
+using Cuts = std::vector<int64_t>;
+
+// The leading axis first, which leaves what is contiguous to the first reduction.
+std::vector<int64_t> AxesInOrder(const Node* node) {
+  std::vector<int64_t> axes = ReducedAxes(node);
+  absl::c_sort(axes);
+  return axes;
+}
+
+// One axis in even parts; nothing if none can be.
+std::optional<Cuts> CutOneAxis(const Node* node, const Parts& wanted) {
+  const ir::Shape& shape = node->operand(0)->shape();
+  for (const int64_t axis : AxesInOrder(node)) {
+    const int64_t parts = PartsOf(shape[axis], wanted);
+    if (parts == 0) continue;
+    Cuts cuts(shape.size(), 1);
+    cuts[axis] = parts;
+    return cuts;
+  }
+  return std::nullopt;
+}
+
+// Short axes in single elements, and what parts are then wanted of a longer one, which may be cut
+// unevenly.
+std::optional<Cuts> CutSeveralAxes(const Node* node, Parts wanted) {
+  const ir::Shape& shape = node->operand(0)->shape();
+  Cuts cuts(shape.size(), 1);
+  for (const int64_t axis : AxesInOrder(node)) {
+    if (wanted.least < 2) break;
+    const int64_t even = PartsOf(shape[axis], wanted);
+    if (even > 0) {
+      cuts[axis] = even;
+    } else if (shape[axis] <= wanted.least) {
+      cuts[axis] = shape[axis];
+    } else if (node->op() == ir::Op::kReduceSum) {
+      cuts[axis] = wanted.least;
+    }
+    wanted = {DivideUp(wanted.least, cuts[axis]), wanted.most / cuts[axis]};
+  }
+  const bool cut = absl::c_any_of(cuts, [](int64_t parts) { return parts > 1; });
+  return cut ? std::optional(std::move(cuts)) : std::nullopt;
+}
+
+// `x` with zeros behind the ends of axes, so that all cuts are even.
+const Node* Padded(TensorMaker& make, const Node* x, const Cuts& cuts) {
+  std::vector<int64_t> padding;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    padding.push_back(0);
+    padding.push_back(DivideUp(x->shape()[i], cuts[i]) * cuts[i] - x->shape()[i]);
+  }
+  return make.Pad(x, padding);
+}
+
+const Node* CutReduction(ir::Context& context, const Node* node, const Cuts& cuts) {
+  TensorMaker make(context);
+  const Node* x = Padded(make, node->operand(0), cuts);
+  ir::Shape shape, joined = node->shape();
+  std::vector<int64_t> inner, outer;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    if (cuts[i] > 1) {
+      shape.push_back(cuts[i]);
+      joined[i] = cuts[i];
+      outer.push_back(axis);
+    }
+    if (absl::c_linear_search(ReducedAxes(node), axis))
+      inner.push_back(static_cast<int64_t>(shape.size()));
+    shape.push_back(x->shape()[i] / cuts[i]);
+  }
+  const Node* first = make.Reduce(node->op(), make.Reshape(x, std::move(shape)), inner);
+  return make.Reduce(node->op(), make.Reshape(first, std::move(joined)), outer);
+}
+
 }  // namespace
 
-const Node* SplitReduction(ir::Context& context, const Node* node) {
-  if (!IsReduction(node) || ir::NumElements(node->shape()) >= kEnoughPoints) return node;
-  const Node* x = node->operand(0);
-  const int64_t total = ir::NumElements(x->shape()) / ir::NumElements(node->shape());
-  if (ir::NumElements(x->shape()) <= kSmallWork) return node;
-  std::vector<int64_t> axes = node->attr<ir::IntsAttr>().values;
-  // The leading axis first, which leaves what is contiguous to the first reduction.
-  std::sort(axes.begin(), axes.end());
-  for (const int64_t axis : axes) {
-    const int64_t size = x->shape()[axis];
-    const int64_t parts = PartsOf(size, total);
-    if (parts == 0) continue;
-    TensorMaker make(context);
-    ir::Shape cut = x->shape();
-    cut[axis] = parts;
-    cut.insert(cut.begin() + axis + 1, size / parts);
-    std::vector<int64_t> inner;
-    for (const int64_t other : axes) {
-      if (other != axis) inner.push_back(other < axis ? other : other + 1);
-    }
-    inner.push_back(axis + 1);
-    std::sort(inner.begin(), inner.end());
-    const Node* first = make.Reduce(node->op(), make.Reshape(x, std::move(cut)), inner);
-    ir::Shape joined = node->shape();
-    joined[axis] = parts;
-    return make.Reduce(node->op(), make.Reshape(first, std::move(joined)), {axis});
-  }
-  return node;
+const Node* SplitReduction(ir::Context& context, const Node* node, const drivers::Limits& limits) {
+  if (!IsReduction(node)) return node;
+  const std::optional<Parts> wanted = FindParts(node, limits);
+  if (!wanted) return node;
+  std::optional<Cuts> cuts = CutOneAxis(node, *wanted);
+  if (!cuts && IsWide(limits)) cuts = CutSeveralAxes(node, *wanted);
+  if (!cuts) return node;
+  // Of many parts, there may be much to add up.
+  return SplitReduction(context, CutReduction(context, node, *cuts), limits);
 }
 
 }  // namespace kiln::partition

@@ -128,7 +128,9 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
       {"bind 0 vector", "no power of two"},
       {"fuse 0 1", "do not always stand together"},
       {"order 0 0 1", "not each of the stage's axes once"},
-      {"split 0 4\norder 0 4 3 1 2", "an inner axis before its outer one"},
+      {"split 0 3\norder 0 4 3 1 2", "an inner axis before its outer one"},
+      // Which piece is the last one is known once both parts of the outer part are.
+      {"split 2 8\nsplit 3 2\norder 0 0 1 6 5 4", "an inner axis before its outer one"},
       {"bind 1 task\norder 0 2 0 1", "a task inside a loop"},
       {"split 1 16\nbind 3 task\nbind 4 task\norder 0 3 4 0 2",
        "tasks of a piece that may be shorter"},
@@ -169,6 +171,64 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
   for (const auto& mistake : mistakes) {
     EXPECT_THAT(Applied(mistake.text), HasSubstr(mistake.message)) << mistake.text;
   }
+}
+
+TEST(Apply, AnInnerPartWhoseLengthIsKnownMayStandInFront) {
+  EXPECT_THAT(Applied("split 0 4\norder 0 4 3 1 2"),
+              HasSubstr("for r3 < 4\n    for r4 < 5\n      for r5 < 40\n"));
+}
+
+// Axes: 3 16 rows in 3 x 16, 5 halves and groups; 7 8 columns, 9 members and columns.
+constexpr char kShortProduct[] = R"(buffer b0 float16[1536] read
+buffer b1 float16[512] read
+buffer b2 float32[768] write
+stage r0:48 r1:16 reduce r2:32
+  b2[r0*16 + r1] = sum(float32(b0[r0*32 + r2])*float32(b1[r1*32 + r2]))
+)";
+constexpr char kMatrixAxes[] =
+    "split 0 16\nsplit 4 8\nsplit 1 8\nsplit 8 2\nsplit 2 16\nbind 3 task\nbind 7 task\n"
+    "bind 6 thread\nbind 9 thread\nbind 5 matrix\nbind 10 matrix\nbind 12 matrix\n";
+
+TEST(Apply, AMatrixUnitTakesItsThreeAxes) {
+  EXPECT_THAT(AppliedTo(kShortProduct, absl::StrCat(kMatrixAxes,
+                                                    "order 0 3 7 11 6 9 5 10 12\n"
+                                                    "stage 0 0 11 8 0 2\n"
+                                                    "stage 0 1 11 8 1 2\n")
+                                           .c_str()),
+              HasSubstr("matrix r26 < 2\n          unroll r27 < 2\n            unroll r28 < 16\n"));
+}
+
+TEST(Apply, WhatIsNoMatrixStepIsRefused) {
+  const std::string axes = kMatrixAxes;
+  const std::string staged = "stage 0 0 11 8 0 2\nstage 0 1 11 8 1 2\n";
+  const std::string order = "order 0 3 7 11 6 9 5 10 12\n";
+  const auto refused = [&](const std::string& schedule, const char* kernel = kShortProduct) {
+    return AppliedTo(kernel, schedule.c_str());
+  };
+  EXPECT_THAT(refused(axes + order), HasSubstr("takes factors that are staged"));
+  EXPECT_THAT(refused(axes + "order 0 3 7 11 6 9 10 5 12\n" + staged), HasSubstr("takes 16 rows"));
+  EXPECT_THAT(refused(axes + "order 0 3 7 11 9 6 5 10 12\n" + staged), HasSubstr("takes 16 rows"));
+  EXPECT_THAT(refused(axes + "order 0 3 7 12 6 9 11 5 10\n"),
+              HasSubstr("the three innermost axes"));
+  EXPECT_THAT(refused("bind 2 matrix"), HasSubstr("the three innermost axes"));
+  // A whole tile, and one that ends early.
+  const std::string ragged = R"(buffer b0 float16[1504] read
+buffer b1 float16[512] read
+buffer b2 float32[752] write
+stage r0:47 r1:16 reduce r2:32
+  b2[r0*16 + r1] = sum(float32(b0[r0*32 + r2])*float32(b1[r1*32 + r2]))
+)";
+  EXPECT_THAT(refused(axes + "order 0 3 7 11 6 9 5 10 12\n" + staged, ragged.c_str()),
+              HasSubstr("inner axis before its outer one"));
+  // float32 that was not rounded would lose bits.
+  const std::string wide = R"(buffer b0 float32[1536] read
+buffer b1 float32[512] read
+buffer b2 float32[768] write
+stage r0:48 r1:16 reduce r2:32
+  b2[r0*16 + r1] = sum(b0[r0*32 + r2]*b1[r1*32 + r2])
+)";
+  EXPECT_THAT(refused(axes + order + staged, wide.c_str()),
+              HasSubstr("products of float16, bfloat16 or tf32"));
 }
 
 // Two stages inside one grid, of which the first writes a local.
@@ -220,6 +280,7 @@ TEST(Apply, StepsInOrderStayInOrder) {
       {"split 2 4\nbind 4 vector", "the axis's steps come one after the other"},
       {"order 0 0 2 1", "ordered axes in another order"},
       {"split 1 2\norder 0 3 2 0 4", "ordered axes in another order"},
+      {"split 2 2\norder 0 0 1 4 3", "an inner axis before its outer one"},
       {"fuse 1 2", "do not always stand together"},
       {"fuse 0 1", "do not always stand together"},
   };

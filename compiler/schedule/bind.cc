@@ -9,8 +9,8 @@ namespace kiln::schedule {
 namespace {
 
 // In the order of Binding.
-constexpr std::array<std::string_view, 5> kBindings = {"serial", "task", "unroll", "vector",
-                                                       "thread"};
+constexpr std::array<std::string_view, 6> kBindings = {"serial", "task",   "unroll",
+                                                       "vector", "thread", "matrix"};
 
 }  // namespace
 
@@ -28,7 +28,7 @@ absl::StatusOr<Bind> Bind::Parse(absl::Span<const std::string_view> words) {
     }
   }
   return absl::InvalidArgumentError(
-      StrCat("'", words[1], "' is not serial, task, unroll, vector or thread"));
+      StrCat("'", words[1], "' is not serial, task, unroll, vector, thread or matrix"));
 }
 
 }  // namespace kiln::schedule

@@ -17,9 +17,11 @@ enum class Binding : uint8_t {
   kVector,  // lanes of one vector; the extent is a power of two (split the axis first); one such
             // axis in a nest
   kThread,  // threads of the block that runs a task; of a reduction, a power of two
+  kMatrix,  // what a matrix unit does in one instruction: a row's, a column's and a sum's axis, the
+            // innermost three of the order (plan_matrix.h)
 };
 
-// "bind AXIS serial|task|unroll|vector|thread". Without it an axis is serial.
+// "bind AXIS serial|task|unroll|vector|thread|matrix". Without it an axis is serial.
 struct Bind {
   static constexpr std::string_view kName = "bind";
   int axis = 0;

@@ -5,6 +5,7 @@
 
 #include <variant>
 
+#include "compiler/schedule/ahead.h"
 #include "compiler/schedule/bind.h"
 #include "compiler/schedule/fuse.h"
 #include "compiler/schedule/order.h"
@@ -16,7 +17,8 @@
 
 namespace kiln::schedule {
 
-using Directive = std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch>;
+using Directive =
+    std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch, Ahead>;
 
 }  // namespace kiln::schedule
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/kernel/expression_folder.h"
+#include "compiler/schedule/loop_ranges.h"
 #include "compiler/schedule/reduction.h"
 
 namespace kiln::schedule {
@@ -43,7 +44,8 @@ bool AreReductions(const Body& body) {
 
 class ReductionExpander {
  public:
-  explicit ReductionExpander(LoopProgram& program) : program_(program), folder_(*program.context) {}
+  ReductionExpander(LoopProgram& program, int shuffling)
+      : shuffling_(shuffling), folder_(*program.context), next_range_(NextRange(program)) {}
 
   Body Expand(Body body) {
     Body result;
@@ -95,36 +97,86 @@ class ReductionExpander {
 
   // All of the nest are of one reduction, and so of as many threads.
   void ExpandNest(const Body& nest, Body* out) {
-    const int64_t places = ir::ExtentOf(FindReduce(nest[0])->value->operand(1));
+    const ThreadReduce& first = *FindReduce(nest[0]);
+    const int64_t places = ir::ExtentOf(first.value->operand(1));
+    // Groups of neighbours are whole then, whatever the other digits of their numbers are.
+    if (shuffling_ > 1 && first.stride == 1 && places % shuffling_ == 0) {
+      return ExpandGroups(nest, places, out);
+    }
     Replace(
         nest,
         [&](const ThreadReduce& here) {
-          const Node* range = here.value->operand(1);
+          const Node* range = NewRange(places);
+          kernel::ExpressionFolder::Map memo = {{here.value->operand(1), range}};
           Store store;
           store.buffer = here.buffer;
           store.index = folder_.Add(here.index, range);
-          store.value = here.value->operand(0);
-          return InThreads(range, here.stride, places, store);
+          store.value = folder_.Substitute(here.value->operand(0), &memo);
+          return InThreads(range, here.stride, places, Statement{store});
         },
         out);
     for (int64_t half = places / 2; half >= 1; half /= 2) {
-      const Node* range = folder_.Range(NextRange(), half);
       Replace(
           nest,
           [&](const ThreadReduce& here) {
-            return InThreads(range, here.stride, places, AddOther(here, range, half));
+            const Node* range = NewRange(half);
+            return InThreads(range, here.stride, places, Statement{AddOther(here, range, half)});
           },
           out);
     }
   }
 
-  static Statement InThreads(const Node* range, int64_t stride, int64_t places, Store store) {
+  // For each loop one of its own: emitters remember where a range was opened.
+  const Node* NewRange(int64_t extent) { return folder_.Range(next_range_++, extent); }
+
+  // Of each group of neighbours what they hand each other, then of all groups.
+  void ExpandGroups(const Body& nest, int64_t places, Body* out) {
+    const int64_t groups = places / shuffling_;
+    Replace(
+        nest,
+        [&](const ThreadReduce& here) {
+          const Node* group = NewRange(groups);
+          const Node* member = NewRange(shuffling_);
+          kernel::ExpressionFolder::Map memo = {
+              {here.value->operand(1), folder_.Add(folder_.Mul(group, shuffling_), member)}};
+          ThreadReduce inside = here;
+          inside.index = folder_.Add(here.index, group);
+          inside.value = folder_.context().Get(
+              ir::Op::kReduce, here.value->dtype(), {},
+              {folder_.Substitute(here.value->operand(0), &memo), member}, here.value->attribute());
+          return InThreads(group, shuffling_, groups, Statement{inside});
+        },
+        out);
+    if (groups == 1) return;
+    Replace(
+        nest,
+        [&](const ThreadReduce& here) {
+          Store store;
+          store.buffer = here.buffer;
+          store.index = here.index;
+          store.value = SumOf(here, 0, groups);
+          return InThreads(NewRange(1), 1, places, Statement{store});
+        },
+        out);
+  }
+
+  // What `count` elements of shared memory give together, as a tree.
+  const Node* SumOf(const ThreadReduce& reduce, int64_t first, int64_t count) {
+    if (count == 1) {
+      return folder_.Load(reduce.value->dtype(), reduce.buffer,
+                          folder_.Add(reduce.index, folder_.Int(first)), nullptr);
+    }
+    return Combine(folder_.context(), reduce.value->attr<ir::ReduceAttr>().kind,
+                   SumOf(reduce, first, count / 2), SumOf(reduce, first + count / 2, count / 2));
+  }
+
+  static Statement InThreads(const Node* range, int64_t stride, int64_t places, Statement inside) {
     Loop threads;
     threads.kind = LoopKind::kThread;
     threads.range = range;
     threads.stride = stride;
     threads.places = places;
-    threads.body.push_back(Statement{store});
+    threads.body.push_back(std::move(inside));
     return Statement{std::move(threads)};
   }
 
@@ -141,37 +193,15 @@ class ReductionExpander {
     return store;
   }
 
-  int64_t NextRange() {
-    if (next_range_ == 0) {
-      for (const auto& [range, axis] : program_.axes) See(range);
-      for (const Section& section : program_.sections) SeeAll(section.body);
-    }
-    return next_range_++;
-  }
-  void See(const Node* range) {
-    next_range_ = std::max(next_range_, range->attr<ir::RangeAttr>().id + 1);
-  }
-  void SeeAll(const Body& body) {
-    for (const Statement& statement : body) {
-      if (const auto* loop = std::get_if<Loop>(&statement.node)) {
-        See(loop->range);
-        SeeAll(loop->body);
-      } else if (const auto* branch = std::get_if<Branch>(&statement.node)) {
-        SeeAll(branch->then_body);
-        SeeAll(branch->else_body);
-      }
-    }
-  }
-
-  const LoopProgram& program_;
+  const int64_t shuffling_;
   kernel::ExpressionFolder folder_;
-  int64_t next_range_ = 0;
+  int64_t next_range_;
 };
 
 }  // namespace
 
-void ExpandReductions(LoopProgram* program) {
-  ReductionExpander expander(*program);
+void ExpandReductions(LoopProgram* program, int shuffling) {
+  ReductionExpander expander(*program, shuffling);
   for (Section& section : program->sections) {
     section.body = expander.Expand(std::move(section.body));
   }

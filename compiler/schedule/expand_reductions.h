@@ -9,7 +9,11 @@ namespace kiln::schedule {
 // Each ThreadReduce becomes a tree in shared memory: one half of the threads adds what the other
 // half has, until one is left. (Harris, "Optimizing Parallel Reduction in CUDA", 2007.) The
 // barriers between its levels are left to PlaceBarriers.
-void ExpandReductions(LoopProgram* program);
+//
+// Where `shuffling` neighbours among the threads can hand each other values, a ThreadReduce of as
+// many is what they do so, and stays; of more threads, what their groups have got is then added up
+// by one thread. 1: there are no such neighbours.
+void ExpandReductions(LoopProgram* program, int shuffling);
 
 }  // namespace kiln::schedule
 

@@ -103,7 +103,8 @@ class Printer {
     const std::string extent = loop.extent != nullptr
                                    ? Text(loop.extent)
                                    : StrCat(loop.range->attr<ir::RangeAttr>().extent);
-    Line(depth, StrCat(Name(loop.kind), " ", Text(loop.range), " < ", extent));
+    Line(depth, StrCat(Name(loop.kind), " ", Text(loop.range), " < ", extent,
+                       loop.ahead ? ", copies ahead" : ""));
     PrintBody(loop.body, depth + 1);
   }
 
@@ -146,7 +147,7 @@ class Printer {
 }  // namespace
 
 std::string_view Name(LoopKind kind) {
-  static constexpr std::string_view kNames[] = {"for", "unroll", "lanes", "threads"};
+  static constexpr std::string_view kNames[] = {"for", "unroll", "lanes", "threads", "matrix"};
   return kNames[static_cast<int>(kind)];
 }
 

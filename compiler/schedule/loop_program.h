@@ -17,7 +17,8 @@
 //    what it writes to global or shared memory, the block's first thread writes.
 //  * Barriers stand outside of such loops, and so all threads get to them.
 // Apply leaves barriers out and has threads combine what they have by ThreadReduce; emitters get
-// programs in which there are barriers and no ThreadReduce (synchronize.h).
+// programs in which there are barriers, and no ThreadReduce but those of neighbours that hand each
+// other values (synchronize.h).
 #ifndef KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 #define KILN_COMPILER_SCHEDULE_LOOP_PROGRAM_H_
 
@@ -56,6 +57,8 @@ enum class LoopKind : uint8_t {
   kVector,  // one pass over the body; the range stands for lanes 0 … extent-1. Vector loops do not
             // nest.
   kThread,  // each iteration in a thread of its own, at once: their order is left open
+  kMatrix,  // unrolled, as are the two loops that are all its body. Says what a matrix unit may do
+            // in one instruction of 32 threads (plan_matrix.h).
 };
 std::string_view Name(LoopKind kind);
 
@@ -72,6 +75,8 @@ struct Loop {
   // first; `places` of the outermost are all that the block has.
   int64_t stride = 1;
   int64_t places = 1;
+  // kSerial: what the body copies to shared memory first, it copies a step before (run_ahead.h).
+  bool ahead = false;
 };
 
 // `condition` is bool and does not depend on vector lanes.
@@ -87,6 +92,7 @@ struct Store {
   const ir::Node* value = nullptr;
   const ir::Node* valid = nullptr;  // null: always. Where false the old value stays.
   bool streaming = false;  // the written lines are not read again soon: may bypass the caches
+  bool async = false;      // what is copied need not be there before the next barrier
 };
 
 // In one element, what threads that differ in one digit of their number have of a reduction. Stands

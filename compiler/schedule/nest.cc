@@ -11,6 +11,7 @@ using ir::Node;
 LoopKind KindOf(Binding binding) {
   switch (binding) {
     case Binding::kUnroll:
+    case Binding::kMatrix:
       return LoopKind::kUnrolled;
     case Binding::kVector:
       return LoopKind::kVector;
@@ -150,7 +151,8 @@ Body Nest::Branched(int decided, State state, const Node* condition,
 
 Binding Nest::BindingOf(int axis, const State& state) const {
   const Binding binding = plan_.axes[axis].binding;
-  return state.rolled && binding == Binding::kUnroll ? Binding::kSerial : binding;
+  const bool unrolled = binding == Binding::kUnroll || binding == Binding::kMatrix;
+  return state.rolled && unrolled ? Binding::kSerial : binding;
 }
 
 // Once all parts of an outer part are open, the length of its inner part is known. True if that

@@ -73,6 +73,11 @@ class Nest {
   int64_t NominalExtent(int axis) const;
   // A range that opens `axis`, or, without one, that of a copy.
   const ir::Node* NewRange(int64_t extent, int axis = -1);
+  // The axis that the range opens; -1: none.
+  int AxisOf(const ir::Node* range) const {
+    const auto found = range_axes_.find(range);
+    return found == range_axes_.end() ? -1 : found->second;
+  }
   // Which axis each range opens.
   RangeAxes TakeRangeAxes() { return std::move(range_axes_); }
   // An extent that is not constant, as an int64 node.

@@ -9,15 +9,8 @@
 #include "compiler/ir/walk.h"
 
 namespace kiln::schedule {
-namespace {
 
 using ir::Node;
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-}  // namespace
 
 // The terms of a dimension that are not open, in dimensions whose places all stand for a value of
 // one of their axes, which Fix relies on. Where an open axis had the coefficient 1, the others may
@@ -48,6 +41,13 @@ std::vector<OperandPacker::Terms> OperandPacker::Unopened(const StageOperand::Di
   return apart;
 }
 
+// How far apart rows of so many places stand: whole vectors, in shared memory an odd number.
+int64_t OperandPacker::RowLength(int64_t size, int64_t lanes) const {
+  const int64_t vectors = (size + lanes - 1) / lanes;
+  const bool odd = plan_.threads > 1 && lanes > 1;
+  return (odd ? vectors | 1 : vectors) * lanes;
+}
+
 StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* operand,
                                     const State& state) {
   StagedOperand staged;
@@ -76,7 +76,7 @@ StagedOperand OperandPacker::Layout(const StageOperand& directive, const Node* o
     it->stride = elements;
     const bool innermost = it == staged.dimensions.rbegin();
     const int64_t size = high - std::min(it->low.full, it->low.last) + 1;
-    elements *= innermost ? RoundUp(size, directive.lanes) : size;
+    elements *= innermost ? RowLength(size, directive.lanes) : size;
   }
   staged.buffer = buffers_.Get("staged", directive.operand, staged.operand->dtype(), elements,
                                buffers_.memory(), 1);

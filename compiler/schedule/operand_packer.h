@@ -60,6 +60,7 @@ class OperandPacker {
   };
   using Terms = std::vector<StagedOperand::Term>;
   std::vector<Terms> Unopened(const StageOperand::Dimension& dimension, const State& state) const;
+  int64_t RowLength(int64_t size, int64_t lanes) const;
   const ir::Node* Low(const StagedOperand::Dimension& dimension);
   Extent DimensionExtent(const StagedOperand::Dimension& dimension, const State& state) const;
   const ir::Node* Probe(const Extent& extent);
@@ -86,14 +87,17 @@ class OperandPacker {
   bool IsFilledUp(const StagedOperand& staged, const LaneMask& mask, const State& state);
   const ir::Node* MaskLoads(const ir::Node* root, const ir::Node* valid);
 
-  // In pack_threads.cc: elements shared out among the threads of the block.
+  // In pack_threads.cc: elements, or vectors of them, shared out among the threads of the block.
   Body PackByThreads(const StagedOperand& staged, const State& state);
   struct ThreadDigit;
   std::vector<ThreadDigit> ThreadDigits(const StagedOperand& staged, const State& state);
   Body EachSoMany(const Extent& extent, int64_t step, const ir::Node* first,
                   const std::function<Body(const ir::Node*)>& inside);
   Body PackDigits(const StagedOperand& staged, absl::Span<const ThreadDigit> digits,
-                  const State& state, const ir::Node* index);
+                  const State& state, const ir::Node* index, const ir::Node* vector);
+  Body PackPoint(const StagedOperand& staged, const State& state, const ir::Node* index,
+                 const ir::Node* vector);
+  bool CopiesVectors(const StagedOperand& staged, const State& state);
 
   const Plan& plan_;
   Nest& nest_;

@@ -10,12 +10,29 @@ namespace kiln::schedule {
 
 using ir::Node;
 
-// Of a dimension: how many threads share it, and which digit of their number that is.
+namespace {
+
+constexpr int64_t kUnrolledCopies = 8;
+
+}  // namespace
+
+// Of a dimension: how many threads share it, which digit of their number that is, and how many
+// elements of it they copy at once.
 struct OperandPacker::ThreadDigit {
   StagedOperand::Dimension dimension;
   int64_t places = 1;
   int64_t stride = 1;
+  int64_t lanes = 1;
 };
+
+// Whether the last dimension runs along memory, in whole vectors of the staged lanes.
+bool OperandPacker::CopiesVectors(const StagedOperand& staged, const State& state) {
+  if (staged.lanes == 1) return false;
+  const Extent extent = DimensionExtent(staged.dimensions.back(), state);
+  if (!extent.constant() || extent.full % staged.lanes != 0) return false;
+  const std::vector<int64_t> steps = SourceSteps(staged, state);
+  return !steps.empty() && steps.back() == 1;
+}
 
 // Loops of threads first, the digit with the largest stride outermost. Neighbouring threads read
 // neighbours in memory, so the last digit belongs to the dimension along which memory runs.
@@ -25,6 +42,7 @@ std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const Staged
   for (const StagedOperand::Dimension& dimension : staged.dimensions) {
     digits.push_back({dimension});
   }
+  if (CopiesVectors(staged, state)) digits.back().lanes = staged.lanes;
   const std::vector<int64_t> steps = SourceSteps(staged, state);
   auto is_nearer = [&steps](size_t a, size_t b) {
     // What does not move in memory at all is no neighbour.
@@ -39,8 +57,9 @@ std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const Staged
   int64_t stride = 1;
   for (const size_t i : order) {
     const Extent extent = DimensionExtent(digits[i].dimension, state);
+    const int64_t count = std::max(extent.full, extent.last) / digits[i].lanes;
     int64_t places = 1;
-    while (places < std::max(extent.full, extent.last) && places * 2 * stride <= plan_.threads) {
+    while (places < count && places * 2 * stride <= plan_.threads) {
       places *= 2;
     }
     digits[i].places = places;
@@ -56,28 +75,49 @@ std::vector<OperandPacker::ThreadDigit> OperandPacker::ThreadDigits(const Staged
 }
 
 Body OperandPacker::PackByThreads(const StagedOperand& staged, const State& state) {
-  return PackDigits(staged, ThreadDigits(staged, state), state, folder_.Int(0));
+  return PackDigits(staged, ThreadDigits(staged, state), state, folder_.Int(0), nullptr);
+}
+
+// One element, or the vector of the last dimension that begins at `vector`, if that is not null.
+Body OperandPacker::PackPoint(const StagedOperand& staged, const State& state, const Node* index,
+                              const Node* vector) {
+  State inner = state;
+  Loop lanes;
+  if (vector != nullptr) {
+    lanes.kind = LoopKind::kVector;
+    lanes.range = nest_.NewRange(staged.lanes);
+    FixDimension(staged.dimensions.back(), folder_.Add(vector, lanes.range), &inner);
+    index = folder_.Add(index, lanes.range);
+  }
+  kernel::ExpressionFolder::Map memo = placer_.RangeValues(inner);
+  Store store;
+  store.buffer = staged.buffer;
+  store.index = index;
+  store.value = placer_.Place(staged.operand, inner, &memo);
+  Body body;
+  body.push_back(Statement{store});
+  if (vector == nullptr) return body;
+  lanes.body = std::move(body);
+  Body loop;
+  loop.push_back(Statement{std::move(lanes)});
+  return loop;
 }
 
 Body OperandPacker::PackDigits(const StagedOperand& staged, absl::Span<const ThreadDigit> digits,
-                               const State& state, const Node* index) {
-  if (digits.empty()) {
-    kernel::ExpressionFolder::Map memo = placer_.RangeValues(state);
-    Store store;
-    store.buffer = staged.buffer;
-    store.index = index;
-    store.value = placer_.Place(staged.operand, state, &memo);
-    Body body;
-    body.push_back(Statement{store});
-    return body;
-  }
+                               const State& state, const Node* index, const Node* vector) {
+  if (digits.empty()) return PackPoint(staged, state, index, vector);
   const ThreadDigit& digit = digits[0];
-  const Extent extent = DimensionExtent(digit.dimension, state);
+  Extent extent = DimensionExtent(digit.dimension, state);
+  // Lanes are 1 unless the extent is a constant.
+  extent.full /= digit.lanes;
+  extent.last /= digit.lanes;
   auto inside = [&](const Node* place) {
     State inner = state;
-    FixDimension(digit.dimension, place, &inner);
+    const Node* element = folder_.Mul(place, digit.lanes);
+    FixDimension(digit.dimension, element, &inner);
     return PackDigits(staged, digits.subspan(1), inner,
-                      folder_.Add(index, folder_.Mul(place, digit.dimension.stride)));
+                      folder_.Add(index, folder_.Mul(element, digit.dimension.stride)),
+                      digit.lanes > 1 ? element : vector);
   };
   if (digit.places == 1) return CountLoop(extent, inside);
   const int64_t most = std::max(extent.full, extent.last);
@@ -102,6 +142,9 @@ Body OperandPacker::EachSoMany(const Extent& extent, int64_t step, const Node* f
                                const std::function<Body(const Node*)>& inside) {
   Loop loop;
   loop.range = nest_.NewRange((std::max(extent.full, extent.last) + step - 1) / step);
+  // Several copies on their way at once, which a loop would wait for one by one.
+  const bool few = extent.constant() && ir::ExtentOf(loop.range) <= kUnrolledCopies;
+  if (few && extent.full % step == 0) loop.kind = LoopKind::kUnrolled;
   if (!extent.constant() || extent.full % step != 0) {
     const Node* whole = extent.constant() ? folder_.Int(extent.full) : nest_.Count(extent);
     const Node* rest =

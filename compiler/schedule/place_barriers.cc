@@ -170,6 +170,8 @@ class BarrierPlacer {
       SeeLoads(branch->condition, false, accesses);
       for (const Statement& inner : branch->then_body) See(inner, in_threads, accesses);
       for (const Statement& inner : branch->else_body) See(inner, in_threads, accesses);
+    } else if (const auto* reduce = std::get_if<ThreadReduce>(&statement.node)) {
+      SeeReduce(*reduce, accesses);
     } else if (const auto* store = std::get_if<Store>(&statement.node)) {
       const bool memory = program_.buffers[store->buffer].space != Space::kRegister;
       const bool first = memory && !in_threads;
@@ -177,10 +179,17 @@ class BarrierPlacer {
         SeeLoads(root, first, accesses);
       }
       if (memory) {
-        accesses->written.insert({store->buffer, first});
+        // Without a barrier, not even the thread that copies sees the copy.
+        accesses->written.insert({store->buffer, first && !store->async});
         accesses->places.insert({store->buffer, store->index});
       }
     }
+  }
+
+  void SeeReduce(const ThreadReduce& reduce, Accesses* accesses) const {
+    for (const Node* root : {reduce.index, reduce.value}) SeeLoads(root, false, accesses);
+    accesses->written.insert({reduce.buffer, false});
+    accesses->places.insert({reduce.buffer, reduce.index});
   }
 
   void SeeLoads(const Node* root, bool by_first, Accesses* accesses) const {

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/index_sum.h"
+#include "compiler/schedule/plan_matrix.h"
 #include "compiler/schedule/plan_order.h"
 #include "compiler/schedule/plan_threads.h"
 #include "compiler/schedule/words.h"
@@ -32,6 +33,7 @@ class Planner {
     // Orders are checked last, since they depend on how their axes are bound.
     absl::Status status = FinishOrders(SharesGrid(kernel_), &plan_);
     if (status.ok()) status = FinishThreads(&plan_);
+    if (status.ok()) status = FinishMatrices(&plan_);
     if (!status.ok()) return status;
     return std::move(plan_);
   }
@@ -175,6 +177,12 @@ class Planner {
       return BadDirective(partial.Print(), "no such reduce axis");
     }
     plan_.axes[partial.axis].partial = true;
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Ahead& ahead) {
+    if (!IsLeaf(ahead.axis)) return BadDirective(ahead.Print(), "no such axis");
+    plan_.axes[ahead.axis].ahead = true;
     return absl::OkStatus();
   }
 

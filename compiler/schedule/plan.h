@@ -4,6 +4,7 @@
 #define KILN_COMPILER_SCHEDULE_PLAN_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,7 @@ struct Axis {
   int parent = -1;  // the axis that was split into this one
   Binding binding = Binding::kSerial;
   bool partial = false;
+  bool ahead = false;  // what is staged at it is staged a step before
   int64_t stride = 1;  // kThread: of its digit in the number of the thread
 
   bool split() const { return outer >= 0; }
@@ -41,8 +43,18 @@ struct PrefetchPlan {
   int64_t steps = 1;
 };
 
+// The axes that one instruction of a matrix unit computes: plan_matrix.h.
+struct MatrixAxes {
+  int rows = -1;
+  int columns = -1;
+  int terms = -1;
+  int group = -1;
+  int member = -1;
+};
+
 struct StagePlan {
   std::vector<int> order;  // leaf axes, outermost first
+  std::optional<MatrixAxes> matrix;
   std::vector<StageOperand> staged;
   std::vector<PrefetchPlan> prefetches;
   bool stream = false;

@@ -22,11 +22,21 @@ int WholeOf(const Plan& plan, int axis) {
   return axis;
 }
 
-// Everything that this axis is the inner part of, in every level of splitting, stands before it.
+// Whether all pieces are full, those of the axis and those of all splits that it comes from.
+bool IsSplitEvenly(const Plan& plan, int axis) {
+  for (; axis >= 0; axis = plan.axes[axis].parent) {
+    if (plan.axes[axis].extent % plan.axes[axis].factor != 0) return false;
+  }
+  return true;
+}
+
+// Everything that this axis is the inner part of, in every level of splitting, stands before it,
+// unless no piece's length depends on either and their steps may come in any order.
 bool OuterStandsBefore(const Plan& plan, const std::vector<int>& order, size_t position) {
   for (int axis = order[position]; plan.axes[axis].parent >= 0; axis = plan.axes[axis].parent) {
     const Axis& parent = plan.axes[plan.axes[axis].parent];
     if (parent.inner != axis) continue;
+    if (!parent.ordered && IsSplitEvenly(plan, plan.axes[axis].parent)) continue;
     for (size_t i = position + 1; i < order.size(); ++i) {
       if (IsWithin(plan, order[i], parent.outer)) return false;
     }

@@ -34,9 +34,8 @@ absl::Status CheckSum(const Plan& plan, const std::string& name, const std::vect
 
 absl::Status CheckStaged(const Plan& plan, const StagePlan& stage, bool has_threads) {
   for (const StageOperand& staged : stage.staged) {
-    if (has_threads != (staged.lanes == 1)) {
-      return BadDirective(staged.Print(), has_threads ? "threads stage elements, so the lanes are 1"
-                                                      : "the lanes must be 2 or more");
+    if (!has_threads && staged.lanes == 1) {
+      return BadDirective(staged.Print(), "the lanes must be 2 or more");
     }
     for (const int axis : stage.order) {
       if (staged.at < 0) break;
@@ -46,6 +45,21 @@ absl::Status CheckStaged(const Plan& plan, const StagePlan& stage, bool has_thre
                             "some");
       }
       if (axis == staged.at) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAhead(const Plan& plan) {
+  for (size_t i = 0; i < plan.axes.size(); ++i) {
+    if (!plan.axes[i].ahead) continue;
+    const int axis = static_cast<int>(i);
+    bool staged = false;
+    for (const StagePlan& stage : plan.stages) {
+      for (const StageOperand& operand : stage.staged) staged |= operand.at == axis;
+    }
+    if (!staged || plan.axes[i].binding != Binding::kSerial || plan.threads == 1) {
+      return BadDirective(Ahead{axis}.Print(), "threads stage nothing in such a loop");
     }
   }
   return absl::OkStatus();
@@ -84,7 +98,7 @@ absl::Status FinishThreads(Plan* plan) {
     absl::Status status = CheckStaged(*plan, stage, plan->threads > 1);
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return CheckAhead(*plan);
 }
 
 }  // namespace kiln::schedule

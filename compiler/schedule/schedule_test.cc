@@ -48,7 +48,7 @@ TEST(ScheduleText, MistakesAreNamed) {
       {"split 1", "takes 2 numbers"},
       {"prefetch 1", "takes 4 numbers"},
       {"split 1 x", "'x' is not a number"},
-      {"bind 1 sideways", "'sideways' is not serial, task, unroll, vector or thread"},
+      {"bind 1 sideways", "'sideways' is not serial, task, unroll, vector, thread or matrix"},
       {"bind 1", "bind takes an axis and a binding"},
       {"stage 0 1 2", "stage takes"},
       {"stage 0 1 2 16 1*y", "'y' is not a number"},

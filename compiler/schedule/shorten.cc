@@ -100,10 +100,15 @@ class Shortener {
  private:
   void ShortenLoop(Loop* loop) {
     absl::flat_hash_set<const Node*> inside = {loop->range};
+    written_.clear();
     std::vector<const Node*> roots;
     ForEachStatement(loop->body, [&](const Statement& statement) {
       if (const auto* inner = std::get_if<Loop>(&statement.node)) inside.insert(inner->range);
+      if (const auto* reduce = std::get_if<ThreadReduce>(&statement.node)) {
+        written_.insert(reduce->buffer);
+      }
       if (const auto* store = std::get_if<Store>(&statement.node)) {
+        written_.insert(store->buffer);
         roots.push_back(store->value);
         if (store->valid != nullptr) roots.push_back(store->valid);
       }
@@ -168,13 +173,16 @@ class Shortener {
                        [&](const Node* range) { return ranges.contains(range); });
   }
 
-  // Whether a value stays the same while the kernel runs. What is added up over lanes does not: it
+  // Whether a value stays the same while the loop runs. What is added up over lanes does not: it
   // is loaded from where the sums stand.
   bool IsSteady(const Node* node, bool* loads) const {
     for (const Node* part : ir::TopologicalOrder({&node, 1})) {
       if (part->op() != Op::kLoad) continue;
-      const LoopBuffer& buffer = program_.buffers[part->attr<ir::IntAttr>().value];
-      if (buffer.space != Space::kGlobal || !buffer.read_only) return false;
+      const auto number = static_cast<int>(part->attr<ir::IntAttr>().value);
+      const LoopBuffer& buffer = program_.buffers[number];
+      const bool global = buffer.space == Space::kGlobal && buffer.read_only;
+      const bool shared = buffer.space == Space::kShared && !written_.contains(number);
+      if (!global && !shared) return false;
       *loads = true;
     }
     return true;
@@ -243,6 +251,7 @@ class Shortener {
 
   const LoopProgram& program_;
   kernel::ExpressionFolder folder_;
+  absl::flat_hash_set<int> written_;  // by the loop
 };
 
 }  // namespace

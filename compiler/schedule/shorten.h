@@ -11,8 +11,8 @@ namespace kiln::schedule {
 
 // Gives a serial loop an extent if from some iteration on a condition is false without which no
 // store of its body changes anything; the condition compares a sum of ranges with a number loaded
-// from a global that is only read. A term that has a zero for a factor then is left out, also where
-// the other factor is infinite.
+// from a global that is only read, or from shared memory that the loop does not write. A term that
+// has a zero for a factor then is left out, also where the other factor is infinite.
 void ShortenLoops(LoopProgram* program);
 
 }  // namespace kiln::schedule

@@ -4,8 +4,11 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "compiler/ir/short_float.h"
+#include "compiler/ir/tf32.h"
 #include "compiler/ir/walk.h"
 #include "compiler/kernel/index_sum.h"
+#include "compiler/schedule/matrix_step.h"
 #include "compiler/schedule/reduction.h"
 #include "compiler/schedule/words.h"
 
@@ -17,6 +20,8 @@ using ir::Op;
 
 // Operations after the sums of a register tile that are written out for each; more become loops.
 constexpr int64_t kMostResultOperations = 400;
+// Threads of a block have less memory for them than a processor has room for code.
+constexpr int64_t kMostThreadResultOperations = 1500;
 
 std::vector<const Node*> FindReduces(const kernel::Stage& stage) {
   std::vector<const Node*> roots;
@@ -52,7 +57,26 @@ StageBuilder::StageBuilder(const kernel::Stage& stage, const Plan& plan,
 
 const Node* StageBuilder::ProductOperand(int operand) const {
   if (reduces().empty() || reduces()[0]->operand(0)->op() != Op::kMul) return nullptr;
-  return operand == 0 || operand == 1 ? reduces()[0]->operand(0)->operand(operand) : nullptr;
+  if (operand != 0 && operand != 1) return nullptr;
+  const Node* factor = reduces()[0]->operand(0)->operand(operand);
+  // Matrix units take short floats as they are.
+  const bool widens = factor->op() == Op::kCast && ir::IsShortFloat(factor->operand(0)->dtype());
+  return stage_plan_.matrix && widens ? factor->operand(0) : factor;
+}
+
+// Whether a matrix unit computes the same.
+bool StageBuilder::FitsMatrixUnit() const {
+  if (reduces().size() != 1 || reduces()[0]->attr<ir::ReduceAttr>().kind != ir::ReduceKind::kSum) {
+    return false;
+  }
+  for (const int operand : {0, 1}) {
+    const Node* factor = ProductOperand(operand);
+    if (factor == nullptr) return false;
+    const bool fits = factor->dtype() == ir::DType::kFloat16 ||
+                      factor->dtype() == ir::DType::kBFloat16 || ir::IsRoundedToTf32(factor);
+    if (!fits) return false;
+  }
+  return true;
 }
 
 absl::Status StageBuilder::Check() const {
@@ -61,6 +85,10 @@ absl::Status StageBuilder::Check() const {
     if (operand == nullptr || staged.layout.empty()) {
       return BadDirective(staged.Print(), "no such product to stage");
     }
+  }
+  if (stage_plan_.matrix && !FitsMatrixUnit()) {
+    return BadDirective(Order{plan_.axes[stage_plan_.order[0]].stage, stage_plan_.order}.Print(),
+                        "a matrix unit adds up products of float16, bfloat16 or tf32");
   }
   return absl::OkStatus();
 }
@@ -87,7 +115,7 @@ bool StageBuilder::FitsRegisters(absl::Span<const int> tile) const {
   return std::all_of(tile.begin(), tile.end(), [this](int axis) {
     const Binding binding = plan_.axes[axis].binding;
     return binding == Binding::kUnroll || binding == Binding::kVector ||
-           binding == Binding::kThread;
+           binding == Binding::kThread || binding == Binding::kMatrix;
   });
 }
 
@@ -114,7 +142,18 @@ Body StageBuilder::Compute(absl::Span<const int> axes, State state, Environment 
       FitsRegisters(TileOf(axes))) {
     return CarryTileInRegisters(axes, std::move(state), std::move(environment));
   }
-  return OpenLoop(axes, std::move(state), std::move(environment));
+  Body body = OpenLoop(axes, std::move(state), std::move(environment));
+  for (Statement& statement : body) {
+    auto* loop = std::get_if<Loop>(&statement.node);
+    if (loop != nullptr && nest_.AxisOf(loop->range) == axes[0]) {
+      loop->ahead = plan_.axes[axes[0]].ahead;
+    }
+  }
+  if (stage_plan_.matrix && axes[0] == stage_plan_.matrix->rows) {
+    auto* loop = std::get_if<Loop>(&body[0].node);
+    if (loop != nullptr && FindMatrixStep(*loop, program_)) loop->kind = LoopKind::kMatrix;
+  }
+  return body;
 }
 
 // Whether all loops that the condition depends on are open, and none of them is one of lanes.
@@ -220,7 +259,8 @@ bool StageBuilder::ResultsAreLong(const Accumulators& sums) const {
   for (const Node* node : ir::TopologicalOrder(roots)) {
     if (!inside.contains(node) && ir::IsFloat(node->dtype())) ++operations;
   }
-  return operations * program_.buffers[sums.buffers[0]].elements > kMostResultOperations;
+  const int64_t most = plan_.threads > 1 ? kMostThreadResultOperations : kMostResultOperations;
+  return operations * program_.buffers[sums.buffers[0]].elements > most;
 }
 
 Body StageBuilder::CarryTileInRegisters(absl::Span<const int> axes, State state,

@@ -42,6 +42,7 @@ class StageBuilder {
 
   bool IsDecided(const ir::Node* condition, const State& state) const;
   const ir::Node* ProductOperand(int operand) const;
+  bool FitsMatrixUnit() const;
   Body Compute(absl::Span<const int> axes, State state, Environment environment);
   Body OpenLoop(absl::Span<const int> axes, State state, Environment environment);
   Body Accumulate(absl::Span<const int> axes, State state, Environment environment);

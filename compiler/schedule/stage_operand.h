@@ -19,8 +19,9 @@ namespace kiln::schedule {
 // sum of axes with coefficients that the operand sees only together, such as the rows oh + kh of a
 // convolution's input ("1*2+1*5"). Conditions of the operand's loads become zeros in the scratch,
 // so that the inner loops need none. The last dimension is filled up with zeros to whole vectors of
-// `lanes`, 2 or more. Where tasks have threads, all of them copy into shared memory, and lanes
-// is 1.
+// `lanes`, 2 or more. Where tasks have threads, all of them copy into shared memory, `lanes`
+// neighbours at a time (1: single elements), and rows are an odd number of such vectors apart, so
+// that those of several rows stand in different banks.
 struct StageOperand {
   static constexpr std::string_view kName = "stage";
   struct Term {

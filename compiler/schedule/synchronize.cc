@@ -7,6 +7,7 @@
 #include "compiler/kernel/expression_folder.h"
 #include "compiler/schedule/expand_reductions.h"
 #include "compiler/schedule/place_barriers.h"
+#include "compiler/schedule/run_ahead.h"
 
 namespace kiln::schedule {
 namespace {
@@ -73,9 +74,10 @@ bool HasBarrierInBranch(const LoopProgram& program) {
                      [](const Section& section) { return StandsInBranch(section.body, false); });
 }
 
-LoopProgram Synchronize(LoopProgram program) {
+LoopProgram Synchronize(LoopProgram program, int shuffling) {
   if (program.threads == 1) return program;
-  ExpandReductions(&program);
+  RunAhead(&program);
+  ExpandReductions(&program, shuffling);
   DigitFinisher digits(program);
   for (Section& section : program.sections) digits.Finish(section.body, 0);
   PlaceBarriers(&program);

@@ -9,6 +9,7 @@
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/synchronize.h"
 #include "compiler/search/block_tile.h"
+#include "compiler/search/matrix_tile.h"
 #include "compiler/search/partial_sums.h"
 #include "compiler/search/schedule_writer.h"
 
@@ -19,6 +20,8 @@ using schedule::Binding;
 
 constexpr int64_t kBlockThreadsMax = 256;
 constexpr int64_t kBlockThreadsMin = 32;
+// A device that takes no blocks as large as this gets none.
+constexpr int64_t kTargetThreadsMin = 64;
 // Points of a row, or terms of a sum, from which on threads share it.
 constexpr int64_t kSharedMin = 64;
 // Sums that are read across memory gain nothing by threads of their own, unless there are few.
@@ -26,16 +29,13 @@ constexpr int64_t kLongSharedSum = 256;
 // What every GPU has. More of it for one block leaves room for fewer.
 constexpr int64_t kSharedBytesMax = 48 << 10;
 
-// Half of what a unit has, since what is computed meanwhile needs some as well.
-constexpr int64_t kRegisterBytesMax = 128 << 10;
-
 class BlockChooser {
  public:
   BlockChooser(const kernel::Kernel& kernel, const drivers::Target& target)
       : kernel_(kernel), target_(target), writer_(kernel, &schedule_) {}
 
   std::optional<schedule::Schedule> Choose() {
-    if (target_.limits.threads_per_block < kBlockThreadsMax) return std::nullopt;
+    if (target_.limits.threads_per_block < kTargetThreadsMin) return std::nullopt;
     if (schedule::SharesGrid(kernel_)) {
       if (!RowsAreLong()) return std::nullopt;
       ChooseShared();
@@ -43,13 +43,16 @@ class BlockChooser {
       ChooseEach();
       if (!gains_) return std::nullopt;
     }
-    auto program = schedule::Apply(kernel_, schedule_);
+    auto applied = schedule::Apply(kernel_, schedule_);
+    if (!applied.ok()) return std::nullopt;
+    const schedule::LoopProgram program =
+        schedule::Synchronize(*std::move(applied), target_.limits.threads_per_shuffle);
     const int64_t bytes = std::min(kSharedBytesMax, target_.limits.shared_bytes_per_block);
-    if (!program.ok() || program->shared_bytes > bytes ||
-        RegisterBytes(*program) > kRegisterBytesMax) {
+    if (program.shared_bytes > bytes || program.threads > target_.limits.threads_per_block ||
+        RegisterBytes(program) > target_.limits.register_bytes_per_unit / 2 ||
+        HasBarrierInBranch(program)) {
       return std::nullopt;
     }
-    if (HasBarrierInBranch(schedule::Synchronize(*std::move(program)))) return std::nullopt;
     return std::move(schedule_);
   }
 
@@ -87,8 +90,11 @@ class BlockChooser {
       axes.insert(axes.end(), writer_.ranges(stage).begin(), writer_.ranges(stage).end());
       const std::vector<int> tasks = writer_.FuseAll(axes);
       const std::vector<int> reduce = writer_.FuseAll(writer_.reduce_ranges(stage));
-      const auto tile = FindBlockTile(kernel_.stages[i], writer_, tasks, reduce, target_);
-      if (tile) {
+      const kernel::Stage& of = kernel_.stages[i];
+      if (const auto matrix = FindMatrixTile(of, writer_, tasks, reduce, target_)) {
+        gains_ = true;
+        WriteMatrixTile(stage, *matrix, &writer_);
+      } else if (const auto tile = FindBlockTile(of, writer_, tasks, reduce, target_)) {
         gains_ = true;
         WriteBlockTile(stage, *tile, &writer_);
       } else if (SharesSum(stage, tasks, reduce)) {
@@ -137,10 +143,13 @@ class BlockChooser {
       if (writer_.extent(shared) < kBlockThreadsMin && longer) shared = axis;
     }
     reduce.erase(std::find(reduce.begin(), reduce.end(), shared));
-    const auto [outer, inner] = writer_.Split(shared, ThreadsFor(writer_.extent(shared)));
+    const int64_t threads = ThreadsFor(writer_.extent(shared));
+    const bool even = writer_.extent(shared) % threads == 0;
+    const auto [outer, inner] = writer_.Split(shared, threads);
     writer_.Bind(inner, Binding::kThread);
     reduce.push_back(outer);
-    const std::vector<int> serial = CutSums(reduce, &writer_);
+    // Where some threads end early, they have no last partial sum.
+    const std::vector<int> serial = even ? CutSums(reduce, &writer_) : reduce;
     order.insert(order.end(), serial.begin(), serial.end());
     order.push_back(inner);
     writer_.Order(stage, order);
@@ -176,7 +185,8 @@ class BlockChooser {
     if (!order.empty()) writer_.Order(stage, order);
   }
 
-  // Of all threads of a block, for what the schedule keeps: sums and tiles.
+  // Of all threads of a block, for what the schedule keeps: sums and tiles. What is computed
+  // meanwhile needs some as well.
   static int64_t RegisterBytes(const schedule::LoopProgram& program) {
     int64_t bytes = 0;
     for (const schedule::LoopBuffer& buffer : program.buffers) {
@@ -186,9 +196,10 @@ class BlockChooser {
     return bytes * program.threads;
   }
 
-  static int64_t ThreadsFor(int64_t places) {
+  int64_t ThreadsFor(int64_t places) const {
+    const int64_t most = std::min<int64_t>(kBlockThreadsMax, target_.limits.threads_per_block);
     int64_t threads = kBlockThreadsMin;
-    while (threads < kBlockThreadsMax && threads * 2 <= places) threads *= 2;
+    while (threads * 2 <= std::min(most, places)) threads *= 2;
     return threads;
   }
 

@@ -74,11 +74,24 @@ stage r0:4096
   EXPECT_FALSE(ChooseBlocks(*points, Gpu()).has_value());
 }
 
+TEST(BlockChooserTest, BlocksAreAsSmallAsTheTargetWants) {
+  ir::Context context;
+  for (const int threads : {64, 100, 128, 200}) {
+    const int most = threads < 128 ? 64 : 128;
+    const auto matmul = Chosen(codegen::MatmulKernel(context, 512, 512, 512), Gpu(threads));
+    EXPECT_EQ(matmul.threads, most);
+    EXPECT_TRUE(HasBuffer(matmul, "staged"));
+    const auto rows = Chosen(codegen::SoftmaxKernel(context, 100, 1000), Gpu(threads));
+    EXPECT_EQ(rows.threads, most);
+    EXPECT_EQ(rows.grid_size(), 100);
+  }
+}
+
 TEST(BlockChooserTest, WhatTheTargetHasNotIsNotChosen) {
   ir::Context context;
   const kernel::Kernel matmul = codegen::MatmulKernel(context, 512, 512, 512);
   EXPECT_FALSE(ChooseBlocks(matmul, Gpu(1)).has_value());
-  EXPECT_FALSE(ChooseBlocks(matmul, Gpu(64)).has_value());
+  EXPECT_FALSE(ChooseBlocks(matmul, Gpu(32)).has_value());
   EXPECT_FALSE(ChooseBlocks(matmul, Gpu(1024, 4 << 10)).has_value());
 }
 

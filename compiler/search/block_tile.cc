@@ -18,10 +18,10 @@ constexpr int64_t kTileThreadsMin = 32;
 // A sum as long as this is better shared out among threads than left to few tiles.
 constexpr int64_t kSplitSum = 1024;
 
-// The largest of the axes.
-int Largest(const std::vector<int>& axes, const ScheduleWriter& writer) {
-  return *std::max_element(axes.begin(), axes.end(),
-                           [&writer](int a, int b) { return writer.extent(a) < writer.extent(b); });
+// Halves the tile's places along its longer side.
+BlockTile Smaller(BlockTile tile) {
+  tile.places[tile.places[0] >= tile.places[1] ? 0 : 1] /= 2;
+  return tile;
 }
 
 // Tiles that are not much larger than what there is.
@@ -58,22 +58,23 @@ std::optional<BlockTile> FindBlockTile(const kernel::Stage& stage, const Schedul
   for (const int factor : {0, 1}) {
     const std::vector<int>& axes = contraction->only[factor];
     if (axes.empty()) return std::nullopt;
-    tile.axis[factor] = Largest(axes, writer);
+    tile.axis[factor] = writer.Largest(axes);
     const int64_t extent = writer.extent(tile.axis[factor]);
     if (extent < kPlacesMin) return std::nullopt;
     tile.places[factor] = PlacesFor(extent);
     tile.per_thread[factor] = kPerThread;
   }
   tile.contraction = *std::move(contraction);
-  tile.sum_axis = Largest(reduce, writer);
+  tile.sum_axis = writer.Largest(reduce);
   tile.steps = std::min(kSteps, writer.extent(tile.sum_axis));
+  tile.ahead = target.capabilities.async_copies;
+  while (tile.threads() > target.limits.threads_per_block) tile = Smaller(tile);
   // Smaller tiles keep more units busy.
   const int64_t wanted = int64_t{2} * target.limits.compute_units;
   while (CountBlocks(tile, writer) < wanted) {
-    const int larger = tile.places[0] >= tile.places[1] ? 0 : 1;
-    BlockTile smaller = tile;
-    smaller.places[larger] /= 2;
-    if (smaller.places[larger] < kPlacesMin || smaller.threads() < kTileThreadsMin) break;
+    BlockTile smaller = Smaller(tile);
+    const int64_t places = std::min(smaller.places[0], smaller.places[1]);
+    if (places < kPlacesMin || smaller.threads() < kTileThreadsMin) break;
     tile = std::move(smaller);
   }
   const bool few = CountBlocks(tile, writer) * 2 < target.limits.compute_units;
@@ -115,6 +116,7 @@ void WriteBlockTile(int stage, const BlockTile& tile, ScheduleWriter* writer) {
     order.push_back(axis);
   }
   writer->Order(stage, order);
+  if (tile.ahead) writer->Ahead(blocks);
   for (const int factor : {0, 1}) {
     std::vector<int> axes = contraction.reduce;
     axes.insert(axes.end(), contraction.batch.begin(), contraction.batch.end());

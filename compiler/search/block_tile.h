@@ -24,6 +24,7 @@ struct BlockTile {
   // The sum's axis that is cut into steps.
   int sum_axis = -1;
   int64_t steps = 1;
+  bool ahead = false;  // staged while the steps before are added up
 
   int64_t threads() const { return places[0] / per_thread[0] * (places[1] / per_thread[1]); }
 };

@@ -1,5 +1,7 @@
 #include "compiler/search/schedule_writer.h"
 
+#include <algorithm>
+
 #include "compiler/schedule/plan.h"
 
 namespace kiln::search {
@@ -27,6 +29,11 @@ int64_t ScheduleWriter::Product(const std::vector<int>& axes) const {
   return product;
 }
 
+int ScheduleWriter::Largest(const std::vector<int>& axes) const {
+  return *std::max_element(axes.begin(), axes.end(),
+                           [this](int a, int b) { return extent(a) < extent(b); });
+}
+
 int ScheduleWriter::Add(int64_t extent, const ir::Node* range) {
   axes_.push_back({extent, range});
   return static_cast<int>(axes_.size()) - 1;
@@ -48,6 +55,7 @@ void ScheduleWriter::Bind(int axis, schedule::Binding binding) {
   schedule_.directives.push_back(schedule::Bind{axis, binding});
 }
 
+void ScheduleWriter::Ahead(int axis) { schedule_.directives.push_back(schedule::Ahead{axis}); }
 void ScheduleWriter::Partial(int axis) { schedule_.directives.push_back(schedule::Partial{axis}); }
 
 void ScheduleWriter::Order(int stage, std::vector<int> axes) {

@@ -27,6 +27,8 @@ class ScheduleWriter {
   int64_t extent(int axis) const { return axes_[axis].extent; }
   // Of the axes' extents.
   int64_t Product(const std::vector<int>& axes) const;
+  // The one with the largest extent, of one or more.
+  int Largest(const std::vector<int>& axes) const;
   // The axes of the kernel's ranges, by what they belong to.
   const std::vector<int>& grid() const { return grid_; }
   const std::vector<int>& ranges(int stage) const { return ranges_[stage]; }
@@ -38,6 +40,7 @@ class ScheduleWriter {
   std::pair<int, int> Split(int axis, int64_t factor);
   void Bind(int axis, schedule::Binding binding);
   void Partial(int axis);
+  void Ahead(int axis);
   void Order(int stage, std::vector<int> axes);
   void Stage(schedule::StageOperand directive);
   void Stream(int stage);

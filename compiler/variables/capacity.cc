@@ -43,6 +43,7 @@ class Lowerer {
     }
     graph::Graph graph;
     graph.context = context_;
+    graph.float32_matmul_precision = general_.float32_matmul_precision;
     for (const GeneralGraph::Input& input : general_.inputs) {
       graph.inputs.push_back({input.dtype, PackedShape(input.shape)});
     }

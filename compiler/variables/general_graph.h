@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/graph/graph.h"
 #include "compiler/graph/variable.h"
 #include "compiler/ir/node.h"
 #include "compiler/variables/affine.h"
@@ -48,6 +49,7 @@ struct GeneralGraph {
     int value = 0;
   };
   std::vector<Update> updates;
+  graph::MatmulPrecision float32_matmul_precision = graph::MatmulPrecision::kHighest;
 };
 
 }  // namespace kiln::variables

@@ -28,6 +28,7 @@ class GraphGeneralizer {
                    std::vector<graph::Graph> graphs)
       : probes_(probes), graphs_(std::move(graphs)) {
     result_.variables = std::move(variables);
+    result_.float32_matmul_precision = graphs_[0].float32_matmul_precision;
   }
 
   absl::StatusOr<GeneralGraph> Run() {

@@ -7,8 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "compiler/autodiff/differentiate.h"
+#include "compiler/graph/round_factors.h"
 #include "compiler/graph/verify.h"
+#include "compiler/ir/tf32.h"
+#include "compiler/ir/walk.h"
 #include "compiler/ops/builder.h"
 #include "compiler/ops/testing/build_op.h"
 #include "compiler/ops/testing/evaluate.h"
@@ -344,6 +348,23 @@ TEST(VariablesTest, WhatIsNoFormulaIsAnError) {
   };
   EXPECT_EQ(Generalize({{"n", 1, 20}}, Building(two_forms)).status().code(),
             absl::StatusCode::kUnimplemented);
+}
+
+// What masks a sum must not hide the contraction from the pass that rounds its factors.
+TEST(VariablesTest, PrecisionIsTheGraphs) {
+  const BuildFunction build = [](Values n) -> absl::StatusOr<graph::Graph> {
+    Maker maker(DType::kFloat32);
+    maker.graph.outputs = {maker.Make("matmul", {maker.Input({4, n[0]}), maker.Input({n[0], 5})})};
+    maker.graph.float32_matmul_precision = graph::MatmulPrecision::kHigh;
+    return maker.graph;
+  };
+  const auto general = Generalize({{"n", 1, 20}}, build);
+  ASSERT_TRUE(general.ok()) << general.status();
+  const auto capacity = AtCapacity(*general);
+  ASSERT_TRUE(capacity.ok()) << capacity.status();
+  EXPECT_EQ(capacity->float32_matmul_precision, graph::MatmulPrecision::kHigh);
+  const graph::Graph rounded = graph::RoundFactors(*capacity);
+  EXPECT_EQ(absl::c_count_if(ir::TopologicalOrder(rounded.outputs), ir::IsRoundedToTf32), 2);
 }
 
 // What holds where it was looked at need not hold elsewhere.

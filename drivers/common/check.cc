@@ -9,6 +9,8 @@
 namespace kiln::drivers {
 namespace {
 
+static_assert((uint64_t{1} << kSlotOffsetBits) - kSlotOffsetMask == kBufferAlignmentMin);
+
 template <typename... Parts>
 absl::Status Invalid(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
@@ -39,6 +41,11 @@ class ListChecker {
     }
     for (const SlotRange& range : launch.arguments) {
       if (absl::Status status = Use(range); !status.ok()) return status;
+      if (image.takes_slot_table &&
+          (range.slot >= kTableSlotsMax || range.offset > static_cast<int64_t>(kSlotOffsetMask))) {
+        return Invalid("the kernel ", image.name, " takes a slot table, which has no room for ",
+                       "slot ", range.slot, " at ", range.offset);
+      }
     }
     return absl::OkStatus();
   }

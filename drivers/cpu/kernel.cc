@@ -20,6 +20,10 @@ absl::Status Check(const KernelImage& image) {
         absl::StrCat("the kernel ", image.name, " has blocks of ", image.block_size,
                      " threads that share ", image.shared_bytes, " bytes; a CPU has no blocks"));
   }
+  if (image.takes_slot_table) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the kernel ", image.name, " takes a slot table; a CPU's take addresses"));
+  }
   const int64_t size = image.code.size();
   if (image.entry < 0 || image.entry >= size) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " starts at ",

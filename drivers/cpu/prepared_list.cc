@@ -45,8 +45,10 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(const CommandList& list,
   if (!needs.ok()) return needs.status();
   std::shared_ptr<Program> program(new Program);
   program->needs_ = *std::move(needs);
+  program->patches_.resize(list.num_slots);
+  program->slots_.resize(list.num_slots);
   for (size_t i = 0; i < list.commands.size(); ++i) {
-    program->first_patch_.push_back(program->patches_.size());
+    program->first_pointer_.push_back(program->pointers_.size());
     absl::Status status = std::visit(
         [&](const auto& command) { return program->Add(command, threads); }, list.commands[i]);
     if (!status.ok())
@@ -69,7 +71,7 @@ absl::Status Program::Add(const LaunchCommand& launch, const Threads& threads) {
                     .function = kernel->function(),
                     .size = image.grid_size,
                     .chunk = chunk});
-  for (const SlotRange& range : launch.arguments) AddPatch(range);
+  for (const SlotRange& range : launch.arguments) AddPointer(range);
   return absl::OkStatus();
 }
 
@@ -77,8 +79,8 @@ absl::Status Program::Add(const CopyCommand& copy, const Threads& threads) {
   const int64_t bytes = copy.destination.bytes;
   calls_.push_back(
       {.kind = Kind::kCopy, .size = bytes, .chunk = CopyChunkOf(bytes, threads.count)});
-  AddPatch(copy.destination);
-  AddPatch(copy.source);
+  AddPointer(copy.destination);
+  AddPointer(copy.source);
   return absl::OkStatus();
 }
 
@@ -88,7 +90,7 @@ absl::Status Program::Add(const FillCommand& fill, const Threads& threads) {
                     .value = fill.value,
                     .size = bytes,
                     .chunk = CopyChunkOf(bytes, threads.count)});
-  AddPatch(fill.destination);
+  AddPointer(fill.destination);
   return absl::OkStatus();
 }
 
@@ -102,20 +104,31 @@ absl::Status Program::Add(const WaitCommand& command, const Threads& threads) {
   return absl::OkStatus();
 }
 
+void Program::AddPointer(const SlotRange& range) {
+  patches_[range.slot].push_back({pointers_.size(), range.offset});
+  pointers_.push_back(nullptr);
+}
+
 // Only now the array of pointers has its final address.
 void Program::ResolvePointers() {
-  pointers_.resize(patches_.size());
   for (size_t i = 0; i < calls_.size(); ++i)
-    calls_[i].pointers = pointers_.data() + first_patch_[i];
+    calls_[i].pointers = pointers_.data() + first_pointer_[i];
+}
+
+void Program::SetPointers(absl::Span<char* const> slots) {
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    if (slots[slot] == slots_[slot]) continue;
+    slots_[slot] = slots[slot];
+    for (const Patch& patch : patches_[slot]) pointers_[patch.pointer] = slots[slot] + patch.offset;
+    pointers_set_ += static_cast<int64_t>(patches_[slot].size());
+  }
 }
 
 SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& options,
                           WorkerPool& pool) {
   SubmitResult result;
   const SteadyTime start = pool.Now();
-  for (size_t i = 0; i < patches_.size(); ++i)
-    // All that a run with other buffers changes.
-    pointers_[i] = slots[patches_[i].slot] + patches_[i].offset;
+  SetPointers(slots);
   SignalGroup* group = options.group.get();
   if (options.time_commands) {
     result.command_seconds.reserve(calls_.size());

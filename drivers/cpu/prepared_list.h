@@ -34,6 +34,9 @@ class Program {
   // Runs all commands in order. slots[i] is the address of slot i.
   SubmitResult Run(absl::Span<char* const> slots, const SubmitOptions& options, WorkerPool& pool);
 
+  // All that replays with other buffers ever changed.
+  int64_t pointers_set() const { return pointers_set_; }
+
  private:
   enum class Kind : uint8_t { kKernel, kParallelKernel, kCopy, kFill, kSignal, kWait };
   struct Call {
@@ -45,9 +48,9 @@ class Program {
     int64_t chunk = 0;          // the least of it that one thread takes
     void** pointers = nullptr;  // arguments, or destination and source
   };
-  // pointers_[i] = slots[slot] + offset.
+  // pointers_[pointer] = the slot's address + offset.
   struct Patch {
-    int slot;
+    size_t pointer;
     int64_t offset;
   };
 
@@ -57,8 +60,9 @@ class Program {
   absl::Status Add(const FillCommand& fill, const Threads& threads);
   absl::Status Add(const SignalCommand& command, const Threads& threads);
   absl::Status Add(const WaitCommand& command, const Threads& threads);
-  void AddPatch(const SlotRange& range) { patches_.push_back({range.slot, range.offset}); }
+  void AddPointer(const SlotRange& range);
   void ResolvePointers();
+  void SetPointers(absl::Span<char* const> slots);
   absl::Status Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const;
   static void RunKernelRange(const void* call, int64_t begin, int64_t end, void* scratch);
   static void RunCopyRange(const void* call, int64_t begin, int64_t end, void* scratch);
@@ -66,9 +70,11 @@ class Program {
 
   ListNeeds needs_;
   std::vector<Call> calls_;
-  std::vector<size_t> first_patch_;  // of each call
-  std::vector<Patch> patches_;
+  std::vector<size_t> first_pointer_;        // of each call
+  std::vector<std::vector<Patch>> patches_;  // by slot
+  std::vector<char*> slots_;                 // as the pointers have them
   std::vector<void*> pointers_;
+  int64_t pointers_set_ = 0;
 };
 
 class CpuPreparedList : public PreparedList {

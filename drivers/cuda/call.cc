@@ -5,23 +5,26 @@
 namespace kiln::drivers::cuda {
 namespace {
 
-CUdeviceptr AddressOf(const Call::Operand& operand, absl::Span<const CUdeviceptr> addresses) {
-  return addresses[operand.slot] + static_cast<CUdeviceptr>(operand.offset);
+CUdeviceptr AddressOf(const Call::Operand& operand, const Places& places) {
+  return places.addresses[operand.slot] + static_cast<CUdeviceptr>(operand.offset);
 }
 
 // A kernel's parameters as CUDA takes them: it copies what the pointers point at.
 class Parameters {
  public:
-  Parameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
-    values_.reserve(call.operands.size());
-    for (const Call::Operand& operand : call.operands)
-      values_.push_back(AddressOf(operand, addresses));
-    for (CUdeviceptr& value : values_) pointers_.push_back(&value);
+  Parameters(const Call& call, const Places& places) {
+    const bool by_table = call.kernel->image().takes_slot_table;
+    if (by_table) values_.push_back(places.table);
+    for (const Call::Operand& operand : call.operands) {
+      values_.push_back(by_table ? PackSlot(operand.slot, operand.offset)
+                                 : AddressOf(operand, places));
+    }
+    for (uint64_t& value : values_) pointers_.push_back(&value);
   }
   void** get() { return pointers_.data(); }
 
  private:
-  std::vector<CUdeviceptr> values_;
+  std::vector<uint64_t> values_;
   std::vector<void*> pointers_;
 };
 
@@ -36,11 +39,11 @@ CUDA_KERNEL_NODE_PARAMS KernelParameters(const Call& call, Parameters& parameter
   return result;
 }
 
-CUDA_MEMCPY3D CopyParameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
+CUDA_MEMCPY3D CopyParameters(const Call& call, const Places& places) {
   CUDA_MEMCPY3D result = {};
   result.dstMemoryType = result.srcMemoryType = CU_MEMORYTYPE_DEVICE;
-  result.dstDevice = AddressOf(call.operands[0], addresses);
-  result.srcDevice = AddressOf(call.operands[1], addresses);
+  result.dstDevice = AddressOf(call.operands[0], places);
+  result.srcDevice = AddressOf(call.operands[1], places);
   // One row of one slice.
   result.dstPitch = result.srcPitch = result.WidthInBytes = call.bytes;
   result.dstHeight = result.srcHeight = 1;
@@ -48,9 +51,9 @@ CUDA_MEMCPY3D CopyParameters(const Call& call, absl::Span<const CUdeviceptr> add
   return result;
 }
 
-CUDA_MEMSET_NODE_PARAMS FillParameters(const Call& call, absl::Span<const CUdeviceptr> addresses) {
+CUDA_MEMSET_NODE_PARAMS FillParameters(const Call& call, const Places& places) {
   CUDA_MEMSET_NODE_PARAMS result = {};
-  result.dst = AddressOf(call.operands[0], addresses);
+  result.dst = AddressOf(call.operands[0], places);
   result.value = call.value;
   result.elementSize = 1;
   result.width = call.bytes;
@@ -59,6 +62,10 @@ CUDA_MEMSET_NODE_PARAMS FillParameters(const Call& call, absl::Span<const CUdevi
 }
 
 }  // namespace
+
+bool Call::HasAddresses() const {
+  return kind != Kind::kLaunch || !kernel->image().takes_slot_table;
+}
 
 std::string Call::WhatFailed() const {
   switch (kind) {
@@ -72,66 +79,65 @@ std::string Call::WhatFailed() const {
   return absl::StrCat("cannot fill ", bytes, " bytes");
 }
 
-CUresult Enqueue(const Context& context, const Call& call,
-                 absl::Span<const CUdeviceptr> addresses) {
+CUresult Enqueue(const Context& context, const Call& call, const Places& places) {
   const Library& cuda = context.cuda();
   CUstream stream = context.list_stream();
   switch (call.kind) {
     case Call::Kind::kLaunch: {
-      Parameters parameters(call, addresses);
+      Parameters parameters(call, places);
       const CUDA_KERNEL_NODE_PARAMS p = KernelParameters(call, parameters);
       return cuda.LaunchKernel(p.func, p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY,
                                p.blockDimZ, p.sharedMemBytes, stream, p.kernelParams, nullptr);
     }
     case Call::Kind::kCopy:
-      return cuda.MemcpyDtoDAsync_v2(AddressOf(call.operands[0], addresses),
-                                     AddressOf(call.operands[1], addresses), call.bytes, stream);
+      return cuda.MemcpyDtoDAsync_v2(AddressOf(call.operands[0], places),
+                                     AddressOf(call.operands[1], places), call.bytes, stream);
     case Call::Kind::kFill:
       break;
   }
-  return cuda.MemsetD8Async(AddressOf(call.operands[0], addresses), call.value, call.bytes, stream);
+  return cuda.MemsetD8Async(AddressOf(call.operands[0], places), call.value, call.bytes, stream);
 }
 
-CUresult AddNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
-                 CUgraph graph, absl::Span<const CUgraphNode> dependencies, CUgraphNode* node) {
+CUresult AddNode(const Context& context, const Call& call, const Places& places, CUgraph graph,
+                 absl::Span<const CUgraphNode> dependencies, CUgraphNode* node) {
   const Library& cuda = context.cuda();
   switch (call.kind) {
     case Call::Kind::kLaunch: {
-      Parameters values(call, addresses);
+      Parameters values(call, places);
       const CUDA_KERNEL_NODE_PARAMS parameters = KernelParameters(call, values);
       return cuda.GraphAddKernelNode_v2(node, graph, dependencies.data(), dependencies.size(),
                                         &parameters);
     }
     case Call::Kind::kCopy: {
-      const CUDA_MEMCPY3D parameters = CopyParameters(call, addresses);
+      const CUDA_MEMCPY3D parameters = CopyParameters(call, places);
       return cuda.GraphAddMemcpyNode(node, graph, dependencies.data(), dependencies.size(),
                                      &parameters, context.get());
     }
     case Call::Kind::kFill:
       break;
   }
-  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, addresses);
+  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, places);
   return cuda.GraphAddMemsetNode(node, graph, dependencies.data(), dependencies.size(), &parameters,
                                  context.get());
 }
 
-CUresult SetNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
-                 CUgraphExec exec, CUgraphNode node) {
+CUresult SetNode(const Context& context, const Call& call, const Places& places, CUgraphExec exec,
+                 CUgraphNode node) {
   const Library& cuda = context.cuda();
   switch (call.kind) {
     case Call::Kind::kLaunch: {
-      Parameters values(call, addresses);
+      Parameters values(call, places);
       const CUDA_KERNEL_NODE_PARAMS parameters = KernelParameters(call, values);
       return cuda.GraphExecKernelNodeSetParams_v2(exec, node, &parameters);
     }
     case Call::Kind::kCopy: {
-      const CUDA_MEMCPY3D parameters = CopyParameters(call, addresses);
+      const CUDA_MEMCPY3D parameters = CopyParameters(call, places);
       return cuda.GraphExecMemcpyNodeSetParams(exec, node, &parameters, context.get());
     }
     case Call::Kind::kFill:
       break;
   }
-  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, addresses);
+  const CUDA_MEMSET_NODE_PARAMS parameters = FillParameters(call, places);
   return cuda.GraphExecMemsetNodeSetParams(exec, node, &parameters, context.get());
 }
 

@@ -29,17 +29,25 @@ struct Call {
   // The calls of the same part that it waits for, counted from the part's first.
   std::vector<int> dependencies = {};
 
+  // Whether it names its operands by address, and so is another call where slots are elsewhere.
+  bool HasAddresses() const;
   // "cannot launch the kernel softmax", for an error's message.
   std::string WhatFailed() const;
 };
 
-// addresses[i] is where slot i begins. The calling thread has a current context.
-CUresult Enqueue(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses);
-CUresult AddNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
-                 CUgraph graph, absl::Span<const CUgraphNode> dependencies, CUgraphNode* node);
-// Gives the node other addresses from its next launch on.
-CUresult SetNode(const Context& context, const Call& call, absl::Span<const CUdeviceptr> addresses,
-                 CUgraphExec exec, CUgraphNode node);
+// Where the slots of a list are.
+struct Places {
+  absl::Span<const CUdeviceptr> addresses;  // where slot i begins
+  CUdeviceptr table = 0;                    // the same on the device; 0: no kernel takes it
+};
+
+// The calling thread has a current context.
+CUresult Enqueue(const Context& context, const Call& call, const Places& places);
+CUresult AddNode(const Context& context, const Call& call, const Places& places, CUgraph graph,
+                 absl::Span<const CUgraphNode> dependencies, CUgraphNode* node);
+// Gives a node with addresses others from its next launch on.
+CUresult SetNode(const Context& context, const Call& call, const Places& places, CUgraphExec exec,
+                 CUgraphNode node);
 
 }  // namespace kiln::drivers::cuda
 

@@ -1,5 +1,8 @@
 #include "drivers/cuda/context.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +13,9 @@ namespace {
 
 // Kept for the next use; more than lists in flight have.
 constexpr size_t kMostIdleEvents = 1024;
+// Pinning takes long, so few blocks are too small for the next user.
+constexpr size_t kPinnedBytesMin = 64 << 10;
+constexpr size_t kTrialBytes = 64;
 
 }  // namespace
 
@@ -36,9 +42,11 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Lib
 Context::~Context() {
   if (context_ == nullptr) return;
   {
-    Current current(*this);
+    Use use(*this);
+    if (!use.ok()) return;
     absl::MutexLock lock(&mutex_);
     for (CUevent event : events_) cuda().EventDestroy_v2(event);
+    for (const auto& [memory, bytes] : pinned_) cuda().MemFreeHost(memory);
     for (CUstream stream : {list_stream_, copy_stream_}) {
       if (stream != nullptr) cuda().StreamDestroy_v2(stream);
     }
@@ -48,8 +56,19 @@ Context::~Context() {
   if (!Health().ok()) cuda().DevicePrimaryCtxReset_v2(device_);
 }
 
+void Context::Abandon() {
+  absl::WriterMutexLock lock(&abandon_mutex_);
+  if (abandoned_) return;
+  abandoned_ = true;
+  cuda().DevicePrimaryCtxRelease_v2(device_);
+  // A process has one primary context of a device, which others may hold as well, so releasing it
+  // is not enough.
+  cuda().DevicePrimaryCtxReset_v2(device_);
+}
+
 void* Context::AllocateMemory(int64_t bytes) {
-  Current current(*this);
+  Use use(*this);
+  if (!use.ok()) return nullptr;
   CUdeviceptr address = 0;
   const CUresult code = cuda().MemAlloc_v2(&address, static_cast<size_t>(bytes));
   if (code != CUDA_SUCCESS) {
@@ -60,8 +79,8 @@ void* Context::AllocateMemory(int64_t bytes) {
 }
 
 void Context::ReleaseMemory(void* memory) const {
-  Current current(*this);
-  cuda().MemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
+  Use use(*this);
+  if (use.ok()) cuda().MemFree_v2(reinterpret_cast<CUdeviceptr>(memory));
 }
 
 absl::Status Context::Failure(absl::string_view what, CUresult code) {
@@ -80,11 +99,13 @@ CUresult Context::Ask() const {
 }
 
 absl::Status Context::Lose(absl::string_view what, CUresult code) {
-  const std::string why(ToStatus(cuda(), what, code).message());
+  return Lose(ToStatus(cuda(), what, code).message());
+}
+
+absl::Status Context::Lose(absl::string_view why) {
   absl::MutexLock lock(&mutex_);
-  if (lost_.ok())
-    lost_ = absl::UnavailableError(
-        absl::StrCat("the device is lost until kilnd is started again: ", why));
+  // The first reason is the one that explains the others.
+  if (lost_.ok()) lost_ = absl::UnavailableError(absl::StrCat("the device is lost: ", why));
   return lost_;
 }
 
@@ -95,8 +116,34 @@ absl::Status Context::Health() const {
 
 absl::Status Context::AskHealth() {
   if (absl::Status lost = Health(); !lost.ok()) return lost;
+  Use use(*this);
+  if (!use.ok()) return Health();
   const CUresult now = Ask();
   return now == CUDA_SUCCESS ? absl::OkStatus() : Lose("it was asked how it is", now);
+}
+
+absl::Status Context::Try() {
+  Use use(*this);
+  if (!use.ok()) return Health();
+  bool same = false;
+  const CUresult code = FillAndReadBack(&same);
+  if (code != CUDA_SUCCESS) return Lose("it does not fill memory and give it back", code);
+  return same ? absl::OkStatus() : Lose("memory that it filled has other contents");
+}
+
+CUresult Context::FillAndReadBack(bool* same) const {
+  CUdeviceptr memory = 0;
+  CUresult code = cuda().MemAlloc_v2(&memory, kTrialBytes);
+  if (code != CUDA_SUCCESS) return code;
+  constexpr unsigned char kValue = 0x5a;
+  std::array<unsigned char, kTrialBytes> back = {};
+  code = cuda().MemsetD8Async(memory, kValue, kTrialBytes, copy_stream_);
+  if (code == CUDA_SUCCESS)
+    code = cuda().MemcpyDtoHAsync_v2(back.data(), memory, kTrialBytes, copy_stream_);
+  const CUresult ended = cuda().StreamSynchronize(copy_stream_);
+  cuda().MemFree_v2(memory);
+  *same = back.front() == kValue && back.back() == kValue;
+  return code == CUDA_SUCCESS ? ended : code;
 }
 
 absl::StatusOr<CUevent> Context::TakeEvent() {
@@ -123,8 +170,37 @@ void Context::GiveBack(CUevent event) {
       return;
     }
   }
+  Use use(*this);
+  if (use.ok()) cuda().EventDestroy_v2(event);
+}
+
+absl::StatusOr<PinnedBlock> Context::TakePinned(size_t bytes) {
+  void* idle = nullptr;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!pinned_.empty()) {
+      const auto [memory, size] = pinned_.back();
+      pinned_.pop_back();
+      if (size >= bytes) return PinnedBlock(this, memory, size);
+      idle = memory;
+    }
+  }
   Current current(*this);
-  cuda().EventDestroy_v2(event);
+  if (idle != nullptr) cuda().MemFreeHost(idle);
+  const size_t size = std::max(kPinnedBytesMin, std::bit_ceil(bytes));
+  void* memory = nullptr;
+  const CUresult code = cuda().MemHostAlloc(&memory, size, CU_MEMHOSTALLOC_PORTABLE);
+  if (code != CUDA_SUCCESS) return Failure("cannot pin host memory", code);
+  return PinnedBlock(this, static_cast<char*>(memory), size);
+}
+
+void Context::GiveBack(char* pinned, size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  pinned_.emplace_back(pinned, bytes);
+}
+
+PinnedBlock::~PinnedBlock() {
+  if (memory_ != nullptr) context_->GiveBack(memory_, bytes_);
 }
 
 }  // namespace kiln::drivers::cuda

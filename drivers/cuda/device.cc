@@ -30,25 +30,35 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(std::shared_ptr<const Library> cuda,
-                                                             CUdevice device, DeviceInfo info,
-                                                             SteadyClock now) {
+absl::StatusOr<std::shared_ptr<const CudaDevice::Opened>> CudaDevice::OpenContext(
+    std::shared_ptr<const Library> cuda, CUdevice device, const DeviceInfo& info) {
   auto context = Context::Make(std::move(cuda), device);
   if (!context.ok()) return context.status();
   auto staging = Staging::Make(*context);
   if (!staging.ok()) return staging.status();
-  std::unique_ptr<CudaDevice> made(
-      new CudaDevice(*std::move(context), std::move(info), std::move(now)));
-  made->staging_ = *std::move(staging);
-  return made;
+  auto allocator = MakeAllocator(*context, info);
+  return std::make_shared<const Opened>(
+      Opened{*std::move(context), std::move(allocator), *std::move(staging)});
 }
 
-CudaDevice::CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, SteadyClock now)
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Make(std::shared_ptr<const Library> cuda,
+                                                             CUdevice device, DeviceInfo info,
+                                                             std::shared_ptr<PeerAccess> peers,
+                                                             SteadyClock now) {
+  auto opened = OpenContext(std::move(cuda), device, info);
+  if (!opened.ok()) return opened.status();
+  peers->Enter((*opened)->context);
+  return std::unique_ptr<CudaDevice>(
+      new CudaDevice(*std::move(opened), std::move(info), std::move(peers), std::move(now)));
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
+                       std::shared_ptr<PeerAccess> peers, SteadyClock now)
     : info_(std::move(info)),
       now_(std::move(now)),
-      context_(std::move(context)),
-      allocator_(MakeAllocator(context_, info_)),
+      peers_(std::move(peers)),
       last_end_(now_()),
+      opened_(std::move(opened)),
       in_flight_(kMostInFlight),
       copies_(absl::StrCat("copy-", info_.name)),
       completions_(absl::StrCat("end-", info_.name)),
@@ -59,38 +69,33 @@ CudaDevice::~CudaDevice() {
   in_flight_.AwaitAll();
 }
 
-void CudaDevice::ReachMemoryOf(const CudaDevice& peer) {
-  const Library& cuda = context_->cuda();
-  int can = 0;
-  if (cuda.DeviceCanAccessPeer(&can, context_->device(), peer.context_->device()) != CUDA_SUCCESS ||
-      can == 0) {
-    return;
-  }
-  Context::Current current(*context_);
-  const CUresult code = cuda.CtxEnablePeerAccess(peer.context_->get(), 0);
-  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
-    peers_.push_back(peer.context_.get());
+std::shared_ptr<const CudaDevice::Opened> CudaDevice::opened() const {
+  absl::MutexLock lock(&opened_mutex_);
+  return opened_;
 }
 
 absl::StatusOr<std::unique_ptr<Buffer>> CudaDevice::Allocate(int64_t bytes) {
-  if (absl::Status status = context_->Health(); !status.ok()) return status;
-  absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
+  const std::shared_ptr<const Opened> on = opened();
+  if (absl::Status status = on->context->Health(); !status.ok()) return status;
+  absl::StatusOr<void*> memory = on->allocator->Allocate(bytes);
   if (!memory.ok()) {
     // A lost device has no memory either.
-    const absl::Status health = Health();
+    const absl::Status health = on->context->AskHealth();
     return health.ok() ? memory.status() : health;
   }
-  return std::make_unique<CudaBuffer>(allocator_, context_.get(), *memory, bytes);
+  return std::make_unique<CudaBuffer>(on->allocator, on->context.get(), *memory, bytes);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedKernel>> CudaDevice::LoadKernel(const KernelImage& image) {
-  if (absl::Status status = Health(); !status.ok()) return status;
-  return CudaKernel::Load(context_, info_.target, image);
+  const std::shared_ptr<const Opened> on = opened();
+  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
+  return CudaKernel::Load(on->context, info_.target, image);
 }
 
 absl::StatusOr<std::unique_ptr<PreparedList>> CudaDevice::Prepare(CommandList list) {
-  if (absl::Status status = Health(); !status.ok()) return status;
-  auto program = Program::Make(context_, list);
+  const std::shared_ptr<const Opened> on = opened();
+  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
+  auto program = Program::Make(on->context, list);
   if (!program.ok()) return program.status();
   return std::make_unique<CudaPreparedList>(*std::move(program));
 }
@@ -104,9 +109,12 @@ absl::Status CudaDevice::Submit(PreparedList& list, absl::Span<Buffer* const> sl
   if (absl::Status status = CheckSlots(program->needs(), slots, options); !status.ok())
     return status;
   auto submission = std::make_shared<Submission>();
+  submission->on = opened();
+  if (program->context() != submission->on->context.get())
+    return absl::InvalidArgumentError("the list is another device's, or was lost with this one");
   submission->slots.reserve(slots.size());
   for (const Buffer* buffer : slots) {
-    const auto address = AddressOf(*buffer);
+    const auto address = AddressOf(*submission->on, *buffer);
     if (!address.ok()) return address.status();
     submission->slots.push_back(*address);
   }
@@ -124,15 +132,17 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
   const std::shared_ptr<SignalGroup>& group = submission->options.group;
   submission->start = now_();
   SubmitResult& result = submission->enqueued.result;
-  result.status = context_->Health();
+  Context& context = *submission->on->context;
+  result.status = context.Health();
   if (result.status.ok()) {
-    Context::Current current(*context_);
+    Context::Current current(context);
     submission->enqueued = submission->program->Enqueue(
-        submission->slots, submission->options, now_, [this, &group](Event before, int signal) {
-          completions_.Push(
-              [this, group, signal, before = std::make_shared<Event>(std::move(before))] {
-                RaiseAfter(*before, *group, signal);
-              });
+        submission->slots, submission->options, now_,
+        [this, &submission, &group](Event before, int signal) {
+          completions_.Push([on = submission->on, group, signal,
+                             before = std::make_shared<Event>(std::move(before))] {
+            RaiseAfter(*on->context, *before, *group, signal);
+          });
         });
   }
   // At once: another device's thread may wait for a signal that will never come.
@@ -140,8 +150,8 @@ void CudaDevice::Start(std::shared_ptr<Submission> submission) {
   completions_.Push([this, submission = std::move(submission)] { End(*submission); });
 }
 
-void CudaDevice::RaiseAfter(const Event& before, SignalGroup& group, int signal) {
-  const absl::Status status = WaitFor(before);
+void CudaDevice::RaiseAfter(Context& context, const Event& before, SignalGroup& group, int signal) {
+  const absl::Status status = WaitFor(context, before);
   if (status.ok()) {
     group.Raise(signal);
   } else {
@@ -153,14 +163,15 @@ void CudaDevice::End(Submission& submission) {
   Enqueued& enqueued = submission.enqueued;
   SubmitResult& result = enqueued.result;
   SignalGroup* group = submission.options.group.get();
+  Context& context = *submission.on->context;
   if (result.status.ok()) {
-    result.status = WaitFor(enqueued.end);
+    result.status = WaitFor(context, enqueued.end);
     if (!result.status.ok() && group != nullptr) group->Abort(result.status);
-  } else if (context_->Health().ok()) {
+  } else if (context.Health().ok()) {
     // What was enqueued in front of the error uses the buffers that `done` sets free.
-    Context::Current current(*context_);
-    const CUresult code = context_->cuda().StreamSynchronize(context_->list_stream());
-    if (code != CUDA_SUCCESS) context_->Failure("cannot finish a list", code).IgnoreError();
+    Context::Current current(context);
+    const CUresult code = context.cuda().StreamSynchronize(context.list_stream());
+    if (code != CUDA_SUCCESS) context.Failure("cannot finish a list", code).IgnoreError();
   }
   const SteadyTime end = now_();
   // Without what the list before it took.
@@ -168,9 +179,9 @@ void CudaDevice::End(Submission& submission) {
   last_end_ = end;
   if (result.status.ok()) {
     for (const Enqueued::Timed& timed : enqueued.timed)
-      result.command_seconds[timed.command] += SecondsBetween(timed.begin, timed.end);
+      result.command_seconds[timed.command] += SecondsBetween(context, timed.begin, timed.end);
     // A list with waits began before its first command.
-    const double seconds = SecondsBetween(enqueued.begin, enqueued.end);
+    const double seconds = SecondsBetween(context, enqueued.begin, enqueued.end);
     if (seconds > 0 && !submission.program->needs().needs_group) result.seconds = seconds;
   } else {
     result.command_seconds.clear();
@@ -178,61 +189,64 @@ void CudaDevice::End(Submission& submission) {
   enqueued.timed.clear();
   enqueued.begin = Event();
   enqueued.end = Event();
+  enqueued.table = PinnedBlock();
   submission.program = nullptr;
   in_flight_.End();
   submission.done(std::move(result));
   in_flight_.Report();
 }
 
-absl::Status CudaDevice::WaitFor(const Event& event) {
-  Context::Current current(*context_);
-  const CUresult code = context_->cuda().EventSynchronize(event.get());
+absl::Status CudaDevice::WaitFor(Context& context, const Event& event) {
+  Context::Current current(context);
+  const CUresult code = context.cuda().EventSynchronize(event.get());
   if (code == CUDA_SUCCESS) return absl::OkStatus();
-  return context_->Failure("a command failed on the device", code);
+  return context.Failure("a command failed on the device", code);
 }
 
-double CudaDevice::SecondsBetween(const Event& begin, const Event& end) const {
-  Context::Current current(*context_);
+double CudaDevice::SecondsBetween(const Context& context, const Event& begin, const Event& end) {
+  Context::Current current(context);
   float milliseconds = 0;
-  const CUresult code = context_->cuda().EventElapsedTime(&milliseconds, begin.get(), end.get());
+  const CUresult code = context.cuda().EventElapsedTime(&milliseconds, begin.get(), end.get());
   return code == CUDA_SUCCESS ? 1e-3 * milliseconds : 0;
 }
 
-absl::StatusOr<CUdeviceptr> CudaDevice::AddressOf(const Buffer& buffer) const {
+absl::StatusOr<CUdeviceptr> CudaDevice::AddressOf(const Opened& on, const Buffer& buffer) const {
   const auto* mine = dynamic_cast<const CudaBuffer*>(&buffer);
   if (mine != nullptr &&
-      (mine->context() == context_.get() ||
-       std::find(peers_.begin(), peers_.end(), mine->context()) != peers_.end())) {
+      (mine->context() == on.context.get() || peers_->Reaches(on.context.get(), mine->context()))) {
     return mine->address();
   }
-  return absl::InvalidArgumentError(absl::StrCat("the buffer is not one of ", info_.name));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the buffer is not one of ", info_.name, ", or was lost with it"));
 }
 
 absl::Status CudaDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
                                            absl::Span<const char> source, CopyDone done) {
-  const auto address = AddressOf(destination);
+  std::shared_ptr<const Opened> on = opened();
+  const auto address = AddressOf(*on, destination);
   if (!address.ok()) return address.status();
   const auto size = static_cast<int64_t>(source.size());
   if (absl::Status status = CheckCopy("copy to", destination, offset, size); !status.ok())
     return status;
-  if (absl::Status status = Health(); !status.ok()) return status;
+  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
   const CUdeviceptr to = *address + static_cast<CUdeviceptr>(offset);
   StartCopy(
-      *address, [this, to, source] { return staging_->ToDevice(to, source); }, std::move(done));
+      *address, [on, to, source] { return on->staging->ToDevice(to, source); }, std::move(done));
   return absl::OkStatus();
 }
 
 absl::Status CudaDevice::StartCopyToHost(const Buffer& source, int64_t offset,
                                          absl::Span<char> destination, CopyDone done) {
-  const auto address = AddressOf(source);
+  std::shared_ptr<const Opened> on = opened();
+  const auto address = AddressOf(*on, source);
   if (!address.ok()) return address.status();
   const auto size = static_cast<int64_t>(destination.size());
   if (absl::Status status = CheckCopy("copy from", source, offset, size); !status.ok())
     return status;
-  if (absl::Status status = Health(); !status.ok()) return status;
+  if (absl::Status status = on->context->AskHealth(); !status.ok()) return status;
   const CUdeviceptr from = *address + static_cast<CUdeviceptr>(offset);
   StartCopy(
-      0, [this, from, destination] { return staging_->ToHost(destination, from); },
+      0, [on, from, destination] { return on->staging->ToHost(destination, from); },
       std::move(done));
   return absl::OkStatus();
 }
@@ -252,6 +266,25 @@ absl::Status CudaDevice::Synchronize() {
   return Health();
 }
 
-absl::Status CudaDevice::Health() { return context_->AskHealth(); }
+absl::Status CudaDevice::Health() { return opened()->context->AskHealth(); }
+
+absl::Status CudaDevice::Revive() {
+  const std::shared_ptr<const Opened> lost = opened();
+  if (lost->context->AskHealth().ok()) return absl::OkStatus();
+  // The threads are done with it when they have reported everything.
+  in_flight_.AwaitAll();
+  lost->context->Abandon();
+  auto fresh = OpenContext(lost->context->shared_cuda(), lost->context->device(), info_);
+  absl::Status works = fresh.ok() ? (*fresh)->context->Try() : fresh.status();
+  if (!works.ok()) {
+    // CUDA promises no process that it may go on behind such an error.
+    return absl::UnavailableError(
+        absl::StrCat(works.message(), "; if that stays so, kilnd must be started again"));
+  }
+  peers_->Enter((*fresh)->context);
+  absl::MutexLock lock(&opened_mutex_);
+  opened_ = *std::move(fresh);
+  return absl::OkStatus();
+}
 
 }  // namespace kiln::drivers::cuda

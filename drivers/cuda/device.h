@@ -12,6 +12,7 @@
 #include "drivers/common/in_flight.h"
 #include "drivers/common/submission_queue.h"
 #include "drivers/cuda/context.h"
+#include "drivers/cuda/peer_access.h"
 #include "drivers/cuda/prepared_list.h"
 #include "drivers/cuda/staging.h"
 #include "drivers/interface/clock.h"
@@ -23,20 +24,18 @@ namespace kiln::drivers::cuda {
 // list before it has finished one. CUDA calls back nobody: what it calls may not call it.
 class CudaDevice : public Device {
  public:
-  // The errors of making CUDA's context, streams and pinned memory.
+  // `peers`: all devices of the driver, which its lists may use the buffers of where the hardware
+  // reaches them. The errors of making CUDA's context, streams and pinned memory.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Make(std::shared_ptr<const Library> cuda,
                                                           CUdevice device, DeviceInfo info,
+                                                          std::shared_ptr<PeerAccess> peers,
                                                           SteadyClock now);
   // Runs what is left.
   ~CudaDevice() override;
 
-  // From here on this device's lists may use the other's buffers, if the hardware reaches them.
-  // Before either is used.
-  void ReachMemoryOf(const CudaDevice& peer);
-
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<Buffer>> Allocate(int64_t bytes) override;
-  int64_t cached_bytes() const override { return allocator_->cached_bytes(); }
+  int64_t cached_bytes() const override { return opened()->allocator->cached_bytes(); }
   absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) override;
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
@@ -47,11 +46,18 @@ class CudaDevice : public Device {
                                CopyDone done) override;
   absl::Status Synchronize() override;
   absl::Status Health() override;
-  // A lost one stays lost; see README.md.
-  absl::Status Revive() override { return Health(); }
+  // Another context, in place of the lost one, with which CUDA destroys everything.
+  absl::Status Revive() override;
 
  private:
+  // What CUDA has for the device, until it is lost.
+  struct Opened {
+    std::shared_ptr<Context> context;
+    std::shared_ptr<CachingAllocator> allocator;
+    std::unique_ptr<Staging> staging;
+  };
   struct Submission {
+    std::shared_ptr<const Opened> on;
     std::shared_ptr<Program> program;
     std::vector<CUdeviceptr> slots;
     SubmitOptions options;
@@ -60,29 +66,33 @@ class CudaDevice : public Device {
     Enqueued enqueued;
   };
 
-  CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, SteadyClock now);
+  static absl::StatusOr<std::shared_ptr<const Opened>> OpenContext(
+      std::shared_ptr<const Library> cuda, CUdevice device, const DeviceInfo& info);
+  CudaDevice(std::shared_ptr<const Opened> opened, DeviceInfo info,
+             std::shared_ptr<PeerAccess> peers, SteadyClock now);
+  std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
   // On the submission thread.
   void Start(std::shared_ptr<Submission> submission);
   // On the completion thread.
   void End(Submission& submission);
-  void RaiseAfter(const Event& before, SignalGroup& group, int signal);
+  static void RaiseAfter(Context& context, const Event& before, SignalGroup& group, int signal);
 
   // Until the event has been passed: the error that the device met before it.
-  absl::Status WaitFor(const Event& event);
+  static absl::Status WaitFor(Context& context, const Event& event);
   // 0 if the device does not say.
-  double SecondsBetween(const Event& begin, const Event& end) const;
-  absl::StatusOr<CUdeviceptr> AddressOf(const Buffer& buffer) const;
+  static double SecondsBetween(const Context& context, const Event& begin, const Event& end);
+  absl::StatusOr<CUdeviceptr> AddressOf(const Opened& on, const Buffer& buffer) const;
   // Does the copy on its thread. `written`: the buffer that it writes; 0: none.
   void StartCopy(CUdeviceptr written, std::function<absl::Status()> copy, CopyDone done);
 
   const DeviceInfo info_;
   const SteadyClock now_;
-  const std::shared_ptr<Context> context_;
-  const std::shared_ptr<CachingAllocator> allocator_;
-  std::unique_ptr<Staging> staging_;
-  std::vector<const Context*> peers_;  // whose memory this device reaches
-  SteadyTime last_end_;                // of the completion thread
+  const std::shared_ptr<PeerAccess> peers_;
+  SteadyTime last_end_;  // of the completion thread
+
+  mutable absl::Mutex opened_mutex_;
+  std::shared_ptr<const Opened> opened_ ABSL_GUARDED_BY(opened_mutex_);
 
   InFlight<CUdeviceptr> in_flight_;
 

@@ -19,23 +19,33 @@ constexpr int kMostDevices = 64;
 struct Generation {
   int capability;
   int ptx;
+  int lanes;  // float32 operations that a unit starts in a cycle
 };
-constexpr Generation kGenerations[] = {{75, 78}, {80, 78},  {86, 78},  {87, 78},  {89, 78},
-                                       {90, 78}, {100, 86}, {103, 88}, {120, 87}, {121, 88}};
+constexpr Generation kGenerations[] = {
+    {75, 78, 64},  {80, 78, 64},   {86, 78, 128},  {87, 78, 128},  {89, 78, 128},
+    {90, 78, 128}, {100, 86, 128}, {103, 88, 128}, {120, 87, 128}, {121, 88, 128}};
 
-// What the device does not tell stays 0.
-class Attributes {
- public:
-  Attributes(const Library& cuda, CUdevice device) : cuda_(cuda), device_(device) {}
-  int operator()(CUdevice_attribute attribute) const {
+const Generation& GenerationOf(int capability) {
+  const Generation* after = std::upper_bound(
+      std::begin(kGenerations), std::end(kGenerations), capability,
+      [](int wanted, const Generation& generation) { return wanted < generation.capability; });
+  return after == std::begin(kGenerations) ? *after : *(after - 1);
+}
+
+// What the device does not tell is 0.
+using Attributes = std::function<int(CUdevice_attribute)>;
+
+Attributes AttributesOf(const Library& cuda, CUdevice device) {
+  return [&cuda, device](CUdevice_attribute attribute) {
     int value = 0;
-    return cuda_.DeviceGetAttribute(&value, attribute, device_) == CUDA_SUCCESS ? value : 0;
-  }
+    return cuda.DeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS ? value : 0;
+  };
+}
 
- private:
-  const Library& cuda_;
-  const CUdevice device_;
-};
+int CapabilityOf(const Attributes& get) {
+  return 10 * get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+         get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+}
 
 // "GPU-8-4-4-4-12" hexadecimal digits.
 std::string UuidText(const CUuuid& uuid) {
@@ -59,56 +69,39 @@ Limits MakeLimits(const Attributes& get) {
   limits.compute_units = std::max(1, get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
   limits.threads_per_block = std::max(1, get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
   limits.threads_per_subgroup = std::max(1, get(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+  limits.threads_per_shuffle = limits.threads_per_subgroup;
+  limits.bytes_per_access = 16;
   limits.threads_per_unit = std::max(1, get(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR));
+  const int64_t registers = get(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR);
+  if (registers > 0) limits.register_bytes_per_unit = 4 * registers;
   limits.shared_bytes_per_block = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   limits.near_memory_bytes = get(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
   limits.private_cache_bytes = get(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) / limits.compute_units;
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
-  // What a launch may bring of parameters: 4 KiB. More only since CUDA 12.1.
-  limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr));
+  // What a launch may bring of parameters, one of which is the slot table: 4 KiB. More only since
+  // CUDA 12.1.
+  limits.arguments_max = static_cast<int>((4 << 10) / sizeof(CUdeviceptr)) - 1;
   // A line of the caches.
   limits.buffer_alignment = 128;
   return limits;
 }
 
-// Estimates from the clocks: two operations for each of 128 lanes of a unit, two transfers a clock.
-Rates MakeRates(const Attributes& get, const Limits& limits) {
+// Estimates from the clocks: a multiplication and an addition for each lane, two transfers a clock.
+Rates MakeRates(const Attributes& get, int lanes, int units) {
   const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+  const double bytes = get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
   const double memory_clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
-  Rates rates;
-  if (clock > 0) rates.flops_per_second = 2 * 128 * clock * limits.compute_units;
-  if (memory_clock > 0) {
-    rates.bytes_per_second =
-        2 * memory_clock * get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
-  }
-  rates.unit_flops_per_second = rates.flops_per_second / limits.compute_units;
-  rates.unit_bytes_per_second = rates.bytes_per_second / limits.compute_units;
-  rates.launch_seconds = 2e-6;
+  Rates rates = kGpuRates;
+  if (clock > 0) rates.flops_per_second = 2 * lanes * clock * units;
+  if (memory_clock > 0 && bytes > 0) rates.bytes_per_second = 2 * memory_clock * bytes;
+  rates.unit_flops_per_second = rates.flops_per_second / units;
+  rates.unit_bytes_per_second = rates.bytes_per_second / units;
   return rates;
 }
 
-const Generation& GenerationOf(int capability) {
-  const Generation* after = std::upper_bound(
-      std::begin(kGenerations), std::end(kGenerations), capability,
-      [](int wanted, const Generation& generation) { return wanted < generation.capability; });
-  return after == std::begin(kGenerations) ? *after : *(after - 1);
-}
-
-Target MakeTarget(const Attributes& get, int capability) {
-  const Generation& generation = GenerationOf(capability);
-  Target target;
-  target.architecture = "nvptx64";
-  target.processor = absl::StrCat("sm_", generation.capability);
-  target.features = absl::StrCat("+ptx", generation.ptx);
-  target.variant = target.processor;
-  target.limits = MakeLimits(get);
-  target.capabilities = {.fma = true, .fp64 = true, .fp16 = true, .bf16 = capability >= 80};
-  target.rates = MakeRates(get, target.limits);
-  return target;
-}
-
-absl::Status CheckUsable(const Attributes& get, int capability) {
+absl::Status CheckUsable(const Attributes& get) {
+  const int capability = CapabilityOf(get);
   if (capability < kGenerations[0].capability) {
     return absl::FailedPreconditionError(absl::StrCat("has compute capability ", capability / 10,
                                                       ".", capability % 10,
@@ -124,21 +117,39 @@ absl::Status CheckUsable(const Attributes& get, int capability) {
 }
 
 DeviceFacts Query(const Library& cuda, CUdevice device) {
-  const Attributes get(cuda, device);
-  const int capability = 10 * get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
-                         get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  const Attributes get = AttributesOf(cuda, device);
   DeviceFacts facts;
   facts.device = device;
   facts.model = ModelOf(cuda, device);
-  facts.target = MakeTarget(get, capability);
+  facts.target = MakeTarget(get);
   size_t bytes = 0;
   if (cuda.DeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS)
     facts.memory_bytes = static_cast<int64_t>(bytes);
-  facts.usable = CheckUsable(get, capability);
+  facts.usable = CheckUsable(get);
   return facts;
 }
 
 }  // namespace
+
+Target MakeTarget(const std::function<int(CUdevice_attribute)>& get) {
+  const int capability = CapabilityOf(get);
+  const Generation& generation = GenerationOf(capability);
+  Target target;
+  target.architecture = "nvptx64";
+  target.processor = absl::StrCat("sm_", generation.capability);
+  target.features = absl::StrCat("+ptx", generation.ptx);
+  target.variant = target.processor;
+  target.limits = MakeLimits(get);
+  target.capabilities = {.fma = true,
+                         .fp64 = true,
+                         .fp16 = true,
+                         .bf16 = capability >= 80,
+                         .matrix = capability >= 80,
+                         .async_copies = capability >= 80};
+  target.costs = kGpuCosts;
+  target.rates = MakeRates(get, generation.lanes, target.limits.compute_units);
+  return target;
+}
 
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda) {
   int count = 0;

@@ -3,6 +3,7 @@
 #define KILN_DRIVERS_CUDA_DEVICE_QUERY_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ struct DeviceFacts {
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };
+
+// The target of a device that answers so. What it does not tell is 0.
+Target MakeTarget(const std::function<int(CUdevice_attribute)>& get);
 
 // In CUDA's order. NOT_FOUND: there is none.
 absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cuda);

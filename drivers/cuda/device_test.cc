@@ -2,6 +2,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,9 +50,9 @@ TEST_F(CudaDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
   refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
   refused([](KernelImage& image) { image.grid_size = int64_t{1} << 31; }, "2^31 - 1");
-  EXPECT_TRUE(device().LoadKernel(Image(512)).ok());
-  refused([](KernelImage& image) { image = Image(513); },
-          "takes 513 arguments; the device takes 512");
+  EXPECT_TRUE(device().LoadKernel(TableImage(511)).ok());
+  refused([](KernelImage& image) { image = TableImage(512); },
+          "takes 512 arguments; the device takes 511");
 }
 
 // Commands that need nothing of each other may run in any order; those that do may not.
@@ -74,7 +75,90 @@ TEST_F(CudaDeviceTest, AGraphKeepsTheOrderThatMatters) {
   EXPECT_EQ(control_->graphs_launched, graphs + 20);
 }
 
-TEST_F(CudaDeviceTest, AReplaySetsOnlyTheNodesThatChanged) {
+TEST_F(CudaDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
+  Open();
+  constexpr int kLaunches = 1000;
+  constexpr int kSlots = 40;
+  auto kernel = *device().LoadKernel(TableImage(2));
+  CommandList commands{.num_slots = kSlots, .commands = {}};
+  for (int i = 0; i < kLaunches; ++i) {
+    const int slot = i % kSlots;
+    commands.commands.emplace_back(
+        LaunchCommand{kernel.get(), {{(slot + 1) % kSlots, 0, 64}, {slot, 64, 64}}});
+  }
+  auto list = *device().Prepare(std::move(commands));
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 3 * kSlots / 2; ++i) {
+    buffers.push_back(*device().Allocate(128));
+    ASSERT_TRUE(device().CopyToDevice(*buffers.back(), 0, std::string(128, '\0')).ok());
+  }
+  std::vector<Buffer*> slots;
+  for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].get());
+  const auto copies_for = [&] {
+    const int64_t copies = control_->copies_run;
+    const int64_t kernels = control_->kernels_run;
+    EXPECT_TRUE(Run(*list, slots).status.ok()) << message_();
+    EXPECT_EQ(control_->kernels_run, kernels + kLaunches);
+    return control_->copies_run - copies;
+  };
+  EXPECT_EQ(copies_for(), 1);
+  const int64_t added = control_->graph_nodes_added;
+  const int64_t updated = control_->graph_nodes_updated;
+  EXPECT_EQ(copies_for(), 0);
+  for (int i = 0; i < kSlots / 2; ++i) slots[2 * i] = buffers[kSlots + i].get();
+  EXPECT_EQ(copies_for(), 1);
+  EXPECT_EQ(control_->graph_nodes_added, added);
+  EXPECT_EQ(control_->graph_nodes_updated, updated);
+  std::vector<uint32_t> counts;
+  for (const auto& buffer : buffers) {
+    uint32_t count = 0;
+    ASSERT_TRUE(
+        device().CopyToHost(*buffer, 64, {reinterpret_cast<char*>(&count), sizeof(count)}).ok());
+    counts.push_back(count);
+  }
+  for (int i = 0; i < kSlots; ++i) EXPECT_EQ(counts[i], i % 2 == 0 ? 50u : 75u) << i;
+  for (int i = kSlots; i < 3 * kSlots / 2; ++i) EXPECT_EQ(counts[i], 25u) << i;
+}
+
+// Each has a table of its own on its way, while others before it run.
+TEST_F(CudaDeviceTest, SubmissionsInFlightKeepTheirSlots) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const LaunchCommand count{kernel.get(), {{0, 0, 64}}};
+  auto list = *device().Prepare(
+      {.num_slots = 1, .commands = {FillCommand{{0, 0, 64}, 0}, count, count, count}});
+  auto one = *device().Prepare({.num_slots = 1, .commands = {count}});
+  control_->launch_milliseconds = 1;
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 20; ++i) buffers.push_back(*device().Allocate(64));
+  const int64_t updated = control_->graph_nodes_updated;
+  for (const auto& buffer : buffers) {
+    Buffer* slots[] = {buffer.get()};
+    for (PreparedList* next : {list.get(), one.get()}) {
+      const absl::Status status = device().Submit(*next, slots, {}, [](SubmitResult result) {
+        EXPECT_TRUE(result.status.ok()) << result.status;
+      });
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  ASSERT_TRUE(device().Synchronize().ok());
+  for (const auto& buffer : buffers) EXPECT_EQ(ReadFirst(*buffer), 4u);
+  EXPECT_EQ(control_->graph_nodes_updated, updated + 19) << "the fills";
+}
+
+TEST_F(CudaDeviceTest, SlotsBeyondATableAreRefused) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const absl::Status status =
+      device()
+          .Prepare({.num_slots = kTableSlotsMax + 1,
+                    .commands = {LaunchCommand{kernel.get(), {{kTableSlotsMax, 0, 64}}}}})
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), HasSubstr("the kernel counter takes a slot table"));
+}
+
+TEST_F(CudaDeviceTest, AReplaySetsOnlyTheAddressesThatChanged) {
   Open();
   constexpr int kLaunches = 100;
   auto kernel = *device().LoadKernel(Image(1));
@@ -147,9 +231,122 @@ TEST_F(CudaDeviceTest, AFaultInAKernelLosesTheDevice) {
   control_->next_launch_fails = CUDA_ERROR_ILLEGAL_ADDRESS;
   const absl::Status status = Run(*list, {buffer.get()}).status;
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(status.message(), HasSubstr("the device is lost until kilnd is started again: "));
+  EXPECT_THAT(status.message(), HasSubstr("the device is lost: "));
   EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
   EXPECT_EQ(device().Health(), status);
+}
+
+TEST_F(CudaDeviceTest, ALostDeviceIsRevivedOnceItWorks) {
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  const LaunchCommand launch{kernel.get(), {{0, 0, 64}}};
+  const CommandList commands{.num_slots = 1, .commands = {launch, launch}};
+  auto list = *device().Prepare(commands);
+  auto buffer = *device().Allocate(64);
+  EXPECT_TRUE(device().Revive().ok()) << "it is not lost";
+  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  control_->lost = CUDA_ERROR_ECC_UNCORRECTABLE;
+  EXPECT_EQ(Run(*list, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = device().Revive();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(status.message(), HasSubstr("CUDA_ERROR_ECC_UNCORRECTABLE"));
+    EXPECT_THAT(status.message(), HasSubstr("if that stays so, kilnd must be started again"));
+    EXPECT_FALSE(device().Health().ok());
+  }
+  control_->lost = 0;
+  EXPECT_FALSE(device().Health().ok());
+  ASSERT_TRUE(device().Revive().ok());
+  EXPECT_TRUE(device().Health().ok());
+  // What was lost is refused, and what is made anew works.
+  auto fresh = *device().Allocate(64);
+  ASSERT_TRUE(device().CopyToDevice(*fresh, 0, std::string(64, '\0')).ok());
+  Buffer* slots[] = {fresh.get()};
+  EXPECT_THAT(device().Submit(*list, slots, {}, [](SubmitResult) {}).message(),
+              HasSubstr("was lost with this one"));
+  EXPECT_THAT(device().CopyToDevice(*buffer, 0, "abc").message(), HasSubstr("was lost with it"));
+  EXPECT_FALSE(device().Prepare(commands).ok());
+  auto kernel_again = *device().LoadKernel(TableImage(1));
+  const LaunchCommand launch_again{kernel_again.get(), {{0, 0, 64}}};
+  auto again = *device().Prepare({.num_slots = 1, .commands = {launch_again, launch_again}});
+  EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
+  // CUDA has destroyed what the lost context had, so nothing of it is given back but the graph,
+  // which is no context's.
+  const int64_t objects = control_->objects;
+  list = nullptr;
+  kernel = nullptr;
+  buffer = nullptr;
+  EXPECT_EQ(control_->objects, objects - 1);
+  EXPECT_TRUE(Run(*again, {fresh.get()}).status.ok());
+  EXPECT_EQ(ReadFirst(*fresh), 4u);
+}
+
+TEST_F(CudaDeviceTest, ADeviceIsRevivedTimeAndAgain) {
+  Open();
+  for (int i = 0; i < 5; ++i) {
+    auto kernel = *device().LoadKernel(TableImage(1));
+    auto list = *device().Prepare(
+        {.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+    auto buffer = *device().Allocate(64);
+    EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+    control_->next_launch_fails = CUDA_ERROR_ILLEGAL_ADDRESS;
+    EXPECT_EQ(Run(*list, {buffer.get()}).status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(device().Revive(), absl::OkStatus());
+  }
+}
+
+// Buffers go, kernels are asked for and health is looked at by threads that know of nothing.
+TEST_F(CudaDeviceTest, WhatGoesOnBesideARevivalDoesNoHarm) {
+  Open();
+  std::atomic<bool> over = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      while (!over) {
+        const auto buffer = device().Allocate(1 << 20);
+        const auto kernel = device().LoadKernel(TableImage(1));
+        EXPECT_EQ(buffer.status().ok() || absl::IsUnavailable(buffer.status()), true);
+        EXPECT_EQ(kernel.status().ok() || absl::IsUnavailable(kernel.status()), true);
+      }
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    control_->lost = CUDA_ERROR_ECC_UNCORRECTABLE;
+    EXPECT_FALSE(device().Health().ok());
+    control_->lost = 0;
+    EXPECT_EQ(device().Revive(), absl::OkStatus());
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(CudaDeviceTest, ARevivedDeviceAndItsPeersReachEachOther) {
+  control_->devices = 2;
+  Open();
+  ASSERT_EQ(devices_.size(), 2u);
+  auto before = *device().Allocate(64);
+  control_->lost = CUDA_ERROR_LAUNCH_FAILED;
+  EXPECT_FALSE(device().Health().ok());
+  control_->lost = 0;
+  ASSERT_TRUE(device().Revive().ok());
+  auto here = *device().Allocate(64);
+  auto there = *devices_[1]->Allocate(64);
+  const CommandList copy{
+      .num_slots = 2,
+      .commands = {FillCommand{{0, 0, 64}, 1}, CopyCommand{{0, 0, 64}, {1, 0, 64}}}};
+  auto list = *device().Prepare(copy);
+  EXPECT_TRUE(Run(*list, {here.get(), there.get()}).status.ok());
+  auto other_list = *devices_[1]->Prepare(copy);
+  Buffer* slots[] = {there.get(), here.get()};
+  std::promise<absl::Status> done;
+  ASSERT_TRUE(devices_[1]
+                  ->Submit(*other_list, slots, {},
+                           [&](const SubmitResult& result) { done.set_value(result.status); })
+                  .ok());
+  EXPECT_EQ(done.get_future().get(), absl::OkStatus());
+  slots[1] = before.get();
+  EXPECT_THAT(devices_[1]->Submit(*other_list, slots, {}, [](SubmitResult) {}).message(),
+              HasSubstr("was lost with it"));
 }
 
 TEST_F(CudaDeviceTest, ALostDeviceStaysLost) {

@@ -14,7 +14,7 @@ namespace {
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> OpenCudaDevice(
     const std::shared_ptr<const Library>& cuda, const DeviceFacts& facts, const std::string& name,
-    const CudaOptions& options) {
+    const std::shared_ptr<PeerAccess>& peers, const CudaOptions& options) {
   if (!facts.usable.ok()) return facts.usable;
   DeviceInfo info;
   info.name = name;
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> OpenCudaDevice(
   info.memory_bytes = facts.memory_bytes / 8 * 7;
   if (options.memory_limit_bytes_per_device > 0)
     info.memory_bytes = std::min(info.memory_bytes, options.memory_limit_bytes_per_device);
-  return CudaDevice::Make(cuda, facts.device, std::move(info), options.now);
+  return CudaDevice::Make(cuda, facts.device, std::move(info), peers, options.now);
 }
 
 }  // namespace
@@ -45,21 +45,16 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> CudaDriver::Enumerate(std::
     *why_none = std::string(found.status().message());
     return devices;
   }
-  std::vector<CudaDevice*> opened;
+  const auto peers = std::make_shared<PeerAccess>();
   std::vector<std::string> left_out;
   for (size_t i = 0; i < found->size(); ++i) {
     const std::string name = absl::StrCat("cuda:", i);
-    auto device = OpenCudaDevice(*cuda, (*found)[i], name, options_);
+    auto device = OpenCudaDevice(*cuda, (*found)[i], name, peers, options_);
     if (!device.ok()) {
       left_out.push_back(
           absl::StrCat(name, " (", (*found)[i].model, ") ", device.status().message()));
       continue;
     }
-    for (CudaDevice* other : opened) {
-      other->ReachMemoryOf(**device);
-      (*device)->ReachMemoryOf(*other);
-    }
-    opened.push_back(device->get());
     devices.push_back(*std::move(device));
   }
   *why_none = absl::StrJoin(left_out, ", ");

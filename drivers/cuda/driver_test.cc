@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "drivers/cuda/api.h"
+#include "drivers/cuda/device_query.h"
 #include "drivers/cuda/testing/stand_in_fixture.h"
 
 namespace kiln::drivers::cuda {
@@ -65,7 +66,12 @@ TEST_F(CudaDriverTest, TargetIsWhatTheDeviceSays) {
   EXPECT_EQ(info.target.limits.threads_per_subgroup, 32);
   EXPECT_EQ(info.target.limits.threads_per_block, 1024);
   EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
-  EXPECT_EQ(info.target.limits.arguments_max, 512);
+  EXPECT_EQ(info.target.limits.arguments_max, 511);
+  EXPECT_EQ(info.target.limits.register_bytes_per_unit, 256 << 10);
+  EXPECT_EQ(info.target.costs.Key(), kGpuCosts.Key());
+  // 64 lanes of 4 units at 1.41 GHz; 5,120 bits twice at 1.215 GHz.
+  EXPECT_DOUBLE_EQ(info.target.rates.flops_per_second, 2 * 64 * 4 * 1.41e9);
+  EXPECT_DOUBLE_EQ(info.target.rates.bytes_per_second, 2 * 640 * 1.215e9);
   EXPECT_EQ(info.memory_bytes, control_->memory_bytes / 8 * 7);
   Open(1 << 20);
   EXPECT_EQ(device().info().memory_bytes, 1 << 20);
@@ -86,6 +92,14 @@ TEST_F(CudaDriverTest, EachGenerationHasItsProcessor) {
     EXPECT_EQ(device().info().target.processor, row.processor);
     EXPECT_EQ(device().info().target.features, row.features);
   }
+}
+
+TEST(CudaTargetTest, WhatADeviceDoesNotTellIsAGuess) {
+  const Target target = MakeTarget([](CUdevice_attribute) { return 0; });
+  EXPECT_EQ(target.limits.compute_units, 1);
+  EXPECT_EQ(target.limits.register_bytes_per_unit, Limits().register_bytes_per_unit);
+  EXPECT_EQ(target.rates.flops_per_second, kGpuRates.flops_per_second);
+  EXPECT_EQ(target.rates.bytes_per_second, kGpuRates.bytes_per_second);
 }
 
 TEST_F(CudaDriverTest, NegativeLimitsAreRefused) {

@@ -5,32 +5,34 @@
 namespace kiln::drivers::cuda {
 
 absl::StatusOr<std::unique_ptr<Graph>> Graph::Make(Context& context, absl::Span<const Call> calls,
-                                                   absl::Span<const CUdeviceptr> addresses) {
+                                                   const Places& places) {
   std::unique_ptr<Graph> graph(new Graph(context, calls));
-  if (absl::Status status = graph->Build(addresses); !status.ok()) return status;
+  if (absl::Status status = graph->Build(places); !status.ok()) return status;
   return graph;
 }
 
 Graph::~Graph() {
-  Context::Current current(context_);
-  if (exec_ != nullptr) context_.cuda().GraphExecDestroy(exec_);
+  Context::Use use(context_);
+  if (use.ok() && exec_ != nullptr) context_.cuda().GraphExecDestroy(exec_);
+  // It is no context's, and so not gone with one.
   if (graph_ != nullptr) context_.cuda().GraphDestroy(graph_);
 }
 
-absl::Status Graph::Build(absl::Span<const CUdeviceptr> addresses) {
+absl::Status Graph::Build(const Places& places) {
   const Library& cuda = context_.cuda();
   CUresult code = cuda.GraphCreate(&graph_, 0);
   if (code != CUDA_SUCCESS) return context_.Failure("cannot make a graph", code);
-  calls_using_.resize(addresses.size());
+  calls_using_.resize(places.addresses.size());
   std::vector<CUgraphNode> before;
   for (size_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
     before.clear();
     for (const int dependency : call.dependencies) before.push_back(nodes_[dependency]);
     CUgraphNode node = nullptr;
-    code = AddNode(context_, call, addresses, graph_, before, &node);
+    code = AddNode(context_, call, places, graph_, before, &node);
     if (code != CUDA_SUCCESS) return context_.Failure(call.WhatFailed(), code);
     nodes_.push_back(node);
+    if (!call.HasAddresses()) continue;
     for (const Call::Operand& operand : call.operands) {
       std::vector<int>& users = calls_using_[operand.slot];
       if (users.empty() || users.back() != static_cast<int>(i))
@@ -39,11 +41,12 @@ absl::Status Graph::Build(absl::Span<const CUdeviceptr> addresses) {
   }
   code = cuda.GraphInstantiateWithFlags(&exec_, graph_, 0);
   if (code != CUDA_SUCCESS) return context_.Failure("cannot instantiate a graph", code);
-  addresses_.assign(addresses.begin(), addresses.end());
+  addresses_.assign(places.addresses.begin(), places.addresses.end());
   return absl::OkStatus();
 }
 
-absl::Status Graph::Update(absl::Span<const CUdeviceptr> addresses) {
+absl::Status Graph::Update(const Places& places) {
+  const absl::Span<const CUdeviceptr> addresses = places.addresses;
   std::vector<int> changed;
   for (size_t slot = 0; slot < addresses.size(); ++slot) {
     if (addresses[slot] == addresses_[slot]) continue;
@@ -52,7 +55,7 @@ absl::Status Graph::Update(absl::Span<const CUdeviceptr> addresses) {
   std::sort(changed.begin(), changed.end());
   changed.erase(std::unique(changed.begin(), changed.end()), changed.end());
   for (const int call : changed) {
-    const CUresult code = SetNode(context_, calls_[call], addresses, exec_, nodes_[call]);
+    const CUresult code = SetNode(context_, calls_[call], places, exec_, nodes_[call]);
     if (code == CUDA_SUCCESS) continue;
     // Some nodes have the new addresses, so at the next launch all are set.
     std::fill(addresses_.begin(), addresses_.end(), 0);
@@ -62,8 +65,8 @@ absl::Status Graph::Update(absl::Span<const CUdeviceptr> addresses) {
   return absl::OkStatus();
 }
 
-absl::Status Graph::Launch(absl::Span<const CUdeviceptr> addresses) {
-  if (absl::Status status = Update(addresses); !status.ok()) return status;
+absl::Status Graph::Launch(const Places& places) {
+  if (absl::Status status = Update(places); !status.ok()) return status;
   const CUresult code = context_.cuda().GraphLaunch(exec_, context_.list_stream());
   if (code != CUDA_SUCCESS) return context_.Failure("cannot launch a graph", code);
   return absl::OkStatus();

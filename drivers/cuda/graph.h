@@ -16,19 +16,19 @@ namespace kiln::drivers::cuda {
 // Not thread-safe; the calling thread has a current context.
 class Graph {
  public:
-  // `calls` and the context must outlive it. addresses[i] is where slot i begins.
+  // `calls` and the context must outlive it.
   static absl::StatusOr<std::unique_ptr<Graph>> Make(Context& context, absl::Span<const Call> calls,
-                                                     absl::Span<const CUdeviceptr> addresses);
+                                                     const Places& places);
   ~Graph();
 
-  // Sets those nodes' parameters whose slots are somewhere else than at the launch before, and
-  // enqueues the graph. Launches that were enqueued before keep theirs.
-  absl::Status Launch(absl::Span<const CUdeviceptr> addresses);
+  // Sets those nodes with addresses whose slots are somewhere else than at the launch before, and
+  // enqueues the graph. Launches that were enqueued before keep theirs. The table is where it was.
+  absl::Status Launch(const Places& places);
 
  private:
   Graph(Context& context, absl::Span<const Call> calls) : context_(context), calls_(calls) {}
-  absl::Status Build(absl::Span<const CUdeviceptr> addresses);
-  absl::Status Update(absl::Span<const CUdeviceptr> addresses);
+  absl::Status Build(const Places& places);
+  absl::Status Update(const Places& places);
 
   Context& context_;
   const absl::Span<const Call> calls_;
@@ -36,7 +36,7 @@ class Graph {
   CUgraphExec exec_ = nullptr;
   std::vector<CUgraphNode> nodes_;             // by call
   std::vector<CUdeviceptr> addresses_;         // by slot, as the nodes have them
-  std::vector<std::vector<int>> calls_using_;  // by slot
+  std::vector<std::vector<int>> calls_using_;  // by slot: those with its address
 };
 
 }  // namespace kiln::drivers::cuda

@@ -67,6 +67,8 @@ absl::StatusOr<std::unique_ptr<CudaKernel>> CudaKernel::Load(std::shared_ptr<Con
                                                              const KernelImage& image) {
   if (absl::Status status = CheckCode(image, target); !status.ok()) return status;
   std::unique_ptr<CudaKernel> kernel(new CudaKernel(std::move(context), image));
+  Context::Use use(*kernel->context_);
+  if (!use.ok()) return kernel->context_->Health();
   if (absl::Status status = kernel->LoadModule(); !status.ok()) return status;
   if (absl::Status status = kernel->CheckFunction(target.limits); !status.ok()) return status;
   return kernel;
@@ -74,13 +76,12 @@ absl::StatusOr<std::unique_ptr<CudaKernel>> CudaKernel::Load(std::shared_ptr<Con
 
 CudaKernel::~CudaKernel() {
   if (module_ == nullptr) return;
-  Context::Current current(*context_);
-  context_->cuda().ModuleUnload(module_);
+  Context::Use use(*context_);
+  if (use.ok()) context_->cuda().ModuleUnload(module_);
 }
 
 absl::Status CudaKernel::LoadModule() {
   const Library& cuda = context_->cuda();
-  Context::Current current(*context_);
   std::string log(kMostOfTheLog, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): CUDA takes numbers in pointers.
@@ -98,7 +99,6 @@ absl::Status CudaKernel::LoadModule() {
 
 absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   const Library& cuda = context_->cuda();
-  Context::Current current(*context_);
   // Less than the device's most where a thread needs many registers.
   int threads = 0;
   int shared_bytes = 0;
@@ -109,8 +109,10 @@ absl::Status CudaKernel::CheckFunction(const Limits& limits) const {
   if (code != CUDA_SUCCESS)
     return context_->Failure(absl::StrCat("cannot inspect the kernel ", image_.name), code);
   if (image_.block_size > threads) {
-    return Refused(image_, "has blocks of ", image_.block_size,
-                   " threads; as it was assembled the device takes ", threads);
+    return BlocksTooLarge(
+        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+                     " threads; as it was assembled the device takes ", threads),
+        threads);
   }
   if (shared_bytes > limits.shared_bytes_per_block) {
     return Refused(image_, "declares ", shared_bytes, " bytes of shared memory; the device has ",

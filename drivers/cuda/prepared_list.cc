@@ -45,6 +45,11 @@ absl::Status Program::Add(const LaunchCommand& launch, size_t command) {
     return absl::InvalidArgumentError(absl::StrCat("the kernel ", launch.kernel->image().name,
                                                    " was not loaded by this CUDA device"));
   }
+  if (kernel->image().takes_slot_table && table_ == nullptr) {
+    auto table = SlotTable::Make(context_, written_.size());
+    if (!table.ok()) return table.status();
+    table_ = *std::move(table);
+  }
   AddCall({.kind = Call::Kind::kLaunch, .kernel = kernel, .command = command}, AccessesOf(launch));
   return absl::OkStatus();
 }
@@ -135,9 +140,11 @@ Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitO
   const bool timed = options.time_commands;
   if (timed) enqueued.result.command_seconds.assign(num_commands_, 0);
   const bool one_by_one = timed || SlotsOverlap(addresses);
+  const Places places = {addresses, table_ == nullptr ? 0 : table_->address()};
   status = record(&enqueued.begin);
+  if (status.ok() && table_ != nullptr) status = table_->Write(addresses, &enqueued.table);
   for (Part& part : parts_) {
-    if (status.ok()) status = EnqueuePart(part, addresses, one_by_one, timed, &enqueued);
+    if (status.ok()) status = EnqueuePart(part, places, one_by_one, timed, &enqueued);
     if (!status.ok()) break;
     if (part.then == Part::Then::kSignal) {
       Event before;
@@ -152,17 +159,17 @@ Enqueued Program::Enqueue(absl::Span<const CUdeviceptr> addresses, const SubmitO
   return enqueued;
 }
 
-absl::Status Program::EnqueuePart(Part& part, absl::Span<const CUdeviceptr> addresses,
-                                  bool one_by_one, bool timed, Enqueued* enqueued) {
+absl::Status Program::EnqueuePart(Part& part, const Places& places, bool one_by_one, bool timed,
+                                  Enqueued* enqueued) {
   const auto calls = absl::MakeConstSpan(calls_).subspan(part.begin, part.end - part.begin);
   // One call alone is quicker than a graph of it.
   if (!one_by_one && calls.size() > 1) {
     if (part.graph == nullptr) {
-      auto graph = Graph::Make(*context_, calls, addresses);
+      auto graph = Graph::Make(*context_, calls, places);
       if (!graph.ok()) return graph.status();
       part.graph = *std::move(graph);
     }
-    return part.graph->Launch(addresses);
+    return part.graph->Launch(places);
   }
   for (const Call& call : calls) {
     Enqueued::Timed around = {.command = call.command};
@@ -171,7 +178,7 @@ absl::Status Program::EnqueuePart(Part& part, absl::Span<const CUdeviceptr> addr
       if (!begin.ok()) return begin.status();
       around.begin = *std::move(begin);
     }
-    const CUresult code = cuda::Enqueue(*context_, call, addresses);
+    const CUresult code = cuda::Enqueue(*context_, call, places);
     if (code != CUDA_SUCCESS) return context_->Failure(call.WhatFailed(), code);
     if (!timed) continue;
     auto end = Record();

@@ -16,6 +16,7 @@
 #include "drivers/cuda/context.h"
 #include "drivers/cuda/graph.h"
 #include "drivers/cuda/kernel.h"
+#include "drivers/cuda/slot_table.h"
 #include "drivers/interface/clock.h"
 #include "drivers/interface/command_list.h"
 
@@ -33,6 +34,8 @@ struct Enqueued {
     Event end = {};
   };
   std::vector<Timed> timed;
+  // What the slot table is written from.
+  PinnedBlock table;
   // The status of enqueueing; if commands are timed, the seconds of the waits.
   SubmitResult result;
 };
@@ -40,11 +43,14 @@ struct Enqueued {
 // The calls of one list. Used by the device's submission thread only, once at a time.
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
+  // no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        const CommandList& list);
 
   const ListNeeds& needs() const { return needs_; }
+  // To compare only.
+  const Context* context() const { return context_.get(); }
 
   // Called with an event that stands behind all that was enqueued before a signal, and the signal.
   using OnSignal = std::function<void(Event before, int signal)>;
@@ -76,8 +82,8 @@ class Program {
   void EndPart(Part::Then then, int signal, size_t command);
 
   bool SlotsOverlap(absl::Span<const CUdeviceptr> addresses) const;
-  absl::Status EnqueuePart(Part& part, absl::Span<const CUdeviceptr> addresses, bool one_by_one,
-                           bool timed, Enqueued* enqueued);
+  absl::Status EnqueuePart(Part& part, const Places& places, bool one_by_one, bool timed,
+                           Enqueued* enqueued);
   absl::StatusOr<Event> Record();
 
   const std::shared_ptr<Context> context_;
@@ -86,7 +92,8 @@ class Program {
   std::vector<bool> written_;  // by slot
   std::vector<Call> calls_;
   std::vector<Part> parts_;
-  Dependencies dependencies_;  // of the part that is being made
+  Dependencies dependencies_;         // of the part that is being made
+  std::unique_ptr<SlotTable> table_;  // null if no kernel takes one
 };
 
 class CudaPreparedList : public PreparedList {

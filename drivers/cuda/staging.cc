@@ -28,7 +28,8 @@ absl::StatusOr<std::unique_ptr<Staging>> Staging::Make(std::shared_ptr<Context> 
 }
 
 Staging::~Staging() {
-  Context::Current current(*context_);
+  Context::Use use(*context_);
+  if (!use.ok()) return;
   absl::MutexLock lock(&mutex_);
   for (const Piece& piece : pieces_) {
     if (piece.memory != nullptr) context_->cuda().MemFreeHost(piece.memory);

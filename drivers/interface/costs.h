@@ -19,7 +19,7 @@ struct StorageCosts {
 };
 
 // Along which axis lanes stand, and how work is cut into tasks (compiler/search). The unit: one
-// arithmetic instruction on a whole vector.
+// arithmetic instruction on a whole vector; where lanes are threads, of a subgroup.
 struct InstructionCosts {
   double broadcast = 0;      // loads one element for all lanes; mostly it is there already
   double load = 0;           // of neighbouring elements
@@ -32,7 +32,8 @@ struct InstructionCosts {
   double task_min = 0;    // work that is worth handing to another thread
 };
 
-// Register tiles and packed panels of contractions (compiler/search). The unit: a cycle.
+// Register tiles and packed panels of contractions (compiler/search). The unit: a cycle; where
+// lanes are threads, of a compute unit, and a vector is what a subgroup has.
 struct ContractionCosts {
   // In one cycle: fused multiply-adds of whole vectors, and loads of vectors.
   double multiplies_per_cycle = 1;
@@ -109,6 +110,47 @@ inline constexpr Rates kVectorCoreRates = {
     .launch_seconds = 1e-6,
     .parallel_seconds_min = 15e-6,
     .chunk_seconds_min = 5e-6,
+};
+
+// A GPU: units that run thousands of threads each, which hide each other's waits, in subgroups that
+// run in step. Estimates for those of servers and of workstations, from instruction tables: one
+// that multiplies 20 times for each element that memory brings, or 150 times, differs in
+// `operation` alone. Nothing is read before it is written, and correctly rounded division and
+// functions are sequences of ordinary instructions.
+inline constexpr Costs kGpuCosts = {
+    .storage =
+        {.operation = 0.02, .division = 0.25, .transcendental = 0.5, .power = 1.5, .write = 1},
+    .instructions = {.broadcast = 4,
+                     .load = 4,
+                     .store = 4,
+                     // Threads that are off cost nothing.
+                     .masked = 0.5,
+                     .shuffled_load = 8,
+                     // A line for each thread, of which it uses four bytes.
+                     .gather = 32,
+                     .scatter = 32,
+                     .horizontal = 10,
+                     // A thread is there anyway.
+                     .task_min = 1},
+    .contraction = {.multiplies_per_cycle = 4,
+                    .loads_per_cycle = 1,
+                    .multiply_latency = 4,
+                    .step = 0.5,
+                    .load = 0.2,
+                    .far_vector = 0.5,
+                    .copy = 0.1,
+                    .copy_across = 0.8},
+};
+// A small one's. Drivers put in what the device tells.
+inline constexpr Rates kGpuRates = {
+    .unit_flops_per_second = 200e9,
+    .unit_bytes_per_second = 10e9,
+    .flops_per_second = 4e12,
+    .bytes_per_second = 200e9,
+    .launch_seconds = 2e-6,
+    // The device shares out its work by itself.
+    .parallel_seconds_min = 1e-6,
+    .chunk_seconds_min = 1e-6,
 };
 
 }  // namespace kiln::drivers

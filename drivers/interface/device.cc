@@ -1,5 +1,8 @@
 #include "drivers/interface/device.h"
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 
 namespace kiln::drivers {
@@ -19,7 +22,23 @@ absl::Status AndWait(Start start) {
   return result;
 }
 
+// Marks the error, and holds the number.
+constexpr char kBlockThreadsMax[] = "kiln/block_threads_max";
+
 }  // namespace
+
+absl::Status BlocksTooLarge(absl::string_view message, int threads_max) {
+  absl::Status status = absl::InvalidArgumentError(message);
+  status.SetPayload(kBlockThreadsMax, absl::Cord(absl::StrCat(threads_max)));
+  return status;
+}
+
+std::optional<int> BlockThreadsMax(const absl::Status& status) {
+  const auto payload = status.GetPayload(kBlockThreadsMax);
+  int threads = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &threads)) return std::nullopt;
+  return threads;
+}
 
 absl::Status Device::CopyToDevice(Buffer& destination, int64_t offset,
                                   absl::Span<const char> source) {

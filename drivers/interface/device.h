@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "drivers/interface/buffer.h"
 #include "drivers/interface/command_list.h"
@@ -31,6 +33,12 @@ class LoadedKernel {
   virtual const KernelImage& image() const = 0;
 };
 
+// LoadKernel's error for a kernel of which the device takes at most so many threads in a block,
+// because each of them needs many registers: INVALID_ARGUMENT with the number.
+absl::Status BlocksTooLarge(absl::string_view message, int threads_max);
+// That number; nothing if the error is another one.
+std::optional<int> BlockThreadsMax(const absl::Status& status);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -46,7 +54,8 @@ class Device {
   // within info().memory_bytes.
   virtual int64_t cached_bytes() const = 0;
 
-  // INVALID_ARGUMENT: the image is for another architecture or damaged.
+  // INVALID_ARGUMENT: the image is for another architecture or damaged. Its blocks may be too large
+  // even though limits.threads_per_block allows them: BlocksTooLarge.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
 
   // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every

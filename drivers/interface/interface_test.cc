@@ -20,6 +20,7 @@ KernelImage Example() {
   image.shared_bytes = 2048;
   image.scratch_bytes = 4096;
   image.num_arguments = 3;
+  image.takes_slot_table = true;
   image.access = {Access::kRead, Access::kReadWrite, Access::kWrite};
   image.flops = int64_t{1} << 40;
   image.bytes = 77;
@@ -39,6 +40,7 @@ TEST(KernelImageTest, SurvivesARoundTrip) {
   EXPECT_EQ(read.shared_bytes, image.shared_bytes);
   EXPECT_EQ(read.scratch_bytes, image.scratch_bytes);
   EXPECT_EQ(read.num_arguments, image.num_arguments);
+  EXPECT_EQ(read.takes_slot_table, image.takes_slot_table);
   EXPECT_EQ(read.access, image.access);
   EXPECT_EQ(read.flops, image.flops);
   EXPECT_EQ(read.bytes, image.bytes);
@@ -71,6 +73,15 @@ TEST(KernelImageTest, UnknownAccessIsRefused) {
   EXPECT_FALSE(KernelImage::Deserialize(image.Serialize(), &read));
 }
 
+TEST(SlotTableTest, ANumberHoldsSlotAndOffset) {
+  constexpr int64_t kLargest = static_cast<int64_t>(kSlotOffsetMask);
+  EXPECT_EQ(kLargest % kBufferAlignmentMin, 0);
+  const uint64_t packed = PackSlot(kTableSlotsMax - 1, kLargest);
+  EXPECT_EQ(packed >> kSlotOffsetBits, uint64_t{kTableSlotsMax - 1});
+  EXPECT_EQ(packed & kSlotOffsetMask, kSlotOffsetMask);
+  EXPECT_EQ(PackSlot(0, 128), 128u);
+}
+
 TEST(TargetTest, HasWholeWordsOfItsFeatures) {
   Target target;
   EXPECT_FALSE(target.Has("fma"));
@@ -98,22 +109,23 @@ TEST(TargetTest, CacheKeyNamesEveryField) {
   other = base;
   other.features = "+fma";
   EXPECT_NE(base.CacheKey(), other.CacheKey());
-  for (auto field : {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
-                     &Limits::threads_per_block, &Limits::threads_per_subgroup,
-                     &Limits::threads_per_unit, &Limits::arguments_max}) {
+  for (auto field :
+       {&Limits::vector_bytes, &Limits::vector_registers, &Limits::compute_units,
+        &Limits::threads_per_block, &Limits::threads_per_subgroup, &Limits::threads_per_shuffle,
+        &Limits::bytes_per_access, &Limits::threads_per_unit, &Limits::arguments_max}) {
     other = base;
     other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
   for (auto field :
-       {&Limits::shared_bytes_per_block, &Limits::local_bytes_max, &Limits::near_memory_bytes,
-        &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
+       {&Limits::register_bytes_per_unit, &Limits::shared_bytes_per_block, &Limits::local_bytes_max,
+        &Limits::near_memory_bytes, &Limits::private_cache_bytes, &Limits::buffer_alignment}) {
     other = base;
     other.limits.*field += 1;
     EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
-  for (auto field :
-       {&Capabilities::fma, &Capabilities::fp64, &Capabilities::fp16, &Capabilities::bf16}) {
+  for (auto field : {&Capabilities::fma, &Capabilities::fp64, &Capabilities::fp16,
+                     &Capabilities::bf16, &Capabilities::matrix, &Capabilities::async_copies}) {
     other = base;
     other.capabilities.*field = !(base.capabilities.*field);
     EXPECT_NE(base.CacheKey(), other.CacheKey());
@@ -142,12 +154,13 @@ TEST(TargetTest, CacheKeyLeavesOutWhatChangesNoCode) {
 
 TEST(CostsTest, EveryRowIsFilledIn) {
   constexpr size_t kNumbers = sizeof(Costs) / sizeof(double);
-  for (const double number : std::bit_cast<std::array<double, kNumbers>>(kVectorCoreCosts)) {
-    EXPECT_GT(number, 0);
+  for (const Costs& row : {kVectorCoreCosts, kGpuCosts}) {
+    for (const double number : std::bit_cast<std::array<double, kNumbers>>(row))
+      EXPECT_GT(number, 0);
   }
   constexpr size_t kRates = sizeof(Rates) / sizeof(double);
-  for (const double number : std::bit_cast<std::array<double, kRates>>(kVectorCoreRates)) {
-    EXPECT_GT(number, 0);
+  for (const Rates& row : {kVectorCoreRates, kGpuRates}) {
+    for (const double number : std::bit_cast<std::array<double, kRates>>(row)) EXPECT_GT(number, 0);
   }
 }
 

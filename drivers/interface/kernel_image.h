@@ -11,6 +11,15 @@ namespace kiln::drivers {
 // What a kernel does with one of its arguments.
 enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 
+// An argument of a kernel that takes a slot table, as one number: the slot stands above the offset,
+// whose lowest bits are 0 (kBufferAlignmentMin).
+inline constexpr int kSlotOffsetBits = 44;
+inline constexpr uint64_t kSlotOffsetMask = (uint64_t{1} << kSlotOffsetBits) - 64;
+inline constexpr int kTableSlotsMax = 1 << (64 - kSlotOffsetBits);
+constexpr uint64_t PackSlot(int slot, int64_t offset) {
+  return static_cast<uint64_t>(slot) << kSlotOffsetBits | static_cast<uint64_t>(offset);
+}
+
 // For x86-64, `code` is one position-independent blob (text and constants, nothing to link) whose
 // function at `entry` is
 //
@@ -42,6 +51,15 @@ enum class Access : uint8_t { kRead, kWrite, kReadWrite };
 // are what the parameters of opencl-c are, and the kernel is launched in the same way, %ctaid.x and
 // %tid.x being the numbers. shared_bytes is what it declares in .shared; scratch_bytes and entry
 // are 0.
+//
+// Kernels of opencl-c and nvptx64 that take a slot table have other parameters, so that a list with
+// other buffers needs another table and no other command:
+//
+//   __kernel void any_name(__global const ulong* restrict table, ulong a, ulong b, …)
+//
+// table[i] is the address of slot i, and each argument is what PackSlot makes of its slot and
+// offset: a's bytes begin at table[a >> kSlotOffsetBits] + (a & kSlotOffsetMask). Nobody writes the
+// table while the kernel runs.
 struct KernelImage {
   std::string name;           // x86-64: also the symbol
   std::string architecture;   // Target::architecture
@@ -52,6 +70,7 @@ struct KernelImage {
   int64_t shared_bytes = 0;   // memory that a block's threads share; x86-64: 0
   int64_t scratch_bytes = 0;  // per thread
   int num_arguments = 0;
+  bool takes_slot_table = false;
   std::vector<Access> access;  // of each argument; empty: unknown, so all may be written
   // Estimates, from which a driver decides whether to wake other threads.
   int64_t flops = 0;

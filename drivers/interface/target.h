@@ -18,7 +18,7 @@ inline constexpr int64_t kBufferAlignmentMin = 64;
 struct Limits {
   // Bytes of the widest vector register; 4 where lanes are threads.
   int vector_bytes = 16;
-  int vector_registers = 16;
+  int vector_registers = 16;  // of a thread
   // Hardware threads or multiprocessors that one kernel may use at once.
   int compute_units = 1;
   // Threads that share memory and barriers, at most; those among them that run in step; and those
@@ -26,6 +26,13 @@ struct Limits {
   int threads_per_block = 1;
   int threads_per_subgroup = 1;
   int threads_per_unit = 1;
+  // Neighbours among the threads of a block that hand each other values without memory; 1: none.
+  int threads_per_shuffle = 1;
+  // What a thread reads or writes at once, at most, where lanes are threads; 1: whole elements.
+  int bytes_per_access = 1;
+  // Registers of all threads that a compute unit keeps going, in bytes. Means nothing where a task
+  // is one thread; most GPUs have so many.
+  int64_t register_bytes_per_unit = 256 << 10;
   // Memory that the threads of a block share.
   int64_t shared_bytes_per_block = 0;
   // Of a value that a task keeps to itself. Those of a task take twice as much at most, beside what
@@ -48,6 +55,9 @@ struct Capabilities {
   bool fp64 = true;   // without it nothing of float64 is compiled
   bool fp16 = false;  // arithmetic of float16, not just conversions
   bool bf16 = false;  // likewise, of bfloat16
+  // 32 threads together add up products of float16, bfloat16 and tf32 in float32 (mma.sync).
+  bool matrix = false;
+  bool async_copies = false;  // from memory to the block's own, while threads go on (cp.async)
 };
 
 struct Target {

@@ -19,6 +19,9 @@ absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Lib
   cl_context made = context->cl().CreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
   if (code != CL_SUCCESS) return ToStatus("cannot make an OpenCL context", code);
   context->context_ = Handle<cl_context>(made, context->cl().ReleaseContext);
+  cl_device_svm_capabilities svm = 0;
+  context->cl().GetDeviceInfo(device, CL_DEVICE_SVM_CAPABILITIES, sizeof(svm), &svm, nullptr);
+  context->wants_memory_named_ = (svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) == 0;
   auto queue = context->MakeQueue();
   if (!queue.ok()) return queue.status();
   context->trial_queue_ = *std::move(queue);

@@ -36,6 +36,8 @@ class Context {
   // Null if there is no memory. Aligned to kAlignment.
   void* AllocateMemory(int64_t bytes) const;
   void ReleaseMemory(void* memory) const;
+  // Whether a kernel that finds an address in memory must have been told of what lies there.
+  bool wants_memory_named() const { return wants_memory_named_; }
   // How much memory was released so far: an address that a kernel was given before the last of it
   // may mean other memory now.
   int64_t releases() const { return releases_; }
@@ -63,6 +65,7 @@ class Context {
   Handle<cl_context> context_;
   Handle<cl_command_queue> trial_queue_;
   void* trial_memory_ = nullptr;
+  bool wants_memory_named_ = true;
 
   mutable std::atomic<int64_t> releases_{0};
   absl::Mutex trial_mutex_;  // of trial_queue_ and trial_memory_

@@ -194,6 +194,7 @@ void OpenClDevice::End(Submission& submission) {
     result.command_seconds.clear();
   }
   submission.enqueued.events.clear();
+  submission.enqueued.table.clear();
   submission.program = nullptr;
   in_flight_.End();
   submission.done(std::move(result));

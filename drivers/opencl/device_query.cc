@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -71,10 +72,24 @@ Limits MakeLimits(const Library& cl, cl_device_id id, bool is_cpu) {
   // A thread has little memory of its own, and there are many threads.
   limits.local_bytes_max = 4 << 10;
   const auto parameters = Get<size_t>(cl, id, CL_DEVICE_MAX_PARAMETER_SIZE);
+  // One of them is the slot table.
   limits.arguments_max =
-      static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong));
+      static_cast<int>(std::max(parameters, kParameterBytesMin) / sizeof(cl_ulong)) - 1;
   limits.buffer_alignment = Context::kAlignment;
   return limits;
+}
+
+// OpenCL tells a clock, but neither the lanes of a unit nor anything of the memory: 64 lanes is
+// what most have, and the table has the rest. A processor's clock says little of its vectors.
+Rates MakeRates(const Library& cl, cl_device_id id, int units, bool is_cpu) {
+  if (is_cpu) return kVectorCoreRates;
+  constexpr double kLanes = 64;
+  const double clock = 1e6 * Get<cl_uint>(cl, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
+  Rates rates = kGpuRates;
+  if (clock > 0) rates.flops_per_second = 2 * kLanes * clock * units;
+  rates.unit_flops_per_second = rates.flops_per_second / units;
+  rates.unit_bytes_per_second = rates.bytes_per_second / units;
+  return rates;
 }
 
 Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
@@ -85,6 +100,8 @@ Target MakeTarget(const Library& cl, cl_device_id id, bool is_cpu) {
   target.capabilities = MakeCapabilities(cl, id, &rounds_correctly);
   if (rounds_correctly) target.features = "+correctly-rounded-divide-sqrt";
   target.limits = MakeLimits(cl, id, is_cpu);
+  target.costs = is_cpu ? kVectorCoreCosts : kGpuCosts;
+  target.rates = MakeRates(cl, id, target.limits.compute_units, is_cpu);
   return target;
 }
 
@@ -109,9 +126,16 @@ absl::Status CheckUsable(const Library& cl, cl_device_id id) {
   return absl::OkStatus();
 }
 
-DeviceFacts Query(const Library& cl, cl_device_id id) {
+// Intel's compiler for processors (2026.2) gives some kernels wrong values when it optimizes them:
+// choices between local and global memory, and between a number and the complement of another.
+bool IsMiscompiled(const DeviceFacts& facts) {
+  return facts.is_cpu && absl::StrContains(facts.platform, "Intel");
+}
+
+DeviceFacts Query(const Library& cl, cl_device_id id, const std::string& platform) {
   DeviceFacts facts;
   facts.id = id;
+  facts.platform = platform;
   facts.model = GetText(cl.GetDeviceInfo, id, CL_DEVICE_NAME);
   facts.is_cpu = (Get<cl_device_type>(cl, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   facts.target = MakeTarget(cl, id, facts.is_cpu);
@@ -120,6 +144,7 @@ DeviceFacts Query(const Library& cl, cl_device_id id) {
       facts.is_cpu || Get<cl_bool>(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
   facts.allocation_bytes_max =
       static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
+  facts.optimizes = !IsMiscompiled(facts);
   facts.usable = CheckUsable(cl, id);
   return facts;
 }
@@ -151,7 +176,7 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
       continue;  // no device is an error, too
     }
     for (cl_uint d = 0; d < std::min(num_devices, kMostDevicesOfOnePlatform); ++d)
-      devices.push_back(Query(cl, ids[d]));
+      devices.push_back(Query(cl, ids[d], names.back()));
   }
   if (devices.empty()) {
     return absl::NotFoundError(

@@ -16,11 +16,13 @@ namespace kiln::drivers::opencl {
 struct DeviceFacts {
   cl_device_id id = nullptr;
   std::string model;
+  std::string platform;
   bool is_cpu = false;
   Target target;
   int64_t memory_bytes = 0;
   bool shares_host_memory = false;
   int64_t allocation_bytes_max = 0;  // of one buffer
+  bool optimizes = true;             // its compiler may be trusted to
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };

@@ -50,6 +50,10 @@ TEST_F(OpenClDeviceTest, KernelsThatDoNotCompileSayWhy) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("the kernel mixer does not compile:\nline 1: wrong"));
   EXPECT_LT(status.message().size(), 3000u);
+  EXPECT_EQ(BlockThreadsMax(status), std::nullopt);
+  // Which may be because of its blocks.
+  image.block_size = 128;
+  EXPECT_EQ(BlockThreadsMax(device().LoadKernel(image).status()), 64);
 }
 
 TEST_F(OpenClDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
@@ -63,16 +67,79 @@ TEST_F(OpenClDeviceTest, KernelsThatTheDeviceCannotRunAreRefused) {
   };
   refused([](KernelImage& image) { image.code += image.code; }, "2 functions marked __kernel");
   refused([](KernelImage& image) { image.num_arguments = 2; }, "its function takes 1");
-  refused([](KernelImage& image) { image = Image(129); },
-          "takes 129 arguments; the device allows 128");
+  refused([](KernelImage& image) { image = Image(128); },
+          "takes 128 arguments; the device allows 127");
   refused([](KernelImage& image) { image.block_size = 257; }, "the device takes 256");
   refused([](KernelImage& image) { image.block_size = 129; },
           "as it was built the device takes 128");
+  KernelImage large = Image(1);
+  large.block_size = 129;
+  EXPECT_EQ(BlockThreadsMax(device().LoadKernel(large).status()), 128);
   refused([](KernelImage& image) { image.shared_bytes = (48 << 10) + 1; }, "the device has 49152");
   refused([](KernelImage& image) { image.scratch_bytes = 64; }, "64 bytes of scratch");
 }
 
-TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheArgumentsThatChanged) {
+TEST_F(OpenClDeviceTest, AReplayWithOtherBuffersWritesTheSlotTableAlone) {
+  Open();
+  constexpr int kLaunches = 1000;
+  constexpr int kSlots = 40;
+  auto kernel = *device().LoadKernel(TableImage(2));
+  CommandList commands{.num_slots = kSlots, .commands = {}};
+  for (int i = 0; i < kLaunches; ++i) {
+    commands.commands.emplace_back(
+        LaunchCommand{kernel.get(), {{i % kSlots, 0, 64}, {(i + 1) % kSlots, 64, 64}}});
+  }
+  auto list = *device().Prepare(std::move(commands));
+  std::vector<std::unique_ptr<Buffer>> buffers;
+  for (int i = 0; i < 3 * kSlots / 2; ++i) buffers.push_back(*device().Allocate(128));
+  std::vector<Buffer*> slots;
+  for (int i = 0; i < kSlots; ++i) slots.push_back(buffers[i].get());
+  // Copies, and calls that tell of memory.
+  const auto costs = [&] {
+    const int64_t set = control_->arguments_set;
+    const int64_t made = control_->kernels_made;
+    const int64_t copies = control_->copies;
+    const int64_t named = control_->memory_named;
+    const int64_t launches = control_->launches;
+    EXPECT_TRUE(Run(*list, slots).status.ok());
+    EXPECT_EQ(control_->launches, launches + kLaunches);
+    EXPECT_EQ(control_->arguments_set, set);
+    EXPECT_EQ(control_->kernels_made, made);
+    return std::pair(static_cast<int>(control_->copies - copies),
+                     static_cast<int>(control_->memory_named - named));
+  };
+  const auto swap_half = [&] {
+    for (int i = 0; i < kSlots / 2; ++i) {
+      Buffer* const other = buffers[kSlots + i].get();
+      slots[2 * i] = slots[2 * i] == other ? buffers[2 * i].get() : other;
+    }
+  };
+  EXPECT_EQ(costs(), std::pair(1, kLaunches));
+  EXPECT_EQ(costs(), std::pair(0, 0));
+  swap_half();
+  EXPECT_EQ(costs(), std::pair(1, kLaunches)) << "buffers that the list has not met";
+  for (int i = 0; i < 3; ++i) {
+    swap_half();
+    EXPECT_EQ(costs(), std::pair(1, 0));
+  }
+  // Memory that went back to the vendor may come again at an address that a kernel knows.
+  ASSERT_TRUE(device().Allocate(240 << 20).ok());
+  EXPECT_EQ(costs(), std::pair(0, kLaunches));
+}
+
+TEST_F(OpenClDeviceTest, KernelsThatReachAllMemoryAreToldOfNone) {
+  control_->reaches_all_memory = true;
+  Open();
+  auto kernel = *device().LoadKernel(TableImage(1));
+  auto list =
+      *device().Prepare({.num_slots = 1, .commands = {LaunchCommand{kernel.get(), {{0, 0, 64}}}}});
+  auto buffer = *device().Allocate(64);
+  const int64_t named = control_->memory_named;
+  EXPECT_TRUE(Run(*list, {buffer.get()}).status.ok());
+  EXPECT_EQ(control_->memory_named, named);
+}
+
+TEST_F(OpenClDeviceTest, AReplaySetsOnlyTheAddressesThatChanged) {
   Open();
   constexpr int kLaunches = 1000;
   auto kernel = *device().LoadKernel(Image(3));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "drivers/opencl/device.h"
@@ -19,10 +20,19 @@ int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
   return limit > 0 ? std::min(part, limit) : part;
 }
 
+// Several platforms may offer the same device.
+std::string Model(const DeviceFacts& facts) {
+  return absl::StrCat(facts.model, ", ", facts.platform);
+}
+
 absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const Library>& cl,
                                                    const DeviceFacts& facts,
                                                    const std::string& name,
                                                    const OpenClOptions& options) {
+  if (!absl::StrContains(facts.platform, options.platform)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("is not of the platform that was asked for, ", options.platform));
+  }
   if (!facts.usable.ok()) return facts.usable;
   if (facts.is_cpu && !options.sharing_host_memory)
     return absl::FailedPreconditionError("is a CPU, which is offered only where it is named");
@@ -32,7 +42,7 @@ absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const L
   }
   DeviceInfo info;
   info.name = name;
-  info.model = facts.model;
+  info.model = Model(facts);
   info.target = facts.target;
   info.memory_bytes = MemoryOf(facts, options.memory_limit_bytes_per_device);
   return OpenClDevice::Make(cl, std::move(info), facts, options.now);
@@ -68,7 +78,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
       devices.push_back(*std::move(device));
     } else {
       left_out.push_back(
-          absl::StrCat(name, " (", (*found)[i].model, ") ", device.status().message()));
+          absl::StrCat(name, " (", Model((*found)[i]), ") ", device.status().message()));
     }
   }
   *why_none = absl::StrJoin(left_out, ", ");

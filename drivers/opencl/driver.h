@@ -19,6 +19,8 @@ struct OpenClOptions {
   bool sharing_host_memory = false;
   // 0: seven eighths of a device's own memory, half of one that it shares with the host.
   int64_t memory_limit_bytes_per_device = 0;
+  // Offer only devices of platforms whose name has this in it, "" being all.
+  std::string platform = {};
   std::string library = "libOpenCL.so.1";
   SteadyClock now = std::chrono::steady_clock::now;
 };

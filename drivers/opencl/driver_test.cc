@@ -49,21 +49,35 @@ TEST_F(OpenClDriverTest, PlatformsWithoutDevicesAreNamed) {
 TEST_F(OpenClDriverTest, CpusAreOpenedOnlyIfAskedFor) {
   Open();
   ASSERT_EQ(devices_.size(), 1u);
-  EXPECT_EQ(device().info().model, "stand-in GPU");
+  EXPECT_EQ(device().info().model, "stand-in GPU, stand-in");
   EXPECT_EQ(device().info().name, "opencl:0");
-  EXPECT_EQ(why_none_, "opencl:1 (stand-in CPU) is a CPU, which is offered only where it is named");
+  EXPECT_EQ(why_none_,
+            "opencl:1 (stand-in CPU, stand-in) is a CPU, which is offered only where it is named");
   Open(/*sharing_host_memory=*/true);
   ASSERT_EQ(devices_.size(), 2u);
   EXPECT_EQ(devices_[1]->info().name, "opencl:1");
-  EXPECT_EQ(devices_[1]->info().model, "stand-in CPU");
+  EXPECT_EQ(devices_[1]->info().model, "stand-in CPU, stand-in");
   EXPECT_EQ(why_none_, "");
+}
+
+TEST_F(OpenClDriverTest, OnePlatformMayBeAskedFor) {
+  const auto devices_of = [this](const std::string& platform) {
+    return OpenClDriver({.platform = platform, .library = KILN_OPENCL_STAND_IN})
+        .Enumerate(&why_none_)
+        ->size();
+  };
+  EXPECT_EQ(devices_of("stand"), 1u);
+  EXPECT_EQ(devices_of("Intel"), 0u);
+  EXPECT_THAT(why_none_, HasSubstr("(stand-in GPU, stand-in) is not of the platform that was asked "
+                                   "for, Intel"));
 }
 
 TEST_F(OpenClDriverTest, WhatTakesTheHostsMemoryIsOpenedOnlyIfAskedFor) {
   control_->gpus_share_memory = true;
   Open();
   EXPECT_THAT(devices_, IsEmpty());
-  EXPECT_THAT(why_none_, HasSubstr("(stand-in GPU) shares the host's memory, and so is offered"));
+  EXPECT_THAT(why_none_,
+              HasSubstr("(stand-in GPU, stand-in) shares the host's memory, and so is offered"));
   Open(/*sharing_host_memory=*/true);
   EXPECT_EQ(devices_.size(), 2u);
 }
@@ -72,7 +86,8 @@ TEST_F(OpenClDriverTest, DevicesWithoutSharedVirtualMemoryAreLeftOut) {
   control_->has_shared_virtual_memory = false;
   Open();
   EXPECT_THAT(devices_, IsEmpty());
-  EXPECT_THAT(why_none_, HasSubstr("opencl:0 (stand-in GPU) has no shared virtual memory"));
+  EXPECT_THAT(why_none_,
+              HasSubstr("opencl:0 (stand-in GPU, stand-in) has no shared virtual memory"));
 }
 
 TEST_F(OpenClDriverTest, TargetIsWhatTheDeviceSays) {
@@ -87,9 +102,18 @@ TEST_F(OpenClDriverTest, TargetIsWhatTheDeviceSays) {
   EXPECT_EQ(info.target.limits.vector_bytes, 4);
   EXPECT_EQ(info.target.limits.compute_units, 4);
   EXPECT_EQ(info.target.limits.shared_bytes_per_block, 48 << 10);
+  EXPECT_EQ(info.target.costs.Key(), kGpuCosts.Key());
+  EXPECT_DOUBLE_EQ(info.target.rates.flops_per_second, 2 * 64 * 4 * 1.5e9);
   EXPECT_EQ(info.memory_bytes, (int64_t{1} << 30) / 8 * 7);
   Open(false, 1 << 20);
   EXPECT_EQ(device().info().memory_bytes, 1 << 20);
+}
+
+TEST_F(OpenClDriverTest, ProcessorsKeepTheCostsOfOne) {
+  Open(/*sharing_host_memory=*/true);
+  ASSERT_EQ(devices_.size(), 2u);
+  EXPECT_EQ(devices_[1]->info().target.costs.Key(), kVectorCoreCosts.Key());
+  EXPECT_EQ(devices_[1]->info().target.rates.flops_per_second, kVectorCoreRates.flops_per_second);
 }
 
 TEST_F(OpenClDriverTest, NegativeLimitsAreRefused) {

@@ -15,6 +15,10 @@ namespace {
 // The first errors are those that matter.
 constexpr size_t kMostOfTheLog = 2000;
 
+// A kernel whose blocks have no more threads than this fails to build for another reason than
+// registers.
+constexpr int kBlockThreadsSure = 64;
+
 template <typename... Parts>
 absl::Status Refused(const KernelImage& image, const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("the kernel ", image.name, " ", parts...));
@@ -45,11 +49,12 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
   return absl::OkStatus();
 }
 
-// No option that trades accuracy for speed.
+// No option that trades accuracy for speed. Warnings would hide the errors in the log.
 std::string BuildOptions(const DeviceFacts& facts) {
-  std::string options = "-cl-std=CL1.2";
+  std::string options = "-w -cl-std=CL1.2";
   if (facts.target.Has("correctly-rounded-divide-sqrt"))
     options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (!facts.optimizes) options += " -cl-opt-disable";
   return options;
 }
 
@@ -77,7 +82,13 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   program_ = Handle<cl_program>(program, cl.ReleaseProgram);
   cl_device_id device = context_->device();
   code = cl.BuildProgram(program, 1, &device, BuildOptions(facts).c_str(), nullptr, nullptr);
-  if (code == CL_BUILD_PROGRAM_FAILURE) return Refused(image_, "does not compile:\n", BuildLog());
+  if (code == CL_BUILD_PROGRAM_FAILURE) {
+    const std::string why =
+        absl::StrCat("the kernel ", image_.name, " does not compile:\n", BuildLog());
+    // The source demands its blocks, which may take more registers than there are.
+    if (image_.block_size > kBlockThreadsSure) return BlocksTooLarge(why, kBlockThreadsSure);
+    return absl::InvalidArgumentError(why);
+  }
   if (code != CL_SUCCESS)
     return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), code);
   return absl::OkStatus();
@@ -123,17 +134,21 @@ absl::Status OpenClKernel::CheckFunction(const DeviceFacts& facts) const {
   const Library& cl = context_->cl();
   cl_uint parameters = 0;
   cl.GetKernelInfo(function->get(), CL_KERNEL_NUM_ARGS, sizeof(parameters), &parameters, nullptr);
-  if (parameters != static_cast<cl_uint>(image_.num_arguments)) {
-    return Refused(image_, "says that it takes ", image_.num_arguments,
-                   " arguments, but its function takes ", parameters);
+  const int expected = image_.num_arguments + (image_.takes_slot_table ? 1 : 0);
+  if (parameters != static_cast<cl_uint>(expected)) {
+    return Refused(image_, "says that it takes ", image_.num_arguments, " arguments",
+                   image_.takes_slot_table ? " and a slot table" : "", ", but its function takes ",
+                   parameters);
   }
   // Less than the device's most where a thread needs many registers.
   size_t block_size_max = 0;
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_WORK_GROUP_SIZE,
                             sizeof(block_size_max), &block_size_max, nullptr);
   if (static_cast<size_t>(image_.block_size) > block_size_max) {
-    return Refused(image_, "has blocks of ", image_.block_size,
-                   " threads; as it was built the device takes ", block_size_max);
+    return BlocksTooLarge(
+        absl::StrCat("the kernel ", image_.name, " has blocks of ", image_.block_size,
+                     " threads; as it was built the device takes ", block_size_max),
+        static_cast<int>(block_size_max));
   }
   cl_ulong shared_bytes = 0;
   cl.GetKernelWorkGroupInfo(function->get(), context_->device(), CL_KERNEL_LOCAL_MEM_SIZE,

@@ -43,11 +43,13 @@ namespace kiln::drivers::opencl {
   function(RetainEvent);                      \
   function(SVMAlloc);                         \
   function(SVMFree);                          \
+  function(SetKernelArg);                     \
   function(SetKernelArgSVMPointer);           \
+  function(SetKernelExecInfo);                \
   function(WaitForEvents)
 
-// Called as in `cl.Finish(queue)`. The functions are thread-safe as OpenCL says: all but
-// SetKernelArgSVMPointer on one kernel.
+// Called as in `cl.Finish(queue)`. The functions are thread-safe as OpenCL says: all but those that
+// set something of one kernel.
 struct Library {
   // NOT_FOUND: there is no such library, or it lacks a function.
   static absl::StatusOr<std::shared_ptr<const Library>> Open(const std::string& name);

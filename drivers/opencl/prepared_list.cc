@@ -19,7 +19,8 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
                                                        const CommandList& list) {
   auto needs = CheckCommandList(list);
   if (!needs.ok()) return needs.status();
-  std::shared_ptr<Program> program(new Program(std::move(context)));
+  std::shared_ptr<Program> program(
+      new Program(std::move(context), static_cast<size_t>(list.num_slots)));
   program->needs_ = *std::move(needs);
   for (size_t i = 0; i < list.commands.size(); ++i) {
     absl::Status status = std::visit(
@@ -43,8 +44,27 @@ absl::Status Program::Add(const LaunchCommand& launch) {
   call.kernel = *std::move(function);
   call.image = &kernel->image();
   calls_.push_back(std::move(call));
+  if (kernel->image().takes_slot_table) return SetParameters(launch, calls_.back().kernel.get());
   AddOperands(launch.arguments);
   return absl::OkStatus();
+}
+
+absl::Status Program::SetParameters(const LaunchCommand& launch, cl_kernel kernel) {
+  if (table_ == nullptr) {
+    auto table = SlotTable::Make(context_, num_slots_);
+    if (!table.ok()) return table.status();
+    table_ = *std::move(table);
+  }
+  table_->AddUser(kernel);
+  const Library& cl = context_->cl();
+  cl_int code = cl.SetKernelArgSVMPointer(kernel, 0, table_->address());
+  for (cl_uint i = 0; i < launch.arguments.size() && code == CL_SUCCESS; ++i) {
+    const cl_ulong packed = PackSlot(launch.arguments[i].slot, launch.arguments[i].offset);
+    code = cl.SetKernelArg(kernel, i + 1, sizeof(packed), &packed);
+  }
+  if (code == CL_SUCCESS) return absl::OkStatus();
+  return context_->Failure(
+      absl::StrCat("cannot set the arguments of ", launch.kernel->image().name), code);
 }
 
 absl::Status Program::Add(const CopyCommand& copy) {
@@ -107,6 +127,10 @@ Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
   if (const int64_t releases = context_->releases(); releases != releases_) {
     for (Operand& operand : operands_) operand.set = nullptr;
     releases_ = releases;
+  }
+  if (table_ != nullptr) {
+    enqueued.table.assign(slots.begin(), slots.end());
+    result.status = table_->Write(queue, enqueued.table);
   }
   for (size_t i = 0; i < calls_.size() && result.status.ok(); ++i) {
     const Call& call = calls_[i];

@@ -15,6 +15,7 @@
 #include "drivers/interface/command_list.h"
 #include "drivers/opencl/context.h"
 #include "drivers/opencl/kernel.h"
+#include "drivers/opencl/slot_table.h"
 
 namespace kiln::drivers::opencl {
 
@@ -27,6 +28,8 @@ struct Enqueued {
   // In the order of the commands: of the first and the last that was enqueued, of those before a
   // signal, and of all where each is timed.
   std::vector<CommandEvent> events;
+  // What the slot table is written from, until the list has ended.
+  std::vector<char*> table;
   // The status of enqueueing; if commands are timed, the seconds of the waits.
   SubmitResult result;
 };
@@ -34,7 +37,8 @@ struct Enqueued {
 // The calls of one list. Used by the device's submission thread only, once at a time.
 class Program {
  public:
-  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's.
+  // INVALID_ARGUMENT: the list is malformed, or a kernel is not this context's. RESOURCE_EXHAUSTED:
+  // no memory for the slot table.
   static absl::StatusOr<std::shared_ptr<Program>> Make(std::shared_ptr<Context> context,
                                                        const CommandList& list);
 
@@ -47,8 +51,8 @@ class Program {
   using OnSignal = std::function<void(Handle<cl_event> before, int signal)>;
 
   // Enqueues all commands in order and returns without waiting for them, except that a wait blocks
-  // until its signal. slots[i] is the address of slot i. Sets those arguments of kernels that are
-  // not what they were in the submission before.
+  // until its signal. slots[i] is the address of slot i. Writes the slot table if it has others,
+  // and sets those arguments that are addresses and not what they were in the submission before.
   Enqueued Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
@@ -73,8 +77,11 @@ class Program {
     const char* set = nullptr;  // kLaunch: what the kernel has
   };
 
-  explicit Program(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  Program(std::shared_ptr<Context> context, size_t num_slots)
+      : context_(std::move(context)), num_slots_(num_slots) {}
   absl::Status Add(const LaunchCommand& launch);
+  // Of a kernel that takes a slot table: they stay.
+  absl::Status SetParameters(const LaunchCommand& launch, cl_kernel kernel);
   absl::Status Add(const CopyCommand& copy);
   absl::Status Add(const FillCommand& fill);
   absl::Status Add(const SignalCommand& command);
@@ -89,7 +96,9 @@ class Program {
                        cl_event* event);
 
   const std::shared_ptr<Context> context_;
+  const size_t num_slots_;
   ListNeeds needs_;
+  std::unique_ptr<SlotTable> table_;  // null if no kernel takes one
   std::vector<Call> calls_;
   std::vector<Operand> operands_;
   int64_t releases_ = 0;  // of memory, when the operands' arguments were set

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/device.grpc.pb.h"
+#include "proto/text/printable.h"
 #include "server/rpc/deadline.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
@@ -117,6 +118,12 @@ class DeviceService final : public v1::DeviceService::CallbackService {
                                         v1::ListDevicesResponse* response) override {
     for (runtime::ManagedDevice* device : daemon_.devices)
       *response->add_devices() = Describe(*device, daemon_.now());
+    for (const runtime::DriverReport& report : daemon_.drivers) {
+      v1::Driver* driver = response->add_drivers();
+      driver->set_name(report.driver);
+      driver->set_devices(static_cast<uint32_t>(report.devices));
+      driver->set_why_not_more(Printable(report.why_not_more));
+    }
     auto* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;

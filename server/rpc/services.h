@@ -18,6 +18,7 @@
 #include "server/cache/kernel_cache.h"
 #include "server/metrics/metrics.h"
 #include "server/rpc/open_calls.h"
+#include "server/runtime/driver_report.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
 #include "server/sessions/registry.h"
@@ -38,6 +39,7 @@ struct DaemonView {
   runtime::ThreadPool* copies = nullptr;
   OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;
+  std::vector<runtime::DriverReport> drivers;
   std::function<absl::Time()> now;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
       disassemble;

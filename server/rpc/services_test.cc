@@ -38,6 +38,7 @@ class ServicesTest : public ::testing::Test {
     daemon_.copies = &copies_;
     daemon_.open_calls = &open_calls_;
     daemon_.devices = {&device_};
+    daemon_.drivers = {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}};
     daemon_.now = [] { return absl::Now(); };
     services_.push_back(MakeSessionService(daemon_));
     services_.push_back(MakeDeviceService(daemon_));
@@ -83,6 +84,21 @@ TEST_F(ServicesTest, ListingSurvivesLongNamesOfManyBytesEach) {
   EXPECT_EQ(list.sessions(0).client().name(), std::string(99, 'n'));
   EXPECT_EQ(list.sessions(0).client().version(), std::string(98, 'v'));
   EXPECT_EQ(list.sessions(0).client().description(), std::string(199, 'd'));
+}
+
+TEST_F(ServicesTest, EveryDriverSaysWhatItFoundOrWhyNot) {
+  const auto stub = v1::DeviceService::NewStub(channel_);
+  v1::ListDevicesResponse list;
+  grpc::ClientContext context;
+  const grpc::Status status = stub->ListDevices(&context, {}, &list);
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  ASSERT_EQ(list.drivers_size(), 2);
+  EXPECT_EQ(list.drivers(0).name(), "cpu");
+  EXPECT_EQ(list.drivers(0).devices(), 1);
+  EXPECT_EQ(list.drivers(0).why_not_more(), "");
+  EXPECT_EQ(list.drivers(1).name(), "cuda");
+  EXPECT_EQ(list.drivers(1).devices(), 0);
+  EXPECT_EQ(list.drivers(1).why_not_more().substr(0, 11), "no library ");
 }
 
 // The end of the call meets the watch while it waits, looks or writes: each time it must end once,

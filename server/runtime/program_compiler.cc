@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,39 +45,63 @@ absl::Status ChargeProgram(const std::shared_ptr<memory::Account>& account, Prog
   return absl::OkStatus();
 }
 
+// Whether the program could not be loaded because blocks are too large; `target` then has smaller
+// ones. How many registers a thread takes shows only when a vendor's compiler is done.
+bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, drivers::Target* target) {
+  const std::optional<int> threads = drivers::BlockThreadsMax(loaded);
+  if (!threads || *threads < 1 || *threads >= target->limits.threads_per_block) return false;
+  target->limits.threads_per_block = *threads;
+  log::Info("blocks_made_smaller", {{"program", ShortDigest(label.digest)},
+                                    {"threads", absl::StrCat(*threads)},
+                                    {"why", std::string(loaded.message())}});
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramRequest& request,
                                                                   const graph::Graph& graph,
                                                                   const std::string& digest) {
   ManagedDevice& device = *request.device;
-  Signature signature = Signature::Of(graph);
+  const Signature signature = Signature::Of(graph);
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
   const CompileLabel label{digest, request.name, device.name()};
   LogCompileStarted(label, graph);
-  const absl::Time start = options_.now();
-  auto compiled = options_.compile(graph, device.info().target, CompilerOptions());
-  if (!compiled.ok()) {
-    options_.metrics->CompileFailed();
-    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(digest));
-    return compiled.status();
-  }
-  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
-  options_.metrics->Compiled(seconds);
-  ReportRefusals(*compiled, digest);
-  auto program =
-      Program::Load(device, {digest, request.source->key(), request.name, options_.now(), seconds},
-                    std::move(signature), std::move(*compiled));
+  drivers::Target target = device.info().target;
+  auto program = CompileFor(target, request, graph, signature, label);
+  // Each time with smaller blocks, so that this ends.
+  while (ShrinkBlocks(program.status(), label, &target))
+    program = CompileFor(target, request, graph, signature, label);
   if (!program.ok()) return program;
   if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
   absl::Status charged = ChargeProgram(request.payer.account(), program->get());
   if (!charged.ok()) return charged;
-  LogCompiled(label, (*program)->compiled(), seconds);
+  LogCompiled(label, (*program)->compiled(), (*program)->description().compile_seconds);
   absl::Status fits =
       CheckFits("the program's intermediate and final results",
                 (*program)->arena_bytes() + (*program)->signature().result_bytes(), device);
   if (!fits.ok()) return fits;
   return program;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const drivers::Target& target,
+                                                                     const ProgramRequest& request,
+                                                                     const graph::Graph& graph,
+                                                                     const Signature& signature,
+                                                                     const CompileLabel& label) {
+  const absl::Time start = options_.now();
+  auto compiled = options_.compile(graph, target, CompilerOptions());
+  if (!compiled.ok()) {
+    options_.metrics->CompileFailed();
+    LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));
+    return compiled.status();
+  }
+  const double seconds = absl::ToDoubleSeconds(options_.now() - start);
+  options_.metrics->Compiled(seconds);
+  ReportRefusals(*compiled, label.digest);
+  return Program::Load(*request.device,
+                       {label.digest, request.source->key(), request.name, options_.now(), seconds},
+                       signature, std::move(*compiled));
 }
 
 compiler::Options ProgramCompiler::CompilerOptions() const {

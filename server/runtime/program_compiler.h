@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "compiler/compiler.h"
 #include "server/metrics/metrics.h"
+#include "server/runtime/compile_log.h"
 #include "server/runtime/program.h"
 #include "server/runtime/program_request.h"
 
@@ -44,14 +45,19 @@ class ProgramCompiler {
   explicit ProgramCompiler(Options options) : options_(std::move(options)) {}
 
   // `graph` is the request's, or one for all values of its variables. The program's host memory is
-  // charged to whoever pays for the request. RESOURCE_EXHAUSTED if the program does not fit the
-  // device or the host or runs too long; else what the compiler or the device says.
+  // charged to whoever pays for the request. Where the device takes a kernel only with smaller
+  // blocks, it is compiled again for a device with such. RESOURCE_EXHAUSTED if the program does not
+  // fit the device or the host or runs too long; else what the compiler or the device says.
   absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
                                                    const graph::Graph& graph,
                                                    const std::string& digest)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Once, as `target` says. Or drivers::BlocksTooLarge.
+  absl::StatusOr<std::shared_ptr<Program>> CompileFor(
+      const drivers::Target& target, const ProgramRequest& request, const graph::Graph& graph,
+      const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
   compiler::Options CompilerOptions() const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   absl::Status CheckRunTime(const Program& program) const;

@@ -11,6 +11,7 @@
 namespace kiln::runtime {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class ProgramCompilerTest : public ::testing::Test {
@@ -37,9 +38,26 @@ class ProgramCompilerTest : public ::testing::Test {
     return compiler.Compile(request, *request.Build(), "digest");
   }
 
+  // Blocks are as large as the target allows.
+  ProgramCompiler::Options OptionsWithBlocks() {
+    ProgramCompiler::Options options = Options();
+    options.compile = [this](const auto& graph, const auto& target, const auto& options) {
+      block_sizes_.push_back(target.limits.threads_per_block);
+      auto program = kiln::testing::FakeCompile(graph, target, options);
+      for (compiler::CompiledKernel& kernel : program->kernels)
+        kernel.image.block_size = target.limits.threads_per_block;
+      return program;
+    };
+    return options;
+  }
+  kiln::testing::FakeDevice& fake() {
+    return static_cast<kiln::testing::FakeDevice&>(device_.device());
+  }
+
   metrics::Metrics metrics_{"test"};
   ManagedDevice device_{std::make_unique<kiln::testing::FakeDevice>("cpu:0", 1000), 0,
                         metrics_.ForDevice("cpu:0"), absl::Now};
+  std::vector<int> block_sizes_;
   int compiled_ = 0;
 };
 
@@ -70,6 +88,19 @@ TEST_F(ProgramCompilerTest, RefusesWhatRunsTooLong) {
   const absl::Status status = Compile(options, 4).status();
   EXPECT_EQ(errors::Reason(status), "RUN_TOO_LONG");
   EXPECT_THAT(std::string(status.message()), HasSubstr("--run_seconds_limit"));
+}
+
+TEST_F(ProgramCompilerTest, CompilesAgainWithSmallerBlocksWhereTheDeviceAsksForThem) {
+  fake().LimitBlocks(256, 96);
+  EXPECT_TRUE(Compile(OptionsWithBlocks(), 4).ok());
+  EXPECT_THAT(block_sizes_, ElementsAre(256, 96));
+}
+
+TEST_F(ProgramCompilerTest, BlocksThatNeverFitAreAnError) {
+  fake().LimitBlocks(256, 0);
+  const absl::Status status = Compile(OptionsWithBlocks(), 4).status();
+  EXPECT_EQ(status.message(), "too many registers");
+  EXPECT_THAT(block_sizes_, ElementsAre(256));
 }
 
 TEST_F(ProgramCompilerTest, FailuresAreCounted) {

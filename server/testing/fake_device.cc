@@ -116,6 +116,12 @@ FakeDevice::~FakeDevice() {
   thread_.join();
 }
 
+void FakeDevice::LimitBlocks(int listed, int loaded) {
+  absl::MutexLock lock(&mutex_);
+  info_.target.limits.threads_per_block = listed;
+  block_threads_max_ = loaded;
+}
+
 void FakeDevice::SetKernel(const std::string& code, FakeKernel kernel) {
   absl::MutexLock lock(&mutex_);
   kernels_[code] = std::move(kernel);
@@ -186,6 +192,8 @@ absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
   const auto found = kernels_.find(image.code);
   if (found == kernels_.end())
     return absl::InvalidArgumentError(absl::StrCat("no fake kernel ", image.code));
+  if (image.block_size > block_threads_max_)
+    return drivers::BlocksTooLarge("too many registers", block_threads_max_);
   return std::make_unique<FakeLoadedKernel>(image, found->second);
 }
 

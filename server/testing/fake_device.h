@@ -34,6 +34,9 @@ class FakeDevice : public drivers::Device {
   // Before it is loaded. Kernels known from the start: "add" (float32: out = a + b), "copy" (out =
   // a), "fail" (fails).
   void SetKernel(const std::string& code, FakeKernel kernel) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Says that it takes blocks of so many threads; kernels whose blocks have more than `loaded` are
+  // refused when they are loaded. Before it is used.
+  void LimitBlocks(int listed, int loaded) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,6 +83,7 @@ class FakeDevice : public drivers::Device {
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);
+  int block_threads_max_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool hidden_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,12 +3,14 @@
 //   bench_compute matmul M N K THREADS    fp32, against OpenBLAS
 //   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
 //   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
-//   bench_compute replay THREADS          100 small kernels in one list
+//   bench_compute replay KERNELS THREADS  so many small ones in one list; or THREADS "opencl",
+//   "cuda"
 // BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -145,28 +147,32 @@ absl::Status Stream(int threads) {
   return absl::OkStatus();
 }
 
-absl::Status Replay(int threads) {
-  constexpr int kKernels = 100;
+// `kernels` small ones in one list, in other buffers each time, as a run has fresh results.
+absl::Status Replay(absl::StatusOr<std::unique_ptr<drivers::Device>> device, int kernels) {
   GraphBuilder builder;
   Value x = builder.Input(DType::kFloat32, {256});
   builder.Output(x + 1);
-  auto device = OpenCpu(threads);
   if (!device.ok()) return device.status();
-  auto program = Program::Make(**device, builder.Build(), kKernels);
+  auto program = Program::Make(**device, builder.Build(), kernels);
   if (!program.ok()) return program.status();
   if ((*program)->kernels() != 1) return absl::InternalError("an addition should be one kernel");
-  // One replay at a time, its wake-ups included.
-  auto one_by_one = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      if (absl::Status status = (*program)->Run(1); !status.ok()) return status;
-    }
-    return absl::OkStatus();
-  };
-  auto pair = Interleave(one_by_one, nullptr, CurrentEffort());
-  if (!pair.ok()) return pair.status();
-  Print({.name = "replay of 100 small kernels, a kernel",
-         .unit = "us",
-         .value = pair->seconds / kKernels * 1e6});
+  for (const bool swaps : {false, true}) {
+    // One replay at a time, its wake-ups included.
+    auto one_by_one = [&](int times) {
+      for (int i = 0; i < times; ++i) {
+        absl::Status status = swaps ? (*program)->SwapBuffers() : absl::OkStatus();
+        if (status.ok()) status = (*program)->Run(1);
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    };
+    auto pair = Interleave(one_by_one, nullptr, CurrentEffort());
+    if (!pair.ok()) return pair.status();
+    Print({.name = absl::StrCat("replay of ", kernels, " small kernels",
+                                swaps ? " with other buffers" : "", ", a kernel"),
+           .unit = "us",
+           .value = pair->seconds / kernels * 1e6});
+  }
   return absl::OkStatus();
 }
 
@@ -178,9 +184,14 @@ absl::Status Dispatch(int count, char** arguments) {
     return what == "matmul" ? Matmul(product, number(5)) : Blas(product, number(5));
   }
   if (what == "stream" && count == 3) return Stream(number(2));
-  if (what == "replay" && count == 3) return Replay(number(2));
+  if (what == "replay" && count == 4) {
+    const std::string where = arguments[3];
+    if (where == "opencl") return Replay(OpenOpenCl(), number(2));
+    return Replay(where == "cuda" ? OpenCuda() : OpenCpu(number(3)), number(2));
+  }
   return absl::InvalidArgumentError(
-      "usage: bench_compute matmul|blas M N K THREADS, or stream|replay THREADS");
+      "usage: bench_compute matmul|blas M N K THREADS, stream THREADS, or replay KERNELS "
+      "THREADS|opencl|cuda");
 }
 
 }  // namespace

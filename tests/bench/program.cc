@@ -1,22 +1,40 @@
 #include "tests/bench/program.h"
 
 #include <random>
+#include <utility>
 
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/graph/wire.h"
 #include "drivers/cpu/driver.h"
+#include "drivers/cuda/driver.h"
+#include "drivers/opencl/driver.h"
 
 namespace kiln::bench {
 
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
-  drivers::cpu::CpuDriver driver({.devices = 1, .threads_per_device = threads});
+namespace {
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenFirst(drivers::Driver&& driver) {
   std::string why_none;
   auto devices = driver.Enumerate(&why_none);
   if (!devices.ok()) return devices.status();
   if (devices->empty()) return absl::UnavailableError(why_none);
   return std::move(devices->front());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
+  return OpenFirst(drivers::cpu::CpuDriver({.devices = 1, .threads_per_device = threads}));
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl() {
+  return OpenFirst(drivers::opencl::OpenClDriver({.sharing_host_memory = true}));
+}
+
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda() {
+  return OpenFirst(drivers::cuda::CudaDriver({}));
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::Make(drivers::Device& device,
@@ -50,9 +68,13 @@ absl::Status Program::AllocateSlots() {
   for (const compiler::Slot& slot : compiled_.slots) {
     auto buffer = device_.Allocate(slot.bytes);
     if (!buffer.ok()) return buffer.status();
-    auto* data = static_cast<float*>((*buffer)->host_pointer());
-    const bool read = slot.kind == compiler::Slot::Kind::kInput;
-    for (int64_t i = 0; read && i < slot.bytes / 4; ++i) data[i] = values(random);
+    if (slot.kind == compiler::Slot::Kind::kInput) {
+      std::vector<float> data(static_cast<size_t>(slot.bytes / 4));
+      for (float& value : data) value = values(random);
+      absl::Status status = device_.CopyToDevice(
+          **buffer, 0, {reinterpret_cast<const char*>(data.data()), data.size() * sizeof(float)});
+      if (!status.ok()) return status;
+    }
     slots_.push_back(buffer->get());
     buffers_.push_back(*std::move(buffer));
   }
@@ -95,6 +117,11 @@ absl::Status Program::Run(int times) {
   }
   left.Wait();
   return failed;
+}
+
+absl::Status Program::SwapBuffers() {
+  std::swap(slots_, other_slots_);
+  return slots_.empty() ? AllocateSlots() : absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<double>> Program::RunTimed() {

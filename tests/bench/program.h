@@ -1,4 +1,4 @@
-// A graph compiled for the CPU driver and ready to run on random inputs, without a daemon.
+// A graph compiled for a device and ready to run on random inputs, without a daemon.
 #ifndef KILN_TESTS_BENCH_PROGRAM_H_
 #define KILN_TESTS_BENCH_PROGRAM_H_
 
@@ -14,6 +14,9 @@ namespace kiln::bench {
 
 // A CPU device that uses this many threads.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
+// The first device of OpenCL's, a processor if there is nothing else.
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl();
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda();
 
 // Not thread-safe. Keeps a reference to the device.
 class Program {
@@ -30,18 +33,21 @@ class Program {
 
   // Submits `times` replays one behind the other and waits for the last.
   absl::Status Run(int times);
+  // Exchanges the buffers in all slots for others of the same contents, and back the next time.
+  absl::Status SwapBuffers();
   // One replay with each kernel call timed: seconds by call.
   absl::StatusOr<std::vector<double>> RunTimed();
 
   int kernels() const { return static_cast<int>(compiled_.calls.size()); }
   const compiler::CompiledProgram& compiled() const { return compiled_; }
-  // The host memory of an input or output.
+  // The host memory of an input or output of a CPU's.
   float* input(int index) const;
   float* output(int index) const;
 
  private:
   explicit Program(drivers::Device& device) : device_(device) {}
   absl::Status Load(int repeat);
+  // Each time the same values in other buffers.
   absl::Status AllocateSlots();
   int SlotOf(compiler::Slot::Kind kind, int index) const;
 
@@ -50,6 +56,7 @@ class Program {
   std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels_;
   std::vector<std::unique_ptr<drivers::Buffer>> buffers_;
   std::vector<drivers::Buffer*> slots_;
+  std::vector<drivers::Buffer*> other_slots_;
   std::unique_ptr<drivers::PreparedList> list_;
 };
 

@@ -5,6 +5,7 @@
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "tests/conformance/driver_case.h"
+#include "tests/opencl_platform.h"
 #include "tests/stand_ins/cuda/control.h"
 
 namespace kiln::conformance {
@@ -28,8 +29,10 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
 
 // What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
 std::unique_ptr<drivers::Driver> MakeOpenCl() {
-  return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
-      .sharing_host_memory = true, .memory_limit_bytes_per_device = kMemory});
+  return std::make_unique<drivers::opencl::OpenClDriver>(
+      drivers::opencl::OpenClOptions{.sharing_host_memory = true,
+                                     .memory_limit_bytes_per_device = kMemory,
+                                     .platform = OpenClPlatformToTest()});
 }
 
 std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {

@@ -12,17 +12,29 @@ __kernel void ramp(__global int* out) {
 }
 )";
 
+// These take a slot table.
 constexpr char kSaxpySource[] = R"(
 #pragma OPENCL FP_CONTRACT OFF
-__kernel void saxpy(__global const float* x, __global const float* y, __global float* out) {
+__kernel void saxpy(__global const ulong* table, ulong x, ulong y, ulong out) {
   const int i = get_group_id(0);
-  out[i] = 2.0f * x[i] + y[i];
+  ARGUMENT(float, out)[i] = 2.0f * ARGUMENT(float, x)[i] + ARGUMENT(float, y)[i];
 }
 )";
 
 constexpr char kCountSource[] = R"(
-__kernel void count(__global int* counter) { counter[get_group_id(0)] += 1; }
+__kernel void count(__global const ulong* table, ulong counter) {
+  ARGUMENT(int, counter)[get_group_id(0)] += 1;
+}
 )";
+
+constexpr char kStepSource[] = R"(
+__kernel void step_once(__global const ulong* table, ulong value) {
+  __global uint* const at = ARGUMENT(uint, value);
+  at[0] = 5 * at[0] + 7;
+}
+)";
+
+// The others take addresses.
 
 // Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
 constexpr char kScratchSource[] = R"(
@@ -32,10 +44,6 @@ __kernel void scratch(__global int* out) {
   for (int k = 1; k < 64; ++k) scratch[k] = k;
   out[get_group_id(0)] = (int)scratch[0];
 }
-)";
-
-constexpr char kStepSource[] = R"(
-__kernel void step_once(__global uint* value) { value[0] = 5 * value[0] + 7; }
 )";
 
 constexpr char kSlowSource[] = R"(
@@ -69,15 +77,23 @@ drivers::KernelImage MakeImage(const std::string& name, int arguments, int64_t g
   return image;
 }
 
+drivers::KernelImage TakingTable(drivers::KernelImage image) {
+  image.code = "#define ARGUMENT(type, name) ((__global type*)(table[name >> " +
+               std::to_string(drivers::kSlotOffsetBits) + "] + (name & " +
+               std::to_string(drivers::kSlotOffsetMask) + "ul)))\n" + image.code;
+  image.takes_slot_table = true;
+  return image;
+}
+
 }  // namespace
 
 TestKernels MakeOpenClKernels(const drivers::Target& target) {
   TestKernels kernels;
   kernels.ramp = MakeImage("ramp", 1, kGrid, kRampSource);
-  kernels.saxpy = MakeImage("saxpy", 3, kGrid, kSaxpySource);
-  kernels.count = MakeImage("count", 1, kGrid, kCountSource);
+  kernels.saxpy = TakingTable(MakeImage("saxpy", 3, kGrid, kSaxpySource));
+  kernels.count = TakingTable(MakeImage("count", 1, kGrid, kCountSource));
   kernels.scratch = MakeImage("scratch", 1, kGrid, kScratchSource);
-  kernels.step = MakeImage("step", 1, 1, kStepSource);
+  kernels.step = TakingTable(MakeImage("step", 1, 1, kStepSource));
   kernels.slow = MakeImage("slow", 1, 1, kSlowSource);
   kernels.blocks = MakeImage("blocks", 2, kBlocksGrid, kBlocksSource);
   kernels.blocks.block_size = kBlockSize;

@@ -1,3 +1,4 @@
+#include <regex>
 #include <string>
 
 #include "tests/conformance/test_kernels.h"
@@ -155,6 +156,23 @@ drivers::KernelImage MakePtxImage(const std::string& name, int arguments, int64_
   return image;
 }
 
+// The kernel, but it takes a slot table: what it loads from its parameters says where the address
+// stands.
+drivers::KernelImage PtxTakingTable(drivers::KernelImage image) {
+  const std::string find_address =
+      "$& shr.u64 %entry, $1, " + std::to_string(drivers::kSlotOffsetBits) +
+      "; mad.lo.s64 %entry, %entry, 8, %table; ld.global.nc.u64 %entry, [%entry]; and.b64 $1, "
+      "$1, " +
+      std::to_string(drivers::kSlotOffsetMask) + "; add.s64 $1, $1, %entry;";
+  image.code = std::regex_replace(
+      image.code, std::regex("ld\\.param\\.u64 (%[a-z]+), \\[[a-z]+\\];"), find_address);
+  image.code = std::regex_replace(image.code, std::regex("kernel\\(([^)]*)\\) \\{"),
+                                  "kernel(.param .u64 table, $1) {\n  .reg .b64 %table, %entry;\n"
+                                  "  ld.param.u64 %table, [table];");
+  image.takes_slot_table = true;
+  return image;
+}
+
 }  // namespace
 
 TestKernels MakePtxKernels(const drivers::Target& target) {
@@ -169,6 +187,10 @@ TestKernels MakePtxKernels(const drivers::Target& target) {
   kernels.blocks.block_size = kBlockSize;
   kernels.blocks.shared_bytes = kBlockSize * sizeof(int32_t);
   kernels.blocks.access = {drivers::Access::kRead, drivers::Access::kWrite};
+  // The others take addresses.
+  for (drivers::KernelImage* image :
+       {&kernels.saxpy, &kernels.count, &kernels.step, &kernels.blocks})
+    *image = PtxTakingTable(*image);
   return kernels;
 }
 

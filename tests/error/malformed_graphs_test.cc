@@ -104,6 +104,10 @@ TEST(MalformedGraphs, Structure) {
        "VERSION",
        {"1000000", "newer"},
        absl::StatusCode::kFailedPrecondition},
+      {"a newer precision",
+       "float32_matmul_precision: 9 $X outputs: 0",
+       "PRECISION",
+       {"float32_matmul_precision is 9", "MATMUL_PRECISION_HIGH (2)"}},
       {"nothing to compute", "$X", "OUTPUT", {"neither outputs nor updates"}},
       {"an output that is not there", "$X outputs: 3", "OUTPUT", {"output 0 names node 3"}},
   };

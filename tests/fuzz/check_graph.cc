@@ -1,5 +1,6 @@
 #include "tests/fuzz/check_graph.h"
 
+#include "compiler/graph/round_factors.h"
 #include "compiler/graph/simplify.h"
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
@@ -10,6 +11,17 @@ namespace {
 
 // Longer messages would let a client fill the logs.
 constexpr size_t kLongestMessage = 4000;
+
+std::optional<std::string> RoundingDefect(graph::Graph graph) {
+  graph.float32_matmul_precision = graph::MatmulPrecision::kHigh;
+  graph::Graph rounded = graph::RoundFactors(graph);
+  const absl::Status legal = graph::Verify(rounded);
+  const std::string text = graph::Print(rounded);
+  if (!legal.ok()) return StrCat("with rounded factors: ", legal.ToString(), "\n", text);
+  rounded.float32_matmul_precision = graph::MatmulPrecision::kHigh;
+  if (graph::Print(graph::RoundFactors(rounded)) == text) return std::nullopt;
+  return StrCat("rounded factors are rounded again:\n", text);
+}
 
 std::optional<std::string> Defect(const graph::Graph& graph) {
   absl::Status legal = graph::Verify(graph);
@@ -25,7 +37,7 @@ std::optional<std::string> Defect(const graph::Graph& graph) {
   if (graph::Print(graph::Simplify(simple)) != simple_text) {
     return StrCat("not at a fixed point:\n", simple_text);
   }
-  return std::nullopt;
+  return RoundingDefect(graph);
 }
 
 }  // namespace

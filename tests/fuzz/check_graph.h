@@ -12,7 +12,8 @@
 namespace kiln::fuzz {
 
 // An accepted graph is legal, prints and reads back to the same text, and is legal after
-// simplification, which reaches a fixed point. A rejected one was the user's mistake (never
+// simplification, which reaches a fixed point, and with factors rounded to tf32, which rounds none
+// twice. A rejected one was the user's mistake (never
 // INTERNAL), with a message of bounded length.
 Outcome CheckResult(const absl::StatusOr<graph::Graph>& result, const std::string& label_of_error);
 

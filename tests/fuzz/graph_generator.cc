@@ -277,6 +277,7 @@ v1::Graph RandomGraph(Random& random, int max_nodes) {
     variable->set_min(1);
     variable->set_max(4);
   }
+  if (OneIn(random, 4)) graph.set_float32_matmul_precision(v1::MATMUL_PRECISION_HIGH);
   if (OneIn(random, 4)) AddSpecialNodes(random, &graph);
   for (size_t i = 0, n = 1 + Below(random, max_nodes); i < n || graph.nodes_size() == 0; ++i) {
     AddAccepted(&graph, [&] { return RandomNode(random, graph); });

@@ -87,6 +87,21 @@ std::vector<TableRow> MakeRows() {
   return rows;
 }
 
+void ExpectGraphRight(const graph::Graph& graph, const std::vector<HostTensor>& inputs, DType dtype,
+                      const RunGraph& run) {
+  const auto differentiated = autodiff::Differentiate(graph);
+  ASSERT_TRUE(differentiated.ok()) << differentiated.status();
+  const auto expected = ops::Evaluate(differentiated->outputs, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = run(graph, inputs);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  const double tolerance = ToleranceOf(dtype);
+  for (size_t i = 0; i < expected->size(); ++i) {
+    EXPECT_EQ(Difference(actual->outputs[i], (*expected)[i], tolerance, tolerance), "")
+        << graph::Print(graph);
+  }
+}
+
 }  // namespace
 
 void ExpectUnaryOpsRight(DType dtype, ClosenessRule closeness, const RunGraph& run) {
@@ -118,18 +133,16 @@ std::string Name(const TableRow& row) {
 void ExpectRight(const TableRow& row, const RunGraph& run) {
   const auto graph = MakeGraph(row.test_case, row.dtype);
   ASSERT_TRUE(graph.ok()) << graph.status();
-  const std::vector<HostTensor> inputs = OperandValues(row.test_case, row.dtype);
-  const auto differentiated = autodiff::Differentiate(*graph);
-  ASSERT_TRUE(differentiated.ok()) << differentiated.status();
-  const auto expected = ops::Evaluate(differentiated->outputs, inputs);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  const auto actual = run(*graph, inputs);
-  ASSERT_TRUE(actual.ok()) << actual.status();
-  const double tolerance = ToleranceOf(row.dtype);
-  for (size_t i = 0; i < expected->size(); ++i) {
-    EXPECT_EQ(Difference(actual->outputs[i], (*expected)[i], tolerance, tolerance), "")
-        << graph::Print(*graph);
-  }
+  ExpectGraphRight(*graph, OperandValues(row.test_case, row.dtype), row.dtype, run);
+}
+
+void ExpectGradientsRight(const TableRow& row, const RunGraph& run) {
+  if (!row.test_case.differentiable) return ExpectRight(row, run);
+  const auto graph = MakeGradientGraph(row.test_case, row.dtype, /*differentiate=*/false);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  std::vector<HostTensor> inputs = OperandValues(row.test_case, row.dtype);
+  inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, row.dtype, 9));
+  ExpectGraphRight(*graph, inputs, row.dtype, run);
 }
 
 }  // namespace kiln::numerics

@@ -36,6 +36,8 @@ const std::vector<TableRow>& TableRows();
 // "softmax_float16".
 std::string Name(const TableRow& row);
 void ExpectRight(const TableRow& row, const RunGraph& run);
+// With its gradients, if it has any.
+void ExpectGradientsRight(const TableRow& row, const RunGraph& run);
 
 }  // namespace kiln::numerics
 

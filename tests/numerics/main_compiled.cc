@@ -1,6 +1,7 @@
 // Tests of compiled programs:
 //   --cpu_features=WORDS    see target.h
 //   --disable_passes=NAMES  see run_compiled.h
+//   --device=NAME           cpu, cuda or opencl: its first device instead of the processor
 #include "tests/numerics/run_compiled.h"
 #include "tests/numerics/target.h"
 #include "tests/numerics/test_flags.h"
@@ -8,5 +9,6 @@
 int main(int argc, char** argv) {
   return kiln::numerics::RunTests(argc, argv,
                                   {{"--cpu_features", kiln::numerics::SetCpuFeatures},
-                                   {"--disable_passes", kiln::numerics::DisablePasses}});
+                                   {"--disable_passes", kiln::numerics::DisablePasses},
+                                   {"--device", kiln::numerics::UseDevice}});
 }

@@ -10,6 +10,7 @@
 #include "tests/numerics/graph_checks.h"
 #include "tests/numerics/primitive_values.h"
 #include "tests/numerics/run_opencl.h"
+#include "tests/numerics/split_cases.h"
 
 namespace kiln::numerics {
 namespace {
@@ -70,6 +71,15 @@ INSTANTIATE_TEST_SUITE_P(
       return absl::StrCat(Name(info.param.row),
                           info.param.scheduled == Scheduled::kThreads ? "_threads" : "_as_for_cpu");
     });
+
+class OpenClSplitTest : public testing::TestWithParam<Case> {};
+
+TEST_P(OpenClSplitTest, EqualsInterpreter) {
+  ExpectGradientsRight({GetParam(), DType::kFloat32}, On(Scheduled::kThreads));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenClSplitTest, testing::ValuesIn(SplitCases()),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace kiln::numerics

@@ -5,16 +5,11 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "compiler/codegen/codegen.h"
 #include "compiler/compiler.h"
 #include "compiler/kernel/text.h"
@@ -24,7 +19,9 @@
 #include "tests/numerics/compare.h"
 #include "tests/numerics/graph_checks.h"
 #include "tests/numerics/primitive_values.h"
+#include "tests/numerics/ptxas.h"
 #include "tests/numerics/run_ptx.h"
+#include "tests/numerics/split_cases.h"
 #include "tests/numerics/thread_cases.h"
 
 namespace kiln::numerics {
@@ -41,33 +38,6 @@ struct Generation {
 constexpr Generation kGenerations[] = {
     {"sm_75", "+ptx78"}, {"sm_80", "+ptx78"}, {"sm_90", "+ptx78"}, {"sm_100", "+ptx86"}};
 
-// Empty: there is none.
-std::string Ptxas() {
-  if (const char* named = std::getenv("KILN_PTXAS"); named != nullptr) return named;
-  const char* path = std::getenv("PATH");
-  for (const auto& folder : absl::StrSplit(path == nullptr ? "" : path, ':')) {
-    const std::string program = absl::StrCat(std::string(folder), "/ptxas");
-    if (access(program.c_str(), X_OK) == 0) return program;
-  }
-  return "";
-}
-
-// What ptxas -v says of the text, and its exit status.
-std::pair<int, std::string> Assemble(const std::string& ptx, const std::string& processor) {
-  const std::string folder = testing::TempDir();
-  const std::string source = absl::StrCat(folder, "/kiln_", getpid(), ".ptx");
-  std::ofstream(source) << ptx;
-  const std::string command =
-      absl::StrCat(Ptxas(), " -v -arch=", processor, " -o /dev/null ", source, " 2>&1");
-  std::FILE* pipe = popen(command.c_str(), "r");
-  std::string said;
-  char part[4096];
-  while (const size_t size = std::fread(part, 1, sizeof(part), pipe)) said.append(part, size);
-  const int status = pclose(pipe);
-  std::filesystem::remove(source);
-  return {status, said};
-}
-
 void ExpectAssembles(const drivers::KernelImage& image, const Generation& generation) {
   const std::string& ptx = image.code;
   ASSERT_THAT(ptx, HasSubstr(absl::StrCat(".target ", generation.processor)));
@@ -75,11 +45,11 @@ void ExpectAssembles(const drivers::KernelImage& image, const Generation& genera
   EXPECT_THAT(ptx, Not(HasSubstr(".ftz")));
   EXPECT_THAT(ptx, Not(HasSubstr(".approx")));
   if (Ptxas().empty()) return;
-  const auto [status, said] = Assemble(ptx, generation.processor);
-  EXPECT_EQ(status, 0) << said << ptx;
+  const Assembled assembled = Assemble(ptx, generation.processor);
+  EXPECT_EQ(assembled.status, 0) << assembled.said << ptx;
   // Where a schedule keeps much for each thread, registers do not hold it.
   if (!absl::StrContains(ptx, ".local")) {
-    EXPECT_THAT(said, HasSubstr("0 bytes spill stores, 0 bytes spill loads"));
+    EXPECT_TRUE(SaysNoSpills(assembled)) << assembled.said;
   }
 }
 
@@ -143,6 +113,15 @@ TEST_P(PtxCaseTest, Assembles) {
 INSTANTIATE_TEST_SUITE_P(Table, PtxCaseTest, testing::ValuesIn(TableRows()),
                          [](const auto& info) { return Name(info.param); });
 
+class PtxSplitTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PtxSplitTest, EqualsInterpreter) {
+  ExpectGradientsRight({GetParam(), DType::kFloat32}, OnPtx());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxSplitTest, testing::ValuesIn(SplitCases()),
+                         [](const auto& info) { return info.param.name; });
+
 class PtxThreadsTest : public testing::TestWithParam<ThreadCase> {};
 
 TEST_P(PtxThreadsTest, EqualsTheKernel) {
@@ -162,6 +141,9 @@ TEST_P(PtxThreadsTest, EqualsTheKernel) {
         CompileToPtx(*kernel, *schedule, PtxTarget(generation.processor, generation.features));
     ASSERT_TRUE(image.ok()) << image.status();
     EXPECT_GT(image->block_size, 1);
+    if (image->shared_bytes > 0) {
+      EXPECT_THAT(image->code, HasSubstr(absl::StrCat("shared[", image->shared_bytes, "]")));
+    }
     ExpectAssembles(*image, generation);
     std::vector<ops::HostTensor> actual = GlobalsOf(*kernel);
     std::vector<ops::HostTensor*> run;
@@ -175,6 +157,60 @@ TEST_P(PtxThreadsTest, EqualsTheKernel) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PtxThreadsTest, testing::ValuesIn(ThreadCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// The first stage runs in one thread of those that the second one has.
+constexpr char kOneThread[] = R"(buffer b0 float32[9] read
+buffer b1 float32[27] read
+buffer b2 float32[3] write
+buffer b3 float32[32] read
+buffer b4 float32[32] write
+stage r0:3 reduce r1:9
+  b2[r0] = sum(b0[r1]*b1[r1*3 + r0])
+stage r2:32
+  b4[r2] = b3[r2]
+)";
+
+constexpr char kRows[] = R"(buffer b0 float32[320] read
+buffer b1 float32[320] read
+buffer b2 float32[5] write
+stage r0:5 reduce r1:64
+  b2[r0] = sum(b0[r0*64 + r1]*b1[r0*64 + r1])
+)";
+
+// Rows that overlap, two places apart.
+constexpr char kWindows[] = R"(buffer b0 float16[352] read
+buffer b1 float16[512] read
+buffer b2 float32[128] write
+stage r0:16 r1:8 reduce r2:4 r3:16
+  b2[r0*8 + r1] = sum(float32(b0[r3*22 + r0 + r2*2])*float32(b1[r1*64 + r2*16 + r3]))
+)";
+
+std::vector<ThreadCase> CasesForEmitters() {
+  return {
+      // A thread waits for what it copied itself.
+      {"one_thread", kOneThread, {"bind 2 thread\norder 0 1 0\nstage 0 0 1 1 1\nahead 1\n"}, 1e-5},
+      // The same sum over threads inside of a loop and behind it.
+      {"sums_ahead",
+       kRows,
+       {"split 1 32\nbind 3 thread\norder 0 0 2 3\nstage 0 0 0 1 1\nahead 0\n"},
+       1e-5},
+      // Tiles of rows that end early in two ways, each with loops of its own.
+      {"sums_in_branches",
+       ThreadCases()[0].kernel,
+       {"bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 6 unroll\nsplit 2 4\n"
+        "bind 8 thread\norder 0 0 3 7 5 6 8\n"},
+       2e-5},
+      // No lines of 16 bytes for a matrix unit.
+      {"windows",
+       kWindows,
+       {"split 0 8\nsplit 1 2\nbind 4 matrix\nbind 5 thread\nbind 6 thread\nbind 7 matrix\n"
+        "bind 3 matrix\norder 0 5 6 2 4 7 3\nstage 0 0 -1 8 3 1*0+2*2\nstage 0 1 -1 8 1 2 3\n"},
+       1e-5},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Emitters, PtxThreadsTest, testing::ValuesIn(CasesForEmitters()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -93,10 +93,12 @@ class ThreadDraft {
       staged.stage = stage;
       staged.operand = operand;
       staged.at = OneIn(3) ? -1 : last_outside;
-      staged.lanes = 1;
+      staged.lanes = Any<int>({1, 1, 4});
       staged.layout =
           search::StagedLayout(contraction->factor[operand], writer_, whole, *contraction);
-      if (!staged.layout.empty()) writer_.Stage(staged);
+      if (staged.layout.empty()) continue;
+      writer_.Stage(staged);
+      if (staged.at >= 0 && OneIn(2)) writer_.Ahead(staged.at);
     }
   }
 

@@ -18,6 +18,7 @@
 #include "drivers/opencl/driver.h"
 #include "tests/numerics/compare.h"
 #include "tests/numerics/target.h"
+#include "tests/opencl_platform.h"
 
 namespace kiln::numerics {
 namespace {
@@ -110,8 +111,8 @@ std::unique_ptr<drivers::Driver> MakeDriver(const std::string& name) {
     return std::make_unique<drivers::cuda::CudaDriver>(drivers::cuda::CudaOptions{});
   }
   if (name == "opencl") {
-    return std::make_unique<drivers::opencl::OpenClDriver>(
-        drivers::opencl::OpenClOptions{.sharing_host_memory = true});
+    return std::make_unique<drivers::opencl::OpenClDriver>(drivers::opencl::OpenClOptions{
+        .sharing_host_memory = true, .platform = OpenClPlatformToTest()});
   }
   return nullptr;
 }
@@ -146,6 +147,8 @@ absl::Status UseDevice(const std::string& driver_name) {
   if (!devices.ok()) return devices.status();
   if (devices->empty()) return absl::FailedPreconditionError(why_none);
   DeviceInUse() = std::move(devices->front());
+  std::cout << "on " << DeviceInUse()->info().name << ", " << DeviceInUse()->info().model
+            << std::endl;
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "compiler/schedule/synchronize.h"
 #include "compiler/search/heuristic.h"
 #include "tests/numerics/some_gpu.h"
+#include "tests/opencl_platform.h"
 
 namespace kiln::numerics {
 namespace {
@@ -47,8 +48,8 @@ absl::Status RunKernel(const kernel::Kernel& kernel, Scheduled scheduled,
 }  // namespace
 
 const absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>& OpenCl() {
-  static const auto& runner =
-      *new absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>(codegen::OpenClRunner::Open());
+  static const auto& runner = *new absl::StatusOr<std::unique_ptr<codegen::OpenClRunner>>(
+      codegen::OpenClRunner::Open(OpenClPlatformToTest()));
   return runner;
 }
 
@@ -76,7 +77,8 @@ absl::StatusOr<kernel::PartitionResults> RunOnOpenCl(const graph::Graph& graph,
                                                      absl::Span<const HostTensor> inputs,
                                                      Scheduled scheduled) {
   std::vector<compiler::PassReport> reports;
-  const auto state = compiler::RunPasses(graph, SomeTarget(), {}, {}, &reports);
+  const drivers::Target& target = scheduled == Scheduled::kThreads ? SomeGpu() : SomeTarget();
+  const auto state = compiler::RunPasses(graph, target, {}, {}, &reports);
   if (!state.ok()) return state.status();
   return kernel::RunPartition(
       state->partition, inputs,

@@ -48,14 +48,20 @@ absl::Status RunImage(const drivers::KernelImage& image, absl::Span<HostTensor* 
   const ptx::DecodedFunction* entry = (*module)->program.FindEntry("kernel");
   if (entry == nullptr) return absl::InternalError("the PTX has no entry \"kernel\"");
   std::vector<ptx::Region> arguments;
-  std::vector<uint8_t> parameters;
+  std::vector<uint64_t> table;
+  std::vector<uint64_t> numbers = {0};
   for (const HostTensor* global : globals) {
     const ptx::Region region = memory.Allocate(static_cast<int64_t>(global->bytes.size()));
     std::memcpy(region.host, global->bytes.data(), global->bytes.size());
-    for (int i = 0; i < 8; ++i)
-      parameters.push_back(static_cast<uint8_t>(region.address >> (8 * i)));
+    numbers.push_back(drivers::PackSlot(static_cast<int>(table.size()), 0));
+    table.push_back(region.address);
     arguments.push_back(region);
   }
+  const ptx::Region slots = memory.Allocate(static_cast<int64_t>(table.size() * sizeof(uint64_t)));
+  std::memcpy(slots.host, table.data(), table.size() * sizeof(uint64_t));
+  numbers[0] = slots.address;
+  std::vector<uint8_t> parameters(numbers.size() * sizeof(uint64_t));
+  std::memcpy(parameters.data(), numbers.data(), parameters.size());
   ptx::LaunchShape shape;
   shape.grid[0] = static_cast<uint32_t>(image.grid_size);
   shape.block[0] = static_cast<uint32_t>(image.block_size);
@@ -75,7 +81,15 @@ drivers::Target PtxTarget(const char* processor, const char* features) {
   target.architecture = codegen::kPtxArchitecture;
   target.processor = processor;
   target.features = features;
-  target.capabilities = {.fma = true, .fp64 = true, .fp16 = true, .bf16 = true};
+  target.limits.threads_per_shuffle = 32;
+  target.limits.bytes_per_access = 16;
+  const bool ampere = absl::string_view(processor) != "sm_75";
+  target.capabilities = {.fma = true,
+                         .fp64 = true,
+                         .fp16 = true,
+                         .bf16 = ampere,
+                         .matrix = ampere,
+                         .async_copies = ampere};
   return target;
 }
 

@@ -8,6 +8,8 @@ const drivers::Target& SomeGpu() {
   static const drivers::Target* const target = [] {
     auto* some = new drivers::Target;
     some->architecture = codegen::kOpenClArchitecture;
+    some->costs = drivers::kGpuCosts;
+    some->rates = drivers::kGpuRates;
     some->limits.vector_bytes = 4;
     some->limits.compute_units = 4;
     some->limits.threads_per_block = 256;

@@ -47,12 +47,37 @@ stage r0:4 r1:4 order r2:5 r3:4
   b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] = b2[b1[r2*4 + r3]%10*16 + r0*4 + r1 if cmplt(r0*4 + r1, 13)] + b0[r2*64 + r3*16 + r0*4 + r1]
 )";
 
+// Sums of rows that end where a number says, which threads share.
+constexpr char kRagged[] = R"(buffer b0 int64[6] read
+buffer b1 float32[222] read
+buffer b2 float32[24] write
+buffer b3 int64[1] local
+grid r0:6
+stage
+  b3[0] = b0[r0]%30
+stage r1:4 reduce r2:37
+  b2[r0*4 + r1] = sum(where(cmplt(r2, b3[0]), b1[r0*37 + r2], 0:float32)*float32(r1 + 1))
+)";
+
 // Of the product: rows and columns in tiles of 8 x 16, each thread with 2 x 4 of them, 8 terms of
 // the sum at a time, both factors in shared memory. The last tiles are shorter.
 constexpr char kTiles[] =
     "split 0 8\nsplit 1 16\nsplit 4 2\nsplit 6 4\nsplit 2 8\n"
     "bind 3 task\nbind 5 task\nbind 7 thread\nbind 9 thread\nbind 8 unroll\nbind 10 unroll\n"
     "order 0 3 5 11 7 9 12 8 10\nstage 0 0 11 1 2 0\nstage 0 1 11 1 2 1\n";
+
+constexpr char kShortProduct[] = R"(buffer b0 float16[3072] read
+buffer b1 float16[1024] read
+buffer b2 float32[768] write
+stage r0:48 r1:16 reduce r2:64
+  b2[r0*16 + r1] = sum(float32(b0[r0*64 + r2])*float32(b1[r1*64 + r2]))
+)";
+
+// 16 rows by 8 columns a block of 32 threads, 16 terms of the sum at a time.
+constexpr char kMatrixAxes[] =
+    "split 0 16\nsplit 4 8\nsplit 1 8\nsplit 8 2\nsplit 2 16\nbind 3 task\nbind 7 task\n"
+    "bind 6 thread\nbind 9 thread\nbind 5 matrix\nbind 10 matrix\nbind 12 matrix\n"
+    "order 0 3 7 11 6 9 5 10 12\n";
 
 std::vector<ThreadCase> MakeCases() {
   const std::vector<std::string> products = {
@@ -73,6 +98,10 @@ std::vector<ThreadCase> MakeCases() {
       // Each thread's own.
       "bind 0 task\nsplit 1 5\nbind 3 thread\norder 0 0 3 2 4\n",
       kTiles,
+      // The same a step ahead, of an even and of an odd number of steps.
+      StrCat(kTiles, "ahead 11\n"),
+      "split 0 8\nsplit 2 10\nbind 3 task\nbind 4 thread\norder 0 3 5 4 1 6\n"
+      "stage 0 0 5 1 0 2\nstage 0 1 5 2 2 1\nahead 5\n",
       // Columns that do not come out even: the last thread of a tile has fewer.
       "bind 0 task\nsplit 1 16\nsplit 4 3\nbind 3 task\nbind 5 thread\nbind 6 unroll\n"
       "order 0 0 3 2 5 6\n",
@@ -80,9 +109,9 @@ std::vector<ThreadCase> MakeCases() {
       "bind 0 task\nbind 1 thread\nstage 0 0 -1 1 2\norder 0 0 1 2\n",
   };
   return {
-      {"matmul", Matmul("float32"), products, 2e-5, 14, 7},
+      {"matmul", Matmul("float32"), products, 2e-5, 28, 23},
       // Any order of the sums gives the same bits.
-      {"integers", Matmul("int32"), products, 0, 14, 7},
+      {"integers", Matmul("int32"), products, 0, 28, 23},
       {"softmax",
        kSoftmax,
        {"bind 0 task\nsplit 1 16\nbind 6 thread\nsplit 2 16\nbind 8 thread\nsplit 3 16\n"
@@ -90,20 +119,33 @@ std::vector<ThreadCase> MakeCases() {
         "bind 0 task\nbind 2 thread\nbind 4 thread\n",
         "bind 0 task\nsplit 1 8\nbind 6 thread\nsplit 2 40\nbind 8 thread\nbind 4 thread\n"},
        1e-6,
-       19,
-       1},
+       30,
+       2},
+      {"matrix_unit",
+       kShortProduct,
+       {StrCat(kMatrixAxes, "stage 0 0 11 8 0 2\nstage 0 1 11 8 1 2\n"),
+        StrCat(kMatrixAxes, "stage 0 0 11 8 2 0\nstage 0 1 11 8 2 1\nahead 11\n")},
+       1e-5,
+       8,
+       2},
       {"convolution",
        kConvolution,
        {"bind 0 task\nbind 1 task\nbind 2 thread\nbind 3 thread\n",
         "bind 0 task\nbind 1 thread\nbind 2 task\norder 0 0 2 4 1 3 5 6\n"
         "stage 0 0 4 1 5 2*3+1*6\nstage 0 1 4 1 1 5 6\n"},
        1e-5,
-       2,
-       2},
+       4,
+       4},
       {"scatter",
        kScatter,
        {"fuse 0 1\nbind 4 thread\norder 0 4 2 3\n", "bind 0 task\nbind 1 thread\n"},
        0},
+      {"ragged",
+       kRagged,
+       {"bind 0 task\nbind 1 thread\n", "bind 0 task\nsplit 1 2\nbind 4 thread\n",
+        "bind 0 task\nbind 1 thread\nsplit 2 4\nbind 4 unroll\npartial 4\norder 1 1 3 4\n"},
+       1e-5,
+       6},
   };
 }
 

@@ -15,7 +15,8 @@ struct ThreadCase {
   std::string kernel;  // kernel::ParseKernel reads it
   std::vector<std::string> schedules;
   double tolerance = 0;  // sums are added up in another order
-  // How many barriers the schedules' loops have, and how many of them could be left out.
+  // How many barriers the schedules' loops have, with sums through memory and with neighbours that
+  // hand each other values; and how many of them could be left out.
   int needed_barriers = 0;
   int spare_barriers = 0;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/ir/str_cat.h"
 #include "compiler/kernel/testing/interpret.h"
 #include "compiler/kernel/text.h"
@@ -39,20 +40,28 @@ class ThreadsTest : public testing::TestWithParam<ThreadCase> {
     kernel_ = *std::move(kernel);
   }
 
-  // Loops that were proved.
-  absl::StatusOr<LoopProgram> Loops(const std::string& directives) {
+  // Loops that were proved, for `shuffling` neighbours that hand each other values.
+  absl::StatusOr<LoopProgram> Loops(const std::string& directives, int shuffling) {
     const auto schedule = schedule::Parse(directives);
     if (!schedule.ok()) return schedule.status();
     auto program = schedule::Apply(kernel_, *schedule);
     if (!program.ok()) return program.status();
     const absl::Status proved = proof::Prove(kernel_, *schedule, *program);
     if (!proved.ok()) return proved;
-    return schedule::Synchronize(*std::move(program));
+    return schedule::Synchronize(*std::move(program), shuffling);
   }
 
   absl::Status Run(const LoopProgram& program, std::vector<HostTensor>* results) {
     *results = GlobalsOf(kernel_);
     return schedule::Interpret(program, PointersTo(*results));
+  }
+
+  static std::vector<std::pair<std::string, int>> SchedulesAndShuffles() {
+    std::vector<std::pair<std::string, int>> both;
+    for (const std::string& directives : GetParam().schedules) {
+      for (const int shuffling : {1, 4}) both.emplace_back(directives, shuffling);
+    }
+    return both;
   }
 
   ir::Context context_;
@@ -62,9 +71,9 @@ class ThreadsTest : public testing::TestWithParam<ThreadCase> {
 TEST_P(ThreadsTest, EqualsTheKernel) {
   std::vector<HostTensor> expected = GlobalsOf(kernel_);
   ASSERT_EQ(kernel::Interpret(kernel_, PointersTo(expected)), absl::OkStatus());
-  for (const std::string& directives : GetParam().schedules) {
-    SCOPED_TRACE(directives);
-    const auto program = Loops(directives);
+  for (const auto& [directives, shuffling] : SchedulesAndShuffles()) {
+    SCOPED_TRACE(absl::StrCat(directives, shuffling, " neighbours"));
+    const auto program = Loops(directives, shuffling);
     ASSERT_TRUE(program.ok()) << program.status();
     EXPECT_GT(program->threads, 1);
     std::vector<HostTensor> actual;
@@ -99,9 +108,9 @@ bool RemoveBarrier(std::vector<schedule::Statement>* body, int* which) {
 TEST_P(ThreadsTest, WithoutABarrierThereIsARace) {
   int needed = 0;
   int spare = 0;
-  for (const std::string& directives : GetParam().schedules) {
-    SCOPED_TRACE(directives);
-    const auto program = Loops(directives);
+  for (const auto& [directives, shuffling] : SchedulesAndShuffles()) {
+    SCOPED_TRACE(absl::StrCat(directives, shuffling, " neighbours"));
+    const auto program = Loops(directives, shuffling);
     ASSERT_TRUE(program.ok()) << program.status();
     for (int number = 0;; ++number) {
       LoopProgram without = *program;

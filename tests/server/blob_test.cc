@@ -1,6 +1,7 @@
 // Bulk data up and down.
 #include <numeric>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -26,7 +27,7 @@ TEST(Blob, UploadWriteRunDownload) {
   TestDaemonOptions options;
   options.memory_bytes = 64 << 20;
   options.blob_limit_bytes = 32 << 20;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   // Two chunks, the last one not full.
   std::vector<float> values(300'000);
@@ -50,7 +51,7 @@ TEST(Blob, MemoryThatTheHostDoesNotHave) {
   TestDaemonOptions options;
   options.memory_bytes = 64 << 20;
   options.blob_limit_bytes = 32 << 20;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   daemon.device().HideMemory();
   Client client(daemon.address());
   std::vector<float> values(600'000);

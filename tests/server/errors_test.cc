@@ -1,6 +1,7 @@
 // What a client gets for its mistakes, and that it can go on after each.
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -206,7 +207,7 @@ TEST(Errors, BrokenProgramFailsItsRunsWithItsReason) {
 TEST(Errors, RunWithoutMemoryChangesNothing) {
   TestDaemonOptions options;
   options.memory_bytes = 1000;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   auto stream = client.Connect();
   stream->Send(Define(1, AccumulateGraph(75)));
@@ -222,7 +223,7 @@ TEST(Errors, RunWithoutMemoryChangesNothing) {
 TEST(Errors, ReadIsForSmallValues) {
   TestDaemonOptions options;
   options.memory_bytes = 8 << 20;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   auto stream = client.Connect();
   stream->Call(Write(1, std::vector<float>((1 << 18) + 1)));
@@ -313,7 +314,7 @@ TEST(Errors, AMessageThatIsTooLargeEndsItsStreamWithAnError) {
 TEST(Errors, FailedDeviceFailsItsRunsAlone) {
   TestDaemonOptions options;
   options.devices = 2;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client broken(daemon.address(), 0, "cpu:0"), whole(daemon.address(), 0, "cpu:1");
   for (Client* client : {&broken, &whole}) {
     auto stream = client->Connect();

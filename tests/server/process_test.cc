@@ -223,6 +223,16 @@ TEST_F(ProcessTest, AVendorsLibraryThatCrashesIsLeftOut) {
                                "its devices was ended by SIGABRT"));
   const Client client(address_);
   EXPECT_EQ(client.session.device(), "cpu:0");
+  grpc::ClientContext context;
+  v1::ListDevicesResponse list;
+  ASSERT_TRUE(client.devices->ListDevices(&context, {}, &list).ok());
+  ASSERT_EQ(list.drivers_size(), 3);
+  EXPECT_EQ(list.drivers(0).name(), "cpu");
+  EXPECT_EQ(list.drivers(0).devices(), 1);
+  EXPECT_EQ(list.drivers(1).name(), "cuda");
+  EXPECT_EQ(list.drivers(2).name(), "opencl");
+  EXPECT_EQ(list.drivers(2).devices(), 0);
+  EXPECT_THAT(list.drivers(2).why_not_more(), HasSubstr("was ended by SIGABRT"));
 }
 
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {

@@ -1,5 +1,6 @@
 // A lost connection loses and repeats nothing.
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -146,7 +147,7 @@ TEST(Resume, UnacknowledgedAnswersAreBounded) {
 TEST(Resume, UnacknowledgedReadsAreRepeated) {
   TestDaemonOptions options;
   options.memory_bytes = 8 << 20;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client client(daemon.address());
   auto stream = client.Connect();
   const std::vector<float> values(1 << 18, 1.5f);

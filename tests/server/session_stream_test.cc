@@ -1,4 +1,5 @@
 // Define, run, read; the order of operations; several sessions; leases.
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -104,7 +105,7 @@ TEST(SessionStream, EqualGraphsOfTwoSessionsCompileOnce) {
     go.WaitForNotification();
     return FakeCompile(graph, target, compile_options);
   };
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client first(daemon.address()), second(daemon.address());
   auto first_stream = first.Connect(), second_stream = second.Connect();
   const auto one = first_stream->Send(Define(1, AddGraph(2)));
@@ -127,7 +128,7 @@ TEST(SessionStream, CompilationHoldsUpNobodyElse) {
     if (graph.inputs[0].shape[0] == 5) go.WaitForNotification();
     return FakeCompile(graph, target, compile_options);
   };
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client slow(daemon.address()), quick(daemon.address());
   auto slow_stream = slow.Connect(), quick_stream = quick.Connect();
   slow_stream->Send(Define(1, AddGraph(5)));
@@ -268,7 +269,7 @@ TEST(SessionStream, ManyOperationsInFlight) {
 TEST(SessionStream, TwoSessionsShareTheDevice) {
   TestDaemonOptions options;
   options.devices = 2;
-  TestDaemon daemon(options);
+  TestDaemon daemon(std::move(options));
   Client first(daemon.address()), second(daemon.address()), chosen(daemon.address(), 0, "cpu:0");
   EXPECT_NE(first.session.device(), second.session.device());
   EXPECT_EQ(chosen.session.device(), "cpu:0");

@@ -21,14 +21,18 @@ TestDaemon::TestDaemon(TestDaemonOptions options) {
   config_.metrics_listen = "127.0.0.1:0";
   config_.cache_folder = absl::StrCat(folder_, "/cache");
   config_.blob_limit_bytes = options.blob_limit_bytes;
-  std::vector<std::unique_ptr<drivers::Device>> devices;
-  for (int i = 0; i < options.devices; ++i) {
-    auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options.memory_bytes);
-    devices_.push_back(device.get());
-    devices.push_back(std::move(device));
-  }
   DaemonParts parts;
-  parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
+  if (options.driver != nullptr) {
+    parts.drivers.push_back(std::move(options.driver));
+  } else {
+    std::vector<std::unique_ptr<drivers::Device>> devices;
+    for (int i = 0; i < options.devices; ++i) {
+      auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options.memory_bytes);
+      devices_.push_back(device.get());
+      devices.push_back(std::move(device));
+    }
+    parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
+  }
   parts.compile = options.compile ? options.compile : FakeCompile;
   parts.disassemble = [](const drivers::KernelImage& image, const drivers::Target&) {
     return absl::StatusOr<std::string>(absl::StrCat("nop ; ", image.code));

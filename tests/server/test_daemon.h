@@ -1,4 +1,4 @@
-// A daemon in this process: its own socket, cache folder, clock and fake devices.
+// A daemon in this process: its own socket, cache folder, clock and devices, mostly fake ones.
 #ifndef KILN_TESTS_SERVER_TEST_DAEMON_H_
 #define KILN_TESTS_SERVER_TEST_DAEMON_H_
 
@@ -19,6 +19,8 @@ struct TestDaemonOptions {
   int64_t memory_bytes = 1 << 20;  // of each device
   int64_t blob_limit_bytes = 1 << 20;
   runtime::CompileFunction compile{};  // FakeCompile if empty
+  // Whose devices take the place of the fake ones. They need a `compile`.
+  std::unique_ptr<drivers::Driver> driver = nullptr;
 };
 
 class TestDaemon {

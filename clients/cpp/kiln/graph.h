@@ -156,6 +156,15 @@ class Graph {
   int num_outputs_ = 0;
 };
 
+// How precisely the float32 factors of matrix products and convolutions, gradients' included, are
+// taken. They are multiplied and added up in float32 either way.
+enum class MatmulPrecision {
+  kHighest,  // as they are
+  // Rounded to tf32, which has 10 bits behind the point instead of 23. NVIDIA's matrix units are
+  // many times faster then; other devices round as well, so that results agree.
+  kHigh,
+};
+
 // Builds a graph node by node. The daemon infers and checks shapes; the builder only sees to it
 // that values are its own. The first mistake is kept and comes out of Build. Not thread-safe.
 class GraphBuilder {
@@ -176,6 +185,9 @@ class GraphBuilder {
   Value AddNode(std::string_view op, absl::Span<const Value> operands,
                 const Attributes& attributes = {}, DType dtype = DType::kUnspecified,
                 Location location = Location::current());
+
+  // Of the whole graph, whenever it is called; without a call it is kHighest.
+  void SetFloat32MatmulPrecision(MatmulPrecision precision);
 
   // Outputs are numbered in the order of these calls.
   void Output(Value value);

@@ -64,6 +64,10 @@ from kiln._basics.errors import (
     Unimplemented,
 )  # fmt: skip
 from kiln._basics.version import __version__
+from kiln._graph.matmul_precision import (
+    get_float32_matmul_precision,
+    set_float32_matmul_precision,
+)
 from kiln._session.connection import Connection, connect, default_connection
 from kiln._trace.jit import Jit, jit
 from kiln.amp import GradScaler, autocast
@@ -166,6 +170,7 @@ __all__ = [
     "float32",
     "float64",
     "functional",
+    "get_float32_matmul_precision",
     "grad",
     "inf",
     "int8",
@@ -193,6 +198,7 @@ __all__ = [
     "randperm",
     "realize",
     "save",
+    "set_float32_matmul_precision",
     "uint8",
     "uint16",
     "uint32",

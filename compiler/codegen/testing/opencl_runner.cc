@@ -16,6 +16,7 @@ using Handle = void*;
 using Info = uint32_t;
 struct OpenClApi {
   int32_t (*GetPlatformIDs)(uint32_t, Handle*, uint32_t*);
+  int32_t (*GetPlatformInfo)(Handle, Info, size_t, void*, size_t*);
   int32_t (*GetDeviceIDs)(Handle, uint64_t, uint32_t, Handle*, uint32_t*);
   int32_t (*GetDeviceInfo)(Handle, Info, size_t, void*, size_t*);
   Handle (*CreateContext)(const void*, uint32_t, const Handle*, void*, void*, int32_t*);
@@ -42,6 +43,8 @@ namespace {
 constexpr uint64_t kDeviceTypeAll = 0xFFFFFFFF;
 constexpr Info kDeviceName = 0x102B, kDeviceVersion = 0x102F, kDoubleConfig = 0x1032;
 constexpr Info kBuildLog = 0x1183;
+constexpr Info kPlatformName = 0x0902;
+constexpr uint32_t kMostPlatforms = 16;
 constexpr uint64_t kReadWriteCopy = (1 << 0) | (1 << 5);
 constexpr uint32_t kBlocking = 1;
 
@@ -53,6 +56,7 @@ bool Find(void* library, const char* name, Function*& function) {
 
 bool FindAll(void* library, OpenClApi& api) {
   return Find(library, "clGetPlatformIDs", api.GetPlatformIDs) &&
+         Find(library, "clGetPlatformInfo", api.GetPlatformInfo) &&
          Find(library, "clGetDeviceIDs", api.GetDeviceIDs) &&
          Find(library, "clGetDeviceInfo", api.GetDeviceInfo) &&
          Find(library, "clCreateContext", api.CreateContext) &&
@@ -96,6 +100,7 @@ class Releases {
 
 struct OpenClRunner::Impl {
   OpenClApi api;
+  std::string platform_name;
   Handle device = nullptr;
   Handle context = nullptr;
   Handle queue = nullptr;
@@ -106,12 +111,29 @@ struct OpenClRunner::Impl {
     return text;
   }
 
+  absl::StatusOr<Handle> FindPlatform(const std::string& name) {
+    Handle platforms[kMostPlatforms];
+    uint32_t num_platforms = 0;
+    if (api.GetPlatformIDs(kMostPlatforms, platforms, &num_platforms) != 0)
+      return absl::NotFoundError("libOpenCL.so.1 knows no platform");
+    for (uint32_t i = 0; i < std::min(num_platforms, kMostPlatforms); ++i) {
+      char text[512] = "";
+      api.GetPlatformInfo(platforms[i], kPlatformName, sizeof(text) - 1, text, nullptr);
+      platform_name = text;
+      if (platform_name.find(name) != std::string::npos) return platforms[i];
+    }
+    return absl::NotFoundError(StrCat("libOpenCL.so.1 knows no platform called ", name));
+  }
+
   absl::StatusOr<Handle> Build(const std::string& source) const {
     const char* text = source.c_str();
     int32_t error = 0;
     Handle program = api.CreateProgramWithSource(context, 1, &text, nullptr, &error);
     if (program == nullptr) return Failed("clCreateProgramWithSource", error);
-    error = api.BuildProgram(program, 1, &device, kOpenClBuildOptions, nullptr, nullptr);
+    // As the driver does (drivers/opencl/device_query.cc): there some optimized kernels are wrong.
+    const bool optimizes = platform_name.find("Intel") == std::string::npos;
+    const std::string options = StrCat(kOpenClBuildOptions, optimizes ? "" : " -cl-opt-disable");
+    error = api.BuildProgram(program, 1, &device, options.c_str(), nullptr, nullptr);
     if (error == 0) return program;
     size_t size = 0;
     api.GetProgramBuildInfo(program, device, kBuildLog, 0, nullptr, &size);
@@ -151,7 +173,7 @@ OpenClRunner::~OpenClRunner() {
   if (impl_->context != nullptr) impl_->api.ReleaseContext(impl_->context);
 }
 
-absl::StatusOr<std::unique_ptr<OpenClRunner>> OpenClRunner::Open() {
+absl::StatusOr<std::unique_ptr<OpenClRunner>> OpenClRunner::Open(const std::string& platform_name) {
   // PoCL would keep every kernel in the home folder.
   setenv("POCL_KERNEL_CACHE", "0", /*overwrite=*/0);
   // Never closed: PoCL's threads outlive it.
@@ -159,11 +181,10 @@ absl::StatusOr<std::unique_ptr<OpenClRunner>> OpenClRunner::Open() {
   if (library == nullptr) return absl::NotFoundError(StrCat("no OpenCL: ", dlerror()));
   auto impl = std::make_unique<Impl>();
   if (!FindAll(library, impl->api)) return absl::NotFoundError("libOpenCL.so.1 is incomplete");
-  Handle platform = nullptr;
-  if (impl->api.GetPlatformIDs(1, &platform, nullptr) != 0)
-    return absl::NotFoundError("libOpenCL.so.1 knows no platform");
-  if (impl->api.GetDeviceIDs(platform, kDeviceTypeAll, 1, &impl->device, nullptr) != 0)
-    return absl::NotFoundError("the first OpenCL platform has no device");
+  const auto platform = impl->FindPlatform(platform_name);
+  if (!platform.ok()) return platform.status();
+  if (impl->api.GetDeviceIDs(*platform, kDeviceTypeAll, 1, &impl->device, nullptr) != 0)
+    return absl::NotFoundError(StrCat(impl->platform_name, " has no device"));
   int32_t error = 0;
   impl->context = impl->api.CreateContext(nullptr, 1, &impl->device, nullptr, nullptr, &error);
   if (impl->context == nullptr) return Failed("clCreateContext", error);
@@ -175,7 +196,8 @@ absl::StatusOr<std::unique_ptr<OpenClRunner>> OpenClRunner::Open() {
 }
 
 std::string OpenClRunner::DeviceName() const {
-  return StrCat(impl_->Text(kDeviceVersion), ", ", impl_->Text(kDeviceName));
+  return StrCat(impl_->Text(kDeviceVersion), ", ", impl_->Text(kDeviceName), ", ",
+                impl_->platform_name);
 }
 
 bool OpenClRunner::HasFloat64() const {

@@ -17,11 +17,12 @@ namespace kiln::codegen {
 // Not thread-safe.
 class OpenClRunner {
  public:
-  // The first device of the first platform of libOpenCL.so.1. NOT_FOUND says what is missing.
-  static absl::StatusOr<std::unique_ptr<OpenClRunner>> Open();
+  // The first device of libOpenCL.so.1's first platform whose name has `platform` in it. NOT_FOUND
+  // says what is missing.
+  static absl::StatusOr<std::unique_ptr<OpenClRunner>> Open(const std::string& platform);
   ~OpenClRunner();
 
-  // "OpenCL 3.0 PoCL …, a processor's name".
+  // "OpenCL 3.0 PoCL …, a processor's name, the platform's name".
   std::string DeviceName() const;
   bool HasFloat64() const;
 

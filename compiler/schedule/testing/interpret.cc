@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/ops/op_def.h"
+#include "compiler/schedule/reduction.h"
 
 namespace kiln::schedule {
 namespace {
@@ -109,8 +110,32 @@ class BlockInterpreter {
     ++phase_;
     return absl::OkStatus();
   }
-  absl::Status RunOne(const ThreadReduce&, const Mask&) {
-    return absl::InternalError("a program that was not synchronized");
+  // Of groups of neighbours, each of which is here as a whole or not at all.
+  absl::Status RunOne(const ThreadReduce& reduce, const Mask& mask) {
+    const int64_t group = ir::ExtentOf(reduce.value->operand(1));
+    std::vector<int64_t> members(threads_);
+    Mask first = mask;
+    for (int t = 0; t < threads_; ++t) {
+      members[t] = t % group;
+      if (mask[t] != mask[t - members[t]]) return absl::InternalError("a part of a group");
+      first[t] = mask[t] && members[t] == 0;
+    }
+    ranges_[reduce.value->operand(1)] = members;
+    absl::StatusOr<HostTensor> value = Evaluate(reduce.value->operand(0), mask);
+    if (!value.ok()) return value.status();
+    const Node* mine = context_.Get(Op::kInput, value->dtype, {}, {}, ir::InputAttr{0});
+    const Node* other = context_.Get(Op::kInput, value->dtype, {}, {}, ir::InputAttr{1});
+    const Node* both = Combine(context_, reduce.value->attr<ir::ReduceAttr>().kind, mine, other);
+    const int64_t size = ir::SizeOf(value->dtype);
+    for (int64_t distance = group / 2; distance >= 1; distance /= 2) {
+      Values values = {{mine, *value}, {other, *value}};
+      for (int t = 0; t < threads_; ++t) {
+        std::memcpy(&values.at(other).bytes[t * size], &value->bytes[(t ^ distance) * size], size);
+      }
+      value = Apply(both, values);
+      if (!value.ok()) return value.status();
+    }
+    return StoreValues(reduce.buffer, reduce.index, *value, first);
   }
   absl::Status RunOne(const Fetch&, const Mask&) { return absl::OkStatus(); }
 
@@ -136,7 +161,6 @@ class BlockInterpreter {
   }
 
   absl::Status RunOne(const Loop& loop, const Mask& mask) {
-    if (loop.kind == LoopKind::kVector) return absl::UnimplementedError("lanes");
     std::vector<int64_t> extents(threads_, ir::ExtentOf(loop.range));
     if (loop.extent != nullptr) {
       absl::StatusOr<HostTensor> computed = Evaluate(loop.extent, mask);
@@ -188,17 +212,22 @@ class BlockInterpreter {
       if (!valid.ok()) return valid.status();
       for (int t = 0; t < threads_; ++t) writers[t] = writers[t] && valid->Int(t) != 0;
     }
-    absl::StatusOr<HostTensor> index = Evaluate(store.index, writers);
-    if (!index.ok()) return index.status();
     absl::StatusOr<HostTensor> value = Evaluate(store.value, writers);
     if (!value.ok()) return value.status();
-    const int64_t size = ir::SizeOf(buffer.dtype);
+    return StoreValues(store.buffer, store.index, *value, writers);
+  }
+
+  absl::Status StoreValues(int buffer, const Node* where, const HostTensor& value,
+                           const Mask& writers) {
+    absl::StatusOr<HostTensor> index = Evaluate(where, writers);
+    if (!index.ok()) return index.status();
+    const int64_t size = ir::SizeOf(value.dtype);
     for (int t = 0; t < threads_; ++t) {
       if (!writers[t]) continue;
-      absl::StatusOr<int64_t> at = Place(store.buffer, index->Int(t), t);
+      absl::StatusOr<int64_t> at = Place(buffer, index->Int(t), t);
       if (!at.ok()) return at.status();
-      if (absl::Status status = Write(store.buffer, *at, t); !status.ok()) return status;
-      std::memcpy(&memory_[store.buffer].content->bytes[*at * size], &value->bytes[t * size], size);
+      if (absl::Status status = Write(buffer, *at, t); !status.ok()) return status;
+      std::memcpy(&memory_[buffer].content->bytes[*at * size], &value.bytes[t * size], size);
     }
     return absl::OkStatus();
   }

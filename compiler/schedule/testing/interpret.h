@@ -16,7 +16,7 @@ namespace kiln::schedule {
 // ABORTED names a race: an element that one thread writes and another one of the same block reads
 // or writes with no barrier between the two, or of which two tasks know. INTERNAL: an access out of
 // bounds, of a register at a place that is not constant, or of shared memory or registers that
-// nobody wrote. UNIMPLEMENTED: loops over vector lanes.
+// nobody wrote. Lanes run one after the other; UNIMPLEMENTED: what combines them.
 absl::Status Interpret(const LoopProgram& program, absl::Span<ops::HostTensor* const> globals);
 
 }  // namespace kiln::schedule

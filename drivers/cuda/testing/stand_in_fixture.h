@@ -61,7 +61,7 @@ class CudaTest : public testing::Test {
   Device& device() { return *devices_.front(); }
 
   // A kernel of so many arguments, each a buffer of 32-bit numbers: one thread adds 1 to the last
-  // one's first.
+  // one's first. It takes addresses.
   static KernelImage Image(int arguments) {
     KernelImage image;
     image.name = "counter";
@@ -76,6 +76,24 @@ class CudaTest : public testing::Test {
     image.num_arguments = arguments;
     image.access.assign(arguments - 1, Access::kRead);
     image.access.push_back(Access::kReadWrite);
+    return image;
+  }
+
+  // The same, but it takes a slot table.
+  static KernelImage TableImage(int arguments) {
+    KernelImage image = Image(arguments);
+    image.takes_slot_table = true;
+    image.code =
+        ".version 7.8\n.target sm_75\n.address_size 64\n"
+        ".visible .entry kernel(.param .u64 table";
+    for (int i = 0; i < arguments; ++i) absl::StrAppend(&image.code, ", .param .u64 p", i);
+    absl::StrAppend(&image.code, ") {\n.reg .b64 %t, %s, %a;\n.reg .b32 %v;\n",
+                    "ld.param.u64 %t, [table];\nld.param.u64 %a, [p", arguments - 1,
+                    "];\nshr.u64 %s, %a, ", kSlotOffsetBits, ";\nshl.b64 %s, %s, 3;\n",
+                    "add.s64 %t, %t, %s;\nld.global.nc.u64 %s, [%t];\nand.b64 %a, %a, ",
+                    kSlotOffsetMask, ";\nadd.s64 %a, %a, %s;\n",
+                    "ld.global.u32 %v, [%a];\nadd.u32 %v, %v, 1;\n"
+                    "st.global.u32 [%a], %v;\nret;\n}\n");
     return image;
   }
 

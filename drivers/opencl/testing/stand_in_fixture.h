@@ -30,6 +30,7 @@ class OpenClTest : public testing::Test {
     control_->gpus = 1;
     control_->cpus = 1;
     control_->has_shared_virtual_memory = true;
+    control_->reaches_all_memory = false;
     control_->out_of_memory = false;
     control_->next_launch_refused = 0;
     control_->next_launch_fails = 0;
@@ -55,7 +56,7 @@ class OpenClTest : public testing::Test {
   }
   Device& device() { return *devices_.front(); }
 
-  // A kernel of so many arguments, each a buffer.
+  // A kernel of so many arguments, each a buffer. It takes addresses.
   static KernelImage Image(int arguments) {
     KernelImage image;
     image.name = "mixer";
@@ -65,6 +66,16 @@ class OpenClTest : public testing::Test {
       absl::StrAppend(&image.code, i > 0 ? ", " : "", "__global float* p", i);
     image.code += ") {}";
     image.num_arguments = arguments;
+    return image;
+  }
+
+  // The same, but it takes a slot table.
+  static KernelImage TableImage(int arguments) {
+    KernelImage image = Image(arguments);
+    image.takes_slot_table = true;
+    image.code = "__kernel void any_name(__global const ulong* table";
+    for (int i = 0; i < arguments; ++i) absl::StrAppend(&image.code, ", ulong p", i);
+    image.code += ") {}";
     return image;
   }
 

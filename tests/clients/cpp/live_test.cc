@@ -63,6 +63,26 @@ TEST_F(LiveTest, OpsAndGradients) {
   EXPECT_THAT(*client_->Download<int64_t>(run->outputs[4]), ElementsAre(0, 1, 2));
 }
 
+TEST_F(LiveTest, FactorsMayBeRounded) {
+  std::vector<std::string> digests;
+  for (const MatmulPrecision precision : {MatmulPrecision::kHighest, MatmulPrecision::kHigh}) {
+    GraphBuilder builder;
+    builder.SetFloat32MatmulPrecision(precision);
+    Value x = builder.Input(DType::kFloat32, {2, 2});
+    Value identity = builder.Input(DType::kFloat32, {2, 2});
+    builder.Output(ops::Matmul(x, identity));
+    auto program = client_->Define(builder.Build(), "matmul");
+    ASSERT_TRUE(program.ok()) << program.status();
+    digests.push_back(*program->digest());
+    auto run = client_->Run(*program, {*client_->Upload<float>({2, 2}, {1.0001f, 2, 3, 4}),
+                                       *client_->Upload<float>({2, 2}, {1, 0, 0, 1})});
+    const bool rounds = precision == MatmulPrecision::kHigh;
+    EXPECT_THAT(*client_->Download<float>(run->outputs[0]),
+                ElementsAre(rounds ? 1.0f : 1.0001f, 2, 3, 4));
+  }
+  EXPECT_NE(digests[0], digests[1]);
+}
+
 TEST_F(LiveTest, UpdatesReplaceTheirInput) {
   GraphBuilder builder;
   Value weight = builder.Input(DType::kFloat32, {2});

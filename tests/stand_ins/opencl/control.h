@@ -14,7 +14,8 @@ struct Control {
   std::atomic<int> gpus = 1;
   std::atomic<int> cpus = 1;
   std::atomic<bool> has_shared_virtual_memory = true;
-  std::atomic<bool> gpus_share_memory = false;  // the host's
+  std::atomic<bool> reaches_all_memory = false;  // the host's too, by any address
+  std::atomic<bool> gpus_share_memory = false;   // the host's
 
   // How long a launch takes.
   std::atomic<int> launch_milliseconds = 0;
@@ -28,6 +29,8 @@ struct Control {
 
   // Counts.
   std::atomic<int64_t> arguments_set = 0;
+  std::atomic<int64_t> memory_named = 0;  // calls that tell a kernel of memory
+  std::atomic<int64_t> copies = 0;
   std::atomic<int64_t> kernels_made = 0;
   std::atomic<int64_t> launches = 0;
   std::atomic<int64_t> objects = 0;  // of OpenCL's, and blocks of memory, that are not released

@@ -43,6 +43,22 @@ size_t Occurrences(std::string_view text, std::string_view word) {
   return count;
 }
 
+// Of the first kernel, behind its attributes.
+cl_uint Parameters(std::string_view source) {
+  source.remove_prefix(source.find("__kernel"));
+  source.remove_prefix(source.find("void "));
+  source = source.substr(source.find('(') + 1);
+  source = source.substr(0, source.find(')'));
+  return source.empty() ? 0 : static_cast<cl_uint>(Occurrences(source, ",") + 1);
+}
+
+cl_int SetArgument(cl_kernel kernel, cl_uint index) {
+  if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
+  ++TheControl().arguments_set;
+  kernel->set = std::max<cl_uint>(kernel->set, index + 1);
+  return CL_SUCCESS;
+}
+
 }  // namespace
 
 kiln::stand_ins::opencl::Control& TheControl() {
@@ -89,6 +105,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
                                               needed);
     case CL_DEVICE_MAX_COMPUTE_UNITS:
       return AnswerValue<cl_uint>(4, size, value, needed);
+    case CL_DEVICE_MAX_CLOCK_FREQUENCY:
+      return AnswerValue<cl_uint>(1500, size, value, needed);  // MHz
     case CL_DEVICE_ADDRESS_BITS:
       return AnswerValue<cl_uint>(64, size, value, needed);
     case CL_DEVICE_LOCAL_MEM_SIZE:
@@ -103,8 +121,9 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
       return AnswerValue<size_t>(kMostThreads, size, value, needed);
     case CL_DEVICE_SVM_CAPABILITIES:
       return AnswerValue<cl_device_svm_capabilities>(
-          TheControl().has_shared_virtual_memory ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0, size,
-          value, needed);
+          (TheControl().has_shared_virtual_memory ? CL_DEVICE_SVM_COARSE_GRAIN_BUFFER : 0) |
+              (TheControl().reaches_all_memory ? CL_DEVICE_SVM_FINE_GRAIN_SYSTEM : 0),
+          size, value, needed);
     case CL_DEVICE_AVAILABLE:
       return AnswerValue<cl_bool>(TheControl().unplugged ? CL_FALSE : CL_TRUE, size, value, needed);
     case CL_DEVICE_COMPILER_AVAILABLE:
@@ -155,16 +174,22 @@ cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t size, v
 cl_kernel clCreateKernel(cl_program program, const char*, cl_int* code) {
   *code = CL_SUCCESS;
   auto* kernel = new _cl_kernel;
-  kernel->parameters = Occurrences(program->source, "__global");
+  kernel->parameters = Parameters(program->source);
   ++TheControl().kernels_made;
   return kernel;
 }
 cl_int clReleaseKernel(cl_kernel kernel) { return ReleaseObject(kernel); }
 cl_int clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint index, const void*) {
-  if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
-  ++TheControl().arguments_set;
-  kernel->set = std::max<cl_uint>(kernel->set, index + 1);
-  return CL_SUCCESS;
+  return SetArgument(kernel, index);
+}
+cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
+  if (value == nullptr) return CL_INVALID_ARG_VALUE;
+  return size == sizeof(cl_ulong) ? SetArgument(kernel, index) : CL_INVALID_ARG_SIZE;
+}
+cl_int clSetKernelExecInfo(cl_kernel, cl_kernel_exec_info what, size_t size, const void* value) {
+  if (what != CL_KERNEL_EXEC_INFO_SVM_PTRS || value == nullptr) return CL_INVALID_VALUE;
+  ++TheControl().memory_named;
+  return size > 0 && size % sizeof(void*) == 0 ? CL_SUCCESS : CL_INVALID_VALUE;
 }
 cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info, size_t size, void* value, size_t* needed) {
   return AnswerValue<cl_uint>(kernel->parameters, size, value, needed);

@@ -112,6 +112,7 @@ cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, co
   const char* a = static_cast<const char*>(to);
   const char* b = static_cast<const char*>(from);
   if (a < b + size && b < a + size) return CL_MEM_COPY_OVERLAP;
+  ++TheControl().copies;
   return queue->Push([=] { return Working([=] { std::memcpy(to, from, size); }); },
                      blocking == CL_TRUE, event);
 }

@@ -8,6 +8,7 @@ from kiln._basics.dtypes import uint64
 from kiln._basics.errors import InvalidArgument, TraceError
 from kiln._basics.source import format_source
 from kiln._graph.gradient_boundaries import GradientBoundaries
+from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import TABLE, Node
 from kiln._ops.table import OP_SET_VERSION
 from kiln._proto.kiln.v1 import graph_pb2
@@ -81,17 +82,20 @@ def topological(roots: Sequence[Node], again: Set[Node]) -> List[Node]:
 
 
 def build(roots: Sequence[Node], updates: Sequence[Tuple[Node, Node]] = (),
-          fixed_inputs: Sequence[Node] = ()) -> Built:
+          fixed_inputs: Sequence[Node] = (), precision: Any = None) -> Built:
     """The graph whose outputs are `roots`; equal nodes stand in it once.
 
     `updates` are pairs of a value and what replaces it. `fixed_inputs` are the first inputs,
-    in this order, whether they are used or not.
+    in this order, whether they are used or not. `precision` is matmul_precision.current_code() of
+    another moment.
     """
     ends = [*roots, *(new for _, new in updates)]
     again = differentiated(ends)
     order = topological([*fixed_inputs, *ends], again)
     boundaries = GradientBoundaries(order)
-    graph = graph_pb2.Graph(op_set_version=OP_SET_VERSION)
+    graph = graph_pb2.Graph(
+        op_set_version=OP_SET_VERSION,
+        float32_matmul_precision=current_code() if precision is None else precision)
     inputs: List[Node] = []
     number: Dict[Node, int] = {}
     input_of_buffer: Dict[Any, int] = {}

@@ -14,6 +14,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from kiln._basics.errors import TraceError
+from kiln._graph.matmul_precision import current_code
 from kiln._graph.node import mode
 from kiln._session.handles import ProgramInfo
 from kiln._trace import watch
@@ -54,10 +55,11 @@ class Jit:
             if kwargs:
                 kwargs = with_tensors(kwargs)
             survey = watch.survey(self._roots(args, kwargs))
-            key = (mode.gradients, mode.autocast, *survey.guard)
+            precision = current_code()
+            key = (mode.gradients, mode.autocast, precision, *survey.guard)
             trace = self._traces.get(key)
             if trace is None:
-                trace = self._trace(key, args, kwargs)
+                trace = self._trace(key, args, kwargs, precision)
                 result = trace.run(survey)
                 self._remember_leftovers(trace, survey, args, kwargs)
                 return result
@@ -91,8 +93,8 @@ class Jit:
     def _roots(self, args: Any, kwargs: Any) -> List[Tuple[str, Any]]:
         return [("argument", args), ("argument", kwargs), ("", self._function)]
 
-    def _trace(self, key: Any, args: Any, kwargs: Any) -> Trace:
-        trace = Trace(self._name)
+    def _trace(self, key: Any, args: Any, kwargs: Any, precision: Any) -> Trace:
+        trace = Trace(self._name, precision)
         # A second walk, with paths: they cost too much to be kept at every call.
         facts = watch.survey(self._roots(args, kwargs), with_paths=True)
         self.traces += 1
@@ -119,7 +121,8 @@ class Jit:
         if any(gradient is not None for _, gradient in trace.grad_effects):
             survey = watch.survey(self._roots(args, kwargs))
             if [*map(id, survey.tensors)] == [*map(id, before.tensors)]:
-                self._traces[(mode.gradients, mode.autocast, *survey.guard)] = trace
+                self._traces[
+                    (mode.gradients, mode.autocast, trace.precision, *survey.guard)] = trace
 
     def _warn(self, facts: watch.Survey) -> None:
         place = _first_difference(self._last_facts, facts) if self._last_facts else None
@@ -149,9 +152,10 @@ def jit(function: Callable[..., Any]) -> Jit:
 
     The first call traces it: runs it once on tensors without values and sends the graph. A later
     call of the same kind is one message. The kind of a call is: shapes and dtypes of the tensors
-    in (nested) arguments; the values of all other arguments; and the Python values that the
-    function reaches through its closure, globals and attributes, which are looked at again before
-    each call. Tensors reached that way are inputs, read anew at each call; so a weight may be
+    in (nested) arguments; the values of all other arguments; what
+    `kiln.set_float32_matmul_precision` was given; and the Python values that the function reaches
+    through its closure, globals and attributes, which are looked at again before each call.
+    Tensors reached that way are inputs, read anew at each call; so a weight may be
     replaced, and a learning rate may change. `assign` (and so an optimizer) inside changes the
     tensor on the device in the same message. Results are always new tensors. No gradient flows out
     of a call: backward() belongs inside, and asking for a gradient through a result is an error.

@@ -40,8 +40,9 @@ class _Draws:
 class Trace:
     """One trace: in progress while it is `mode.trace`, afterwards what is needed to run it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, precision: Any) -> None:
         self.name = name
+        self.precision = precision  # of its matrix products
         self.kept: List[Any] = []  # what the guard names by identity
         self.draws: Dict[Generator, _Draws] = {}
         self.graph: Any = None
@@ -127,7 +128,7 @@ class Trace:
         self.tracked = [node.tracked for node in roots]
         if not roots and not updates:
             return
-        built = build.build(roots, updates, [old for old, _ in updates])
+        built = build.build(roots, updates, [old for old, _ in updates], self.precision)
         self.graph = built.graph
         self.bindings = built.bindings
         number = {node: i for i, node in enumerate(places)}

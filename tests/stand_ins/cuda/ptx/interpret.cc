@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/stand_ins/cuda/ptx/machine.h"
+#include "tests/stand_ins/cuda/ptx/touched.h"
 
 namespace kiln::stand_ins::ptx {
 namespace {
@@ -41,24 +42,12 @@ std::vector<Thread> MakeThreads(Block& block) {
   return threads;
 }
 
-// Joined with those that it touches, so that a launch's list stays short.
-void AddRange(std::vector<Range>& ranges, uint64_t begin, uint64_t end) {
-  if (begin >= end) return;
-  auto first = std::lower_bound(ranges.begin(), ranges.end(), begin,
-                                [](const Range& range, uint64_t at) { return range.end < at; });
-  auto last = first;
-  for (; last != ranges.end() && last->begin <= end; ++last) {
-    begin = std::min(begin, last->begin);
-    end = std::max(end, last->end);
-  }
-  ranges.insert(ranges.erase(first, last), Range{begin, end});
-}
-
 void NoteAccesses(Block& block, LaunchResult& result) {
   for (Site& site : block.sites) {
-    AddRange(result.reads, site.read_begin, site.read_end);
-    AddRange(result.writes, site.write_begin, site.write_end);
-    site = Site{.region = site.region};
+    for (const Range& range : site.reads) AddRange(result.reads, range.begin, range.end);
+    for (const Range& range : site.writes) AddRange(result.writes, range.begin, range.end);
+    site.reads.clear();
+    site.writes.clear();
   }
 }
 

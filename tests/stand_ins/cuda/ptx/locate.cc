@@ -4,9 +4,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "tests/stand_ins/cuda/ptx/machine.h"
+#include "tests/stand_ins/cuda/ptx/touched.h"
 
 namespace kiln::stand_ins::ptx {
 namespace {
+
+// Of one instruction in one block. One load may read from several buffers, as where the compiler
+// chose between their addresses; strided ones touch more than are worth telling apart.
+constexpr size_t kRangesMax = 64;
 
 uint8_t* OutOfBounds(Thread& thread, const Instruction& at, absl::string_view what, int64_t bytes,
                      uint64_t offset, int64_t size) {
@@ -32,12 +37,10 @@ uint8_t* LocateGlobal(Thread& thread, const Instruction& at, uint64_t address, i
     return nullptr;
   }
   if (kind != AccessKind::kWrite) {
-    site.read_begin = std::min(site.read_begin, address);
-    site.read_end = std::max(site.read_end, address + bytes);
+    AddRange(site.reads, address, address + bytes, kRangesMax);
   }
   if (kind != AccessKind::kRead) {
-    site.write_begin = std::min(site.write_begin, address);
-    site.write_end = std::max(site.write_end, address + bytes);
+    AddRange(site.writes, address, address + bytes, kRangesMax);
   }
   return region->host + offset;
 }

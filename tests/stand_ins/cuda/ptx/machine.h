@@ -68,10 +68,8 @@ struct Thread {
 // One that touches memory, and which bytes it touched. Only for the current block.
 struct Site {
   const Region* region = nullptr;  // of device memory, the last one
-  uint64_t read_begin = ~uint64_t{0};
-  uint64_t read_end = 0;
-  uint64_t write_begin = ~uint64_t{0};
-  uint64_t write_end = 0;
+  std::vector<Range> reads;
+  std::vector<Range> writes;
 };
 
 struct Warp {

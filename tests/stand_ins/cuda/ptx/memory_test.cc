@@ -135,5 +135,19 @@ TEST(PtxMemory, NotesWhatALaunchTouches) {
   EXPECT_EQ(result.writes[0].end, out.address + 16);
 }
 
+// What lies between two buffers that one instruction reads, it does not read.
+TEST(PtxMemory, TellsApartWhatOneInstructionTouches) {
+  TestMemory memory;
+  const Region in = memory.Allocate(1024);
+  const Region out = memory.Allocate(64);
+  const LaunchResult result = RunKernel(
+      Kernel("mul.wide.u32 %d1, %t, 256; add.u64 %d2, %in, %d1; ld.global.u32 %r1, [%d2];"
+             "mul.wide.u32 %d1, %t, 4; add.u64 %d2, %out, %d1; st.global.u32 [%d2], %r1;"),
+      memory, {in, out}, {.block = {2, 1, 1}}, {.note_accesses = true});
+  ASSERT_EQ(result.reads.size(), 2u);
+  EXPECT_EQ(result.reads[0].end, in.address + 4);
+  EXPECT_EQ(result.reads[1].begin, in.address + 256);
+}
+
 }  // namespace
 }  // namespace kiln::stand_ins::ptx

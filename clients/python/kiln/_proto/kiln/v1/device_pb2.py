@@ -13,7 +13,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14kiln/v1/device.proto\x12\x07kiln.v1\"\xb7\x02\n\x06\x44\x65vice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x1a\n\x12memory_total_bytes\x18\x04 \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\x05 \x01(\x04\x12\x15\n\rcompute_units\x18\x06 \x01(\r\x12&\n\x06health\x18\x07 \x01(\x0e\x32\x16.kiln.v1.Device.Health\x12\x16\n\x0ehealth_message\x18\x08 \x01(\t\x12\x14\n\x0cqueue_length\x18\t \x01(\r\x12\x13\n\x0butilization\x18\n \x01(\x01\"G\n\x06Health\x12\x16\n\x12HEALTH_UNSPECIFIED\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\x0c\n\x08\x44RAINING\x10\x02\x12\n\n\x06\x46\x41ILED\x10\x03\"\x14\n\x12ListDevicesRequest\"7\n\x13ListDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Device\".\n\x13WatchDevicesRequest\x12\x17\n\x0fmin_interval_ms\x18\x01 \x01(\r\"8\n\x14WatchDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Device2\xa8\x01\n\rDeviceService\x12H\n\x0bListDevices\x12\x1b.kiln.v1.ListDevicesRequest\x1a\x1c.kiln.v1.ListDevicesResponse\x12M\n\x0cWatchDevices\x12\x1c.kiln.v1.WatchDevicesRequest\x1a\x1d.kiln.v1.WatchDevicesResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14kiln/v1/device.proto\x12\x07kiln.v1\"\xb7\x02\n\x06\x44\x65vice\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x06target\x18\x03 \x01(\t\x12\x1a\n\x12memory_total_bytes\x18\x04 \x01(\x04\x12\x19\n\x11memory_used_bytes\x18\x05 \x01(\x04\x12\x15\n\rcompute_units\x18\x06 \x01(\r\x12&\n\x06health\x18\x07 \x01(\x0e\x32\x16.kiln.v1.Device.Health\x12\x16\n\x0ehealth_message\x18\x08 \x01(\t\x12\x14\n\x0cqueue_length\x18\t \x01(\r\x12\x13\n\x0butilization\x18\n \x01(\x01\"G\n\x06Health\x12\x16\n\x12HEALTH_UNSPECIFIED\x10\x00\x12\x0b\n\x07HEALTHY\x10\x01\x12\x0c\n\x08\x44RAINING\x10\x02\x12\n\n\x06\x46\x41ILED\x10\x03\"=\n\x06\x44river\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65vices\x18\x02 \x01(\r\x12\x14\n\x0cwhy_not_more\x18\x03 \x01(\t\"\x14\n\x12ListDevicesRequest\"Y\n\x13ListDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Device\x12 \n\x07\x64rivers\x18\x02 \x03(\x0b\x32\x0f.kiln.v1.Driver\".\n\x13WatchDevicesRequest\x12\x17\n\x0fmin_interval_ms\x18\x01 \x01(\r\"8\n\x14WatchDevicesResponse\x12 \n\x07\x64\x65vices\x18\x01 \x03(\x0b\x32\x0f.kiln.v1.Device2\xa8\x01\n\rDeviceService\x12H\n\x0bListDevices\x12\x1b.kiln.v1.ListDevicesRequest\x1a\x1c.kiln.v1.ListDevicesResponse\x12M\n\x0cWatchDevices\x12\x1c.kiln.v1.WatchDevicesRequest\x1a\x1d.kiln.v1.WatchDevicesResponse0\x01\x62\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kiln.v1.device_pb2', globals())
@@ -24,14 +24,16 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _DEVICE._serialized_end=345
   _DEVICE_HEALTH._serialized_start=274
   _DEVICE_HEALTH._serialized_end=345
-  _LISTDEVICESREQUEST._serialized_start=347
-  _LISTDEVICESREQUEST._serialized_end=367
-  _LISTDEVICESRESPONSE._serialized_start=369
-  _LISTDEVICESRESPONSE._serialized_end=424
-  _WATCHDEVICESREQUEST._serialized_start=426
-  _WATCHDEVICESREQUEST._serialized_end=472
-  _WATCHDEVICESRESPONSE._serialized_start=474
-  _WATCHDEVICESRESPONSE._serialized_end=530
-  _DEVICESERVICE._serialized_start=533
-  _DEVICESERVICE._serialized_end=701
+  _DRIVER._serialized_start=347
+  _DRIVER._serialized_end=408
+  _LISTDEVICESREQUEST._serialized_start=410
+  _LISTDEVICESREQUEST._serialized_end=430
+  _LISTDEVICESRESPONSE._serialized_start=432
+  _LISTDEVICESRESPONSE._serialized_end=521
+  _WATCHDEVICESREQUEST._serialized_start=523
+  _WATCHDEVICESREQUEST._serialized_end=569
+  _WATCHDEVICESRESPONSE._serialized_start=571
+  _WATCHDEVICESRESPONSE._serialized_end=627
+  _DEVICESERVICE._serialized_start=630
+  _DEVICESERVICE._serialized_end=798
 # @@protoc_insertion_point(module_scope)

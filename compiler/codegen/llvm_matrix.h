@@ -1,0 +1,63 @@
+// The steps of a loop program that a matrix unit takes (schedule/plan_matrix.h), as LLVM values.
+#ifndef KILN_COMPILER_CODEGEN_LLVM_MATRIX_H_
+#define KILN_COMPILER_CODEGEN_LLVM_MATRIX_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/codegen/llvm_expression.h"
+#include "compiler/codegen/ptx_matrix.h"
+#include "compiler/kernel/expression_folder.h"
+#include "compiler/schedule/matrix_step.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace kiln::codegen {
+
+class MatrixEmitter {
+ public:
+  // All must outlive this. `thread`: the number of this thread, where the builder stands, in the
+  // function's entry.
+  MatrixEmitter(llvm::IRBuilder<>& builder, ExpressionEmitter& expressions,
+                kernel::ExpressionFolder& folder, llvm::Value* thread);
+
+  // The ranges of unrolled loops, with their constants.
+  using Constants = std::vector<std::pair<const ir::Node*, const ir::Node*>>;
+
+  // `group` and `member`: the ranges of the last two loops of threads. False if the factors stand
+  // so that the unit cannot load them; then nothing was emitted.
+  bool Emit(const schedule::MatrixStep& step, const ir::Node* group, const ir::Node* member,
+            const Constants& constants);
+
+  // Shared memory may have changed.
+  void Forget() { fragments_.clear(); }
+
+ private:
+  // How a factor's elements of 16 bits lie.
+  enum class Lines { kAlongTerms, kAcrossTerms, kNeither };
+  using Values = std::vector<std::pair<const ir::Node*, const ir::Node*>>;
+
+  // `pair`: null, or the range of which `along` is the inner part, 2 long.
+  Lines LinesOf(const ir::Node* index, const ir::Node* along, const ir::Node* pair,
+                const ir::Node* terms) const;
+  const ir::Node* Replace(const ir::Node* node, const Constants& constants, const Values& values);
+  MatrixA LoadRows(const schedule::MatrixStep& step, const ir::Node* group, const ir::Node* member,
+                   const Constants& constants);
+  MatrixB LoadColumns(const schedule::MatrixStep& step, const ir::Node* group,
+                      const ir::Node* member, const Constants& constants);
+
+  llvm::IRBuilder<>& builder_;
+  ExpressionEmitter& expressions_;
+  kernel::ExpressionFolder& folder_;
+  // The number of the thread within its subgroup is 16 * half + 8 * pair + eighth.
+  const ir::Node* eighth_;
+  const ir::Node* pair_;
+  const ir::Node* half_;
+  // What was loaded in a block already, by the load that it is for: the rows' and the columns'.
+  llvm::BasicBlock* block_ = nullptr;
+  absl::flat_hash_map<std::pair<const ir::Node*, bool>, MatrixA> fragments_;
+};
+
+}  // namespace kiln::codegen
+
+#endif  // KILN_COMPILER_CODEGEN_LLVM_MATRIX_H_

@@ -1,0 +1,18 @@
+// Scatters to many destinations: positions sorted by them, so that each has a segment. Internal to
+// compiler/partition.
+#ifndef KILN_COMPILER_PARTITION_COMBINE_SEGMENTS_H_
+#define KILN_COMPILER_PARTITION_COMBINE_SEGMENTS_H_
+
+#include "compiler/ir/node.h"
+#include "compiler/ops/builder.h"
+#include "compiler/partition/scatter_lines.h"
+
+namespace kiln::partition {
+
+// The result, [L, N, C]; see spread_scatter.h. Positions and destinations are fewer than
+// kSortedMax.
+const ir::Node* CombineSegments(ops::Builder& b, const ScatterLines& scatter);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_COMBINE_SEGMENTS_H_

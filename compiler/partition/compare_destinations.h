@@ -1,0 +1,17 @@
+// Scatters to few destinations: each looks at all positions. Internal to compiler/partition.
+#ifndef KILN_COMPILER_PARTITION_COMPARE_DESTINATIONS_H_
+#define KILN_COMPILER_PARTITION_COMPARE_DESTINATIONS_H_
+
+#include "compiler/ir/node.h"
+#include "compiler/ops/builder.h"
+#include "compiler/partition/scatter_lines.h"
+
+namespace kiln::partition {
+
+// The result, [L, N, C]. A kernel reduces 512 positions for each of its elements, the next one as
+// many of these, and so on.
+const ir::Node* CompareDestinations(ops::Builder& b, const ScatterLines& scatter);
+
+}  // namespace kiln::partition
+
+#endif  // KILN_COMPILER_PARTITION_COMPARE_DESTINATIONS_H_

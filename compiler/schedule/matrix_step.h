@@ -1,0 +1,29 @@
+// A loop of kind kMatrix taken apart: for each of 2 row halves, 2 columns and some terms,
+// sum += row factor * column factor, in registers. plan_matrix.h says which thread has what.
+#ifndef KILN_COMPILER_SCHEDULE_MATRIX_STEP_H_
+#define KILN_COMPILER_SCHEDULE_MATRIX_STEP_H_
+
+#include <optional>
+
+#include "compiler/ir/node.h"
+#include "compiler/schedule/loop_program.h"
+
+namespace kiln::schedule {
+
+struct MatrixStep {
+  // The ranges of the three loops.
+  const ir::Node* rows = nullptr;
+  const ir::Node* columns = nullptr;
+  const ir::Node* terms = nullptr;
+  int sums = 0;                           // the buffer, of registers
+  const ir::Node* index = nullptr;        // in it
+  const ir::Node* factor[2] = {};         // loads of shared memory: the rows', the columns'
+  ir::DType dtype = ir::DType::kInvalid;  // of both factors' elements
+};
+
+// Nothing if the loop, of kind kUnrolled or kMatrix, is not of this form.
+std::optional<MatrixStep> FindMatrixStep(const Loop& loop, const LoopProgram& program);
+
+}  // namespace kiln::schedule
+
+#endif  // KILN_COMPILER_SCHEDULE_MATRIX_STEP_H_

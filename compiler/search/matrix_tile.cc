@@ -1,0 +1,185 @@
+#include "compiler/search/matrix_tile.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "compiler/ir/tf32.h"
+
+namespace kiln::search {
+namespace {
+
+using schedule::Binding;
+
+// Of an instruction: rows, columns. As split by the threads of a subgroup: plan_matrix.h.
+constexpr int64_t kInstruction[2] = {16, 8};
+constexpr int64_t kSubgroup = 32;
+// Sums that a thread holds: 4 of each instruction.
+constexpr int64_t kPerSubgroupMax[2] = {64, 32};
+constexpr int64_t kMatrixPlacesMax = 128;
+// More subgroups hide each other's waits.
+constexpr int64_t kThreadsWanted = 128;
+// Of a row of a staged factor: two of them fit where copies run ahead.
+constexpr int64_t kStagedBytes = 128;
+// Smaller tiles read more than they compute.
+constexpr int64_t kMatrixPlacesMin[2] = {16, 8};
+
+// What the unit takes of the factor; kInvalid: nothing.
+ir::DType UnitDType(const ir::Node* factor) {
+  if (ir::IsRoundedToTf32(factor)) return ir::DType::kFloat32;
+  if (factor->dtype() != ir::DType::kFloat32 || factor->op() != ir::Op::kCast) {
+    return ir::DType::kInvalid;
+  }
+  const ir::DType from = factor->operand(0)->dtype();
+  const bool fits = from == ir::DType::kFloat16 || from == ir::DType::kBFloat16;
+  return fits ? from : ir::DType::kInvalid;
+}
+
+// The largest power of two that divides the extent, `most` at most.
+int64_t PowerOfTwo(int64_t extent, int64_t most) {
+  int64_t power = 1;
+  while (power < most && extent % (power * 2) == 0) power *= 2;
+  return power;
+}
+
+int64_t CountBlocks(const MatrixTile& tile, const ScheduleWriter& writer) {
+  int64_t blocks = writer.Product(tile.contraction.batch);
+  for (const int side : {0, 1}) {
+    const int factor = side == 0 ? tile.row_factor : 1 - tile.row_factor;
+    blocks *= writer.Product(tile.contraction.only[factor]) / tile.places[side];
+  }
+  return blocks;
+}
+
+// The subgroups' parts of the tile: large ones use what they load more often.
+void ShareOut(MatrixTile* tile) {
+  for (const int side : {0, 1}) {
+    tile->per_subgroup[side] = std::min(tile->places[side], kPerSubgroupMax[side]);
+  }
+  while (tile->threads() < kThreadsWanted) {
+    const int64_t rows = tile->per_subgroup[0] / kInstruction[0];
+    const int64_t columns = tile->per_subgroup[1] / kInstruction[1];
+    if (rows == 1 && columns == 1) return;
+    tile->per_subgroup[rows >= columns ? 0 : 1] /= 2;
+  }
+}
+
+// With the factor's axes as rows; nothing if there are no whole tiles.
+std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
+                                 const ScheduleWriter& writer, const drivers::Target& target) {
+  MatrixTile tile;
+  tile.contraction = contraction;
+  tile.row_factor = row_factor;
+  const ir::DType dtype = UnitDType(contraction.factor[0]);
+  tile.terms = dtype == ir::DType::kFloat32 ? 8 : 16;
+  tile.lanes = std::max(1, target.limits.bytes_per_access / ir::SizeOf(dtype));
+  for (const int side : {0, 1}) {
+    const std::vector<int>& axes = contraction.only[side == 0 ? row_factor : 1 - row_factor];
+    if (axes.empty()) return std::nullopt;
+    tile.axis[side] = writer.Largest(axes);
+    tile.places[side] = PowerOfTwo(writer.extent(tile.axis[side]), kMatrixPlacesMax);
+    if (tile.places[side] < kMatrixPlacesMin[side]) return std::nullopt;
+  }
+  tile.terms_axis = writer.Largest(contraction.reduce);
+  tile.ahead = target.capabilities.async_copies;
+  tile.staged_terms = PowerOfTwo(writer.extent(tile.terms_axis),
+                                 kStagedBytes / (tile.ahead ? 2 : 1) / ir::SizeOf(dtype));
+  if (tile.staged_terms < tile.terms) return std::nullopt;
+  // Smaller tiles keep more units busy.
+  const int64_t wanted = int64_t{2} * target.limits.compute_units;
+  while (CountBlocks(tile, writer) < wanted) {
+    const int larger = tile.places[0] >= tile.places[1] ? 0 : 1;
+    if (tile.places[larger] / 2 < 2 * kMatrixPlacesMin[larger]) break;
+    tile.places[larger] /= 2;
+  }
+  ShareOut(&tile);
+  return tile;
+}
+
+}  // namespace
+
+std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
+                                         const std::vector<int>& parallel,
+                                         const std::vector<int>& reduce,
+                                         const drivers::Target& target) {
+  if (!target.capabilities.matrix || target.limits.threads_per_subgroup != kSubgroup) {
+    return std::nullopt;
+  }
+  const std::optional<Contraction> contraction = FindContraction(stage, writer, parallel, reduce);
+  if (!contraction || reduce.empty()) return std::nullopt;
+  const ir::DType dtype = UnitDType(contraction->factor[0]);
+  if (dtype == ir::DType::kInvalid || UnitDType(contraction->factor[1]) != dtype) {
+    return std::nullopt;
+  }
+  std::optional<MatrixTile> best;
+  for (const int row_factor : {0, 1}) {
+    std::optional<MatrixTile> tile = TileOf(*contraction, row_factor, writer, target);
+    if (!tile) continue;
+    const int64_t size = tile->places[0] * tile->places[1];
+    if (!best || size > best->places[0] * best->places[1]) best = std::move(tile);
+  }
+  return best;
+}
+
+void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) {
+  const Contraction& contraction = tile.contraction;
+  std::vector<int> order = contraction.batch;
+  for (const int factor : {0, 1}) {
+    for (const int axis : contraction.only[factor]) {
+      if (axis != tile.axis[0] && axis != tile.axis[1]) order.push_back(axis);
+    }
+  }
+  // Of rows and columns.
+  int subgroup[2], instruction[2], outer[2], inner[2];
+  for (const int side : {0, 1}) {
+    const auto [task, within] = writer->Split(tile.axis[side], tile.places[side]);
+    order.push_back(task);
+    int part, of_instruction;
+    std::tie(subgroup[side], part) = writer->Split(within, tile.per_subgroup[side]);
+    std::tie(instruction[side], of_instruction) = writer->Split(part, kInstruction[side]);
+    std::tie(outer[side], inner[side]) = writer->Split(of_instruction, side == 0 ? 8 : 2);
+  }
+  for (const int axis : order) writer->Bind(axis, Binding::kTask);
+  for (const int axis : contraction.reduce) {
+    if (axis != tile.terms_axis) order.push_back(axis);
+  }
+  const auto [blocks, staged] = writer->Split(tile.terms_axis, tile.staged_terms);
+  const auto [steps, terms] = writer->Split(staged, tile.terms);
+  order.push_back(blocks);
+  for (const int axis : {subgroup[0], subgroup[1], inner[0], outer[1]}) {
+    writer->Bind(axis, Binding::kThread);
+    order.push_back(axis);
+  }
+  for (const int axis : {steps, instruction[0], instruction[1]}) {
+    writer->Bind(axis, Binding::kUnroll);
+    order.push_back(axis);
+  }
+  for (const int axis : {outer[0], inner[1], terms}) {
+    writer->Bind(axis, Binding::kMatrix);
+    order.push_back(axis);
+  }
+  writer->Order(stage, order);
+  if (tile.ahead) writer->Ahead(blocks);
+  for (const int side : {0, 1}) {
+    schedule::StageOperand operand;
+    operand.stage = stage;
+    operand.operand = side == 0 ? tile.row_factor : 1 - tile.row_factor;
+    operand.at = blocks;
+    operand.lanes = tile.lanes;
+    // What runs along memory is copied in vectors.
+    const ir::Node* factor = contraction.factor[operand.operand];
+    std::vector<int> axes = contraction.batch;
+    for (const std::vector<int>& more : {contraction.reduce, contraction.only[operand.operand]}) {
+      for (const int axis : more) {
+        if (axis != tile.terms_axis && axis != tile.axis[side]) axes.push_back(axis);
+      }
+    }
+    const bool along_terms = StepOf(factor, (*writer)[tile.terms_axis].range) == 1;
+    axes.push_back(along_terms ? tile.axis[side] : tile.terms_axis);
+    axes.push_back(along_terms ? tile.terms_axis : tile.axis[side]);
+    operand.layout = StagedLayout(factor, *writer, axes, contraction);
+    writer->Stage(operand);
+  }
+}
+
+}  // namespace kiln::search

@@ -1,0 +1,51 @@
+// Contractions on matrix units: a block of threads has a tile of the result, each subgroup of 32 a
+// part of it, which is made of the 16 by 8 sums of single instructions (schedule/plan_matrix.h).
+// The factors stand in shared memory for some terms of the sum at a time, copied in vectors of 16
+// bytes.
+#ifndef KILN_COMPILER_SEARCH_MATRIX_TILE_H_
+#define KILN_COMPILER_SEARCH_MATRIX_TILE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/search/contraction.h"
+#include "compiler/search/schedule_writer.h"
+#include "drivers/interface/target.h"
+
+namespace kiln::search {
+
+struct MatrixTile {
+  Contraction contraction;
+  // Whose factor has the rows of the tile, 0 or 1; the other has the columns.
+  int row_factor = 0;
+  // Of rows and columns: their axis, and how many a block and a subgroup have.
+  int axis[2] = {-1, -1};
+  int64_t places[2] = {1, 1};
+  int64_t per_subgroup[2] = {1, 1};
+  int terms_axis = -1;
+  int64_t staged_terms = 1;
+  bool ahead = false;  // staged while the terms before are added up
+  // Of an instruction, and of a copy.
+  int64_t terms = 16;
+  int lanes = 1;
+
+  int64_t threads() const {
+    return places[0] / per_subgroup[0] * (places[1] / per_subgroup[1]) * 32;
+  }
+};
+
+// Nothing if the target has no such units or the stage is no contraction of what they take, in
+// whole tiles. `parallel` and `reduce` are the stage's axes, after fusing.
+std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
+                                         const std::vector<int>& parallel,
+                                         const std::vector<int>& reduce,
+                                         const drivers::Target& target);
+
+// The stage's directives.
+void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer);
+
+}  // namespace kiln::search
+
+#endif  // KILN_COMPILER_SEARCH_MATRIX_TILE_H_

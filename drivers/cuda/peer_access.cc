@@ -1,0 +1,45 @@
+#include "drivers/cuda/peer_access.h"
+
+namespace kiln::drivers::cuda {
+
+void PeerAccess::Enter(const std::shared_ptr<Context>& context) {
+  absl::MutexLock lock(&mutex_);
+  Forget(context->device());
+  for (const Member& member : members_) {
+    const std::shared_ptr<Context> other = member.alive.lock();
+    if (other == nullptr) continue;
+    Enable(*other, *context);
+    Enable(*context, *other);
+  }
+  members_.push_back({context->device(), context.get(), context});
+}
+
+bool PeerAccess::Reaches(const Context* from, const Context* to) const {
+  absl::MutexLock lock(&mutex_);
+  return reached_.contains({from, to});
+}
+
+// The device's former context, and those that are gone: another may stand at their address.
+void PeerAccess::Forget(CUdevice device) {
+  std::erase_if(members_, [&](const Member& member) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    if (member.device != device && !member.alive.expired()) return false;
+    std::erase_if(reached_, [&](const auto& pair) {
+      return pair.first == member.context || pair.second == member.context;
+    });
+    return true;
+  });
+}
+
+void PeerAccess::Enable(const Context& from, const Context& to) {
+  const Library& cuda = from.cuda();
+  int can = 0;
+  if (cuda.DeviceCanAccessPeer(&can, from.device(), to.device()) != CUDA_SUCCESS || can == 0)
+    return;
+  Context::Use use(from);
+  if (!use.ok()) return;
+  const CUresult code = cuda.CtxEnablePeerAccess(to.get(), 0);
+  if (code == CUDA_SUCCESS || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+    reached_.insert({&from, &to});
+}
+
+}  // namespace kiln::drivers::cuda

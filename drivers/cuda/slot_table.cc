@@ -1,0 +1,41 @@
+#include "drivers/cuda/slot_table.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::cuda {
+
+absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Context> context,
+                                                           size_t slots) {
+  std::unique_ptr<SlotTable> table(new SlotTable(std::move(context)));
+  const size_t bytes = std::max<size_t>(slots, 1) * sizeof(CUdeviceptr);
+  table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
+  if (table->memory_ != nullptr) return table;
+  if (absl::Status health = table->context_->Health(); !health.ok()) return health;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the device has no ", bytes, " bytes left for a table of ", slots, " slots"));
+}
+
+SlotTable::~SlotTable() {
+  if (memory_ != nullptr) context_->ReleaseMemory(memory_);
+}
+
+absl::Status SlotTable::Write(absl::Span<const CUdeviceptr> addresses, PinnedBlock* from) {
+  if (std::equal(addresses.begin(), addresses.end(), written_.begin(), written_.end()))
+    return absl::OkStatus();
+  const size_t bytes = addresses.size() * sizeof(CUdeviceptr);
+  auto block = context_->TakePinned(bytes);
+  if (!block.ok()) return block.status();
+  *from = *std::move(block);
+  std::memcpy(from->memory(), addresses.data(), bytes);
+  written_.clear();
+  const CUresult code = context_->cuda().MemcpyHtoDAsync_v2(address(), from->memory(), bytes,
+                                                            context_->list_stream());
+  if (code != CUDA_SUCCESS) return context_->Failure("cannot write a slot table", code);
+  written_.assign(addresses.begin(), addresses.end());
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::drivers::cuda

@@ -1,0 +1,68 @@
+#include "drivers/opencl/slot_table.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace kiln::drivers::opencl {
+namespace {
+
+// Of buffers that kernels are told of, for each slot. Beyond it they are told of the current ones.
+constexpr size_t kMostNamedPerSlot = 4;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<SlotTable>> SlotTable::Make(std::shared_ptr<Context> context,
+                                                           size_t slots) {
+  std::unique_ptr<SlotTable> table(new SlotTable(std::move(context)));
+  const size_t bytes = std::max<size_t>(slots, 1) * sizeof(cl_ulong);
+  table->memory_ = table->context_->AllocateMemory(static_cast<int64_t>(bytes));
+  if (table->memory_ != nullptr) return table;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the device has no ", bytes, " bytes left for a table of ", slots, " slots"));
+}
+
+SlotTable::~SlotTable() {
+  if (memory_ != nullptr) context_->ReleaseMemory(memory_);
+}
+
+absl::Status SlotTable::Write(cl_command_queue queue, absl::Span<char* const> addresses) {
+  if (absl::Status status = NameMemory(addresses); !status.ok()) return status;
+  if (std::equal(addresses.begin(), addresses.end(), written_.begin(), written_.end()))
+    return absl::OkStatus();
+  written_.clear();
+  const cl_int code =
+      context_->cl().EnqueueSVMMemcpy(queue, CL_FALSE, memory_, addresses.data(),
+                                      addresses.size() * sizeof(cl_ulong), 0, nullptr, nullptr);
+  if (code != CL_SUCCESS) return context_->Failure("cannot write a slot table", code);
+  written_.assign(addresses.begin(), addresses.end());
+  return absl::OkStatus();
+}
+
+absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
+  if (!context_->wants_memory_named()) return absl::OkStatus();
+  // What was named may be gone, and other memory stand at its address.
+  if (const int64_t releases = context_->releases(); releases != releases_) {
+    named_.clear();
+    releases_ = releases;
+  }
+  const size_t before = named_.size();
+  named_.insert(addresses.begin(), addresses.end());
+  if (named_.size() == before) return absl::OkStatus();
+  if (named_.size() > kMostNamedPerSlot * addresses.size()) {
+    named_.clear();
+    named_.insert(addresses.begin(), addresses.end());
+  }
+  const std::vector<void*> pointers(named_.begin(), named_.end());
+  for (cl_kernel kernel : users_) {
+    const cl_int code = context_->cl().SetKernelExecInfo(
+        kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());
+    if (code == CL_SUCCESS) continue;
+    named_.clear();
+    return context_->Failure("cannot tell a kernel of its memory", code);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kiln::drivers::opencl

@@ -1,0 +1,53 @@
+"""The table of results: a row for each figure and each suite of tests, as Markdown and as JSON."""
+
+import json
+import pathlib
+from dataclasses import asdict, dataclass
+from typing import Optional
+
+
+@dataclass
+class Result:
+    """One row. `ratio` is what `wanted` is asked of; `verdict` is ok, below, failed, late, skipped or measured."""
+
+    part: str
+    name: str
+    verdict: str
+    value: Optional[float] = None
+    unit: str = ""
+    peer: str = ""
+    peer_value: Optional[float] = None
+    ratio: Optional[float] = None
+    wanted: str = ""
+    note: str = ""
+    clocks: str = ""
+
+
+def number(value: Optional[float]) -> str:
+    """Four digits."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def cell(text: str) -> str:
+    """Fit for a table."""
+    return " ".join(str(text).replace("|", "/").split())[:300]
+
+
+HEADER = ("part", "what", "verdict", "value", "unit", "beside", "its value", "ratio", "wanted", "note", "clocks")
+
+
+def line(result: Result) -> str:
+    """One row of Markdown."""
+    cells = (result.part, result.name, result.verdict, number(result.value), result.unit, result.peer,
+             number(result.peer_value), number(result.ratio), result.wanted, result.note, result.clocks)
+    return "| " + " | ".join(map(cell, cells)) + " |"
+
+
+def write(folder: pathlib.Path, machine: dict[str, str], results: list[Result]) -> None:
+    """results.md and results.json, after every part, so that they are there however the run ends."""
+    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in sorted({r.verdict for r in results})}
+    text = ["# Kiln on this machine", "", *(f"- {name}: {value}" for name, value in machine.items()), "",
+            ", ".join(f"{count} {verdict}" for verdict, count in counts.items()), "",
+            "| " + " | ".join(HEADER) + " |", "|" + " --- |" * len(HEADER), *map(line, results), ""]
+    (folder / "results.md").write_text("\n".join(text))
+    (folder / "results.json").write_text(json.dumps({"machine": machine, "results": list(map(asdict, results))}, indent=1))

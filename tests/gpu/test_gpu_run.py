@@ -1,0 +1,73 @@
+"""The command for machines with a GPU: what it makes of outputs, and that it works on the stand-in for CUDA."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from kilnd_process import build_folder  # noqa: E402
+from parts import Command, Output, Part, all_parts, compared, failed, json_lines  # noqa: E402
+from parts import tests as gtest_part  # noqa: E402
+
+STAND_IN = build_folder() / "tests/stand_ins/cuda"
+
+
+def output(status: int | None, text: str) -> Output:
+    """As a command leaves it."""
+    return Output(status, text, json_lines(text))
+
+
+def test_suites_that_passed_nothing_did_not_pass():
+    part = gtest_part("conformance", "tests/conformance/conformance_test", [], 1)
+    passed = "[       OK ] All/OrderTest.One/cuda (3 ms)\n[  SKIPPED ] All/OrderTest.Two/cuda (0 ms)\n"
+    assert [(r.verdict, r.note) for r in part.results([output(0, passed)])] == [("ok", "1 passed, 0 failed, 1 skipped")]
+    assert part.results([output(0, "[  SKIPPED ] All/OrderTest.Two/cuda (0 ms)\n")])[0].verdict == "skipped"
+    wrong = part.results([output(1, passed + "[  FAILED  ] All/OrderTest.Three/cuda, where GetParam() = cuda (2 ms)\n")])[0]
+    assert wrong.verdict == "failed" and "All/OrderTest.Three/cuda" in wrong.note
+    assert part.results([output(None, passed)])[0].verdict == "late"
+    assert part.results([output(77, "no device")])[0].verdict == "skipped"
+
+
+def test_ratios_are_held_against_what_is_wanted():
+    results = compared("matmul", {"a": "a", "b": "b", "c": "c"}, "cuBLAS", "TFLOP/s", lambda name, seconds: 1 / seconds, 0.5, True)
+    mine = '{"name": "a", "seconds": 1}\n{"name": "b", "seconds": 4}\n{"name": "c", "error": "wrong"}\n'
+    other = '{"name": "a", "seconds": 1}\n{"name": "b", "seconds": 1}\n{"name": "c", "seconds": 1}\n'
+    rows = results([output(0, mine), output(0, other)])
+    assert [(row.verdict, row.ratio) for row in rows] == [("ok", 1.0), ("below", 0.25), ("failed", None)]
+    assert rows[2].note == "wrong"
+    alone = results([output(0, mine), output(1, "PyTorch finds no CUDA here")])[0]
+    assert alone.verdict == "measured" and "PyTorch finds no CUDA here" in alone.note
+
+
+def test_limits_leave_time_for_all_parts():
+    assert sum(command.seconds for part in all_parts(False, None) for command in part.commands) < 25 * 60
+
+
+def test_a_part_that_hangs_is_a_row(tmp_path):
+    loader = importlib.machinery.SourceFileLoader("gpu_run", str(HERE / "run"))
+    run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+    loader.exec_module(run)
+    slow = Part("slow", [Command(["sleep", "60"], 1)], lambda outputs: [failed("slow", "sleep", outputs[0])])
+    (row,) = run.run_part(slow, sys.executable, tmp_path, time.monotonic() + 100)
+    assert row.verdict == "late"
+
+
+def test_it_runs_on_the_stand_in(tmp_path):
+    if not (STAND_IN / "libcuda.so.1").exists():
+        pytest.skip("the stand-in for CUDA is not built: kiln_cuda_stand_in")
+    command = [sys.executable, str(HERE / "run"), "--quick", "--only", "embedding", "--torch-python", "/usr/bin/python3"]
+    done = subprocess.run([*command, "--out", str(tmp_path)], env=dict(os.environ, LD_LIBRARY_PATH=str(STAND_IN)),
+                          capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (row,) = json.loads((tmp_path / "results.json").read_text())["results"]
+    assert row["verdict"] in ("measured", "ok", "below") and row["value"] > 0
+    assert "| embedding | embedding |" in (tmp_path / "results.md").read_text()

@@ -1,0 +1,35 @@
+// Training steps of known networks at the sizes that GPUs train them at, as graphs.
+#ifndef KILN_TESTS_LAUNCHES_NETWORKS_H_
+#define KILN_TESTS_LAUNCHES_NETWORKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/graph/graph.h"
+
+namespace kiln::launches {
+
+// The blocks of a network's stages differ in number alone: two of each are all the shapes there
+// are.
+struct ResNetSizes {
+  int64_t batch = 64;
+  int64_t image = 224;
+  std::vector<int> blocks = {3, 4, 6, 3};  // ResNet-50; of each stage
+};
+// Bottlenecks; SGD with momentum.
+graph::Graph ResNetStep(const ResNetSizes& sizes);
+
+struct GptSizes {
+  int64_t batch = 8;
+  int64_t tokens = 1024;
+  int64_t width = 768;
+  int64_t heads = 12;
+  int64_t words = 50257;
+  int blocks = 12;  // GPT-2 small
+};
+// The table of words gives the logits, too; Adam.
+graph::Graph GptStep(const GptSizes& sizes);
+
+}  // namespace kiln::launches
+
+#endif  // KILN_TESTS_LAUNCHES_NETWORKS_H_

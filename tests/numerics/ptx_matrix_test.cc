@@ -1,0 +1,179 @@
+// Contractions that the compiler gives to matrix units: the PTX holds their instructions, and its
+// interpreter gives what the kernel says.
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler/codegen/ptx.h"
+#include "compiler/compiler.h"
+#include "compiler/graph/round_factors.h"
+#include "compiler/kernel/testing/interpret.h"
+#include "compiler/kernel/text.h"
+#include "compiler/machine_codes.h"
+#include "compiler/ops/testing/evaluate.h"
+#include "compiler/proof/prove.h"
+#include "compiler/schedule/apply.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/numerics/cases.h"
+#include "tests/numerics/compare.h"
+#include "tests/numerics/run_ptx.h"
+#include "tests/numerics/thread_cases.h"
+
+namespace kiln::numerics {
+namespace {
+
+using ops::HostTensor;
+using ::testing::HasSubstr;
+
+struct MatrixCase {
+  std::string name;
+  const char* dtype = "float16";
+  int rows = 0;
+  int columns = 0;
+  int terms = 0;
+  // Whether the factors are stored with the terms outermost.
+  bool transposed[2] = {false, true};
+  std::string result = "float32";
+};
+
+std::string Factor(const MatrixCase& at, int number, const std::string& range, int extent) {
+  const std::string index = at.transposed[number] ? absl::StrCat("r3*", extent, " + ", range)
+                                                  : absl::StrCat(range, "*", at.terms, " + r3");
+  const std::string load = absl::StrCat("b", number, "[r0*", extent * at.terms, " + ", index, "]");
+  if (std::string(at.dtype) != "float32") return absl::StrCat("float32(", load, ")");
+  // Rounded to tf32: the 13 lowest bits are 0.
+  return absl::StrCat("bitcast_float32(and(add(bitcast_uint32(", load,
+                      "), 4096:uint32), 4294959104:uint32))");
+}
+
+std::string KernelOf(const MatrixCase& at) {
+  const int batch = 2;
+  const std::string sum =
+      absl::StrCat("sum(", Factor(at, 0, "r1", at.rows), "*", Factor(at, 1, "r2", at.columns), ")");
+  return absl::StrCat("buffer b0 ", at.dtype, "[", batch * at.rows * at.terms, "] read\nbuffer b1 ",
+                      at.dtype, "[", batch * at.columns * at.terms, "] read\nbuffer b2 ", at.result,
+                      "[", batch * at.rows * at.columns, "] write\nstage r0:", batch,
+                      " r1:", at.rows, " r2:", at.columns, " reduce r3:", at.terms, "\n  b2[r0*",
+                      at.rows * at.columns, " + r1*", at.columns, " + r2] = ",
+                      at.result == "float32" ? sum : absl::StrCat(at.result, "(", sum, ")"), "\n");
+}
+
+void PrintTo(const MatrixCase& at, std::ostream* out) { *out << at.name; }
+
+class PtxMatrixTest : public testing::TestWithParam<MatrixCase> {};
+
+TEST_P(PtxMatrixTest, EqualsTheKernel) {
+  ir::Context context;
+  const auto kernel = kernel::ParseKernel(KernelOf(GetParam()), context);
+  ASSERT_TRUE(kernel.ok()) << kernel.status() << KernelOf(GetParam());
+  const drivers::Target target = PtxTarget();
+  const schedule::Schedule schedule =
+      (*compiler::FindMachineCode(codegen::kPtxArchitecture))->choose(*kernel, target);
+  SCOPED_TRACE(schedule::Print(schedule));
+  const auto program = schedule::Apply(*kernel, schedule);
+  ASSERT_TRUE(program.ok()) << program.status();
+  ASSERT_EQ(proof::Prove(*kernel, schedule, *program), absl::OkStatus());
+  const auto image = CompileToPtx(*kernel, schedule, target);
+  ASSERT_TRUE(image.ok()) << image.status();
+  EXPECT_THAT(image->code, HasSubstr("mma.sync.aligned.m16n8k"));
+  std::vector<HostTensor> expected = GlobalsOf(*kernel);
+  std::vector<HostTensor> actual = expected;
+  std::vector<HostTensor*> wanted, run;
+  for (HostTensor& tensor : expected) wanted.push_back(&tensor);
+  for (HostTensor& tensor : actual) run.push_back(&tensor);
+  ASSERT_EQ(kernel::Interpret(*kernel, wanted), absl::OkStatus());
+  ASSERT_EQ(RunOnPtx(*kernel, schedule, run), absl::OkStatus());
+  const double tolerance = GetParam().result == "float32" ? 1e-5 : 1e-2;
+  EXPECT_EQ(Difference(actual[2], expected[2], tolerance, tolerance), "");
+}
+
+struct GraphCase {
+  std::string name;
+  Case test_case;
+  // Whose sums are on matrix units, at least: the result's, or each gradient's as well.
+  size_t kernels = 1;
+};
+
+void PrintTo(const GraphCase& at, std::ostream* out) { *out << at.name; }
+
+std::string Code(const graph::Graph& graph, size_t* matrix_kernels) {
+  const auto program = compiler::Compile(graph, PtxTarget(), {});
+  EXPECT_TRUE(program.ok()) << program.status();
+  std::string text;
+  *matrix_kernels = 0;
+  for (const compiler::CompiledKernel& kernel : program->kernels) {
+    EXPECT_EQ(kernel.refusal, "");
+    absl::StrAppend(&text, kernel.ir, "\n");
+    *matrix_kernels += absl::StrContains(kernel.image.code, ".f32.tf32.tf32.f32") ? 1 : 0;
+  }
+  return text;
+}
+
+class PtxPrecisionTest : public testing::TestWithParam<GraphCase> {};
+
+// float32 as a client asks for it with "high".
+TEST_P(PtxPrecisionTest, FactorsRoundedToTf32AreOnMatrixUnits) {
+  const Case& test_case = GetParam().test_case;
+  auto graph = MakeGradientGraph(test_case, ir::DType::kFloat32, /*differentiate=*/true);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  size_t kernels = 0;
+  SCOPED_TRACE(Code(*graph, &kernels));
+  EXPECT_EQ(kernels, 0u);
+  graph->float32_matmul_precision = graph::MatmulPrecision::kHigh;
+  SCOPED_TRACE(Code(*graph, &kernels));
+  EXPECT_GE(kernels, GetParam().kernels);
+  std::vector<HostTensor> inputs = OperandValues(test_case, ir::DType::kFloat32);
+  inputs.push_back(OperandValue({graph->inputs.back().shape, -1, 1}, ir::DType::kFloat32, 9));
+  const auto expected = ops::Evaluate(graph::RoundFactors(*graph).outputs, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = RunOnPtx(*graph, inputs);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  for (size_t i = 0; i < expected->size(); ++i) {
+    EXPECT_EQ(Difference(actual->outputs[i], (*expected)[i], 1e-5, 1e-5), "") << "output " << i;
+  }
+}
+
+std::vector<GraphCase> GraphCases() {
+  Case matmul;
+  matmul.op = "matmul";
+  matmul.operands = {{{64, 32}}, {{32, 48}}};
+  Case batched = matmul;
+  batched.operands = {{{2, 32, 32}}, {{2, 32, 32}}};
+  Case convolution;
+  convolution.op = "conv2d";
+  convolution.operands = {{{2, 16, 18, 18}}, {{16, 16, 3, 3}}};
+  return {{"matmul", matmul, 3}, {"batched", batched, 3}, {"convolution", convolution, 1}};
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxPrecisionTest, testing::ValuesIn(GraphCases()),
+                         [](const auto& info) { return info.param.name; });
+
+std::vector<MatrixCase> MatrixCases() {
+  std::vector<MatrixCase> cases;
+  for (const char* dtype : {"float16", "bfloat16", "float32"}) {
+    for (const bool left : {false, true}) {
+      for (const bool right : {false, true}) {
+        MatrixCase one{absl::StrCat(dtype, left ? "_t" : "_n", right ? "t" : "n"),
+                       dtype,
+                       64,
+                       48,
+                       96,
+                       {left, right}};
+        cases.push_back(one);
+      }
+    }
+    cases.push_back({absl::StrCat(dtype, "_large"), dtype, 256, 128, 64});
+    cases.push_back({absl::StrCat(dtype, "_small"), dtype, 16, 8, 16});
+    cases.push_back({absl::StrCat(dtype, "_narrow"), dtype, 128, 8, 32});
+  }
+  cases.push_back({"short_result", "float16", 64, 64, 64, {false, true}, "float16"});
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PtxMatrixTest, testing::ValuesIn(MatrixCases()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace kiln::numerics

@@ -1,0 +1,32 @@
+// Scatters with more positions than threads go over one after the other, on whatever runs graphs.
+#ifndef KILN_TESTS_NUMERICS_SCATTER_CASES_H_
+#define KILN_TESTS_NUMERICS_SCATTER_CASES_H_
+
+#include <string>
+#include <vector>
+
+#include "tests/numerics/cases.h"
+#include "tests/numerics/graph_checks.h"
+
+namespace kiln::numerics {
+
+struct ScatterCase {
+  std::string name;
+  ir::Shape x, index, values;
+  int64_t axis = 0;
+  double low = 0, high = 0;  // of the index: [low, high)
+  bool large = false;        // takes the interpreters seconds
+};
+// Few destinations and many; with and without several positions each; indices out of range.
+const std::vector<ScatterCase>& ScatterCases();
+const ScatterCase& FindScatterCase(const std::string& name);
+inline constexpr const char* kScatterModes[] = {"set", "add", "mul", "max", "min"};
+
+// That the device's result is the interpreter's, within what sums in another order may differ by,
+// and the same bits when it runs again; with `gradients`, so are those of all floats.
+void ExpectScatterRight(const ScatterCase& scatter, const std::string& mode, ir::DType dtype,
+                        bool gradients, const RunGraph& run);
+
+}  // namespace kiln::numerics
+
+#endif  // KILN_TESTS_NUMERICS_SCATTER_CASES_H_

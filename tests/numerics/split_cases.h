@@ -1,0 +1,18 @@
+// Cases whose sums are so long that a machine with many units splits them over blocks, and that are
+// too large for the table of cases: matrix products, convolutions, reductions of each kind, evenly
+// and not.
+#ifndef KILN_TESTS_NUMERICS_SPLIT_CASES_H_
+#define KILN_TESTS_NUMERICS_SPLIT_CASES_H_
+
+#include <vector>
+
+#include "tests/numerics/cases.h"
+
+namespace kiln::numerics {
+
+// For SomeGpu: of each, or of its gradient, at least one reduction is split.
+const std::vector<Case>& SplitCases();
+
+}  // namespace kiln::numerics
+
+#endif  // KILN_TESTS_NUMERICS_SPLIT_CASES_H_
