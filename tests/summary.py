@@ -1,5 +1,5 @@
-"""Sums up JUnit files: names what failed, with the last it printed (the first, of a sanitizer's report), and what was
-skipped and why; then "N passed, N failed".
+"""Sums up JUnit files: names what failed, with the last it printed (the first, of a sanitizer's report; before it, the
+first assertions that GoogleTest says failed), and what was skipped and why; then "N passed, N failed".
 
 usage: summary.py [--also-failed N] FILE...
 """
@@ -10,8 +10,16 @@ import xml.etree.ElementTree
 
 LINES_OF_A_FAILURE = 20  # the rest is in the logs
 LINES_OF_A_REPORT = 50  # both stacks of a race
+ASSERTIONS_OF_A_FAILURE = 3  # a program's later tests push them out of its end
+LINES_OF_AN_ASSERTION = 6
 LETTERS_OF_A_LINE = 300  # names of templates fill pages
 A_REPORT = ("WARNING: ThreadSanitizer", "ERROR: AddressSanitizer", "ERROR: LeakSanitizer", ": runtime error: ")
+
+
+def failed_assertions(lines: list[str]) -> list[str]:
+    """Where GoogleTest's first failed assertions stand and what they say."""
+    starts = [at for at, line in enumerate(lines) if line.endswith(": Failure")]
+    return [line for at in starts[:ASSERTIONS_OF_A_FAILURE] for line in lines[at : at + LINES_OF_AN_ASSERTION]]
 
 
 def last_words(case: xml.etree.ElementTree.Element) -> str:
@@ -20,7 +28,11 @@ def last_words(case: xml.etree.ElementTree.Element) -> str:
     texts = [element.text for tag in ("failure", "error", "system-out") for element in case.findall(tag)]
     lines = next((text for text in texts if text and text.strip()), "").strip().splitlines()
     report = next((at for at, line in enumerate(lines) if any(mark in line for mark in A_REPORT)), None)
-    lines = lines[-LINES_OF_A_FAILURE:] if report is None else lines[report : report + LINES_OF_A_REPORT]
+    if report is None:
+        end = max(0, len(lines) - LINES_OF_A_FAILURE)
+        lines = failed_assertions(lines[:end]) + lines[end:]
+    else:
+        lines = lines[report : report + LINES_OF_A_REPORT]
     return "".join(f"    {line[:LETTERS_OF_A_LINE]}\n" for line in lines)
 
 

@@ -54,6 +54,17 @@ def test_a_report_of_a_sanitizer_is_shown_from_its_head(tmp_path):
     assert lines[1 : 1 + len(report)] == [f"    {line}" for line in report]
 
 
+def test_an_assertion_that_failed_early_is_shown_before_the_end(tmp_path):
+    assertion = ["a_test.cc:7: Failure", "Expected: (sent) &gt; (1), actual: 1 vs 1"]
+    printed = "\n".join(["[ RUN ] A.a", *assertion, *(f"later {line}" for line in range(60)), "1 FAILED TEST"])
+    (tmp_path / "tsan.xml").write_text(
+        f'<testsuite><testcase name="bad"><failure/><system-out>{printed}</system-out></testcase></testsuite>'
+    )
+    lines = summarize(tmp_path / "tsan.xml").stdout.splitlines()
+    assert lines[1:3] == ["    a_test.cc:7: Failure", "    Expected: (sent) > (1), actual: 1 vs 1"]
+    assert lines[-2] == "    1 FAILED TEST"
+
+
 def test_all_well(tmp_path):
     (tmp_path / "good.xml").write_text('<testsuite><testcase name="good" status="run"/></testsuite>')
     done = summarize(tmp_path / "good.xml")
