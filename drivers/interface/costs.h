@@ -18,8 +18,8 @@ struct StorageCosts {
   double write = 0;  // of one element, with the line that it is read into first
 };
 
-// Along which axis lanes stand, and how work is cut into tasks (compiler/search). The unit: one
-// arithmetic instruction on a whole vector; where lanes are threads, of a subgroup.
+// Along which axis lanes stand, and how work is cut into tasks (compiler/search), on machines with
+// vector registers. The unit: one arithmetic instruction on a whole vector.
 struct InstructionCosts {
   double broadcast = 0;      // loads one element for all lanes; mostly it is there already
   double load = 0;           // of neighbouring elements
@@ -32,8 +32,8 @@ struct InstructionCosts {
   double task_min = 0;    // work that is worth handing to another thread
 };
 
-// Register tiles and packed panels of contractions (compiler/search). The unit: a cycle; where
-// lanes are threads, of a compute unit, and a vector is what a subgroup has.
+// Register tiles and packed panels of contractions (compiler/search), on machines with vector
+// registers. The unit: a cycle.
 struct ContractionCosts {
   // In one cycle: fused multiply-adds of whole vectors, and loads of vectors.
   double multiplies_per_cycle = 1;
@@ -116,30 +116,11 @@ inline constexpr Rates kVectorCoreRates = {
 // run in step. Estimates for those of servers and of workstations, from instruction tables: one
 // that multiplies 20 times for each element that memory brings, or 150 times, differs in
 // `operation` alone. Nothing is read before it is written, and correctly rounded division and
-// functions are sequences of ordinary instructions.
+// functions are sequences of ordinary instructions. Blocks of threads are chosen by the device's
+// limits, so only what is stored has costs.
 inline constexpr Costs kGpuCosts = {
     .storage =
         {.operation = 0.02, .division = 0.25, .transcendental = 0.5, .power = 1.5, .write = 1},
-    .instructions = {.broadcast = 4,
-                     .load = 4,
-                     .store = 4,
-                     // Threads that are off cost nothing.
-                     .masked = 0.5,
-                     .shuffled_load = 8,
-                     // A line for each thread, of which it uses four bytes.
-                     .gather = 32,
-                     .scatter = 32,
-                     .horizontal = 10,
-                     // A thread is there anyway.
-                     .task_min = 1},
-    .contraction = {.multiplies_per_cycle = 4,
-                    .loads_per_cycle = 1,
-                    .multiply_latency = 4,
-                    .step = 0.5,
-                    .load = 0.2,
-                    .far_vector = 0.5,
-                    .copy = 0.1,
-                    .copy_across = 0.8},
 };
 // A small one's. Drivers put in what the device tells.
 inline constexpr Rates kGpuRates = {

@@ -152,16 +152,17 @@ TEST(TargetTest, CacheKeyLeavesOutWhatChangesNoCode) {
   EXPECT_EQ(base.CacheKey(), other.CacheKey());
 }
 
+template <typename Row>
+void ExpectFilledIn(const Row& row) {
+  constexpr size_t kNumbers = sizeof(Row) / sizeof(double);
+  for (const double number : std::bit_cast<std::array<double, kNumbers>>(row)) EXPECT_GT(number, 0);
+}
+
 TEST(CostsTest, EveryRowIsFilledIn) {
-  constexpr size_t kNumbers = sizeof(Costs) / sizeof(double);
-  for (const Costs& row : {kVectorCoreCosts, kGpuCosts}) {
-    for (const double number : std::bit_cast<std::array<double, kNumbers>>(row))
-      EXPECT_GT(number, 0);
-  }
-  constexpr size_t kRates = sizeof(Rates) / sizeof(double);
-  for (const Rates& row : {kVectorCoreRates, kGpuRates}) {
-    for (const double number : std::bit_cast<std::array<double, kRates>>(row)) EXPECT_GT(number, 0);
-  }
+  ExpectFilledIn(kVectorCoreCosts);
+  ExpectFilledIn(kGpuCosts.storage);
+  ExpectFilledIn(kVectorCoreRates);
+  ExpectFilledIn(kGpuRates);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "compiler/schedule/testing/interpret.h"
 #include "compiler/search/thread_chooser.h"
 #include "gtest/gtest.h"
+#include "tests/launches/h100.h"
 #include "tests/numerics/primitive_values.h"
 #include "tests/numerics/run_ptx.h"
 #include "tests/numerics/scatter_cases.h"
@@ -115,15 +116,6 @@ TEST_P(ScatterDTypesTest, EachMode) {
 INSTANTIATE_TEST_SUITE_P(All, ScatterDTypesTest, testing::ValuesIn(AllDTypes()),
                          [](const auto& info) { return std::string(ir::Name(info.param)); });
 
-drivers::Target H100() {
-  drivers::Target target = PtxTarget("sm_90", "+ptx78");
-  target.limits.compute_units = 132;
-  target.limits.threads_per_block = 1024;
-  target.limits.threads_per_unit = 2048;
-  target.limits.local_bytes_max = 4 << 10;
-  return target;
-}
-
 struct Size {
   std::string name;
   int64_t positions, destinations, columns;
@@ -147,7 +139,7 @@ TEST_P(ScatterDepthTest, IsBounded) {
     graph.outputs = {b.Scatter(b.Full(DType::kFloat32, {destinations, columns}, 0),
                                b.Input(0, DType::kInt64, {positions}),
                                b.Input(1, DType::kFloat32, {positions, columns}), 0, mode)};
-    const auto state = Passes(graph, H100());
+    const auto state = Passes(graph, launches::H100());
     ASSERT_TRUE(state.ok()) << state.status();
     int64_t depth = 0;
     for (size_t i = 0; i < state->partition.groups.size(); ++i) {
@@ -155,7 +147,7 @@ TEST_P(ScatterDepthTest, IsBounded) {
       const auto lowered = kernel::Lower(state->partition, static_cast<int>(i), context);
       ASSERT_TRUE(lowered.ok()) << lowered.status();
       const Kernel& kernel = lowered->kernel;
-      const auto program = schedule::Apply(kernel, search::ChooseThreads(kernel, H100()));
+      const auto program = schedule::Apply(kernel, search::ChooseThreads(kernel, launches::H100()));
       ASSERT_TRUE(program.ok()) << program.status();
       depth += SerialDepth(*program);
       EXPECT_LE(SerialDepth(*program), kKernelDepthMax) << kernel::Print(kernel);
