@@ -50,9 +50,9 @@ struct ContractionCosts {
 };
 
 struct Costs {
-  StorageCosts storage;
-  InstructionCosts instructions;
-  ContractionCosts contraction;
+  StorageCosts storage = {};
+  InstructionCosts instructions = {};
+  ContractionCosts contraction = {};
 
   // All numbers in their order: part of the kernel cache's key.
   std::string Key() const;
