@@ -35,6 +35,14 @@ Value* ExpressionEmitter::EmitLoad(const Node* node) {
     const Address address = AddressOf(number, node->operand(0), valid);
     return EmitScalarLoad(node, address.scalar, valid == nullptr ? nullptr : Emit(valid));
   }
+  if (scalar_guard && narrow_ && buffer.elements >= lanes_) {
+    const Address address = AddressOf(number, node->operand(0), valid);
+    if (address.IsContiguous()) {
+      Value* value = EmitVectorLoad(node, address, nullptr);
+      return builder_.CreateSelect(Emit(valid), value,
+                                   llvm::Constant::getNullValue(value->getType()));
+    }
+  }
   return EmitVectorLoad(node, AddressOf(number, node->operand(0), nullptr), valid);
 }
 

@@ -23,7 +23,10 @@ Sampler::Sampler(const schedule::Plan& plan, uint64_t seed) : plan_(plan), rando
   leaves_.resize(plan.axes.size());
   for (size_t i = 0; i < plan.axes.size(); ++i) {
     const Axis& axis = plan.axes[i];
-    if (axis.parent < 0 && axis.fused_into < 0) Describe(static_cast<int>(i), {axis.extent}, {});
+    if (axis.parent >= 0 || axis.fused_into >= 0) continue;
+    std::vector<int64_t> extents = {axis.extent};
+    if (axis.padded()) Insert(&extents, axis.padded_from);
+    Describe(static_cast<int>(i), extents, {});
   }
 }
 
@@ -129,13 +132,19 @@ void Sampler::Widen(int64_t points, Samples* samples) {
 
 std::vector<int64_t> Sampler::ValuesOf(int number, const Samples& samples) const {
   const Axis& axis = plan_.axes[number];
-  if (!axis.split()) return samples[number];
+  const int64_t extent = axis.padded() ? axis.padded_from : axis.extent;
   std::vector<int64_t> values;
+  if (!axis.split()) {
+    for (const int64_t value : samples[number]) {
+      if (value < extent) values.push_back(value);
+    }
+    return values;
+  }
   const std::vector<int64_t> inner = ValuesOf(axis.inner, samples);
   for (const int64_t outer : ValuesOf(axis.outer, samples)) {
     for (const int64_t part : inner) {
       const int64_t value = outer * axis.factor + part;
-      if (part < axis.factor && value < axis.extent) values.push_back(value);
+      if (part < axis.factor && value < extent) values.push_back(value);
     }
   }
   return values;

@@ -9,6 +9,7 @@
 #include "compiler/schedule/bind.h"
 #include "compiler/schedule/fuse.h"
 #include "compiler/schedule/order.h"
+#include "compiler/schedule/pad.h"
 #include "compiler/schedule/partial.h"
 #include "compiler/schedule/prefetch.h"
 #include "compiler/schedule/split.h"
@@ -18,7 +19,7 @@
 namespace kiln::schedule {
 
 using Directive =
-    std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch, Ahead>;
+    std::variant<Fuse, Split, Order, Bind, Partial, StageOperand, Stream, Prefetch, Ahead, Pad>;
 
 }  // namespace kiln::schedule
 

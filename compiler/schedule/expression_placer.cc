@@ -1,14 +1,36 @@
 #include "compiler/schedule/expression_placer.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/walk.h"
 #include "compiler/kernel/index_bounds.h"
+#include "compiler/kernel/index_sum.h"
 
 namespace kiln::schedule {
 
 using ir::Node;
 using ir::Op;
+
+namespace {
+
+// A range of `count` values that is the last digit of the sum, if `count` divides the rest of it
+// and the bound: it does not decide whether the sum is below that.
+const Node* IdleDigit(const kernel::Sum& sum, int64_t bound) {
+  for (const auto& [digit, one] : sum.terms) {
+    if (digit->op() != Op::kRange || one != 1) continue;
+    const int64_t count = ir::ExtentOf(digit);
+    const bool idle =
+        std::all_of(sum.terms.begin(), sum.terms.end(), [&, digit = digit](const auto& term) {
+          return term.atom == digit || term.coefficient % count == 0;
+        });
+    if (idle && sum.constant % count == 0 && bound % count == 0) return digit;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 kernel::ExpressionFolder::Map ExpressionPlacer::RangeValues(const State& state) const {
   kernel::ExpressionFolder::Map values;
@@ -34,6 +56,26 @@ const Node* ExpressionPlacer::LaneMasks(const State& state, bool reduce_only) co
   for (const LaneMask& mask : state.masks) {
     if (reduce_only && !mask.reduce) continue;
     valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
+  }
+  return valid;
+}
+
+const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* index) const {
+  const Node* valid = nullptr;
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    const Axis& axis = plan_.axes[i];
+    if (!axis.padded() || axis.extent == axis.padded_from) continue;
+    const Node* value = nest_.Value(static_cast<int>(i), state);
+    const std::vector<const Node*> ranges = ir::RangesOf(value);
+    const bool moves = std::any_of(ranges.begin(), ranges.end(), [index](const Node* range) {
+      return index == nullptr || kernel::DependsOn(index, range);
+    });
+    if (!moves) continue;
+    if (const Node* digit = IdleDigit(kernel::SumOf(value), axis.padded_from)) {
+      kernel::ExpressionFolder::Map first = {{digit, folder_.Int(0)}};
+      value = folder_.Substitute(value, &first);
+    }
+    valid = folder_.And(valid, folder_.Less(value, folder_.Int(axis.padded_from)));
   }
   return valid;
 }
@@ -86,6 +128,7 @@ const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }
       }
+      valid = folder_.And(valid, PaddingMasks(state, operands[0]));
       const Node* index = LocalIndex(buffer, operands[0], state);
       result = folder_.Load(node->dtype(), buffer, index, valid);
     } else if (!operands.empty()) {

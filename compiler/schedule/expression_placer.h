@@ -32,6 +32,9 @@ class ExpressionPlacer {
 
   // The vector axis whose lanes are open; -1: none.
   int OpenVectorAxis(const State& state) const;
+  // Whether the place is one that exists, of the padded axes; null: always. `index`: those alone
+  // that it depends on; null: all.
+  const ir::Node* PaddingMasks(const State& state, const ir::Node* index) const;
   // Which of the lanes are real; null: all. `reduce_only`: of those along a reduction.
   const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
 

@@ -25,9 +25,15 @@ struct OperandPacker::ThreadDigit {
   int64_t lanes = 1;
 };
 
-// Whether the last dimension runs along memory, in whole vectors of the staged lanes.
+// Whether the last dimension runs along memory, in whole vectors of the staged lanes. Padded rows
+// begin anywhere, so they have none.
 bool OperandPacker::CopiesVectors(const StagedOperand& staged, const State& state) {
   if (staged.lanes == 1) return false;
+  for (const StagedOperand::Term& term : staged.dimensions.back().terms) {
+    int axis = term.part;
+    while (plan_.axes[axis].parent >= 0) axis = plan_.axes[axis].parent;
+    if (plan_.axes[axis].padded_from % staged.lanes != 0) return false;
+  }
   const Extent extent = DimensionExtent(staged.dimensions.back(), state);
   if (!extent.constant() || extent.full % staged.lanes != 0) return false;
   const std::vector<int64_t> steps = SourceSteps(staged, state);

@@ -77,7 +77,8 @@ class Planner {
     const Axis inner = plan_.axes[fuse.inner];
     // A part of a split is no range of the kernel, whose coefficients could be compared.
     if (outer.parent >= 0 || inner.parent >= 0 || outer.stage != inner.stage ||
-        outer.reduce != inner.reduce || outer.ordered || inner.ordered ||
+        outer.reduce != inner.reduce || outer.ordered || inner.ordered || outer.padded() ||
+        inner.padded() ||
         !IsContiguous(kernel_, InnermostRange(fuse.outer), InnermostRange(fuse.inner),
                       inner.extent)) {
       return BadDirective(fuse.Print(), "the axes do not always stand together");
@@ -186,6 +187,21 @@ class Planner {
     return absl::OkStatus();
   }
 
+  absl::Status Add(const Pad& pad) {
+    if (!IsLeaf(pad.axis)) return BadDirective(pad.Print(), "no such axis");
+    Axis& axis = plan_.axes[pad.axis];
+    // A sum would have more terms; and values that stages hand on in locals have no room there.
+    if (axis.reduce || axis.ordered || SharesGrid(kernel_) || axis.parent >= 0 || axis.padded()) {
+      return BadDirective(pad.Print(), "not a whole parallel axis of tasks of its own");
+    }
+    if (pad.multiple < 1 || axis.extent == 0) {
+      return BadDirective(pad.Print(), "neither the multiple nor the extent may be 0");
+    }
+    axis.padded_from = axis.extent;
+    axis.extent = (axis.extent + pad.multiple - 1) / pad.multiple * pad.multiple;
+    return absl::OkStatus();
+  }
+
   absl::Status Add(const StageOperand& staged) {
     if (!IsStage(staged.stage)) return BadDirective(staged.Print(), "no such stage");
     if (staged.lanes < 1 || (staged.lanes & (staged.lanes - 1)) != 0) {
@@ -199,6 +215,10 @@ class Planner {
         if (term.axis < 0 || term.axis >= static_cast<int>(plan_.axes.size()) ||
             InnermostRange(term.axis) == nullptr) {
           return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is no range"));
+        }
+        // The sum alone does not say where the axis ends.
+        if (dimension.size() > 1 && plan_.axes[term.axis].padded()) {
+          return BadDirective(staged.Print(), StrCat("axis ", term.axis, " is padded"));
         }
       }
     }

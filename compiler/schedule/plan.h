@@ -29,10 +29,12 @@ struct Axis {
   int parent = -1;  // the axis that was split into this one
   Binding binding = Binding::kSerial;
   bool partial = false;
-  bool ahead = false;  // what is staged at it is staged a step before
-  int64_t stride = 1;  // kThread: of its digit in the number of the thread
+  bool ahead = false;       // what is staged at it is staged a step before
+  int64_t padded_from = 0;  // 0, or the extent before a Pad directive
+  int64_t stride = 1;       // kThread: of its digit in the number of the thread
 
   bool split() const { return outer >= 0; }
+  bool padded() const { return padded_from > 0; }
   bool leaf() const { return !split() && fused_into < 0; }
 };
 

@@ -65,6 +65,16 @@ absl::Status CheckAhead(const Plan& plan) {
   return absl::OkStatus();
 }
 
+// Lanes have masks for their ends.
+absl::Status CheckPadded(const Plan& plan) {
+  for (size_t i = 0; i < plan.axes.size() && plan.threads == 1; ++i) {
+    if (!plan.axes[i].padded()) continue;
+    return BadDirective(Pad{static_cast<int>(i), plan.axes[i].extent}.Print(),
+                        "there are no threads");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status FinishThreads(Plan* plan) {
@@ -98,6 +108,7 @@ absl::Status FinishThreads(Plan* plan) {
     absl::Status status = CheckStaged(*plan, stage, plan->threads > 1);
     if (!status.ok()) return status;
   }
+  if (absl::Status status = CheckPadded(*plan); !status.ok()) return status;
   return CheckAhead(*plan);
 }
 

@@ -13,6 +13,7 @@ using testing::HasSubstr;
 
 constexpr char kEveryDirective[] =
     "fuse 0 1\n"
+    "pad 4 16\n"
     "split 4 64\n"
     "order -1\n"
     "order 0 5 6 2 3\n"
@@ -20,6 +21,9 @@ constexpr char kEveryDirective[] =
     "bind 6 vector\n"
     "bind 2 unroll\n"
     "bind 3 serial\n"
+    "bind 7 thread\n"
+    "bind 8 matrix\n"
+    "ahead 3\n"
     "partial 2\n"
     "stage 0 1 -1 16 2 1*3+-1*5 7\n"
     "stage 0 0 3 4 -1*2 2*6\n"
@@ -29,7 +33,7 @@ constexpr char kEveryDirective[] =
 TEST(ScheduleText, EveryDirectiveReadsBack) {
   auto schedule = Parse(kEveryDirective);
   ASSERT_TRUE(schedule.ok()) << schedule.status();
-  EXPECT_EQ(schedule->directives.size(), 13);
+  EXPECT_EQ(schedule->directives.size(), 17);
   EXPECT_EQ(Print(*schedule), kEveryDirective);
 }
 
@@ -56,6 +60,8 @@ TEST(ScheduleText, MistakesAreNamed) {
       {"bind x task", "'x' is not a number"},
       {"fuse 1", "takes 2 numbers"},
       {"fuse 1 2 3", "takes 2 numbers"},
+      {"pad 1", "takes 2 numbers"},
+      {"ahead x", "'x' is not a number"},
       {"partial x", "'x' is not a number"},
       {"prefetch 1 2 3", "takes 4 numbers"},
       {"stage a 1 2 16 1", "'a' is not a number"},

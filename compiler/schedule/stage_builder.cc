@@ -318,6 +318,7 @@ Body StageBuilder::StoreResults(const State& state, const Environment& environme
     // Lanes that do not exist must not reach memory; in a register they harm nobody.
     if (program_.buffers[from.buffer].space != Space::kRegister) {
       store.valid = folder_.And(store.valid, placer_.LaneMasks(state, /*reduce_only=*/false));
+      store.valid = folder_.And(store.valid, placer_.PaddingMasks(state, nullptr));
     }
     store.streaming = stage_plan_.stream;
     body.push_back(Statement{store});

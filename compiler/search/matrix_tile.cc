@@ -23,6 +23,8 @@ constexpr int64_t kThreadsWanted = 128;
 constexpr int64_t kStagedBytes = 128;
 // Smaller tiles read more than they compute.
 constexpr int64_t kMatrixPlacesMin[2] = {16, 8};
+// Tiles of so many places need not be larger at the price of padding.
+constexpr int64_t kMatrixPlacesEnough = 64;
 
 // What the unit takes of the factor; kInvalid: nothing.
 ir::DType UnitDType(const ir::Node* factor) {
@@ -42,13 +44,60 @@ int64_t PowerOfTwo(int64_t extent, int64_t most) {
   return power;
 }
 
+int64_t RoundUp(int64_t extent, int64_t multiple) {
+  return (extent + multiple - 1) / multiple * multiple;
+}
+
+// Of a block along a side: whole tiles if they are large, else the largest that make the axis at
+// most a quarter longer than the smallest would.
+int64_t MatrixPlaces(int64_t extent, int side) {
+  const int64_t least = kMatrixPlacesMin[side];
+  int64_t places = PowerOfTwo(extent, kMatrixPlacesMax);
+  if (places >= kMatrixPlacesEnough) return places;
+  places = kMatrixPlacesMax;
+  while (places > least && RoundUp(extent, places) * 4 > RoundUp(extent, least) * 5) places /= 2;
+  return places;
+}
+
+int FactorOf(const MatrixTile& tile, int side) {
+  return side == 0 ? tile.row_factor : 1 - tile.row_factor;
+}
+
 int64_t CountBlocks(const MatrixTile& tile, const ScheduleWriter& writer) {
   int64_t blocks = writer.Product(tile.contraction.batch);
   for (const int side : {0, 1}) {
-    const int factor = side == 0 ? tile.row_factor : 1 - tile.row_factor;
-    blocks *= writer.Product(tile.contraction.only[factor]) / tile.places[side];
+    const int64_t others = writer.Product(tile.contraction.only[FactorOf(tile, side)]) /
+                           writer.extent(tile.axis[side]);
+    blocks *= others * (tile.padded[side] / tile.places[side]);
   }
   return blocks;
+}
+
+// What runs along memory is copied in vectors.
+std::vector<schedule::StageOperand::Dimension> LayoutOf(const MatrixTile& tile, int side,
+                                                        const ScheduleWriter& writer) {
+  const Contraction& contraction = tile.contraction;
+  const int number = FactorOf(tile, side);
+  const ir::Node* factor = contraction.factor[number];
+  std::vector<int> axes = contraction.batch;
+  for (const std::vector<int>& more : {contraction.reduce, contraction.only[number]}) {
+    for (const int axis : more) {
+      if (axis != tile.terms_axis && axis != tile.axis[side]) axes.push_back(axis);
+    }
+  }
+  const bool along_terms = StepOf(factor, writer[tile.terms_axis].range) == 1;
+  axes.push_back(along_terms ? tile.axis[side] : tile.terms_axis);
+  axes.push_back(along_terms ? tile.terms_axis : tile.axis[side]);
+  return StagedLayout(factor, writer, axes, contraction);
+}
+
+// Whether a padded axis stands in the layout as a part of a sum, which has no end of its own.
+bool IsPaddedInSum(const MatrixTile& tile, int side) {
+  return std::any_of(tile.layout[side].begin(), tile.layout[side].end(), [&](const auto& terms) {
+    return terms.size() > 1 && std::any_of(terms.begin(), terms.end(), [&](const auto& term) {
+             return term.axis == tile.axis[side];
+           });
+  });
 }
 
 // The subgroups' parts of the tile: large ones use what they load more often.
@@ -64,7 +113,7 @@ void ShareOut(MatrixTile* tile) {
   }
 }
 
-// With the factor's axes as rows; nothing if there are no whole tiles.
+// With the factor's axes as rows; nothing if the unit would mostly compute what nobody wants.
 std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
                                  const ScheduleWriter& writer, const drivers::Target& target) {
   MatrixTile tile;
@@ -74,11 +123,13 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
   tile.terms = dtype == ir::DType::kFloat32 ? 8 : 16;
   tile.lanes = std::max(1, target.limits.bytes_per_access / ir::SizeOf(dtype));
   for (const int side : {0, 1}) {
-    const std::vector<int>& axes = contraction.only[side == 0 ? row_factor : 1 - row_factor];
+    const std::vector<int>& axes = contraction.only[FactorOf(tile, side)];
     if (axes.empty()) return std::nullopt;
     tile.axis[side] = writer.Largest(axes);
-    tile.places[side] = PowerOfTwo(writer.extent(tile.axis[side]), kMatrixPlacesMax);
-    if (tile.places[side] < kMatrixPlacesMin[side]) return std::nullopt;
+    const int64_t extent = writer.extent(tile.axis[side]);
+    if (extent * 2 < kMatrixPlacesMin[side]) return std::nullopt;
+    tile.places[side] = MatrixPlaces(extent, side);
+    tile.padded[side] = RoundUp(extent, tile.places[side]);
   }
   tile.terms_axis = writer.Largest(contraction.reduce);
   tile.ahead = target.capabilities.async_copies;
@@ -93,6 +144,11 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
     tile.places[larger] /= 2;
   }
   ShareOut(&tile);
+  for (const int side : {0, 1}) {
+    tile.layout[side] = LayoutOf(tile, side, writer);
+    const bool is_padded = tile.padded[side] != writer.extent(tile.axis[side]);
+    if (is_padded && IsPaddedInSum(tile, side)) return std::nullopt;
+  }
   return tile;
 }
 
@@ -115,8 +171,11 @@ std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const Sched
   for (const int row_factor : {0, 1}) {
     std::optional<MatrixTile> tile = TileOf(*contraction, row_factor, writer, target);
     if (!tile) continue;
-    const int64_t size = tile->places[0] * tile->places[1];
-    if (!best || size > best->places[0] * best->places[1]) best = std::move(tile);
+    // Less for nothing, then larger tiles.
+    const auto rank = [](const MatrixTile& of) {
+      return std::pair(-of.padded[0] * of.padded[1], of.places[0] * of.places[1]);
+    };
+    if (!best || rank(*tile) > rank(*best)) best = std::move(tile);
   }
   return best;
 }
@@ -132,6 +191,9 @@ void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) 
   // Of rows and columns.
   int subgroup[2], instruction[2], outer[2], inner[2];
   for (const int side : {0, 1}) {
+    if (tile.padded[side] != writer->extent(tile.axis[side])) {
+      writer->Pad(tile.axis[side], tile.places[side]);
+    }
     const auto [task, within] = writer->Split(tile.axis[side], tile.places[side]);
     order.push_back(task);
     int part, of_instruction;
@@ -163,21 +225,10 @@ void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) 
   for (const int side : {0, 1}) {
     schedule::StageOperand operand;
     operand.stage = stage;
-    operand.operand = side == 0 ? tile.row_factor : 1 - tile.row_factor;
+    operand.operand = FactorOf(tile, side);
     operand.at = blocks;
     operand.lanes = tile.lanes;
-    // What runs along memory is copied in vectors.
-    const ir::Node* factor = contraction.factor[operand.operand];
-    std::vector<int> axes = contraction.batch;
-    for (const std::vector<int>& more : {contraction.reduce, contraction.only[operand.operand]}) {
-      for (const int axis : more) {
-        if (axis != tile.terms_axis && axis != tile.axis[side]) axes.push_back(axis);
-      }
-    }
-    const bool along_terms = StepOf(factor, (*writer)[tile.terms_axis].range) == 1;
-    axes.push_back(along_terms ? tile.axis[side] : tile.terms_axis);
-    axes.push_back(along_terms ? tile.terms_axis : tile.axis[side]);
-    operand.layout = StagedLayout(factor, *writer, axes, contraction);
+    operand.layout = tile.layout[side];
     writer->Stage(operand);
   }
 }

@@ -20,10 +20,14 @@ struct MatrixTile {
   Contraction contraction;
   // Whose factor has the rows of the tile, 0 or 1; the other has the columns.
   int row_factor = 0;
-  // Of rows and columns: their axis, and how many a block and a subgroup have.
+  // Of rows and columns: their axis, how far it goes in whole tiles, and how many a block and a
+  // subgroup have.
   int axis[2] = {-1, -1};
+  int64_t padded[2] = {1, 1};
   int64_t places[2] = {1, 1};
   int64_t per_subgroup[2] = {1, 1};
+  // How the factor of each stands in shared memory.
+  std::vector<schedule::StageOperand::Dimension> layout[2];
   int terms_axis = -1;
   int64_t staged_terms = 1;
   bool ahead = false;  // staged while the terms before are added up
@@ -36,8 +40,9 @@ struct MatrixTile {
   }
 };
 
-// Nothing if the target has no such units or the stage is no contraction of what they take, in
-// whole tiles. `parallel` and `reduce` are the stage's axes, after fusing.
+// Nothing if the target has no such units or the stage is no contraction of what they take. Rows
+// and columns may be padded; the terms are whole steps. `parallel` and `reduce` are the stage's
+// axes, after fusing.
 std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
                                          const std::vector<int>& parallel,
                                          const std::vector<int>& reduce,

@@ -51,6 +51,12 @@ std::pair<int, int> ScheduleWriter::Split(int axis, int64_t factor) {
   return {outer, Add(factor, nullptr)};
 }
 
+void ScheduleWriter::Pad(int axis, int64_t multiple) {
+  schedule_.directives.push_back(schedule::Pad{axis, multiple});
+  int64_t& extent = axes_[axis].extent;
+  extent = (extent + multiple - 1) / multiple * multiple;
+}
+
 void ScheduleWriter::Bind(int axis, schedule::Binding binding) {
   schedule_.directives.push_back(schedule::Bind{axis, binding});
 }

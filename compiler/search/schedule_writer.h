@@ -38,6 +38,7 @@ class ScheduleWriter {
   int Fuse(int outer, int inner);
   // {outer, inner}
   std::pair<int, int> Split(int axis, int64_t factor);
+  void Pad(int axis, int64_t multiple);
   void Bind(int axis, schedule::Binding binding);
   void Partial(int axis);
   void Ahead(int axis);

@@ -167,7 +167,15 @@ std::vector<MatrixCase> MatrixCases() {
     cases.push_back({absl::StrCat(dtype, "_large"), dtype, 256, 128, 64});
     cases.push_back({absl::StrCat(dtype, "_small"), dtype, 16, 8, 16});
     cases.push_back({absl::StrCat(dtype, "_narrow"), dtype, 128, 8, 32});
+    // Padded to whole tiles: odd sizes, and such that end with whole vectors.
+    for (const bool across : {false, true}) {
+      const char* way = across ? "_across" : "_along";
+      cases.push_back({absl::StrCat(dtype, "_odd", way), dtype, 50, 57, 48, {across, across}});
+      cases.push_back({absl::StrCat(dtype, "_ragged", way), dtype, 72, 40, 64, {across, across}});
+      cases.push_back({absl::StrCat(dtype, "_few", way), dtype, 9, 5, 32, {across, across}});
+    }
   }
+  cases.push_back({"odd_short_result", "float16", 33, 65, 64, {false, true}, "float16"});
   cases.push_back({"short_result", "float16", 64, 64, 64, {false, true}, "float16"});
   return cases;
 }

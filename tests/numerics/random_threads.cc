@@ -103,6 +103,8 @@ class ThreadDraft {
   }
 
   void DrawParallel(int axis, bool may_be_task) {
+    // Stages that share a grid are never padded.
+    if (may_be_task && OneIn(4)) writer_.Pad(axis, Any<int64_t>({2, 4, 8, 16}));
     const int64_t extent = writer_.extent(axis);
     int inner = axis;
     if (extent > 1 && !OneIn(3)) {
