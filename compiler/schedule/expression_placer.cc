@@ -60,17 +60,23 @@ const Node* ExpressionPlacer::LaneMasks(const State& state, bool reduce_only) co
   return valid;
 }
 
+bool ExpressionPlacer::DependsOnAxis(const Node* root, int number) const {
+  if (const Node* range = plan_.axes[number].range; range != nullptr) {
+    return kernel::DependsOn(root, range);
+  }
+  for (size_t i = 0; i < plan_.axes.size(); ++i) {
+    if (plan_.axes[i].fused_into == number && DependsOnAxis(root, static_cast<int>(i))) return true;
+  }
+  return false;
+}
+
 const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* index) const {
   const Node* valid = nullptr;
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const Axis& axis = plan_.axes[i];
-    if (!axis.padded() || axis.extent == axis.padded_from) continue;
-    const Node* value = nest_.Value(static_cast<int>(i), state);
-    const std::vector<const Node*> ranges = ir::RangesOf(value);
-    const bool moves = std::any_of(ranges.begin(), ranges.end(), [index](const Node* range) {
-      return index == nullptr || kernel::DependsOn(index, range);
-    });
-    if (!moves) continue;
+    const int number = static_cast<int>(i);
+    if (!axis.padded() || (index != nullptr && !DependsOnAxis(index, number))) continue;
+    const Node* value = nest_.Value(number, state);
     if (const Node* digit = IdleDigit(kernel::SumOf(value), axis.padded_from)) {
       kernel::ExpressionFolder::Map first = {{digit, folder_.Int(0)}};
       value = folder_.Substitute(value, &first);
@@ -78,6 +84,26 @@ const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* index
     valid = folder_.And(valid, folder_.Less(value, folder_.Int(axis.padded_from)));
   }
   return valid;
+}
+
+// Asked of the kernel's own loads: once an axis is opened, what it does to an index may be part of
+// a constant.
+void ExpressionPlacer::MaskPadding(const Node* root, const State& state,
+                                   kernel::ExpressionFolder::Map* memo) const {
+  const bool pads = std::any_of(plan_.axes.begin(), plan_.axes.end(),
+                                [](const Axis& axis) { return axis.padded(); });
+  if (!pads) return;
+  for (const Node* load : ir::TopologicalOrder({&root, 1})) {
+    if (load->op() != Op::kLoad || memo->contains(load)) continue;
+    const Node* valid = PaddingMasks(state, load->operand(0));
+    if (valid == nullptr) continue;
+    if (load->operands().size() > 1) {
+      valid = folder_.And(folder_.Substitute(load->operand(1), memo), valid);
+    }
+    const Node* index = folder_.Substitute(load->operand(0), memo);
+    (*memo)[load] = folder_.Load(load->dtype(), static_cast<int>(load->attr<ir::IntAttr>().value),
+                                 index, valid);
+  }
 }
 
 const Node* ExpressionPlacer::LocalIndex(int buffer, const Node* index, const State& state) const {
@@ -95,6 +121,7 @@ const Node* ExpressionPlacer::LocalIndex(int buffer, const Node* index, const St
 const Node* ExpressionPlacer::Place(const Node* root, const State& state,
                                     kernel::ExpressionFolder::Map* memo) const {
   if (root == nullptr) return nullptr;
+  MaskPadding(root, state, memo);
   kernel::ExpressionFolder::Map finished;
   return Finish(folder_.Substitute(root, memo), state, &finished);
 }
@@ -128,7 +155,6 @@ const Node* ExpressionPlacer::Finish(const Node* node, const State& state,
           valid = folder_.And(valid, folder_.Less(mask.range, folder_.Int(mask.count)));
         }
       }
-      valid = folder_.And(valid, PaddingMasks(state, operands[0]));
       const Node* index = LocalIndex(buffer, operands[0], state);
       result = folder_.Load(node->dtype(), buffer, index, valid);
     } else if (!operands.empty()) {

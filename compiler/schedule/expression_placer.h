@@ -32,8 +32,8 @@ class ExpressionPlacer {
 
   // The vector axis whose lanes are open; -1: none.
   int OpenVectorAxis(const State& state) const;
-  // Whether the place is one that exists, of the padded axes; null: always. `index`: those alone
-  // that it depends on; null: all.
+  // Whether the place is one that exists, of the padded axes; null: always. `index`: of those alone
+  // on which this expression of the kernel depends; null: of all.
   const ir::Node* PaddingMasks(const State& state, const ir::Node* index) const;
   // Which of the lanes are real; null: all. `reduce_only`: of those along a reduction.
   const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
@@ -41,6 +41,10 @@ class ExpressionPlacer {
  private:
   const ir::Node* Finish(const ir::Node* node, const State& state,
                          kernel::ExpressionFolder::Map* memo) const;
+  bool DependsOnAxis(const ir::Node* root, int axis) const;
+  // Enters loads that padded axes move, with their masks.
+  void MaskPadding(const ir::Node* root, const State& state,
+                   kernel::ExpressionFolder::Map* memo) const;
   // Whether lanes beyond a ragged end may read the buffer, too: scratch memory goes on up to whole
   // lines of the cache.
   bool MayReadAnyLane(int buffer, const ir::Node* index) const;
