@@ -162,7 +162,8 @@ class LoopEmitter {
   // Whether the machine copies by itself.
   bool StartCopy(int buffer, const Node* index, const Node* value) {
     const auto copy = expressions_.FindCopy(buffer, index, value);
-    if (!copy || !frame_.StartCopy(builder_, copy->to, copy->from, copy->bytes)) return false;
+    if (!copy || !frame_.StartCopy(builder_, copy->to, copy->from, copy->bytes, copy->valid))
+      return false;
     expressions_.Touch(buffer);
     has_copies_ = true;
     return true;

@@ -53,11 +53,13 @@ class ExpressionEmitter {
   // Memory, with what was computed already, without lanes.
   void EmitStoreOf(int buffer, const ir::Node* index, llvm::Value* value);
 
-  // A store that only copies, in pieces of 4, 8 or 16 bytes: all lanes at once.
+  // A store that only copies, in pieces of 4, 8 or 16 bytes: all lanes at once. Where it is not
+  // `valid` (null: always is) it stores zeros, and `from` may be read all the same.
   struct CopyOfBytes {
     llvm::Value* to;
     llvm::Value* from;
     int64_t bytes;
+    llvm::Value* valid;
   };
   std::optional<CopyOfBytes> FindCopy(int buffer, const ir::Node* index, const ir::Node* value);
   // The buffer was written.

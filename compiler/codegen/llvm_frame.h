@@ -46,9 +46,10 @@ class Frame {
   virtual llvm::Value* Shuffle(llvm::IRBuilder<>& builder, llvm::Value* value,
                                int64_t distance) const = 0;
   // Copies so many bytes, a power of two from 4 to 16, both ends aligned to them, from an argument
-  // to shared memory, some time before WaitForCopies returns. False: there is no such instruction.
+  // to shared memory, some time before WaitForCopies returns; zeros where not `valid` (null: always
+  // is). False: there is no such instruction.
   virtual bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from,
-                         int64_t bytes) const = 0;
+                         int64_t bytes, llvm::Value* valid) const = 0;
   virtual void WaitForCopies(llvm::IRBuilder<>& builder) const = 0;
   // Whether threads have a matrix unit (ptx_matrix.h).
   virtual bool has_matrix_unit() const = 0;

@@ -43,17 +43,21 @@ void ExpressionEmitter::EmitStore(int buffer, const Node* index, const Node* val
 std::optional<ExpressionEmitter::CopyOfBytes> ExpressionEmitter::FindCopy(int buffer,
                                                                           const Node* index,
                                                                           const Node* value) {
-  if (value->op() != ir::Op::kLoad || value->operands().size() != 1) return std::nullopt;
+  if (value->op() != ir::Op::kLoad) return std::nullopt;
+  const Node* valid = value->operands().size() > 1 ? value->operand(1) : nullptr;
+  if (valid != nullptr && DependenceOf(valid).varying) return std::nullopt;
   const int64_t bytes = lanes_ * ir::SizeOf(value->dtype());
   if (bytes != 4 && bytes != 8 && bytes != 16) return std::nullopt;
   const Address to = AddressOf(buffer, index, nullptr);
   const auto source = static_cast<int>(value->attr<ir::IntAttr>().value);
-  const Address from = AddressOf(source, value->operand(0), nullptr);
+  // Where all of it may be read if it is not wanted.
+  if (valid != nullptr && program_.buffers[source].elements < lanes_) return std::nullopt;
+  const Address from = AddressOf(source, value->operand(0), valid);
   for (const Address* address : {&to, &from}) {
     const bool whole = lanes_ == 1 || (address->IsContiguous() && address->lanes == lanes_);
     if (!whole || address->known_multiple % lanes_ != 0) return std::nullopt;
   }
-  return CopyOfBytes{to.scalar, from.scalar, bytes};
+  return CopyOfBytes{to.scalar, from.scalar, bytes, valid == nullptr ? nullptr : Emit(valid)};
 }
 
 void ExpressionEmitter::EmitStoreOf(int buffer, const Node* index, Value* value) {

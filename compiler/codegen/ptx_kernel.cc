@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,21 @@ constexpr int64_t kPtxBlockSizeMax = 256;
 constexpr int64_t kPtxUnitThreadsMin = 512;
 // Of a thread's memory, most of which is far away.
 constexpr int64_t kPtxScratchBytesMax = 64 << 10;
+
+// The larger copies go by the first cache, in which nobody looks for them. Partial ones write zeros
+// behind what they read.
+struct CopyRow {
+  int64_t bytes;
+  llvm::Intrinsic::ID whole, partial;
+};
+constexpr CopyRow kCopies[] = {
+    {16, llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16,
+     llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s},
+    {8, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8,
+     llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8_s},
+    {4, llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4,
+     llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4_s},
+};
 
 // The slot table and a number for each argument. A task is a block's, or a thread's: then of its
 // own number in the grid.
@@ -133,15 +149,18 @@ class ThreadFrame : public Frame {
         {builder.getInt32(kAllThreads), value, builder.getInt32(static_cast<uint32_t>(distance)),
          builder.getInt32(kWithinSubgroup)});
   }
-  bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from,
-                 int64_t bytes) const override {
+  bool StartCopy(llvm::IRBuilder<>& builder, llvm::Value* to, llvm::Value* from, int64_t bytes,
+                 llvm::Value* valid) const override {
     if (!can_.async_copies) return false;
-    // The larger ones go by the first cache, in which nobody looks for them.
-    const llvm::Intrinsic::ID copy =
-        bytes == 16  ? llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16
-        : bytes == 8 ? llvm::Intrinsic::nvvm_cp_async_ca_shared_global_8
-                     : llvm::Intrinsic::nvvm_cp_async_ca_shared_global_4;
-    builder.CreateIntrinsic(builder.getVoidTy(), copy, {to, from});
+    const auto& row = *std::find_if(std::begin(kCopies), std::end(kCopies),
+                                    [bytes](const CopyRow& of) { return of.bytes == bytes; });
+    if (valid == nullptr) {
+      builder.CreateIntrinsic(builder.getVoidTy(), row.whole, {to, from});
+      return true;
+    }
+    llvm::Value* read = builder.CreateSelect(valid, builder.getInt32(static_cast<uint32_t>(bytes)),
+                                             builder.getInt32(0));
+    builder.CreateIntrinsic(builder.getVoidTy(), row.partial, {to, from, read});
     return true;
   }
   void WaitForCopies(llvm::IRBuilder<>& builder) const override {

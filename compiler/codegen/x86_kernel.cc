@@ -61,7 +61,8 @@ class TaskRangeFrame : public Frame {
   llvm::Value* Shuffle(llvm::IRBuilder<>&, llvm::Value* value, int64_t) const override {
     return value;  // of the only thread
   }
-  bool StartCopy(llvm::IRBuilder<>&, llvm::Value*, llvm::Value*, int64_t) const override {
+  bool StartCopy(llvm::IRBuilder<>&, llvm::Value*, llvm::Value*, int64_t,
+                 llvm::Value*) const override {
     return false;
   }
   void WaitForCopies(llvm::IRBuilder<>&) const override {}

@@ -115,6 +115,17 @@ TEST(Apply, LanesThatAreTooManyReadNoCopy) {
   EXPECT_THAT(along, Not(HasSubstr("staged3[((r19*48 + 32) + r18)] if")));
 }
 
+// The kernel has 40 columns.
+TEST(Apply, BeyondAPaddedEndNothingIsReadOrStored) {
+  const std::string text =
+      Applied("pad 1 64\nsplit 1 16\nbind 0 task\nbind 3 task\nbind 4 thread\n");
+  EXPECT_THAT(text, HasSubstr("cmplt("));
+  EXPECT_THAT(text, HasSubstr(", 40)"));
+  // Whether a place is one is the same for 8 threads beside each other.
+  EXPECT_THAT(Applied("pad 1 64\nsplit 1 8\nbind 0 task\nbind 3 task\nbind 4 thread\n"),
+              HasSubstr("if cmplt(r4*8, 40)"));
+}
+
 TEST(Apply, WhatDoesNotFitIsRefused) {
   const struct {
     const char* text;
@@ -136,6 +147,12 @@ TEST(Apply, WhatDoesNotFitIsRefused) {
        "tasks of a piece that may be shorter"},
       {"split 1 8\nbind 4 vector\nstage 0 0 2 8 0 2\norder 0 0 3 4 2", "lanes inside lanes"},
       {"split 0 4\nsplit 1 4\nbind 4 vector\nbind 6 vector", "two axes bound to lanes"},
+      {"pad 1 16", "'pad 1 48': there are no threads"},
+      {"pad 2 16\nbind 0 thread", "not a whole parallel axis of tasks of its own"},
+      {"split 1 8\npad 4 16\nbind 0 thread", "not a whole parallel axis of tasks of its own"},
+      {"split 1 8\npad 1 16\nbind 0 thread", "no such axis"},
+      {"pad 1 0\nbind 0 thread", "neither the multiple nor the extent may be 0"},
+      {"pad 1 16\nbind 0 thread\nstage 0 1 -1 1 2*2+1*1", "axis 1 is padded"},
       {"partial 0", "no such reduce axis"},
       {"order 3 0 1 2", "no such stage"},
       {"stage 0 2 -1 16 2 1", "no such product to stage"},
