@@ -104,6 +104,9 @@ Value ApplyExactly(Op op, DType dtype, DType operand, const Value* x, int count)
       return x[0] != 0 ? x[1] : x[2];
     case Op::kCast:
       return Cast(dtype, operand, x[0]);
+    case Op::kBitcast:
+      // So is 0.
+      return x[0] == 0 ? 0 : Uninterpreted(op, dtype, x, count);
     case Op::kIDiv:
     case Op::kMod:
     case Op::kAnd:

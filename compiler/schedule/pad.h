@@ -10,9 +10,10 @@
 
 namespace kiln::schedule {
 
-// "pad AXIS MULTIPLE": the parallel axis goes on to the next multiple. Beyond its end nothing is
-// read, zeros stand for what would have been, and nothing is stored: whole tiles at the price of
-// some work for nothing. Only of blocks of threads, and before the axis is split.
+// "pad AXIS MULTIPLE": the axis goes on to the next multiple. Beyond its end nothing is read, zeros
+// stand for what would have been, and nothing is stored: whole tiles at the price of some work for
+// nothing. Only of blocks of threads, and before the axis is split; an axis that is summed over only
+// on matrix units, where products of zeros add nothing.
 struct Pad {
   static constexpr std::string_view kName = "pad";
   int axis = 0;

@@ -190,9 +190,9 @@ class Planner {
   absl::Status Add(const Pad& pad) {
     if (!IsLeaf(pad.axis)) return BadDirective(pad.Print(), "no such axis");
     Axis& axis = plan_.axes[pad.axis];
-    // A sum would have more terms; and values that stages hand on in locals have no room there.
-    if (axis.reduce || axis.ordered || SharesGrid(kernel_) || axis.parent >= 0 || axis.padded()) {
-      return BadDirective(pad.Print(), "not a whole parallel axis of tasks of its own");
+    // What stages hand on in locals has no room there.
+    if (axis.ordered || SharesGrid(kernel_) || axis.parent >= 0 || axis.padded()) {
+      return BadDirective(pad.Print(), "not a whole axis of a stage with tasks of its own");
     }
     if (pad.multiple < 1 || axis.extent == 0) {
       return BadDirective(pad.Print(), "neither the multiple nor the extent may be 0");

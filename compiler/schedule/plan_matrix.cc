@@ -77,6 +77,12 @@ absl::Status FinishMatrices(Plan* plan) {
     absl::Status status = MatrixFinder(*plan, stage).Find(&stage.matrix);
     if (!status.ok()) return status;
   }
+  for (size_t i = 0; i < plan->axes.size(); ++i) {
+    const Axis& axis = plan->axes[i];
+    if (!axis.padded() || !axis.reduce || plan->stages[axis.stage].matrix) continue;
+    return BadDirective(Pad{static_cast<int>(i), axis.extent}.Print(),
+                        "only the sums of matrix units have terms of zeros");
+  }
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "compiler/codegen/testing/sample_kernels.h"
 #include "compiler/kernel/text.h"
 #include "compiler/schedule/apply.h"
@@ -72,6 +73,37 @@ stage r0:4096
                                           context);
   ASSERT_TRUE(points.ok()) << points.status();
   EXPECT_FALSE(ChooseBlocks(*points, Gpu()).has_value());
+}
+
+// A layer whose classes are odd in number, and its two gradients: each is odd along another side.
+TEST(BlockChooserTest, MatrixUnitsTakeSizesThatDoNotComeOutEven) {
+  drivers::Target target = Gpu();
+  target.capabilities.matrix = true;
+  target.limits.threads_per_subgroup = 32;
+  target.limits.bytes_per_access = 16;
+  target.limits.register_bytes_per_unit = 256 << 10;
+  constexpr int kRows = 1024, kClasses = 50257, kFeatures = 768;
+  const struct {
+    int rows, columns, terms;
+  } sizes[] = {
+      {kRows, kClasses, kFeatures}, {kClasses, kFeatures, kRows}, {kRows, kFeatures, kClasses}};
+  for (const auto& [rows, columns, terms] : sizes) {
+    ir::Context context;
+    const auto kernel = kernel::ParseKernel(
+        absl::StrCat("buffer b0 float16[", rows * terms, "] read\nbuffer b1 float16[",
+                     columns * terms, "] read\nbuffer b2 float32[", rows * columns,
+                     "] write\nstage r0:", rows, " r1:", columns, " reduce r2:", terms,
+                     "\n  b2[r0*", columns, " + r1] = sum(float32(b0[r0*", terms,
+                     " + r2])*float32(b1[r1*", terms, " + r2]))\n"),
+        context);
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    const auto schedule = ChooseBlocks(*kernel, target);
+    ASSERT_TRUE(schedule.has_value());
+    const std::string text = schedule::Print(*schedule);
+    EXPECT_NE(text.find(" matrix\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("pad "), std::string::npos) << text;
+    EXPECT_GE(schedule::Apply(*kernel, *schedule)->threads, 128);
+  }
 }
 
 TEST(BlockChooserTest, BlocksAreAsSmallAsTheTargetWants) {

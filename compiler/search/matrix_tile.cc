@@ -48,15 +48,18 @@ int64_t RoundUp(int64_t extent, int64_t multiple) {
   return (extent + multiple - 1) / multiple * multiple;
 }
 
-// Of a block along a side: whole tiles if they are large, else the largest that make the axis at
-// most a quarter longer than the smallest would.
-int64_t MatrixPlaces(int64_t extent, int side) {
-  const int64_t least = kMatrixPlacesMin[side];
-  int64_t places = PowerOfTwo(extent, kMatrixPlacesMax);
-  if (places >= kMatrixPlacesEnough) return places;
-  places = kMatrixPlacesMax;
+// The largest power of two that makes the extent at most a quarter longer than `least` does.
+int64_t PaddedPlaces(int64_t extent, int64_t least, int64_t most) {
+  int64_t places = most;
   while (places > least && RoundUp(extent, places) * 4 > RoundUp(extent, least) * 5) places /= 2;
   return places;
+}
+
+// Of a block along a side: whole tiles if they are large.
+int64_t MatrixPlaces(int64_t extent, int side) {
+  const int64_t places = PowerOfTwo(extent, kMatrixPlacesMax);
+  if (places >= kMatrixPlacesEnough) return places;
+  return PaddedPlaces(extent, kMatrixPlacesMin[side], kMatrixPlacesMax);
 }
 
 int FactorOf(const MatrixTile& tile, int side) {
@@ -91,13 +94,25 @@ std::vector<schedule::StageOperand::Dimension> LayoutOf(const MatrixTile& tile, 
   return StagedLayout(factor, writer, axes, contraction);
 }
 
-// Whether a padded axis stands in the layout as a part of a sum, which has no end of its own.
-bool IsPaddedInSum(const MatrixTile& tile, int side) {
-  return std::any_of(tile.layout[side].begin(), tile.layout[side].end(), [&](const auto& terms) {
-    return terms.size() > 1 && std::any_of(terms.begin(), terms.end(), [&](const auto& term) {
-             return term.axis == tile.axis[side];
-           });
+// Whether the axis stands in the layout as a part of a sum, which has no end of its own.
+bool IsInSum(int axis, const std::vector<schedule::StageOperand::Dimension>& layout) {
+  return std::any_of(layout.begin(), layout.end(), [axis](const auto& terms) {
+    return terms.size() > 1 && std::any_of(terms.begin(), terms.end(),
+                                           [axis](const auto& term) { return term.axis == axis; });
   });
+}
+
+// Whether the factor is what it loads in another form, so that zeros are what the unit gets where
+// nothing is read.
+bool IsLoaded(const ir::Node* factor) {
+  if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
+  // Rounded to tf32: bits, perhaps with half of the last that is left added to them.
+  const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
+  while (bits->op() == ir::Op::kAdd || bits->op() == ir::Op::kBitcast) {
+    const bool constant_first = bits->operand(0)->op() == ir::Op::kConst;
+    bits = bits->operand(constant_first ? 1 : 0);
+  }
+  return bits->op() == ir::Op::kLoad;
 }
 
 // The subgroups' parts of the tile: large ones use what they load more often.
@@ -111,6 +126,36 @@ void ShareOut(MatrixTile* tile) {
     if (rows == 1 && columns == 1) return;
     tile->per_subgroup[rows >= columns ? 0 : 1] /= 2;
   }
+}
+
+// How many terms are staged at a time; false if the unit would mostly add zeros, or cannot.
+bool ChooseTerms(const ScheduleWriter& writer, const drivers::Target& target, ir::DType dtype,
+                 MatrixTile* tile) {
+  tile->terms_axis = writer.Largest(tile->contraction.reduce);
+  tile->ahead = target.capabilities.async_copies;
+  const int64_t extent = writer.extent(tile->terms_axis);
+  const int64_t most = kStagedBytes / (tile->ahead ? 2 : 1) / ir::SizeOf(dtype);
+  tile->staged_terms = PowerOfTwo(extent, most);
+  tile->padded_terms = extent;
+  if (tile->staged_terms >= tile->terms) return true;
+  if (extent * 2 < tile->terms) return false;
+  tile->staged_terms = PaddedPlaces(extent, tile->terms, most);
+  tile->padded_terms = RoundUp(extent, tile->staged_terms);
+  return IsLoaded(tile->contraction.factor[0]) && IsLoaded(tile->contraction.factor[1]);
+}
+
+// Lays out the factors; false if what is padded has no end of its own there.
+bool LayOut(const ScheduleWriter& writer, MatrixTile* tile) {
+  for (const int side : {0, 1}) {
+    tile->layout[side] = LayoutOf(*tile, side, writer);
+    const bool is_padded = tile->padded[side] != writer.extent(tile->axis[side]);
+    const bool has_zeros = tile->padded_terms != writer.extent(tile->terms_axis);
+    if ((is_padded && IsInSum(tile->axis[side], tile->layout[side])) ||
+        (has_zeros && IsInSum(tile->terms_axis, tile->layout[side]))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // With the factor's axes as rows; nothing if the unit would mostly compute what nobody wants.
@@ -131,11 +176,7 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
     tile.places[side] = MatrixPlaces(extent, side);
     tile.padded[side] = RoundUp(extent, tile.places[side]);
   }
-  tile.terms_axis = writer.Largest(contraction.reduce);
-  tile.ahead = target.capabilities.async_copies;
-  tile.staged_terms = PowerOfTwo(writer.extent(tile.terms_axis),
-                                 kStagedBytes / (tile.ahead ? 2 : 1) / ir::SizeOf(dtype));
-  if (tile.staged_terms < tile.terms) return std::nullopt;
+  if (!ChooseTerms(writer, target, dtype, &tile)) return std::nullopt;
   // Smaller tiles keep more units busy.
   const int64_t wanted = int64_t{2} * target.limits.compute_units;
   while (CountBlocks(tile, writer) < wanted) {
@@ -144,11 +185,7 @@ std::optional<MatrixTile> TileOf(const Contraction& contraction, int row_factor,
     tile.places[larger] /= 2;
   }
   ShareOut(&tile);
-  for (const int side : {0, 1}) {
-    tile.layout[side] = LayoutOf(tile, side, writer);
-    const bool is_padded = tile.padded[side] != writer.extent(tile.axis[side]);
-    if (is_padded && IsPaddedInSum(tile, side)) return std::nullopt;
-  }
+  if (!LayOut(writer, &tile)) return std::nullopt;
   return tile;
 }
 
@@ -204,6 +241,9 @@ void WriteMatrixTile(int stage, const MatrixTile& tile, ScheduleWriter* writer) 
   for (const int axis : order) writer->Bind(axis, Binding::kTask);
   for (const int axis : contraction.reduce) {
     if (axis != tile.terms_axis) order.push_back(axis);
+  }
+  if (tile.padded_terms != writer->extent(tile.terms_axis)) {
+    writer->Pad(tile.terms_axis, tile.staged_terms);
   }
   const auto [blocks, staged] = writer->Split(tile.terms_axis, tile.staged_terms);
   const auto [steps, terms] = writer->Split(staged, tile.terms);

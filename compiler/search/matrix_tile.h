@@ -29,6 +29,7 @@ struct MatrixTile {
   // How the factor of each stands in shared memory.
   std::vector<schedule::StageOperand::Dimension> layout[2];
   int terms_axis = -1;
+  int64_t padded_terms = 1;
   int64_t staged_terms = 1;
   bool ahead = false;  // staged while the terms before are added up
   // Of an instruction, and of a copy.
@@ -40,9 +41,8 @@ struct MatrixTile {
   }
 };
 
-// Nothing if the target has no such units or the stage is no contraction of what they take. Rows
-// and columns may be padded; the terms are whole steps. `parallel` and `reduce` are the stage's
-// axes, after fusing.
+// Nothing if the target has no such units or the stage is no contraction of what they take. What
+// does not come out even is padded. `parallel` and `reduce` are the stage's axes, after fusing.
 std::optional<MatrixTile> FindMatrixTile(const kernel::Stage& stage, const ScheduleWriter& writer,
                                          const std::vector<int>& parallel,
                                          const std::vector<int>& reduce,

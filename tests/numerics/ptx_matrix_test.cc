@@ -173,6 +173,9 @@ std::vector<MatrixCase> MatrixCases() {
       cases.push_back({absl::StrCat(dtype, "_odd", way), dtype, 50, 57, 48, {across, across}});
       cases.push_back({absl::StrCat(dtype, "_ragged", way), dtype, 72, 40, 64, {across, across}});
       cases.push_back({absl::StrCat(dtype, "_few", way), dtype, 9, 5, 32, {across, across}});
+      cases.push_back(
+          {absl::StrCat(dtype, "_odd_terms", way), dtype, 32, 24, 37, {across, across}});
+      cases.push_back({absl::StrCat(dtype, "_all_odd", way), dtype, 33, 21, 75, {across, across}});
     }
   }
   cases.push_back({"odd_short_result", "float16", 33, 65, 64, {false, true}, "float16"});
