@@ -22,6 +22,7 @@
 #include "drivers/null/driver.h"
 #include "drivers/opencl/driver.h"
 #include "server/cache/secret.h"
+#include "server/log/log.h"
 #include "server/probed_driver.h"
 
 namespace kiln {
@@ -69,6 +70,10 @@ std::unique_ptr<drivers::Driver> MakeOpenCl(const config::Config& config) {
   drivers::opencl::OpenClOptions options;
   options.sharing_host_memory = NamesOneOf(config.devices, "opencl");
   options.memory_limit_bytes_per_device = config.memory_limit_bytes;
+  options.on_broken_command_buffers = [](const std::string& device, const absl::Status& why) {
+    log::Warning("command_buffers_broken",
+                 {{"device", device}, {"reason", std::string(why.message())}});
+  };
   options.now = std::chrono::steady_clock::now;
   return std::make_unique<drivers::opencl::OpenClDriver>(options);
 }

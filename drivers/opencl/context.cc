@@ -12,9 +12,11 @@ constexpr size_t kTrialBytes = 64;
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Context>> Context::Make(std::shared_ptr<const Library> cl,
-                                                       cl_device_id device) {
+absl::StatusOr<std::shared_ptr<Context>> Context::Make(
+    std::shared_ptr<const Library> cl, cl_device_id device,
+    std::unique_ptr<CommandBufferExtension> command_buffers) {
   std::shared_ptr<Context> context(new Context(std::move(cl), device));
+  context->command_buffers_ = std::move(command_buffers);
   cl_int code = CL_SUCCESS;
   cl_context made = context->cl().CreateContext(nullptr, 1, &device, nullptr, nullptr, &code);
   if (code != CL_SUCCESS) return ToStatus("cannot make an OpenCL context", code);

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "drivers/opencl/command_buffer.h"
 #include "drivers/opencl/handle.h"
 
 namespace kiln::drivers::opencl {
@@ -22,13 +23,18 @@ class Context {
   // Of memory: that of OpenCL's largest type, long16, which every device must be able to align to.
   static constexpr cl_uint kAlignment = 128;
 
-  static absl::StatusOr<std::shared_ptr<Context>> Make(std::shared_ptr<const Library> cl,
-                                                       cl_device_id device);
+  // `command_buffers`: the device's, if they are to be used.
+  static absl::StatusOr<std::shared_ptr<Context>> Make(
+      std::shared_ptr<const Library> cl, cl_device_id device,
+      std::unique_ptr<CommandBufferExtension> command_buffers);
   ~Context();
 
   const Library& cl() const { return *cl_; }
   cl_device_id device() const { return device_; }
   cl_context get() const { return context_.get(); }
+
+  // Null where lists are enqueued command by command.
+  CommandBufferExtension* command_buffers() const { return command_buffers_.get(); }
 
   // In order, with profiling.
   absl::StatusOr<Handle<cl_command_queue>> MakeQueue() const;
@@ -62,6 +68,7 @@ class Context {
 
   const std::shared_ptr<const Library> cl_;
   const cl_device_id device_;
+  std::unique_ptr<CommandBufferExtension> command_buffers_;
   Handle<cl_context> context_;
   Handle<cl_command_queue> trial_queue_;
   void* trial_memory_ = nullptr;

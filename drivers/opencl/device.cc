@@ -36,8 +36,12 @@ std::shared_ptr<CachingAllocator> MakeAllocator(const std::shared_ptr<Context>& 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const OpenClDevice::Opened>> OpenClDevice::OpenContext(
-    std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts) {
-  auto context = Context::Make(std::move(cl), facts.id);
+    std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts,
+    const CommandBufferUse& command_buffers) {
+  std::unique_ptr<CommandBufferExtension> extension;
+  if (command_buffers.wanted)
+    extension = CommandBufferExtension::Find(*cl, facts.id, command_buffers.on_broken);
+  auto context = Context::Make(std::move(cl), facts.id, std::move(extension));
   if (!context.ok()) return context.status();
   auto list_queue = (*context)->MakeQueue();
   if (!list_queue.ok()) return list_queue.status();
@@ -53,17 +57,21 @@ absl::StatusOr<std::shared_ptr<const OpenClDevice::Opened>> OpenClDevice::OpenCo
 
 absl::StatusOr<std::unique_ptr<OpenClDevice>> OpenClDevice::Make(std::shared_ptr<const Library> cl,
                                                                  DeviceInfo info, DeviceFacts facts,
+                                                                 CommandBufferUse command_buffers,
                                                                  SteadyClock now) {
-  auto opened = OpenContext(cl, info, facts);
+  auto opened = OpenContext(cl, info, facts, command_buffers);
   if (!opened.ok()) return opened.status();
-  return std::unique_ptr<OpenClDevice>(new OpenClDevice(
-      std::move(cl), *std::move(opened), std::move(info), std::move(facts), std::move(now)));
+  return std::unique_ptr<OpenClDevice>(
+      new OpenClDevice(std::move(cl), *std::move(opened), std::move(info), std::move(facts),
+                       std::move(command_buffers), std::move(now)));
 }
 
 OpenClDevice::OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<const Opened> opened,
-                           DeviceInfo info, DeviceFacts facts, SteadyClock now)
+                           DeviceInfo info, DeviceFacts facts, CommandBufferUse command_buffers,
+                           SteadyClock now)
     : info_(std::move(info)),
       facts_(std::move(facts)),
+      command_buffers_(std::move(command_buffers)),
       now_(std::move(now)),
       cl_(std::move(cl)),
       opened_(std::move(opened)),
@@ -193,8 +201,7 @@ void OpenClDevice::End(Submission& submission) {
   } else {
     result.command_seconds.clear();
   }
-  submission.enqueued.events.clear();
-  submission.enqueued.table.clear();
+  submission.enqueued.Release();
   submission.program = nullptr;
   in_flight_.End();
   submission.done(std::move(result));
@@ -218,24 +225,28 @@ double OpenClDevice::MeasureOnDevice(Submission& submission) {
   const Library& cl = submission.on->context->cl();
   const std::vector<Enqueued::CommandEvent>& events = submission.enqueued.events;
   if (events.empty()) return 0;
-  const auto read = [&cl](const Enqueued::CommandEvent& command, cl_profiling_info what,
-                          cl_ulong* nanoseconds) {
-    return cl.GetEventProfilingInfo(command.event.get(), what, sizeof(*nanoseconds), nanoseconds,
-                                    nullptr) == CL_SUCCESS;
+  const auto read = [&cl](cl_event event, cl_profiling_info what, cl_ulong* nanoseconds) {
+    return cl.GetEventProfilingInfo(event, what, sizeof(*nanoseconds), nanoseconds, nullptr) ==
+           CL_SUCCESS;
   };
-  // 0 if the device does not say. A clock may count from long ago, so the difference comes first.
-  const auto seconds = [&read](const Enqueued::CommandEvent& from,
-                               const Enqueued::CommandEvent& to) {
+  // From `from`'s start, or end, to the end of `to`: 0 if the device does not say. A clock may
+  // count from long ago, so the difference comes first.
+  const auto seconds = [&read](cl_event from, cl_profiling_info edge, cl_event to) {
     cl_ulong begin = 0, end = 0;
-    const bool known = read(from, CL_PROFILING_COMMAND_START, &begin) &&
-                       read(to, CL_PROFILING_COMMAND_END, &end) && end >= begin;
+    const bool known =
+        read(from, edge, &begin) && read(to, CL_PROFILING_COMMAND_END, &end) && end >= begin;
     return known ? static_cast<double>(end - begin) * 1e-9 : 0.0;
   };
   if (submission.options.time_commands) {
-    for (const Enqueued::CommandEvent& command : events)
-      submission.enqueued.result.command_seconds[command.command] = seconds(command, command);
+    for (const Enqueued::CommandEvent& command : events) {
+      submission.enqueued.result.command_seconds[command.command] =
+          seconds(command.event.get(), CL_PROFILING_COMMAND_START, command.event.get());
+    }
   }
-  return seconds(events.front(), events.back());
+  cl_event last = events.back().event.get();
+  if (cl_event before = submission.enqueued.before.get(); before != nullptr)
+    return seconds(before, CL_PROFILING_COMMAND_END, last);
+  return seconds(events.front().event.get(), CL_PROFILING_COMMAND_START, last);
 }
 
 absl::StatusOr<char*> OpenClDevice::AddressOf(const Opened& on, const Buffer& buffer) const {
@@ -315,7 +326,7 @@ absl::Status OpenClDevice::Revive() {
   if (Health().ok()) return absl::OkStatus();
   if (!IsAvailable(*cl_, facts_.id))
     return absl::UnavailableError("the device is no longer available");
-  auto fresh = OpenContext(cl_, info_, facts_);
+  auto fresh = OpenContext(cl_, info_, facts_, command_buffers_);
   if (!fresh.ok()) return fresh.status();
   if (absl::Status works = (*fresh)->context->Try(); !works.ok()) return works;
   absl::MutexLock lock(&opened_mutex_);

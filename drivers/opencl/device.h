@@ -23,9 +23,15 @@ namespace kiln::drivers::opencl {
 // list before it has finished one. A third waits for copies, which run on a queue of their own.
 class OpenClDevice : public Device {
  public:
+  struct CommandBufferUse {
+    bool wanted = false;
+    CommandBufferExtension::OnBroken on_broken = {};
+  };
+
   // The errors of making OpenCL's context and queues.
   static absl::StatusOr<std::unique_ptr<OpenClDevice>> Make(std::shared_ptr<const Library> cl,
                                                             DeviceInfo info, DeviceFacts facts,
+                                                            CommandBufferUse command_buffers,
                                                             SteadyClock now);
   // Runs what is left.
   ~OpenClDevice() override;
@@ -65,9 +71,11 @@ class OpenClDevice : public Device {
   };
 
   static absl::StatusOr<std::shared_ptr<const Opened>> OpenContext(
-      std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts);
+      std::shared_ptr<const Library> cl, const DeviceInfo& info, const DeviceFacts& facts,
+      const CommandBufferUse& command_buffers);
   OpenClDevice(std::shared_ptr<const Library> cl, std::shared_ptr<const Opened> opened,
-               DeviceInfo info, DeviceFacts facts, SteadyClock now);
+               DeviceInfo info, DeviceFacts facts, CommandBufferUse command_buffers,
+               SteadyClock now);
   std::shared_ptr<const Opened> opened() const ABSL_LOCKS_EXCLUDED(opened_mutex_);
 
   // On the submission thread.
@@ -88,6 +96,7 @@ class OpenClDevice : public Device {
 
   const DeviceInfo info_;
   const DeviceFacts facts_;
+  const CommandBufferUse command_buffers_;
   const SteadyClock now_;
   const std::shared_ptr<const Library> cl_;
   mutable absl::Mutex opened_mutex_;

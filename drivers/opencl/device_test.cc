@@ -16,9 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 using OpenClDeviceTest = OpenClTest;
 
-// CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE.
+// CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_COMMAND_QUEUE.
 constexpr int kAllocationFailure = -4;
-constexpr int kOutOfResources = -5;
 constexpr int kInvalidCommandQueue = -36;
 
 TEST_F(OpenClDeviceTest, MemoryThatTheVendorLacksIsNamed) {

@@ -25,6 +25,17 @@ std::string Model(const DeviceFacts& facts) {
   return absl::StrCat(facts.model, ", ", facts.platform);
 }
 
+OpenClDevice::CommandBufferUse UseOf(const DeviceFacts& facts, const std::string& name,
+                                     const OpenClOptions& options) {
+  OpenClDevice::CommandBufferUse use;
+  use.wanted = options.command_buffers == CommandBuffers::kAlways ||
+               (options.command_buffers == CommandBuffers::kWhereTheyHelp && !facts.is_cpu);
+  use.on_broken = [report = options.on_broken_command_buffers, name](const absl::Status& why) {
+    if (report) report(name, why);
+  };
+  return use;
+}
+
 absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const Library>& cl,
                                                    const DeviceFacts& facts,
                                                    const std::string& name,
@@ -45,7 +56,7 @@ absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const L
   info.model = Model(facts);
   info.target = facts.target;
   info.memory_bytes = MemoryOf(facts, options.memory_limit_bytes_per_device);
-  return OpenClDevice::Make(cl, std::move(info), facts, options.now);
+  return OpenClDevice::Make(cl, std::move(info), facts, UseOf(facts, name, options), options.now);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #define KILN_DRIVERS_OPENCL_DRIVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,12 @@
 
 namespace kiln::drivers::opencl {
 
+// Whether launches that stay the same are recorded as command buffers (cl_khr_command_buffer) where
+// a device can. They help where a call costs a way to the device: PoCL and Intel's runtime run a
+// processor's launches one by one all the same, more slowly, and Intel's never gives the memory
+// back that it takes for each.
+enum class CommandBuffers { kWhereTheyHelp, kAlways, kNever };
+
 struct OpenClOptions {
   // Offer what uses the host's memory, too: CPUs, whose cores Kiln's own CPU device has already,
   // and integrated GPUs. The memory that devices may take adds up to more than there is.
@@ -21,6 +28,10 @@ struct OpenClOptions {
   int64_t memory_limit_bytes_per_device = 0;
   // Offer only devices of platforms whose name has this in it, "" being all.
   std::string platform = {};
+  CommandBuffers command_buffers = CommandBuffers::kWhereTheyHelp;  // not on processors
+  // Called, from any thread, when recording fails on a device that says it can: with its name and
+  // why. Its lists are enqueued command by command from then on.
+  std::function<void(const std::string& device, const absl::Status& why)> on_broken_command_buffers;
   std::string library = "libOpenCL.so.1";
   SteadyClock now = std::chrono::steady_clock::now;
 };

@@ -1,6 +1,7 @@
 #include "drivers/opencl/error.h"
 
 #include "absl/strings/str_cat.h"
+#include "drivers/opencl/command_buffer.h"
 
 namespace kiln::drivers::opencl {
 namespace {
@@ -40,6 +41,9 @@ constexpr NamedCode kCodes[] = {
     KILN_NAMED(CL_INVALID_EVENT),
     KILN_NAMED(CL_INVALID_OPERATION),
     KILN_NAMED(CL_INVALID_GLOBAL_WORK_SIZE),
+    KILN_NAMED(CL_INVALID_COMMAND_BUFFER_KHR),
+    KILN_NAMED(CL_INVALID_SYNC_POINT_WAIT_LIST_KHR),
+    KILN_NAMED(CL_INCOMPATIBLE_COMMAND_QUEUE_KHR),
 };
 #undef KILN_NAMED
 

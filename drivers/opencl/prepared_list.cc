@@ -1,5 +1,6 @@
 #include "drivers/opencl/prepared_list.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -15,6 +16,13 @@ constexpr size_t kCallsPerFlush = 32;
 
 }  // namespace
 
+void Enqueued::Release() {
+  events.clear();
+  before = {};
+  buffers.clear();
+  table.clear();
+}
+
 absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> context,
                                                        const CommandList& list) {
   auto needs = CheckCommandList(list);
@@ -29,6 +37,7 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Make(std::shared_ptr<Context> 
       return absl::Status(status.code(), absl::StrCat("command ", i, ": ", status.message()));
   }
   program->ChooseEvents();
+  if (program->context_->command_buffers() != nullptr) program->ChooseRecorded();
   return program;
 }
 
@@ -115,6 +124,21 @@ void Program::ChooseEvents() {
   if (latest != nullptr) latest->wants_event = true;
 }
 
+void Program::ChooseRecorded() {
+  bool open = false;
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    // An address may be another one in the next run.
+    const bool stays = call.kind == Kind::kLaunch && call.num_operands == 0;
+    if (stays && (!open || recorded_.back().IsFull())) recorded_.emplace_back(i);
+    if (stays) recorded_.back().Add({call.kernel.get(), call.threads(), call.block()});
+    open = stays;
+  }
+  recorded_.erase(std::remove_if(recorded_.begin(), recorded_.end(),
+                                 [](const RecordedLaunches& run) { return !run.IsWorthIt(); }),
+                  recorded_.end());
+}
+
 Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
                           const SubmitOptions& options, const SteadyClock& now,
                           const OnSignal& on_signal) {
@@ -132,28 +156,92 @@ Enqueued Program::Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
     enqueued.table.assign(slots.begin(), slots.end());
     result.status = table_->Write(queue, enqueued.table);
   }
+  // A recorded kernel knows of the memory that it was told of before. A list that runs once is not
+  // worth recording.
+  const int64_t namings = table_ == nullptr ? 0 : table_->namings();
+  const bool settled = namings == namings_;
+  namings_ = namings;
+  size_t next_recorded = 0;
+  if (!settled) {
+    for (RecordedLaunches& launches : recorded_) launches.Forget();
+  }
+  if (!settled || options.time_commands) next_recorded = recorded_.size();
   for (size_t i = 0; i < calls_.size() && result.status.ok(); ++i) {
-    const Call& call = calls_[i];
-    if (call.kind == Kind::kSignal) {
-      cl_event before = enqueued.events.empty() ? nullptr : enqueued.events.back().event.get();
-      if (before != nullptr) cl.RetainEvent(before);
-      cl.Flush(queue);
-      on_signal(Handle<cl_event>(before, cl.ReleaseEvent), call.signal);
-    } else if (call.kind == Kind::kWait) {
-      cl.Flush(queue);
-      const SteadyTime before = now();
-      result.status = options.group->Wait(call.signal);
-      if (options.time_commands) result.command_seconds[i] = Seconds(before, now());
-    } else if (IsEnqueued(call)) {
-      cl_event event = nullptr;
-      const bool wants_event = call.wants_event || options.time_commands;
-      result.status = EnqueueCall(call, queue, slots, wants_event ? &event : nullptr);
-      if (event != nullptr) enqueued.events.push_back({i, {event, cl.ReleaseEvent}});
-      if ((i + 1) % kCallsPerFlush == 0) cl.Flush(queue);
+    if (next_recorded < recorded_.size() && recorded_[next_recorded].begin() == i) {
+      RecordedLaunches& launches = recorded_[next_recorded++];
+      const auto done = EnqueueRecorded(launches, queue, &enqueued);
+      result.status = done.status();
+      if (!done.ok()) break;
+      if (*done) {
+        i = launches.end() - 1;
+        continue;
+      }
     }
+    result.status = EnqueueOne(i, queue, slots, options, now, on_signal, &enqueued);
   }
   cl.Flush(queue);
   return enqueued;
+}
+
+absl::Status Program::EnqueueOne(size_t number, cl_command_queue queue,
+                                 absl::Span<char* const> slots, const SubmitOptions& options,
+                                 const SteadyClock& now, const OnSignal& on_signal,
+                                 Enqueued* enqueued) {
+  const Library& cl = context_->cl();
+  const Call& call = calls_[number];
+  if (call.kind == Kind::kSignal) {
+    cl_event before = enqueued->events.empty() ? nullptr : enqueued->events.back().event.get();
+    if (before != nullptr) cl.RetainEvent(before);
+    cl.Flush(queue);
+    on_signal(Handle<cl_event>(before, cl.ReleaseEvent), call.signal);
+    return absl::OkStatus();
+  }
+  if (call.kind == Kind::kWait) {
+    cl.Flush(queue);
+    const SteadyTime before = now();
+    absl::Status status = options.group->Wait(call.signal);
+    if (options.time_commands) enqueued->result.command_seconds[number] = Seconds(before, now());
+    return status;
+  }
+  if (!IsEnqueued(call)) return absl::OkStatus();
+  cl_event event = nullptr;
+  const bool wants_event = call.wants_event || options.time_commands;
+  absl::Status status = EnqueueCall(call, queue, slots, wants_event ? &event : nullptr);
+  if (event != nullptr) enqueued->events.push_back({number, {event, cl.ReleaseEvent}});
+  if ((number + 1) % kCallsPerFlush == 0) cl.Flush(queue);
+  return status;
+}
+
+absl::StatusOr<bool> Program::EnqueueRecorded(RecordedLaunches& launches, cl_command_queue queue,
+                                              Enqueued* enqueued) {
+  auto buffer = launches.Take(*context_, queue);
+  if (buffer == nullptr) return false;
+  const Library& cl = context_->cl();
+  cl_event event = nullptr;
+  if (enqueued->events.empty()) {
+    const cl_int code = cl.EnqueueMarkerWithWaitList(queue, 0, nullptr, &event);
+    if (code != CL_SUCCESS) return context_->Failure("cannot enqueue a marker", code);
+    enqueued->before = Handle<cl_event>(event, cl.ReleaseEvent);
+  }
+  const cl_int code = buffer->Enqueue(&event);
+  switch (code) {
+    case CL_SUCCESS:
+      break;
+    case CL_INVALID_OPERATION:  // a library may know a little later than its events
+      return false;
+    case CL_INVALID_COMMAND_BUFFER_KHR:
+    case CL_INCOMPATIBLE_COMMAND_QUEUE_KHR:
+      context_->command_buffers()->Break(ToStatus("cannot enqueue a command buffer", code));
+      return false;
+    default:
+      return context_->Failure(
+          absl::StrCat("cannot launch ", launches.end() - launches.begin(), " recorded kernels"),
+          code);
+  }
+  enqueued->events.push_back({launches.end() - 1, {event, cl.ReleaseEvent}});
+  enqueued->buffers.push_back(std::move(buffer));
+  cl.Flush(queue);
+  return true;
 }
 
 absl::Status Program::EnqueueCall(const Call& call, cl_command_queue queue,
@@ -198,8 +286,8 @@ cl_int Program::EnqueueLaunch(const Call& call, cl_command_queue queue,
     if (code != CL_SUCCESS) return code;
     operand.set = address;
   }
-  const size_t block = static_cast<size_t>(call.image->block_size);
-  const size_t threads = static_cast<size_t>(call.image->grid_size) * block;
+  const size_t block = call.block();
+  const size_t threads = call.threads();
   return cl.EnqueueNDRangeKernel(queue, call.kernel.get(), 1, nullptr, &threads, &block, 0, nullptr,
                                  event);
 }

@@ -15,6 +15,7 @@
 #include "drivers/interface/command_list.h"
 #include "drivers/opencl/context.h"
 #include "drivers/opencl/kernel.h"
+#include "drivers/opencl/recorded_launches.h"
 #include "drivers/opencl/slot_table.h"
 
 namespace kiln::drivers::opencl {
@@ -28,10 +29,18 @@ struct Enqueued {
   // In the order of the commands: of the first and the last that was enqueued, of those before a
   // signal, and of all where each is timed.
   std::vector<CommandEvent> events;
+  // Of a marker in front of all, where a command buffer comes first: its event tells of its end
+  // alone.
+  Handle<cl_event> before;
+  // What this submission enqueued, and until it has ended nobody else may.
+  std::vector<std::shared_ptr<const CommandBuffer>> buffers;
   // What the slot table is written from, until the list has ended.
   std::vector<char*> table;
   // The status of enqueueing; if commands are timed, the seconds of the waits.
   SubmitResult result;
+
+  // All but the result: the list has ended.
+  void Release();
 };
 
 // The calls of one list. Used by the device's submission thread only, once at a time.
@@ -53,6 +62,8 @@ class Program {
   // Enqueues all commands in order and returns without waiting for them, except that a wait blocks
   // until its signal. slots[i] is the address of slot i. Writes the slot table if it has others,
   // and sets those arguments that are addresses and not what they were in the submission before.
+  // Launches whose arguments stay are enqueued as command buffers where the device has them, unless
+  // commands are timed, kernels had to be told of memory, or the list runs for the first time.
   Enqueued Enqueue(cl_command_queue queue, absl::Span<char* const> slots,
                    const SubmitOptions& options, const SteadyClock& now, const OnSignal& on_signal);
 
@@ -69,6 +80,9 @@ class Program {
     const KernelImage* image = nullptr;
     size_t first_operand = 0;
     size_t num_operands = 0;
+
+    size_t block() const { return static_cast<size_t>(image->block_size); }
+    size_t threads() const { return static_cast<size_t>(image->grid_size) * block(); }
   };
   // An argument, or a copy's destination and source, or what is filled.
   struct Operand {
@@ -88,8 +102,16 @@ class Program {
   absl::Status Add(const WaitCommand& command);
   void AddOperands(absl::Span<const SlotRange> ranges);
   void ChooseEvents();
+  void ChooseRecorded();
   static bool IsEnqueued(const Call& call);
 
+  // What is not recorded: a call, a signal or a wait.
+  absl::Status EnqueueOne(size_t number, cl_command_queue queue, absl::Span<char* const> slots,
+                          const SubmitOptions& options, const SteadyClock& now,
+                          const OnSignal& on_signal, Enqueued* enqueued);
+  // Whether it was: otherwise nothing of it is, and the launches are enqueued one by one.
+  absl::StatusOr<bool> EnqueueRecorded(RecordedLaunches& launches, cl_command_queue queue,
+                                       Enqueued* enqueued);
   absl::Status EnqueueCall(const Call& call, cl_command_queue queue, absl::Span<char* const> slots,
                            cl_event* event);
   cl_int EnqueueLaunch(const Call& call, cl_command_queue queue, absl::Span<char* const> slots,
@@ -102,6 +124,9 @@ class Program {
   std::vector<Call> calls_;
   std::vector<Operand> operands_;
   int64_t releases_ = 0;  // of memory, when the operands' arguments were set
+  // Behind the kernels, and so gone before them. In the order of the calls.
+  std::vector<RecordedLaunches> recorded_;
+  int64_t namings_ = -1;  // of memory, when they could be recorded; -1: the list has not run yet
 };
 
 class OpenClPreparedList : public PreparedList {

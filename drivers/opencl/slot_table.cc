@@ -55,6 +55,7 @@ absl::Status SlotTable::NameMemory(absl::Span<char* const> addresses) {
     named_.insert(addresses.begin(), addresses.end());
   }
   const std::vector<void*> pointers(named_.begin(), named_.end());
+  ++namings_;
   for (cl_kernel kernel : users_) {
     const cl_int code = context_->cl().SetKernelExecInfo(
         kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, pointers.size() * sizeof(void*), pointers.data());

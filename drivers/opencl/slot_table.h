@@ -32,6 +32,8 @@ class SlotTable {
   // it had; they must live until they were copied. Kernels are told of memory that they have not
   // met yet, as OpenCL wants it: buffers are kept and come again, so that is soon all of it.
   absl::Status Write(cl_command_queue queue, absl::Span<char* const> addresses);
+  // How often they were.
+  int64_t namings() const { return namings_; }
 
  private:
   explicit SlotTable(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -43,6 +45,7 @@ class SlotTable {
   std::vector<cl_kernel> users_;
   absl::flat_hash_set<char*> named_;
   int64_t releases_ = 0;  // of memory, when `named_` was begun
+  int64_t namings_ = 0;
 };
 
 }  // namespace kiln::drivers::opencl

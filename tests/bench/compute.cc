@@ -4,7 +4,7 @@
 //   bench_compute blas M N K THREADS      OpenBLAS alone, to find its best kernels
 //   bench_compute stream THREADS          memory-bound kernels on 64 MiB, against a copy
 //   bench_compute replay KERNELS THREADS  so many small ones in one list; or THREADS "opencl",
-//   "cuda"
+//   "opencl_command_buffers", "cuda"
 // BENCH_QUICK=1 in the environment: a smoke test, whose numbers mean nothing.
 #include <cstdio>
 #include <cstdlib>
@@ -186,12 +186,14 @@ absl::Status Dispatch(int count, char** arguments) {
   if (what == "stream" && count == 3) return Stream(number(2));
   if (what == "replay" && count == 4) {
     const std::string where = arguments[3];
-    if (where == "opencl") return Replay(OpenOpenCl(), number(2));
+    if (where == "opencl") return Replay(OpenOpenCl(/*command_buffers=*/false), number(2));
+    if (where == "opencl_command_buffers")
+      return Replay(OpenOpenCl(/*command_buffers=*/true), number(2));
     return Replay(where == "cuda" ? OpenCuda() : OpenCpu(number(3)), number(2));
   }
   return absl::InvalidArgumentError(
       "usage: bench_compute matmul|blas M N K THREADS, stream THREADS, or replay KERNELS "
-      "THREADS|opencl|cuda");
+      "THREADS|opencl|opencl_command_buffers|cuda");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "drivers/cpu/driver.h"
 #include "drivers/cuda/driver.h"
 #include "drivers/opencl/driver.h"
+#include "tests/opencl_platform.h"
 
 namespace kiln::bench {
 
@@ -29,8 +30,12 @@ absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads) {
   return OpenFirst(drivers::cpu::CpuDriver({.devices = 1, .threads_per_device = threads}));
 }
 
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl() {
-  return OpenFirst(drivers::opencl::OpenClDriver({.sharing_host_memory = true}));
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers) {
+  using drivers::opencl::CommandBuffers;
+  return OpenFirst(drivers::opencl::OpenClDriver(
+      {.sharing_host_memory = true,
+       .platform = OpenClPlatformToTest(),
+       .command_buffers = command_buffers ? CommandBuffers::kAlways : CommandBuffers::kNever}));
 }
 
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda() {

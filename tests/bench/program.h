@@ -14,8 +14,9 @@ namespace kiln::bench {
 
 // A CPU device that uses this many threads.
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCpu(int threads);
-// The first device of OpenCL's, a processor if there is nothing else.
-absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl();
+// The first device of OpenCL's, a processor if there is nothing else; of the platform to test where
+// there are several (tests/opencl_platform.h). `command_buffers`: used if it has them, or never.
+absl::StatusOr<std::unique_ptr<drivers::Device>> OpenOpenCl(bool command_buffers);
 absl::StatusOr<std::unique_ptr<drivers::Device>> OpenCuda();
 
 // Not thread-safe. Keeps a reference to the device.

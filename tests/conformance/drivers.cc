@@ -28,11 +28,12 @@ std::unique_ptr<drivers::Driver> MakeCpu(int devices, int threads, const char* f
 }
 
 // What OpenCL has here, the processor included: in CI that is PoCL, under ThreadSanitizer as well.
-std::unique_ptr<drivers::Driver> MakeOpenCl() {
+std::unique_ptr<drivers::Driver> MakeOpenCl(drivers::opencl::CommandBuffers command_buffers) {
   return std::make_unique<drivers::opencl::OpenClDriver>(
       drivers::opencl::OpenClOptions{.sharing_host_memory = true,
                                      .memory_limit_bytes_per_device = kMemory,
-                                     .platform = OpenClPlatformToTest()});
+                                     .platform = OpenClPlatformToTest(),
+                                     .command_buffers = command_buffers});
 }
 
 std::unique_ptr<drivers::Driver> MakeOpenClStandIn() {
@@ -123,7 +124,11 @@ std::vector<DriverCase> AllDriverCases() {
        .kernels = MakePtxKernels,
        .unsupported = {}},
       {.name = "opencl",
-       .make = MakeOpenCl,
+       .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
+       .kernels = MakeOpenClKernels,
+       .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
+      {.name = "opencl_command_buffers",
+       .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kAlways); },
        .kernels = MakeOpenClKernels,
        .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
       {.name = "opencl_stand_in",

@@ -34,6 +34,15 @@ __kernel void step_once(__global const ulong* table, ulong value) {
 }
 )";
 
+constexpr char kSlowSource[] = R"(
+__kernel void slow(__global const ulong* table, ulong value) {
+  volatile long scratch;
+  for (long k = 0; k < 3000000; ++k) scratch = k;
+  __global uint* const at = ARGUMENT(uint, value);
+  at[0] = 2 * at[0] + 1;
+}
+)";
+
 // The others take addresses.
 
 // Writes the point to scratch[0], then 1 to 63 to the words behind it, then reads it back.
@@ -43,14 +52,6 @@ __kernel void scratch(__global int* out) {
   scratch[0] = get_group_id(0);
   for (int k = 1; k < 64; ++k) scratch[k] = k;
   out[get_group_id(0)] = (int)scratch[0];
-}
-)";
-
-constexpr char kSlowSource[] = R"(
-__kernel void slow(__global uint* value) {
-  volatile long scratch;
-  for (long k = 0; k < 3000000; ++k) scratch = k;
-  value[0] = 2 * value[0] + 1;
 }
 )";
 
@@ -94,7 +95,7 @@ TestKernels MakeOpenClKernels(const drivers::Target& target) {
   kernels.count = TakingTable(MakeImage("count", 1, kGrid, kCountSource));
   kernels.scratch = MakeImage("scratch", 1, kGrid, kScratchSource);
   kernels.step = TakingTable(MakeImage("step", 1, 1, kStepSource));
-  kernels.slow = MakeImage("slow", 1, 1, kSlowSource);
+  kernels.slow = TakingTable(MakeImage("slow", 1, 1, kSlowSource));
   kernels.blocks = MakeImage("blocks", 2, kBlocksGrid, kBlocksSource);
   kernels.blocks.block_size = kBlockSize;
   kernels.blocks.shared_bytes = kBlockSize * sizeof(int32_t);

@@ -17,6 +17,8 @@
 
 namespace kiln::drivers::opencl {
 
+inline constexpr int kOutOfResources = -5;  // CL_OUT_OF_RESOURCES
+
 class OpenClTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -38,17 +40,32 @@ class OpenClTest : public testing::Test {
     control_->unplugged = false;
     control_->gpus_share_memory = false;
     control_->launch_milliseconds = 0;
+    control_->has_command_buffers = false;
+    control_->command_buffer_capabilities = 0;
+    control_->required_queue_properties = 0;
+    control_->recorded_launches_max = 1 << 20;
+    control_->kernel = nullptr;
+    control_->finalize_refused = 0;
+    control_->next_buffer_refused = 0;
+    control_->next_buffer_fails = 0;
+    control_->misuses = 0;
   }
   void TearDown() override {
     devices_.clear();
     if (control_ != nullptr) {
       EXPECT_EQ(control_->objects, 0);
+      EXPECT_EQ(control_->misuses, 0);
     }
   }
 
   void Open(bool sharing_host_memory = false, int64_t memory_limit = 0) {
     auto devices = OpenClDriver({.sharing_host_memory = sharing_host_memory,
                                  .memory_limit_bytes_per_device = memory_limit,
+                                 .command_buffers = command_buffers_,
+                                 .on_broken_command_buffers =
+                                     [this](const std::string& device, const absl::Status& why) {
+                                       broken_.push_back(absl::StrCat(device, ": ", why.message()));
+                                     },
                                  .library = KILN_OPENCL_STAND_IN})
                        .Enumerate(&why_none_);
     ASSERT_TRUE(devices.ok()) << devices.status();
@@ -91,6 +108,8 @@ class OpenClTest : public testing::Test {
 
   std::unique_ptr<DynamicLibrary> library_;
   stand_ins::opencl::Control* control_ = nullptr;
+  CommandBuffers command_buffers_ = CommandBuffers::kWhereTheyHelp;
+  std::vector<std::string> broken_;  // what the driver said of command buffers, in a list's run
   std::string why_none_;
   std::vector<std::unique_ptr<Device>> devices_;
 };

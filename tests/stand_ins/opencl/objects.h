@@ -3,7 +3,9 @@
 #define KILN_TESTS_STAND_INS_OPENCL_OBJECTS_H_
 
 #define CL_TARGET_OPENCL_VERSION 300
+#define CL_ENABLE_BETA_EXTENSIONS
 #include <CL/cl.h>
+#include <CL/cl_ext.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -12,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/stand_ins/opencl/control.h"
 
@@ -43,8 +46,14 @@ struct _cl_program : CountedObject {
   std::string source;
 };
 struct _cl_kernel : CountedObject {
+  // Checks a launch and copies what the kernel is now; *run is what the device is to do.
+  cl_int Launch(cl_uint dimensions, const size_t* global, const size_t* local,
+                std::function<cl_int()>* run) const;
+
   cl_uint parameters = 0;
   std::atomic<cl_uint> set = 0;  // parameters that have a value
+  std::vector<uint64_t> values;
+  std::vector<const void*> named;  // the memory that it was told of
 };
 
 struct _cl_event : CountedObject {
@@ -58,6 +67,18 @@ struct _cl_event : CountedObject {
   cl_ulong end = 0;
 };
 
+// Of launches alone, for a queue that must outlive it. Starts as one that is being recorded.
+struct _cl_command_buffer_khr : CountedObject {
+  ~_cl_command_buffer_khr() override;
+
+  std::mutex mutex;
+  cl_command_queue queue = nullptr;
+  bool simultaneous = false;
+  bool finalized = false;
+  int pending = 0;
+  std::vector<std::function<cl_int()>> launches;
+};
+
 // In order, on a thread of its own.
 struct _cl_command_queue : CountedObject {
   _cl_command_queue();
@@ -65,6 +86,9 @@ struct _cl_command_queue : CountedObject {
   // `work` answers how it ended. *event gets an event if it is not null; blocking waits.
   cl_int Push(std::function<cl_int()> work, bool blocking, cl_event* event);
   cl_int Finish();
+  static bool IsAlive(cl_command_queue queue);
+
+  cl_command_queue_properties properties = 0;
 
  private:
   struct Task {
@@ -79,6 +103,8 @@ struct _cl_command_queue : CountedObject {
   bool stopping_ = false;
   std::thread thread_;
 };
+// What clGetExtensionFunctionAddressForPlatform knows of cl_khr_command_buffer, by its whole name.
+void* FindCommandBufferFunction(const std::string& name);
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 #endif  // KILN_TESTS_STAND_INS_OPENCL_OBJECTS_H_

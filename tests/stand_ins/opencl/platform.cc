@@ -52,9 +52,10 @@ cl_uint Parameters(std::string_view source) {
   return source.empty() ? 0 : static_cast<cl_uint>(Occurrences(source, ",") + 1);
 }
 
-cl_int SetArgument(cl_kernel kernel, cl_uint index) {
+cl_int SetArgument(cl_kernel kernel, cl_uint index, uint64_t value) {
   if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
   ++TheControl().arguments_set;
+  kernel->values[index] = value;
   kernel->set = std::max<cl_uint>(kernel->set, index + 1);
   return CL_SUCCESS;
 }
@@ -81,6 +82,10 @@ cl_int clGetPlatformInfo(cl_platform_id, cl_platform_info, size_t size, void* va
   return AnswerText("stand-in", size, value, needed);
 }
 
+void* clGetExtensionFunctionAddressForPlatform(cl_platform_id, const char* name) {
+  return TheControl().has_command_buffers ? FindCommandBufferFunction(name) : nullptr;
+}
+
 // CPUs first, so that a driver has something to reorder.
 cl_int clGetDeviceIDs(cl_platform_id, cl_device_type, cl_uint, cl_device_id* ids, cl_uint* count) {
   *count = 0;
@@ -97,7 +102,18 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
       return AnswerText(id->type == CL_DEVICE_TYPE_CPU ? "stand-in CPU" : "stand-in GPU", size,
                         value, needed);
     case CL_DEVICE_EXTENSIONS:
-      return AnswerText("cl_khr_icd cl_khr_fp64 ", size, value, needed);
+      return AnswerText(TheControl().has_command_buffers
+                            ? "cl_khr_icd cl_khr_command_buffer cl_khr_fp64 "
+                            : "cl_khr_icd cl_khr_fp64 ",
+                        size, value, needed);
+    case CL_DEVICE_PLATFORM:
+      return AnswerValue<cl_platform_id>(&platform, size, value, needed);
+    case CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR:
+      return AnswerValue<cl_device_command_buffer_capabilities_khr>(
+          TheControl().command_buffer_capabilities, size, value, needed);
+    case CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR:
+      return AnswerValue<cl_command_queue_properties>(TheControl().required_queue_properties, size,
+                                                      value, needed);
     case CL_DEVICE_TYPE:
       return AnswerValue<cl_device_type>(id->type, size, value, needed);
     case CL_DEVICE_SINGLE_FP_CONFIG:
@@ -175,21 +191,29 @@ cl_kernel clCreateKernel(cl_program program, const char*, cl_int* code) {
   *code = CL_SUCCESS;
   auto* kernel = new _cl_kernel;
   kernel->parameters = Parameters(program->source);
+  kernel->values.resize(kernel->parameters);
   ++TheControl().kernels_made;
   return kernel;
 }
 cl_int clReleaseKernel(cl_kernel kernel) { return ReleaseObject(kernel); }
-cl_int clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint index, const void*) {
-  return SetArgument(kernel, index);
+cl_int clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint index, const void* value) {
+  return SetArgument(kernel, index, reinterpret_cast<uint64_t>(value));
 }
 cl_int clSetKernelArg(cl_kernel kernel, cl_uint index, size_t size, const void* value) {
   if (value == nullptr) return CL_INVALID_ARG_VALUE;
-  return size == sizeof(cl_ulong) ? SetArgument(kernel, index) : CL_INVALID_ARG_SIZE;
+  if (size != sizeof(cl_ulong)) return CL_INVALID_ARG_SIZE;
+  uint64_t number = 0;
+  std::memcpy(&number, value, sizeof(number));
+  return SetArgument(kernel, index, number);
 }
-cl_int clSetKernelExecInfo(cl_kernel, cl_kernel_exec_info what, size_t size, const void* value) {
+cl_int clSetKernelExecInfo(cl_kernel kernel, cl_kernel_exec_info what, size_t size,
+                           const void* value) {
   if (what != CL_KERNEL_EXEC_INFO_SVM_PTRS || value == nullptr) return CL_INVALID_VALUE;
   ++TheControl().memory_named;
-  return size > 0 && size % sizeof(void*) == 0 ? CL_SUCCESS : CL_INVALID_VALUE;
+  if (size == 0 || size % sizeof(void*) != 0) return CL_INVALID_VALUE;
+  const auto* pointers = static_cast<const void* const*>(value);
+  kernel->named.assign(pointers, pointers + size / sizeof(void*));
+  return CL_SUCCESS;
 }
 cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info, size_t size, void* value, size_t* needed) {
   return AnswerValue<cl_uint>(kernel->parameters, size, value, needed);

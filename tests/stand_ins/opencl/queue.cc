@@ -1,7 +1,8 @@
-// Queues, events and memory: what the stand-in does for real. Kernels do nothing.
+// Queues, events and memory: what the stand-in does for real. Kernels do what a test says.
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "tests/stand_ins/opencl/objects.h"
@@ -20,6 +21,12 @@ cl_int Working(const std::function<void()>& work) {
   return CL_SUCCESS;
 }
 
+std::mutex alive_mutex;
+std::set<cl_command_queue>& TheQueues() {
+  static auto* const queues = new std::set<cl_command_queue>;
+  return *queues;
+}
+
 }  // namespace
 
 void _cl_event::End(cl_int with) {
@@ -35,9 +42,39 @@ cl_int _cl_event::Wait() {
   return status;
 }
 
-_cl_command_queue::_cl_command_queue() : thread_([this] { Run(); }) {}
+bool _cl_command_queue::IsAlive(cl_command_queue queue) {
+  std::lock_guard lock(alive_mutex);
+  return TheQueues().count(queue) > 0;
+}
+
+cl_int _cl_kernel::Launch(cl_uint dimensions, const size_t* global, const size_t* local,
+                          std::function<cl_int()>* run) const {
+  if (dimensions != 1 || *local == 0 || *global % *local != 0) return CL_INVALID_WORK_GROUP_SIZE;
+  if (set != parameters) return CL_INVALID_KERNEL_ARGS;
+  *run = [values = values, named = named] {
+    const int milliseconds = TheControl().launch_milliseconds;
+    if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    return Working([&] {
+      ++TheControl().launches;
+      if (const auto kernel = TheControl().kernel.load()) {
+        kernel({values.data(), static_cast<int>(values.size()), named.data(),
+                static_cast<int>(named.size())});
+      }
+    });
+  };
+  return CL_SUCCESS;
+}
+
+_cl_command_queue::_cl_command_queue() : thread_([this] { Run(); }) {
+  std::lock_guard lock(alive_mutex);
+  TheQueues().insert(this);
+}
 
 _cl_command_queue::~_cl_command_queue() {
+  {
+    std::lock_guard lock(alive_mutex);
+    TheQueues().erase(this);
+  }
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -89,9 +126,17 @@ void _cl_command_queue::Run() {
 extern "C" {
 
 cl_command_queue clCreateCommandQueueWithProperties(cl_context, cl_device_id,
-                                                    const cl_queue_properties*, cl_int* code) {
+                                                    const cl_queue_properties* properties,
+                                                    cl_int* code) {
   *code = CL_SUCCESS;
-  return new _cl_command_queue;
+  auto* queue = new _cl_command_queue;
+  for (; properties != nullptr && *properties != 0; properties += 2)
+    if (*properties == CL_QUEUE_PROPERTIES) queue->properties = properties[1];
+  return queue;
+}
+cl_int clRetainCommandQueue(cl_command_queue queue) {
+  ++queue->references;
+  return CL_SUCCESS;
 }
 cl_int clReleaseCommandQueue(cl_command_queue queue) { return ReleaseObject(queue); }
 cl_int clFlush(cl_command_queue) { return CL_SUCCESS; }
@@ -120,18 +165,22 @@ cl_int clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void* to, co
 cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
                               const size_t*, const size_t* global, const size_t* local, cl_uint,
                               const cl_event*, cl_event* event) {
-  if (dimensions != 1 || *local == 0 || *global % *local != 0) return CL_INVALID_WORK_GROUP_SIZE;
-  if (kernel->set != kernel->parameters) return CL_INVALID_KERNEL_ARGS;
+  std::function<cl_int()> run;
+  if (const int code = kernel->Launch(dimensions, global, local, &run)) return code;
   if (const int code = TheControl().next_launch_refused.exchange(0)) return code;
   const int end = TheControl().next_launch_fails.exchange(0);
+  ++TheControl().launches_enqueued;
   return queue->Push(
-      [end] {
-        const int milliseconds = TheControl().launch_milliseconds;
-        if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-        const cl_int status = Working([] { ++TheControl().launches; });
+      [end, run = std::move(run)] {
+        const cl_int status = run();
         return end != 0 ? end : status;
       },
       false, event);
+}
+
+cl_int clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint, const cl_event*,
+                                   cl_event* event) {
+  return queue->Push([] { return Working([] {}); }, false, event);
 }
 
 cl_int clWaitForEvents(cl_uint count, const cl_event* events) {
