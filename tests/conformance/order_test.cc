@@ -125,17 +125,14 @@ TEST_P(OrderTest, ARunsSecondsAreThoseOfItsKernels) {
   auto kernel = Load(kernels().slow);
   auto list = Prepare(1, std::vector<Command>(4, LaunchCommand{kernel.get(), {{0, 0, 4}}}));
   auto value = Allocate(4);
-  const SubmitResult timed = Run(*list, {value.get()}, {.time_commands = true, .group = nullptr});
-  ASSERT_EQ(timed.command_seconds.size(), 4u);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < 4; ++i) {
     const SubmitResult result = Run(*list, {value.get()});
     EXPECT_TRUE(result.status.ok()) << result.status;
-    // The machine may have been busy while they were timed.
-    EXPECT_GT(result.seconds, timed.command_seconds[0]) << i;
-    EXPECT_GT(result.seconds * 10, timed.seconds) << i;
+    EXPECT_GT(result.seconds, 1e-3) << i;  // each kernel takes some milliseconds
   }
-  const SubmitResult again = Run(*list, {value.get()}, {.time_commands = true, .group = nullptr});
-  for (const double seconds : again.command_seconds) EXPECT_GT(seconds, 0);
+  const SubmitResult timed = Run(*list, {value.get()}, {.time_commands = true, .group = nullptr});
+  ASSERT_EQ(timed.command_seconds.size(), 4u);
+  for (const double seconds : timed.command_seconds) EXPECT_GT(seconds, 0.25e-3);
 }
 
 // Serial and shared kernels in turn, each reading what the one before wrote.
