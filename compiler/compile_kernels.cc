@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/cached_kernel.h"
 #include "compiler/codegen/codegen.h"
@@ -92,6 +93,15 @@ absl::StatusOr<drivers::KernelImage> MakeImage(const Lowered& lowered,
       {kernel.name, lowered.text, schedule::Print(schedule), machine.target});
 }
 
+// With the error's payloads: a vendor's compiler says in one how large blocks may be.
+absl::Status ErrorOf(const kernel::Kernel& kernel, const absl::Status& error) {
+  absl::Status named(error.code(), absl::StrCat("kernel ", kernel.name, ": ", error.message()));
+  error.ForEachPayload([&named](absl::string_view url, const absl::Cord& payload) {
+    named.SetPayload(url, payload);
+  });
+  return named;
+}
+
 // A schedule that the proof refuses gives way to the plain one: slow, never wrong.
 absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule schedule,
                                     const Machine& machine, const Options& options) {
@@ -104,10 +114,7 @@ absl::StatusOr<CompiledKernel> Emit(const Lowered& lowered, schedule::Schedule s
     image = MakeImage(lowered, schedule, machine, options);
   }
   compiled.schedule = schedule::Print(schedule);
-  if (!image.ok()) {
-    return absl::Status(image.status().code(), absl::StrCat("kernel ", lowered.kernel->kernel.name,
-                                                            ": ", image.status().message()));
-  }
+  if (!image.ok()) return ErrorOf(lowered.kernel->kernel, image.status());
   compiled.image = *std::move(image);
   return compiled;
 }

@@ -3,6 +3,7 @@
 #define KILN_COMPILER_WORKERS_KERNEL_COMPILER_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,9 +18,12 @@ struct KernelJob {
   std::string kernel;    // kernel::Print
   std::string schedule;  // schedule::Print
   drivers::Target target;
+  // An image that was made of these, and that target.finisher is to finish; kernel and schedule are
+  // then empty.
+  std::optional<drivers::KernelImage> unfinished = std::nullopt;
 };
 
-// compiler::CompileJob, or a test's.
+// compiler::CompileJob, a driver's Finish, or a test's.
 using CompileFunction = std::function<absl::StatusOr<drivers::KernelImage>(const KernelJob&)>;
 
 class KernelCompiler {

@@ -1,5 +1,6 @@
 #include "compiler/workers/message.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,9 +12,11 @@ namespace {
 
 void AppendTarget(const drivers::Target& target, std::string* out) {
   // Does not compile if a field is added and not sent.
-  const auto& [architecture, processor, features, variant, limits, capabilities, costs, rates] =
-      target;
-  for (const std::string* text : {&architecture, &processor, &features, &variant})
+  const auto& [architecture, processor, features, variant, limits, capabilities, costs, rates,
+               finisher] = target;
+  const auto& [driver, device, version] = finisher;
+  for (const std::string* text :
+       {&architecture, &processor, &features, &variant, &driver, &device, &version})
     AppendField(*text, out);
   AppendPlain(limits, out);
   AppendPlain(capabilities, out);
@@ -24,8 +27,10 @@ void AppendTarget(const drivers::Target& target, std::string* out) {
 bool TakeTarget(std::string_view* in, drivers::Target* target) {
   return TakeField(in, &target->architecture) && TakeField(in, &target->processor) &&
          TakeField(in, &target->features) && TakeField(in, &target->variant) &&
-         TakePlain(in, &target->limits) && TakePlain(in, &target->capabilities) &&
-         TakePlain(in, &target->costs) && TakePlain(in, &target->rates);
+         TakeField(in, &target->finisher.driver) && TakeField(in, &target->finisher.device) &&
+         TakeField(in, &target->finisher.version) && TakePlain(in, &target->limits) &&
+         TakePlain(in, &target->capabilities) && TakePlain(in, &target->costs) &&
+         TakePlain(in, &target->rates);
 }
 
 void AppendStatus(const absl::Status& status, std::string* out) {
@@ -52,6 +57,13 @@ bool TakeStatus(std::string_view in, absl::Status* status) {
   return true;
 }
 
+// The field is empty if there is none.
+bool TakeUnfinished(std::string_view* in, std::optional<drivers::KernelImage>* image) {
+  std::string bytes;
+  if (!TakeField(in, &bytes)) return false;
+  return bytes.empty() || drivers::KernelImage::Deserialize(bytes, &image->emplace());
+}
+
 bool TakeImage(std::string_view in, const KernelJob& job, drivers::KernelImage* image) {
   std::string bytes;
   return TakeField(&in, &bytes) && in.empty() && drivers::KernelImage::Deserialize(bytes, image) &&
@@ -67,13 +79,15 @@ std::string EncodeJob(uint64_t number, const KernelJob& job) {
   AppendField(job.kernel, &bytes);
   AppendField(job.schedule, &bytes);
   AppendTarget(job.target, &bytes);
+  AppendField(job.unfinished ? job.unfinished->Serialize() : "", &bytes);
   return bytes;
 }
 
 bool DecodeJob(std::string_view bytes, uint64_t* number, KernelJob* job) {
   return TakePlain(&bytes, number) && TakeField(&bytes, &job->name) &&
          TakeField(&bytes, &job->kernel) && TakeField(&bytes, &job->schedule) &&
-         TakeTarget(&bytes, &job->target) && bytes.empty();
+         TakeTarget(&bytes, &job->target) && TakeUnfinished(&bytes, &job->unfinished) &&
+         bytes.empty();
 }
 
 std::string EncodeAnswer(uint64_t number, const absl::StatusOr<drivers::KernelImage>& image) {

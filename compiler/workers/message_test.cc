@@ -27,6 +27,7 @@ KernelJob SomeJob() {
   job.target.capabilities.fma = true;
   job.target.costs.contraction.step = 7.5;
   job.target.rates.launch_seconds = 0.25;
+  job.target.finisher = {"opencl", "a GPU", "1.0"};
   return job;
 }
 
@@ -50,6 +51,18 @@ TEST(Message, JobsArriveWhole) {
   EXPECT_EQ(got.target.CacheKey(), SomeJob().target.CacheKey());
   EXPECT_EQ(got.target.Summary(), "x86-64/avx2");
   EXPECT_EQ(got.target.rates.launch_seconds, 0.25);
+  EXPECT_EQ(got.target.finisher.driver, "opencl");
+  EXPECT_FALSE(got.unfinished.has_value());
+}
+
+TEST(Message, JobsBringTheImagesThatAreToBeFinished) {
+  KernelJob job = SomeJob();
+  job.unfinished = SomeImage();
+  uint64_t number = 0;
+  KernelJob got;
+  ASSERT_TRUE(DecodeJob(EncodeJob(7, job), &number, &got));
+  ASSERT_TRUE(got.unfinished.has_value());
+  EXPECT_EQ(got.unfinished->Serialize(), SomeImage().Serialize());
 }
 
 TEST(Message, ImagesArriveWhole) {

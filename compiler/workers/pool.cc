@@ -37,10 +37,23 @@ bool IsDeath(Failure::Kind kind) {
   return kind == Failure::Kind::kDied || kind == Failure::Kind::kKilled;
 }
 
+// Whose compiler a worker ran.
+std::string Doing(const KernelJob& job) {
+  if (!job.unfinished) return absl::StrCat("compiling it for ", job.target.Summary());
+  return absl::StrCat("building it with the compiler of ", job.target.finisher.device);
+}
+
+std::string DefectOf(const KernelJob& job) {
+  if (!job.unfinished)
+    return "this is a defect of Kiln's: another shape, dtype or device may avoid it";
+  return "a defect of that compiler's: another shape, dtype or device, or another version of the "
+         "vendor's driver, may avoid it";
+}
+
 absl::Status ErrorOf(const Failure& failure, const KernelJob& job) {
   const std::string start = absl::StrCat(
-      "compiling it for ", job.target.Summary(), " ",
-      IsDeath(failure.kind) ? "ended two processes, of which the second " : "", failure.what,
+      Doing(job), " ", IsDeath(failure.kind) ? "ended two processes, of which the second " : "",
+      failure.what,
       failure.said.empty() ? "" : absl::StrCat(" (\"", PrintableInQuotes(failure.said), "\")"));
   switch (failure.kind) {
     case Failure::Kind::kLate:
@@ -57,8 +70,7 @@ absl::Status ErrorOf(const Failure& failure, const KernelJob& job) {
     case Failure::Kind::kNonsense:
       break;
   }
-  return absl::InternalError(absl::StrCat(
-      start, "; this is a defect of Kiln's: another shape, dtype or device may avoid it"));
+  return absl::InternalError(absl::StrCat(start, "; ", DefectOf(job)));
 }
 
 }  // namespace

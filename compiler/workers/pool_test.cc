@@ -131,6 +131,17 @@ TEST_F(PoolTest, AJobThatEndsTwoWorkersIsAtFault) {
   ExpectWorks();
 }
 
+TEST_F(PoolTest, WhatAVendorsCompilerDiesOfIsItsOwn) {
+  KernelJob job = Job("abort");
+  job.target.finisher.device = "a GPU, a vendor";
+  job.unfinished.emplace();
+  const absl::Status status = pool().Compile(job).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("building it with the compiler of a GPU, a vendor ended two"),
+                    HasSubstr("a defect of that compiler's")));
+}
+
 TEST_F(PoolTest, AWorkerThatSomethingElseEndsCostsNothing) {
   const std::string mark = absl::StrCat(testing::TempDir(), "/kiln_died_once_", getpid());
   const auto image = pool().Compile(Job("die once", mark));

@@ -24,6 +24,8 @@ absl::Status AndWait(Start start) {
 
 // Marks the error, and holds the number.
 constexpr char kBlockThreadsMax[] = "kiln/block_threads_max";
+// Marks the error.
+constexpr char kFinishedRefused[] = "kiln/finished_refused";
 
 }  // namespace
 
@@ -38,6 +40,16 @@ std::optional<int> BlockThreadsMax(const absl::Status& status) {
   int threads = 0;
   if (!payload || !absl::SimpleAtoi(std::string(*payload), &threads)) return std::nullopt;
   return threads;
+}
+
+absl::Status FinishedRefused(absl::string_view message) {
+  absl::Status status = absl::FailedPreconditionError(message);
+  status.SetPayload(kFinishedRefused, absl::Cord());
+  return status;
+}
+
+bool IsFinishedRefused(const absl::Status& status) {
+  return status.GetPayload(kFinishedRefused).has_value();
 }
 
 absl::Status Device::CopyToDevice(Buffer& destination, int64_t offset,

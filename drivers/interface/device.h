@@ -39,6 +39,12 @@ absl::Status BlocksTooLarge(absl::string_view message, int threads_max);
 // That number; nothing if the error is another one.
 std::optional<int> BlockThreadsMax(const absl::Status& status);
 
+// LoadKernel's error for an image whose `finished` the device does not take, because another
+// version of the vendor's driver has made it, say: FAILED_PRECONDITION. The image is to be finished
+// anew.
+absl::Status FinishedRefused(absl::string_view message);
+bool IsFinishedRefused(const absl::Status& status);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -55,7 +61,7 @@ class Device {
   virtual int64_t cached_bytes() const = 0;
 
   // INVALID_ARGUMENT: the image is for another architecture or damaged. Its blocks may be too large
-  // even though limits.threads_per_block allows them: BlocksTooLarge.
+  // even though limits.threads_per_block allows them: BlocksTooLarge. Or FinishedRefused.
   virtual absl::StatusOr<std::unique_ptr<LoadedKernel>> LoadKernel(const KernelImage& image) = 0;
 
   // Makes a replayable queue of a list. The list's kernels must outlive it. Checks that every

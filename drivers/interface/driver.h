@@ -8,6 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "drivers/interface/device.h"
+#include "drivers/interface/kernel_image.h"
+#include "drivers/interface/target.h"
 
 namespace kiln::drivers {
 
@@ -22,6 +24,13 @@ class Driver {
   // empty list; `why_none` then says why in one sentence. Beside devices it names those that were
   // found and left out, each with the reason.
   virtual absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) = 0;
+
+  // Has the vendor's compiler make of an image what the device that `finisher` names loads: the
+  // image with KernelImage::finished. It may end, stop or choke the process, so it is called in one
+  // of its own, a call at a time, where nobody calls Enumerate; what it opens stays open for the
+  // next. The errors of LoadKernel; FAILED_PRECONDITION if that device with these versions is not
+  // found; UNIMPLEMENTED if the device cannot do it, and has to load images as they are.
+  virtual absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher);
 };
 
 }  // namespace kiln::drivers

@@ -21,6 +21,10 @@ KernelImage Example() {
   image.scratch_bytes = 4096;
   image.num_arguments = 3;
   image.takes_slot_table = true;
+  image.finished = std::string(
+      "\x7f"
+      "ELF\0 a binary",
+      14);
   image.access = {Access::kRead, Access::kReadWrite, Access::kWrite};
   image.flops = int64_t{1} << 40;
   image.bytes = 77;
@@ -41,6 +45,7 @@ TEST(KernelImageTest, SurvivesARoundTrip) {
   EXPECT_EQ(read.scratch_bytes, image.scratch_bytes);
   EXPECT_EQ(read.num_arguments, image.num_arguments);
   EXPECT_EQ(read.takes_slot_table, image.takes_slot_table);
+  EXPECT_EQ(read.finished, image.finished);
   EXPECT_EQ(read.access, image.access);
   EXPECT_EQ(read.flops, image.flops);
   EXPECT_EQ(read.bytes, image.bytes);
@@ -141,6 +146,16 @@ TEST(TargetTest, CacheKeyNamesEveryCost) {
     Target other = base;
     other.costs = std::bit_cast<Costs>(numbers);
     EXPECT_NE(base.CacheKey(), other.CacheKey()) << "number " << i;
+  }
+}
+
+TEST(TargetTest, CacheKeyNamesWhoFinishes) {
+  Target base;
+  base.finisher = {"opencl", "a GPU, a vendor", "1.0"};
+  for (auto field : {&Finisher::driver, &Finisher::device, &Finisher::version}) {
+    Target other = base;
+    other.finisher.*field += "x";
+    EXPECT_NE(base.CacheKey(), other.CacheKey());
   }
 }
 

@@ -71,6 +71,9 @@ struct KernelImage {
   int64_t scratch_bytes = 0;  // per thread
   int num_arguments = 0;
   bool takes_slot_table = false;
+  // What Driver::Finish has made of `code`, and the device loads in its place; empty: it loads
+  // `code`.
+  std::string finished;
   std::vector<Access> access;  // of each argument; empty: unknown, so all may be written
   // Estimates, from which a driver decides whether to wake other threads.
   int64_t flops = 0;

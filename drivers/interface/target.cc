@@ -28,13 +28,17 @@ std::string Target::CacheKey() const {
         std::pair(c.async_copies, "async")}) {
     if (has) absl::StrAppend(&can, "+", name);
   }
+  const std::string finished =
+      finisher.driver.empty()
+          ? ""
+          : absl::StrCat(";", finisher.driver, ";", finisher.device, ";", finisher.version);
   return absl::StrCat(architecture, ";", processor, ";", features, ";v", l.vector_bytes, "x",
                       l.vector_registers, ";u", l.compute_units, ";m", l.near_memory_bytes, ";c",
                       l.private_cache_bytes, ";t", l.threads_per_block, "x", l.threads_per_subgroup,
                       "x", l.threads_per_unit, "x", l.threads_per_shuffle, ";b", l.bytes_per_access,
                       ";r", l.register_bytes_per_unit, ";s", l.shared_bytes_per_block, ";l",
                       l.local_bytes_max, ";g", l.arguments_max, ";a", l.buffer_alignment, ";", can,
-                      ";", costs.Key());
+                      ";", costs.Key(), finished);
 }
 
 }  // namespace kiln::drivers

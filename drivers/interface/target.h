@@ -60,6 +60,13 @@ struct Capabilities {
   bool async_copies = false;  // from memory to the block's own, while threads go on (cp.async)
 };
 
+// Who makes of images what a device loads, in a process that may end of it (Driver::Finish).
+struct Finisher {
+  std::string driver;   // the driver's name, "opencl"; empty: nobody, images are loaded as they are
+  std::string device;   // what that driver knows the device by, in any process; for people, too
+  std::string version;  // of all that takes part: what one has made is none of another's
+};
+
 struct Target {
   // A row of the compiler's table of machine codes: "x86-64", "opencl-c", "nvptx64", or "null", for
   // which nothing is compiled.
@@ -76,6 +83,7 @@ struct Target {
   // The kind of machine that it is.
   Costs costs = kVectorCoreCosts;
   Rates rates = kVectorCoreRates;
+  Finisher finisher;
 
   // Whether `features` has +feature.
   bool Has(absl::string_view feature) const;

@@ -1,6 +1,7 @@
 #include "drivers/opencl/device_query.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -132,10 +133,41 @@ bool IsMiscompiled(const DeviceFacts& facts) {
   return facts.is_cpu && absl::StrContains(facts.platform, "Intel");
 }
 
-DeviceFacts Query(const Library& cl, cl_device_id id, const std::string& platform) {
+// No option that trades accuracy for speed. Warnings would hide the errors in the log.
+std::string BuildOptions(const DeviceFacts& facts) {
+  std::string options = "-w -cl-std=CL1.2";
+  if (facts.target.Has("correctly-rounded-divide-sqrt"))
+    options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  if (IsMiscompiled(facts)) options += " -cl-opt-disable";
+  return options;
+}
+
+// Of the processor that runs this. A binary for a CPU has its instructions, and the CPU's name does
+// not always tell which those are.
+std::string HostInstructions() {
+  std::ifstream processors("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(processors, line)) {
+    if (absl::StartsWith(line, "flags")) return line;
+  }
+  return "";
+}
+
+// Several platforms may offer the same device, so that its own name is not enough.
+Finisher MakeFinisher(const Library& cl, cl_platform_id platform, const DeviceFacts& facts) {
+  return {
+      .driver = "opencl",
+      .device = absl::StrCat(facts.model, ", ", facts.platform),
+      .version = absl::StrCat(GetText(cl.GetPlatformInfo, platform, CL_PLATFORM_VERSION), ";",
+                              GetText(cl.GetDeviceInfo, facts.id, CL_DEVICE_VERSION), ";",
+                              GetText(cl.GetDeviceInfo, facts.id, CL_DRIVER_VERSION), ";",
+                              facts.build_options, ";", facts.is_cpu ? HostInstructions() : "")};
+}
+
+DeviceFacts Query(const Library& cl, cl_device_id id, cl_platform_id platform) {
   DeviceFacts facts;
   facts.id = id;
-  facts.platform = platform;
+  facts.platform = GetText(cl.GetPlatformInfo, platform, CL_PLATFORM_NAME);
   facts.model = GetText(cl.GetDeviceInfo, id, CL_DEVICE_NAME);
   facts.is_cpu = (Get<cl_device_type>(cl, id, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
   facts.target = MakeTarget(cl, id, facts.is_cpu);
@@ -144,7 +176,8 @@ DeviceFacts Query(const Library& cl, cl_device_id id, const std::string& platfor
       facts.is_cpu || Get<cl_bool>(cl, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
   facts.allocation_bytes_max =
       static_cast<int64_t>(Get<cl_ulong>(cl, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE));
-  facts.optimizes = !IsMiscompiled(facts);
+  facts.build_options = BuildOptions(facts);
+  facts.target.finisher = MakeFinisher(cl, platform, facts);
   facts.usable = CheckUsable(cl, id);
   return facts;
 }
@@ -176,7 +209,7 @@ absl::StatusOr<std::vector<DeviceFacts>> QueryDevices(const Library& cl) {
       continue;  // no device is an error, too
     }
     for (cl_uint d = 0; d < std::min(num_devices, kMostDevicesOfOnePlatform); ++d)
-      devices.push_back(Query(cl, ids[d], names.back()));
+      devices.push_back(Query(cl, ids[d], platforms[p]));
   }
   if (devices.empty()) {
     return absl::NotFoundError(

@@ -22,7 +22,7 @@ struct DeviceFacts {
   int64_t memory_bytes = 0;
   bool shares_host_memory = false;
   int64_t allocation_bytes_max = 0;  // of one buffer
-  bool optimizes = true;             // its compiler may be trusted to
+  std::string build_options;         // of clBuildProgram
   // FAILED_PRECONDITION: why Kiln cannot use it.
   absl::Status usable;
 };

@@ -9,6 +9,7 @@
 #include "drivers/opencl/device.h"
 #include "drivers/opencl/device_query.h"
 #include "drivers/opencl/library.h"
+#include "drivers/opencl/program_builder.h"
 
 namespace kiln::drivers::opencl {
 namespace {
@@ -18,11 +19,6 @@ int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
   const int64_t part =
       facts.shares_host_memory ? facts.memory_bytes / 2 : facts.memory_bytes / 8 * 7;
   return limit > 0 ? std::min(part, limit) : part;
-}
-
-// Several platforms may offer the same device.
-std::string Model(const DeviceFacts& facts) {
-  return absl::StrCat(facts.model, ", ", facts.platform);
 }
 
 OpenClDevice::CommandBufferUse UseOf(const DeviceFacts& facts, const std::string& name,
@@ -53,13 +49,26 @@ absl::StatusOr<std::unique_ptr<OpenClDevice>> Open(const std::shared_ptr<const L
   }
   DeviceInfo info;
   info.name = name;
-  info.model = Model(facts);
+  info.model = facts.target.finisher.device;
   info.target = facts.target;
   info.memory_bytes = MemoryOf(facts, options.memory_limit_bytes_per_device);
   return OpenClDevice::Make(cl, std::move(info), facts, UseOf(facts, name, options), options.now);
 }
 
 }  // namespace
+
+OpenClDriver::OpenClDriver(OpenClOptions options) : options_(std::move(options)) {}
+OpenClDriver::~OpenClDriver() = default;
+
+absl::StatusOr<KernelImage> OpenClDriver::Finish(const KernelImage& image,
+                                                 const Finisher& finisher) {
+  if (builder_ == nullptr) {
+    auto builder = ProgramBuilder::Open(options_.library);
+    if (!builder.ok()) return builder.status();
+    builder_ = *std::move(builder);
+  }
+  return builder_->Build(image, finisher);
+}
 
 absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
     std::string* why_none) {
@@ -88,8 +97,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Device>>> OpenClDriver::Enumerate(
     if (device.ok()) {
       devices.push_back(*std::move(device));
     } else {
-      left_out.push_back(
-          absl::StrCat(name, " (", Model((*found)[i]), ") ", device.status().message()));
+      left_out.push_back(absl::StrCat(name, " (", (*found)[i].target.finisher.device, ") ",
+                                      device.status().message()));
     }
   }
   *why_none = absl::StrJoin(left_out, ", ");

@@ -14,6 +14,8 @@
 
 namespace kiln::drivers::opencl {
 
+class ProgramBuilder;
+
 // Whether launches that stay the same are recorded as command buffers (cl_khr_command_buffer) where
 // a device can. They help where a call costs a way to the device: PoCL and Intel's runtime run a
 // processor's launches one by one all the same, more slowly, and Intel's never gives the memory
@@ -39,15 +41,18 @@ struct OpenClOptions {
 // Loads code of vendors into the process, with all that this code may do there.
 class OpenClDriver : public Driver {
  public:
-  explicit OpenClDriver(OpenClOptions options) : options_(std::move(options)) {}
+  explicit OpenClDriver(OpenClOptions options);
+  ~OpenClDriver() override;
 
   std::string name() const override { return "opencl"; }
   // A device's number is its place among all of the machine's, CPUs last, whether they are offered
   // or not.
   absl::StatusOr<std::vector<std::unique_ptr<Device>>> Enumerate(std::string* why_none) override;
+  absl::StatusOr<KernelImage> Finish(const KernelImage& image, const Finisher& finisher) override;
 
  private:
   const OpenClOptions options_;
+  std::unique_ptr<ProgramBuilder> builder_;  // once something is finished
 };
 
 }  // namespace kiln::drivers::opencl

@@ -49,13 +49,14 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
   return absl::OkStatus();
 }
 
-// No option that trades accuracy for speed. Warnings would hide the errors in the log.
-std::string BuildOptions(const DeviceFacts& facts) {
-  std::string options = "-w -cl-std=CL1.2";
-  if (facts.target.Has("correctly-rounded-divide-sqrt"))
-    options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  if (!facts.optimizes) options += " -cl-opt-disable";
-  return options;
+// A device that is lost or has no memory takes nothing; anything else is about this binary.
+absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int code) {
+  const std::string what = absl::StrCat("the binary of the kernel ", image.name, " is refused");
+  if (code != CL_INVALID_BINARY && code != CL_BUILD_PROGRAM_FAILURE) {
+    const absl::Status failure = context.Failure(what, code);
+    if (!absl::IsInternal(failure)) return failure;
+  }
+  return FinishedRefused(ToStatus(what, code).message());
 }
 
 }  // namespace
@@ -65,7 +66,9 @@ absl::StatusOr<std::unique_ptr<OpenClKernel>> OpenClKernel::Load(std::shared_ptr
                                                                  const KernelImage& image) {
   if (absl::Status status = CheckSource(image, facts); !status.ok()) return status;
   std::unique_ptr<OpenClKernel> kernel(new OpenClKernel(std::move(context), image));
-  if (absl::Status status = kernel->Build(facts); !status.ok()) return status;
+  absl::Status built =
+      image.finished.empty() ? kernel->Build(facts) : kernel->BuildFromBinary(facts);
+  if (!built.ok()) return built;
   if (absl::Status status = kernel->FindFunction(); !status.ok()) return status;
   if (absl::Status status = kernel->CheckFunction(facts); !status.ok()) return status;
   return kernel;
@@ -81,7 +84,7 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
     return context_->Failure(absl::StrCat("cannot load the kernel ", image_.name), code);
   program_ = Handle<cl_program>(program, cl.ReleaseProgram);
   cl_device_id device = context_->device();
-  code = cl.BuildProgram(program, 1, &device, BuildOptions(facts).c_str(), nullptr, nullptr);
+  code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   if (code == CL_BUILD_PROGRAM_FAILURE) {
     const std::string why =
         absl::StrCat("the kernel ", image_.name, " does not compile:\n", BuildLog());
@@ -92,6 +95,39 @@ absl::Status OpenClKernel::Build(const DeviceFacts& facts) {
   if (code != CL_SUCCESS)
     return context_->Failure(absl::StrCat("cannot build the kernel ", image_.name), code);
   return absl::OkStatus();
+}
+
+absl::Status OpenClKernel::BuildFromBinary(const DeviceFacts& facts) {
+  const Library& cl = context_->cl();
+  cl_device_id device = context_->device();
+  const size_t size = image_.finished.size();
+  const auto* binary = reinterpret_cast<const unsigned char*>(image_.finished.data());
+  cl_int taken = CL_SUCCESS;
+  cl_int code = CL_SUCCESS;
+  cl_program program =
+      cl.CreateProgramWithBinary(context_->get(), 1, &device, &size, &binary, &taken, &code);
+  program_ = Handle<cl_program>(program, cl.ReleaseProgram);
+  if (code == CL_SUCCESS) code = taken;
+  // OpenCL wants binaries to be built, too, which compiles nothing.
+  if (code == CL_SUCCESS)
+    code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
+  return code == CL_SUCCESS ? absl::OkStatus() : BinaryRefused(*context_, image_, code);
+}
+
+absl::StatusOr<std::string> OpenClKernel::Binary() const {
+  const Library& cl = context_->cl();
+  size_t size = 0;
+  cl_int code =
+      cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr);
+  if (code == CL_SUCCESS && size == 0)
+    return absl::UnimplementedError("the device gives no binaries");
+  std::string binary(size, '\0');
+  char* to = binary.data();
+  // Some compile once more for it, and may fail.
+  if (code == CL_SUCCESS)
+    code = cl.GetProgramInfo(program_.get(), CL_PROGRAM_BINARIES, sizeof(to), &to, nullptr);
+  if (code == CL_SUCCESS) return binary;
+  return context_->Failure(absl::StrCat("cannot get the binary of the kernel ", image_.name), code);
 }
 
 std::string OpenClKernel::BuildLog() const {

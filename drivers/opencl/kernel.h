@@ -1,4 +1,4 @@
-// A kernel that was built from its source.
+// A kernel that was built from its source, or from the binary that an image was finished with.
 #ifndef KILN_DRIVERS_OPENCL_KERNEL_H_
 #define KILN_DRIVERS_OPENCL_KERNEL_H_
 
@@ -16,12 +16,17 @@ class OpenClKernel : public LoadedKernel {
  public:
   // INVALID_ARGUMENT: the image is for another architecture, asks for more than the device has, or
   // its source does not compile; the message then ends with what the compiler said, shortened.
+  // FinishedRefused if the device does not take its binary.
   static absl::StatusOr<std::unique_ptr<OpenClKernel>> Load(std::shared_ptr<Context> context,
                                                             const DeviceFacts& facts,
                                                             const KernelImage& image);
 
   const KernelImage& image() const override { return image_; }
   const Context* context() const { return context_.get(); }
+
+  // What a device of this kind, with this version of the driver, makes the kernel from without
+  // compiling. UNIMPLEMENTED if this one gives no binaries.
+  absl::StatusOr<std::string> Binary() const;
 
   // Another object for the same function, with arguments of its own.
   absl::StatusOr<Handle<cl_kernel>> MakeFunction() const;
@@ -30,6 +35,7 @@ class OpenClKernel : public LoadedKernel {
   OpenClKernel(std::shared_ptr<Context> context, const KernelImage& image)
       : context_(std::move(context)), image_(image) {}
   absl::Status Build(const DeviceFacts& facts);
+  absl::Status BuildFromBinary(const DeviceFacts& facts);
   absl::Status FindFunction();
   absl::Status CheckFunction(const DeviceFacts& facts) const;
   std::string BuildLog() const;

@@ -19,6 +19,7 @@ namespace kiln::drivers::opencl {
   function(CreateCommandQueueWithProperties);       \
   function(CreateContext);                          \
   function(CreateKernel);                           \
+  function(CreateProgramWithBinary);                \
   function(CreateProgramWithSource);                \
   function(EnqueueMarkerWithWaitList);              \
   function(EnqueueNDRangeKernel);                   \

@@ -32,6 +32,7 @@ struct DriverCase {
   // Null where kernels are unsupported.
   std::function<TestKernels(const drivers::Target&)> kernels;
   std::vector<Unsupported> unsupported;
+  bool finishes = false;  // images are finished before they are loaded (drivers::Driver::Finish)
 
   // Empty if it is supported.
   std::string WhyNot(Feature feature) const;

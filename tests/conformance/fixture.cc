@@ -37,8 +37,17 @@ std::unique_ptr<Buffer> ConformanceTest::Allocate(int64_t bytes, int device_numb
   return buffer.ok() ? *std::move(buffer) : nullptr;
 }
 
+KernelImage ConformanceTest::Finished(const KernelImage& image, int device_number) {
+  if (!GetParam().finishes) return image;
+  if (!finisher_) finisher_ = GetParam().make();
+  auto finished = finisher_->Finish(image, device(device_number).info().target.finisher);
+  EXPECT_TRUE(finished.ok()) << finished.status();
+  EXPECT_TRUE(!finished.ok() || !finished->finished.empty());
+  return finished.ok() ? *std::move(finished) : image;
+}
+
 std::unique_ptr<LoadedKernel> ConformanceTest::Load(const KernelImage& image, int device_number) {
-  auto kernel = device(device_number).LoadKernel(image);
+  auto kernel = device(device_number).LoadKernel(Finished(image, device_number));
   EXPECT_TRUE(kernel.ok()) << kernel.status();
   return kernel.ok() ? *std::move(kernel) : nullptr;
 }

@@ -66,7 +66,10 @@ class ConformanceTest : public testing::TestWithParam<DriverCase> {
   }
 
  private:
+  KernelImage Finished(const KernelImage& image, int device_number);
+
   std::vector<std::unique_ptr<Device>> devices_;
+  std::unique_ptr<drivers::Driver> finisher_;  // another one than the devices', as in kilnd
 };
 
 // Leaves the test, uncounted, where the driver says that it does not support the feature.

@@ -49,6 +49,11 @@ class OpenClTest : public testing::Test {
     control_->next_buffer_refused = 0;
     control_->next_buffer_fails = 0;
     control_->misuses = 0;
+    control_->driver_version = 1;
+    control_->gives_binaries = true;
+    control_->binary_form = 1;
+    control_->sources_built = 0;
+    control_->binaries_built = 0;
   }
   void TearDown() override {
     devices_.clear();

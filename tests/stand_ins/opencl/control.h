@@ -25,6 +25,10 @@ struct Control {
   std::atomic<bool> has_shared_virtual_memory = true;
   std::atomic<bool> reaches_all_memory = false;  // the host's too, by any address
   std::atomic<bool> gpus_share_memory = false;   // the host's
+  std::atomic<int> driver_version = 1;           // of the vendor's driver
+  std::atomic<bool> gives_binaries = true;
+  // Which binaries a program is made from: those that have the same number.
+  std::atomic<int> binary_form = 1;
 
   // cl_khr_command_buffer, and its CL_DEVICE_COMMAND_BUFFER_… values.
   std::atomic<bool> has_command_buffers = false;
@@ -46,8 +50,14 @@ struct Control {
   std::atomic<int> next_buffer_fails = 0;    // how a command buffer ends, once
   std::atomic<bool> lost = false;            // nothing runs any more, on any device
   std::atomic<bool> unplugged = false;       // no device is available
+  // What the compiler does at sources that have these words in them; null: nothing.
+  std::atomic<const char*> aborts_at = nullptr;
+  std::atomic<const char*> spins_at = nullptr;
+  std::atomic<const char*> eats_memory_at = nullptr;
 
   // Counts.
+  std::atomic<int64_t> sources_built = 0;
+  std::atomic<int64_t> binaries_built = 0;
   std::atomic<int64_t> arguments_set = 0;
   std::atomic<int64_t> memory_named = 0;  // calls that tell a kernel of memory
   std::atomic<int64_t> copies = 0;

@@ -44,6 +44,7 @@ struct _cl_device_id {
 struct _cl_context : CountedObject {};
 struct _cl_program : CountedObject {
   std::string source;
+  bool is_binary = false;  // made from one
 };
 struct _cl_kernel : CountedObject {
   // Checks a launch and copies what the kernel is now; *run is what the device is to do.

@@ -1,6 +1,8 @@
 // Platforms, devices, programs and kernels. A program is not compiled: its source is searched for
 // a few words.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -52,6 +54,25 @@ cl_uint Parameters(std::string_view source) {
   return source.empty() ? 0 : static_cast<cl_uint>(Occurrences(source, ",") + 1);
 }
 
+// Of a binary; the source follows.
+std::string BinaryHead() { return "binary " + std::to_string(TheControl().binary_form) + "\n"; }
+
+// The planted faults of a compiler.
+void FailAt(std::string_view source) {
+  const auto has = [source](const char* word) {
+    return word != nullptr && Occurrences(source, word) > 0;
+  };
+  if (has(TheControl().aborts_at)) {
+    std::fputs("the stand-in's compiler: a planted fault\n", stderr);
+    std::abort();
+  }
+  for (volatile bool spins = has(TheControl().spins_at); spins;) {
+  }
+  while (has(TheControl().eats_memory_at)) {
+    if ((new std::string(1 << 24, 'x'))->empty()) std::abort();
+  }
+}
+
 cl_int SetArgument(cl_kernel kernel, cl_uint index, uint64_t value) {
   if (index >= kernel->parameters) return CL_INVALID_ARG_INDEX;
   ++TheControl().arguments_set;
@@ -101,6 +122,8 @@ cl_int clGetDeviceInfo(cl_device_id id, cl_device_info what, size_t size, void* 
     case CL_DEVICE_NAME:
       return AnswerText(id->type == CL_DEVICE_TYPE_CPU ? "stand-in CPU" : "stand-in GPU", size,
                         value, needed);
+    case CL_DRIVER_VERSION:
+      return AnswerText(std::to_string(TheControl().driver_version), size, value, needed);
     case CL_DEVICE_EXTENSIONS:
       return AnswerText(TheControl().has_command_buffers
                             ? "cl_khr_icd cl_khr_command_buffer cl_khr_fp64 "
@@ -169,9 +192,23 @@ cl_program clCreateProgramWithSource(cl_context, cl_uint, const char** sources, 
 }
 cl_int clReleaseProgram(cl_program program) { return ReleaseObject(program); }
 
+cl_program clCreateProgramWithBinary(cl_context, cl_uint, const cl_device_id*, const size_t* sizes,
+                                     const unsigned char** binaries, cl_int* taken, cl_int* code) {
+  const std::string_view binary(reinterpret_cast<const char*>(binaries[0]), sizes[0]);
+  const std::string head = BinaryHead();
+  *taken = *code = binary.substr(0, head.size()) == head ? CL_SUCCESS : CL_INVALID_BINARY;
+  if (*code != CL_SUCCESS) return nullptr;
+  auto* program = new _cl_program;
+  program->source = binary.substr(head.size());
+  program->is_binary = true;
+  return program;
+}
+
 // "#error" is the one mistake that it knows.
 cl_int clBuildProgram(cl_program program, cl_uint, const cl_device_id*, const char*,
                       void (*)(cl_program, void*), void*) {
+  ++(program->is_binary ? TheControl().binaries_built : TheControl().sources_built);
+  if (!program->is_binary) FailAt(program->source);
   return Occurrences(program->source, "#error") > 0 ? CL_BUILD_PROGRAM_FAILURE : CL_SUCCESS;
 }
 // As compilers do, much more than anybody reads.
@@ -184,6 +221,12 @@ cl_int clGetProgramBuildInfo(cl_program, cl_device_id, cl_program_build_info, si
 cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t size, void* value,
                         size_t* needed) {
   if (what == CL_PROGRAM_KERNEL_NAMES) return AnswerText("any_name", size, value, needed);
+  const std::string binary = TheControl().gives_binaries ? BinaryHead() + program->source : "";
+  if (what == CL_PROGRAM_BINARY_SIZES) return AnswerValue(binary.size(), size, value, needed);
+  if (what == CL_PROGRAM_BINARIES) {
+    std::memcpy(*static_cast<char**>(value), binary.data(), binary.size());
+    return CL_SUCCESS;
+  }
   return AnswerValue<size_t>(Occurrences(program->source, "__kernel"), size, value, needed);
 }
 
