@@ -18,6 +18,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/errors/errors.h"
+#include "server/finishing_compiler.h"
 #include "server/log/log.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
@@ -100,7 +101,10 @@ struct Daemon::Implementation {
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
   std::unique_ptr<cache::KernelCache> kernel_cache;
-  std::unique_ptr<workers::Pool> compile_workers;  // null: kernels are compiled in this process
+  // Null: kernels are compiled in this process.
+  std::unique_ptr<workers::Pool> compile_workers;
+  std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
+  std::unique_ptr<FinishingCompiler> kernel_compiler;
   Devices devices;
   // What `copies` still has to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
@@ -144,20 +148,33 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   options.now = std::chrono::steady_clock::now;
   options.on_failure = [this](const workers::KernelJob& job, const workers::Failure& failure) {
     metrics.CompileWorkerFailed();
-    log::Error("compile_worker_failed", {{"kernel", job.name},
-                                         {"target", job.target.Summary()},
-                                         {"why", failure.what},
-                                         {"said", Printable(failure.said)},
-                                         {"again", failure.again ? "yes" : "no"}});
+    log::Error("compile_worker_failed",
+               {{"kernel", job.name},
+                {"target", job.target.Summary()},
+                {"vendor", job.unfinished ? job.target.finisher.device : ""},
+                {"why", failure.what},
+                {"said", Printable(failure.said)},
+                {"again", failure.again ? "yes" : "no"}});
   };
-  compile_workers = std::make_unique<workers::Pool>(std::move(options));
+  compile_workers = std::make_unique<workers::Pool>(options);
+  // A vendor's compiler takes much memory, so none stays for long when nothing is compiled.
+  options.spares = 0;
+  finish_workers = std::make_unique<workers::Pool>(std::move(options));
+  FinishingCompiler::Options finishing;
+  finishing.assembler = compile_workers.get();
+  finishing.finisher = finish_workers.get();
+  finishing.on_unable = [](const drivers::Finisher& finisher, const absl::Status& why) {
+    log::Warning("builds_in_daemon",
+                 {{"device", finisher.device}, {"why", std::string(why.message())}});
+  };
+  kernel_compiler = std::make_unique<FinishingCompiler>(std::move(finishing));
 }
 
 void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   runtime::ProgramCache::Options options;
   options.compile = std::move(compile);
   options.kernel_cache = kernel_cache.get();
-  options.kernel_compiler = compile_workers.get();
+  options.kernel_compiler = kernel_compiler.get();
   options.metrics = &metrics;
   options.now = now;
   options.compile_threads = kCompileThreads;
@@ -305,7 +322,8 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   const absl::Time deadline = now() + grace;
   for (const auto& device : devices) device->WaitIdle(deadline - now());
   // Nobody gets to see what is still compiled, and it may take as long as its limit.
-  if (compile_workers) compile_workers->Stop(ShuttingDown());
+  for (const auto* pool : {&compile_workers, &finish_workers})
+    if (*pool) (*pool)->Stop(ShuttingDown());
   registry->CloseAll(ShuttingDown());
   server->Stop(kFlushTime);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.

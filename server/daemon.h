@@ -23,8 +23,8 @@ struct DaemonParts {
   runtime::CompileFunction compile;
   std::function<absl::StatusOr<std::string>(const drivers::KernelImage&, const drivers::Target&)>
       disassemble;
-  // Starts a process that compiles kernels (compiler/workers/worker.h). Empty: `compile` makes them
-  // in this process.
+  // Starts a process that compiles kernels (compiler/workers/worker.h), or finishes them. Empty:
+  // `compile` makes them in this process, and devices load them as they are.
   std::vector<std::string> compile_worker;
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);

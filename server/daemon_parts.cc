@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -127,6 +128,23 @@ int RunProbe(int argc, char** argv) {
   for (const VendorDriver& vendor : kVendorDrivers)
     if (vendor.name == argv[2]) Probe(*vendor.make(config));
   return 2;
+}
+
+workers::CompileFunction ProductionJobs() {
+  using Drivers = std::map<std::string, std::unique_ptr<drivers::Driver>>;
+  // Shared by the function's copies.
+  return [open = std::make_shared<Drivers>()](
+             const workers::KernelJob& job) -> absl::StatusOr<drivers::KernelImage> {
+    if (!job.unfinished) return compiler::CompileJob(job);
+    const drivers::Finisher& finisher = job.target.finisher;
+    std::unique_ptr<drivers::Driver>& driver = (*open)[finisher.driver];
+    for (const VendorDriver& vendor : kVendorDrivers)
+      if (driver == nullptr && vendor.name == finisher.driver) driver = vendor.make({});
+    if (driver == nullptr)
+      return absl::InternalError(
+          absl::StrCat("no driver \"", finisher.driver, "\" finishes images"));
+    return driver->Finish(*job.unfinished, finisher);
+  };
 }
 
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config) {

@@ -4,6 +4,7 @@
 #define KILN_SERVER_DAEMON_PARTS_H_
 
 #include "absl/status/statusor.h"
+#include "compiler/workers/kernel_compiler.h"
 #include "server/config/config.h"
 #include "server/daemon.h"
 
@@ -15,6 +16,10 @@ namespace kiln {
 // The parts start this executable again, for what may end its process: main must ask IsProbe, and
 // workers::IsWorker, before anything else.
 absl::StatusOr<DaemonParts> ProductionParts(const config::Config& config);
+
+// What a worker process does: compiles a kernel, or has its driver finish one. A vendor's library
+// is opened for the first of those, and stays. Not thread-safe.
+workers::CompileFunction ProductionJobs();
 
 // Whether this process was started to open a vendor's library before the daemon does
 // (probed_driver.h), and then what its main returns.

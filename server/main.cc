@@ -8,7 +8,6 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "compiler/compiler.h"
 #include "compiler/workers/worker.h"
 #include "server/config/flags.h"
 #include "server/daemon.h"
@@ -54,7 +53,7 @@ int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // The daemon starts itself again for what may end its process: compiling, and vendors' libraries.
   if (kiln::workers::IsWorker(argc, argv))
-    return kiln::workers::RunWorker(argc, argv, kiln::compiler::CompileJob);
+    return kiln::workers::RunWorker(argc, argv, kiln::ProductionJobs());
   if (kiln::IsProbe(argc, argv)) return kiln::RunProbe(argc, argv);
   const auto config = kiln::config::FromCommandLine(argc, argv, kiln::config::ProcessEnvironment(),
                                                     static_cast<int>(geteuid()));

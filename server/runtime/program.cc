@@ -42,7 +42,7 @@ int64_t HostBytes(const compiler::CompiledProgram& compiled) {
   size_t bytes = kPerKernel + compiled.graph_text.size() + compiled.partition_text.size();
   for (const compiler::CompiledKernel& kernel : compiled.kernels) {
     bytes += kPerKernel + kTimesText * kernel.ir.size() + kernel.schedule.size() +
-             2 * kernel.image.code.size() + kernel.assembly.size();
+             2 * (kernel.image.code.size() + kernel.image.finished.size()) + kernel.assembly.size();
   }
   for (const compiler::PassReport& pass : compiled.passes) bytes += pass.text.size();
   for (const compiler::KernelCall& call : compiled.calls)

@@ -57,6 +57,19 @@ bool ShrinkBlocks(const absl::Status& loaded, const CompileLabel& label, drivers
   return true;
 }
 
+// Remembers, and knows nothing.
+class WriteOnlyCache : public compiler::KernelCache {
+ public:
+  explicit WriteOnlyCache(compiler::KernelCache* cache) : cache_(cache) {}
+  std::optional<std::string> Get(const std::string&) override { return std::nullopt; }
+  void Put(const std::string& key, const std::string& value) override {
+    if (cache_ != nullptr) cache_->Put(key, value);
+  }
+
+ private:
+  compiler::KernelCache* const cache_;
+};
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramRequest& request,
@@ -67,11 +80,12 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
   const CompileLabel label{digest, request.name, device.name()};
   LogCompileStarted(label, graph);
-  drivers::Target target = device.info().target;
-  auto program = CompileFor(target, request, graph, signature, label);
-  // Each time with smaller blocks, so that this ends.
-  while (ShrinkBlocks(program.status(), label, &target))
-    program = CompileFor(target, request, graph, signature, label);
+  Attempt attempt = FirstAttempt(device);
+  auto program = CompileFor(attempt, request, graph, signature, label);
+  // Each time with smaller blocks or one way less to finish images, so that this ends.
+  while (ShrinkBlocks(program.status(), label, &attempt.target) ||
+         FinishAnew(program.status(), label, &attempt))
+    program = CompileFor(attempt, request, graph, signature, label);
   if (!program.ok()) return program;
   if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
   absl::Status charged = ChargeProgram(request.payer.account(), program->get());
@@ -84,13 +98,41 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   return program;
 }
 
-absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const drivers::Target& target,
+ProgramCompiler::Attempt ProgramCompiler::FirstAttempt(const ManagedDevice& device) const {
+  Attempt attempt{.target = device.info().target};
+  absl::MutexLock lock(&mutex_);
+  if (finishing_themselves_.contains(device.name())) attempt.target.finisher = {};
+  return attempt;
+}
+
+bool ProgramCompiler::FinishAnew(const absl::Status& loaded, const CompileLabel& label,
+                                 Attempt* attempt) {
+  if (!drivers::IsFinishedRefused(loaded) || attempt->target.finisher.driver.empty()) return false;
+  log::Warning(attempt->reads_cache ? "finished_again" : "builds_in_daemon",
+               {{"program", ShortDigest(label.digest)},
+                {"device", label.device},
+                {"why", std::string(loaded.message())}});
+  if (std::exchange(attempt->reads_cache, false)) return true;
+  // What was made just now is refused, too. Without a finisher the cache holds other images.
+  *attempt = {.target = attempt->target};
+  attempt->target.finisher = {};
+  absl::MutexLock lock(&mutex_);
+  finishing_themselves_.insert(label.device);
+  return true;
+}
+
+absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::CompileFor(const Attempt& attempt,
                                                                      const ProgramRequest& request,
                                                                      const graph::Graph& graph,
                                                                      const Signature& signature,
                                                                      const CompileLabel& label) {
   const absl::Time start = options_.now();
-  auto compiled = options_.compile(graph, target, CompilerOptions());
+  WriteOnlyCache write_only(options_.kernel_cache);
+  compiler::Options options = CompilerOptions();
+  if (!attempt.reads_cache) options.cache = &write_only;
+  auto compiled = options_.compile(graph, attempt.target, options);
+  // A vendor's compiler that is to take smaller blocks has not failed yet.
+  if (drivers::BlockThreadsMax(compiled.status())) return compiled.status();
   if (!compiled.ok()) {
     options_.metrics->CompileFailed();
     LogCompileFailed(label, graph, compiled.status(), ShowsGraphOf(label.digest));

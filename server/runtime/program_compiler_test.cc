@@ -103,6 +103,78 @@ TEST_F(ProgramCompilerTest, BlocksThatNeverFitAreAnError) {
   EXPECT_THAT(block_sizes_, ElementsAre(256));
 }
 
+TEST_F(ProgramCompilerTest, BlocksAreTooLargeForAVendorsCompilerToo) {
+  ProgramCompiler::Options options = Options();
+  options.compile = [this](const auto& graph, const auto& target,
+                           const auto& options) -> absl::StatusOr<compiler::CompiledProgram> {
+    block_sizes_.push_back(target.limits.threads_per_block);
+    if (target.limits.threads_per_block > 96) return drivers::BlocksTooLarge("registers", 96);
+    return kiln::testing::FakeCompile(graph, target, options);
+  };
+  fake().LimitBlocks(256, 256);
+  EXPECT_TRUE(Compile(options, 4).ok());
+  EXPECT_THAT(block_sizes_, ElementsAre(256, 96));
+  EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_compile_failures_total 0\n"));
+}
+
+// What one compilation has stored, the next one finds.
+class OneEntry : public compiler::KernelCache {
+ public:
+  std::optional<std::string> Get(const std::string&) override { return value; }
+  void Put(const std::string&, const std::string& put) override { value = put; }
+  std::optional<std::string> value;
+};
+
+class FinishedImagesTest : public ProgramCompilerTest {
+ protected:
+  // Kernels are finished anew, or as the cache has them.
+  ProgramCompiler::Options OptionsWithFinisher() {
+    ProgramCompiler::Options options = Options();
+    options.kernel_cache = &cache_;
+    options.compile = [this](const auto& graph, const auto& target,
+                             const compiler::Options& options) {
+      auto program = kiln::testing::FakeCompile(graph, target, {});
+      const std::optional<std::string> cached = options.cache->Get("key");
+      const bool finishes = !target.finisher.driver.empty();
+      made_.push_back(!finishes ? "" : cached ? *cached : "fresh");
+      if (finishes && !cached) options.cache->Put("key", "fresh");
+      for (compiler::CompiledKernel& kernel : program->kernels)
+        kernel.image.finished = made_.back();
+      return program;
+    };
+    return options;
+  }
+  OneEntry cache_;
+  std::vector<std::string> made_;
+};
+
+TEST_F(FinishedImagesTest, WhatTheCacheHadIsFinishedAgainIfTheDeviceRefusesIt) {
+  fake().TakeFinished("fresh");
+  cache_.value = "of another version";
+  EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
+  EXPECT_THAT(made_, ElementsAre("of another version", "fresh"));
+  // And is there for the next.
+  EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
+  EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "fresh"));
+}
+
+TEST_F(FinishedImagesTest, ADeviceThatRefusesAllLoadsImagesAsTheyAre) {
+  fake().TakeFinished("nothing");
+  const ProgramCompiler::Options options = OptionsWithFinisher();
+  ProgramCompiler compiler(options);
+  const ProgramRequest request{std::make_shared<kiln::testing::CopySource>("source", 4),
+                               {},
+                               &device_,
+                               "name",
+                               Payer(nullptr)};
+  cache_.value = "of another version";
+  EXPECT_TRUE(compiler.Compile(request, *request.Build(), "digest").ok());
+  EXPECT_THAT(made_, ElementsAre("of another version", "fresh", ""));
+  // It is not asked again.
+  EXPECT_TRUE(compiler.Compile(request, *request.Build(), "other").ok());
+  EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "", ""));
+}
+
 TEST_F(ProgramCompilerTest, FailuresAreCounted) {
   ProgramCompiler::Options options = Options();
   options.compile = [](const auto&, const auto&, const auto&) {

@@ -122,6 +122,12 @@ void FakeDevice::LimitBlocks(int listed, int loaded) {
   block_threads_max_ = loaded;
 }
 
+void FakeDevice::TakeFinished(const std::string& finished) {
+  absl::MutexLock lock(&mutex_);
+  info_.target.finisher = {"fake", info_.name, "1"};
+  finished_ = finished;
+}
+
 void FakeDevice::SetKernel(const std::string& code, FakeKernel kernel) {
   absl::MutexLock lock(&mutex_);
   kernels_[code] = std::move(kernel);
@@ -194,6 +200,8 @@ absl::StatusOr<std::unique_ptr<drivers::LoadedKernel>> FakeDevice::LoadKernel(
     return absl::InvalidArgumentError(absl::StrCat("no fake kernel ", image.code));
   if (image.block_size > block_threads_max_)
     return drivers::BlocksTooLarge("too many registers", block_threads_max_);
+  if (!image.finished.empty() && image.finished != finished_)
+    return drivers::FinishedRefused("another version");
   return std::make_unique<FakeLoadedKernel>(image, found->second);
 }
 

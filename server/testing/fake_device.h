@@ -37,6 +37,9 @@ class FakeDevice : public drivers::Device {
   // Says that it takes blocks of so many threads; kernels whose blocks have more than `loaded` are
   // refused when they are loaded. Before it is used.
   void LimitBlocks(int listed, int loaded) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Says that images are finished for it, and refuses those that were not finished as this. Before
+  // it is used.
+  void TakeFinished(const std::string& finished) ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -84,6 +87,7 @@ class FakeDevice : public drivers::Device {
   absl::CondVar changed_;
   std::map<std::string, FakeKernel> kernels_ ABSL_GUARDED_BY(mutex_);
   int block_threads_max_ ABSL_GUARDED_BY(mutex_) = 1;
+  std::string finished_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool hidden_ ABSL_GUARDED_BY(mutex_) = false;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -15,8 +14,7 @@
 #include "compiler/workers/worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/daemon_parts.h"
-#include "tests/server/client.h"
+#include "tests/server/faults_fixture.h"
 #include "tests/server/trainer.h"
 
 namespace kiln::testing {
@@ -25,10 +23,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Sizes of vectors that nothing else has.
-constexpr int64_t kAborts = 10007;
-constexpr int64_t kSpins = 10009;
-constexpr int64_t kEats = 10037;
 // The environment's name for the file that tells that a worker spins.
 constexpr char kSpinningFile[] = "KILN_TEST_SPINNING_FILE";
 
@@ -51,45 +45,12 @@ absl::StatusOr<drivers::KernelImage> CompileOrFail(const workers::KernelJob& job
   return compiler::CompileJob(job);
 }
 
-class CompileFaults : public ::testing::Test {
+class CompileFaults : public FaultsTest {
  protected:
-  void Start(int seconds_limit) {
-    std::string pattern = "/tmp/kiln_test_XXXXXX";
-    folder_ = mkdtemp(pattern.data());
-    address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+  void SetUp() override {
+    FaultsTest::SetUp();
     setenv(kSpinningFile, (folder_ + "/spins").c_str(), 1);
-    config::Config config;
-    config.listen = {address_};
-    config.cache_folder = folder_ + "/cache";
-    config.devices = {"cpu"};
-    config.cpu_threads = 1;
-    config.compile_seconds_limit = seconds_limit;
-    config.compile_memory_limit_bytes = 256 << 20;
-    auto parts = ProductionParts(config);
-    ASSERT_TRUE(parts.ok()) << parts.status();
-    auto daemon = Daemon::Start(config, *std::move(parts));
-    ASSERT_TRUE(daemon.ok()) << daemon.status();
-    daemon_ = *std::move(daemon);
   }
-  void TearDown() override {
-    daemon_.reset();
-    std::filesystem::remove_all(folder_);
-  }
-
-  // Has a client define a program that cannot be compiled, and then one that can.
-  std::string ErrorOf(const v1::Graph& graph) {
-    Client client(address_);
-    auto stream = client.Connect();
-    const v1::Result failed = stream->Call(Define(1, graph));
-    EXPECT_TRUE(failed.has_error());
-    EXPECT_FALSE(stream->Call(Define(2, AddGraph(++next_size_))).has_error());
-    return failed.error().message();
-  }
-
-  std::string folder_;
-  std::string address_;
-  std::unique_ptr<Daemon> daemon_;
-  int64_t next_size_ = 20;
 };
 
 TEST_F(CompileFaults, AreErrorsOfTheirOwnPrograms) {

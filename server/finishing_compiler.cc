@@ -1,0 +1,39 @@
+#include "server/finishing_compiler.h"
+
+#include <utility>
+
+namespace kiln {
+
+absl::StatusOr<drivers::KernelImage> FinishingCompiler::Compile(const workers::KernelJob& job) {
+  absl::StatusOr<drivers::KernelImage> image = options_.assembler->Compile(job);
+  const drivers::Finisher& finisher = job.target.finisher;
+  if (!image.ok() || finisher.driver.empty() || IsUnable(finisher)) return image;
+  workers::KernelJob finishing;
+  finishing.name = job.name;
+  finishing.target = job.target;
+  finishing.unfinished = *image;
+  absl::StatusOr<drivers::KernelImage> finished = options_.finisher->Compile(finishing);
+  if (absl::IsUnimplemented(finished.status())) {
+    SetUnable(finisher, finished.status());
+    return image;
+  }
+  if (!finished.ok()) return finished.status();
+  // Nothing else of what a vendor's compiler may have touched.
+  image->finished = std::move(finished->finished);
+  return image;
+}
+
+bool FinishingCompiler::IsUnable(const drivers::Finisher& finisher) const {
+  absl::MutexLock lock(&mutex_);
+  return unable_.contains(finisher.device);
+}
+
+void FinishingCompiler::SetUnable(const drivers::Finisher& finisher, const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!unable_.insert(finisher.device).second) return;
+  }
+  if (options_.on_unable) options_.on_unable(finisher, why);
+}
+
+}  // namespace kiln

@@ -1,0 +1,72 @@
+// A daemon in this process, with the real compiler, whose workers are this executable: its main
+// gives them the faults. Clients have it compile what ends, stops or chokes them.
+#ifndef KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
+#define KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/daemon_parts.h"
+#include "tests/server/client.h"
+
+namespace kiln::testing {
+
+// Sizes of vectors that nothing else has.
+inline constexpr int64_t kAborts = 10007;
+inline constexpr int64_t kSpins = 10009;
+inline constexpr int64_t kEats = 10037;
+
+class FaultsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/kiln_test_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
+  }
+  void TearDown() override {
+    daemon_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  // The drivers of a test's own devices.
+  virtual void AddDrivers(config::Config*, DaemonParts*) {}
+
+  void Start(int seconds_limit) {
+    config::Config config;
+    config.listen = {address_};
+    config.cache_folder = folder_ + "/cache";
+    config.devices = {"cpu"};
+    config.cpu_threads = 1;
+    config.compile_seconds_limit = seconds_limit;
+    config.compile_memory_limit_bytes = 256 << 20;
+    auto parts = ProductionParts(config);
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    AddDrivers(&config, &*parts);
+    auto daemon = Daemon::Start(config, *std::move(parts));
+    ASSERT_TRUE(daemon.ok()) << daemon.status();
+    daemon_ = *std::move(daemon);
+  }
+
+  // Has a client define a program that cannot be compiled, and then one that can.
+  std::string ErrorOf(const v1::Graph& graph, const std::string& device = "") {
+    Client client(address_, 0, device);
+    auto stream = client.Connect();
+    const v1::Result failed = stream->Call(Define(1, graph));
+    EXPECT_TRUE(failed.has_error());
+    EXPECT_FALSE(stream->Call(Define(2, AddGraph(++next_size_))).has_error());
+    return failed.error().message();
+  }
+
+  std::string folder_;
+  std::string address_;
+  std::unique_ptr<Daemon> daemon_;
+  int64_t next_size_ = 20;
+};
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_FAULTS_FIXTURE_H_
