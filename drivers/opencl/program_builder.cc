@@ -69,7 +69,7 @@ absl::StatusOr<const DeviceFacts*> ProgramBuilder::Find(const Finisher& finisher
 absl::StatusOr<std::shared_ptr<Context>> ProgramBuilder::ContextOf(const DeviceFacts& facts) {
   std::shared_ptr<Context>& context = contexts_[facts.id];
   if (context == nullptr) {
-    auto made = Context::Make(cl_, facts.id);
+    auto made = Context::Make(cl_, facts.id, /*command_buffers=*/nullptr);
     if (!made.ok()) return made.status();
     context = *std::move(made);
   }

@@ -132,7 +132,7 @@ std::vector<DriverCase> AllDriverCases() {
        .kernels = MakeOpenClKernels,
        .unsupported = {{Feature::kTwoDevices, kContextsApart}}},
       {.name = "opencl_finished",
-       .make = MakeOpenCl,
+       .make = [] { return MakeOpenCl(drivers::opencl::CommandBuffers::kNever); },
        .kernels = MakeOpenClKernels,
        .unsupported = {{Feature::kTwoDevices, kContextsApart}},
        .finishes = true},
