@@ -33,7 +33,8 @@ struct OpenClOptions {
   CommandBuffers command_buffers = CommandBuffers::kWhereTheyHelp;  // not on processors
   // Called, from any thread, when recording fails on a device that says it can: with its name and
   // why. Its lists are enqueued command by command from then on.
-  std::function<void(const std::string& device, const absl::Status& why)> on_broken_command_buffers;
+  std::function<void(const std::string& device, const absl::Status& why)>
+      on_broken_command_buffers = {};
   std::string library = "libOpenCL.so.1";
   SteadyClock now = std::chrono::steady_clock::now;
 };

@@ -198,7 +198,8 @@ TEST_F(RecordedLaunchesTest, TimedRunsAreEnqueuedOneByOne) {
   control_->launch_milliseconds = 1;
   SubmitResult result;
   const auto run = [&](bool timed) {
-    return CostOf([&] { result = Run(*list, {buffer.get()}, {.time_commands = timed}); });
+    return CostOf(
+        [&] { result = Run(*list, {buffer.get()}, {.time_commands = timed, .group = nullptr}); });
   };
   run(false);
   EXPECT_EQ(run(true), (Cost{10, 0, 0, 0}));
