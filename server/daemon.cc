@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <thread>
 #include <utility>
@@ -37,6 +38,8 @@ constexpr int kCompileThreads = 8;
 constexpr int kCompileThreadsOfOne = 2;
 // Processes that compile kernels and are there before they are needed. More start when they are.
 constexpr int kMostSpareWorkers = 8;
+// Vendors' compilers take many times as long as Kiln's, and so have more time.
+constexpr int kFinishSecondsFactor = 4;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
@@ -159,6 +162,9 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   compile_workers = std::make_unique<workers::Pool>(options);
   // A vendor's compiler takes much memory, so none stays for long when nothing is compiled.
   options.spares = 0;
+  options.seconds_max = std::min(config.compile_seconds_limit,
+                                 std::numeric_limits<int>::max() / kFinishSecondsFactor) *
+                        kFinishSecondsFactor;
   finish_workers = std::make_unique<workers::Pool>(std::move(options));
   FinishingCompiler::Options finishing;
   finishing.assembler = compile_workers.get();
