@@ -10,6 +10,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/ir/walk.h"
 #include "compiler/partition/limits.h"
+#include "compiler/partition/local_places.h"
 
 namespace kiln::partition {
 
@@ -44,7 +45,8 @@ class Builder {
         costly_(CostlyArithmetic(target)),
         decisions_(clustering.members.size()) {
     for (const Cluster& cluster : all_.clusters) {
-      const KeptBytes kept = FindKeptBytes(all_, cluster.stages, GridPoints(cluster, cluster.grid));
+      const KeptBytes kept =
+          FindKeptBytes(all_, cluster.stages, GridPoints(cluster, cluster.grid), cluster.tiled);
       local_bytes_left_.push_back(all_.task_bytes_max() - kept.total);
       arguments_left_.push_back(all_.arguments_max - CountArguments(all_, cluster.stages));
     }
@@ -139,7 +141,8 @@ class Builder {
         } else {
           inline_at.insert(place);
         }
-      } else if (decision.local || must_store || TakeLocal(member)) {
+      } else if (decision.local || must_store || all_.clusters[member.cluster].tiled ||
+                 TakeLocal(member)) {
         decision.local = true;
       } else {
         inline_at.insert(place);
@@ -200,7 +203,9 @@ class Builder {
     const Cluster& cluster = all_.clusters[number];
     Group group;
     group.loops = cluster.loops;
-    for (const std::vector<int>& members : cluster.stages) AddStage(members, &group);
+    LocalPlaces places(cluster.tiled);
+    for (const std::vector<int>& members : cluster.stages) AddStage(members, &group, &places);
+    group.locals = places.locals();
     // Other kernels compute all of its values themselves.
     if (group.stages.empty()) return;
     // A grid is what several stages have in common; one alone needs none.
@@ -210,7 +215,16 @@ class Builder {
     partition_.groups.push_back(std::move(group));
   }
 
-  void AddStage(const std::vector<int>& members, Group* group) {
+  // The last stage of the value's own cluster that uses it.
+  int LastUse(int number) const {
+    int last = all_.members[number].stage;
+    for (const Place& place : decisions_[number].needed) {
+      if (place.first == all_.members[number].cluster) last = std::max(last, place.second);
+    }
+    return last;
+  }
+
+  void AddStage(const std::vector<int>& members, Group* group, LocalPlaces* places) {
     Stage stage;
     bool stores = false;
     for (const int i : members) {
@@ -234,8 +248,8 @@ class Builder {
         (member.scatter ? group->updates : group->writes).push_back(value.tensor);
       }
       if (decision.local) {
-        value.local = static_cast<int>(group->locals.size());
-        group->locals.push_back({LocalElements(member), member.node->dtype()});
+        value.local =
+            places->Add({LocalElements(member), member.node->dtype()}, member.stage, LastUse(i));
       }
       stores = stores || decision.global || decision.local;
       stage.values.push_back(std::move(value));

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/partition/contraction.h"
 #include "compiler/partition/join.h"
 #include "compiler/partition/limits.h"
 #include "compiler/partition/materialize.h"
+#include "compiler/partition/tile.h"
 
 namespace kiln::partition {
 
@@ -15,8 +18,9 @@ using ir::Node;
 
 namespace {
 
-// Values of one kernel, at most.
+// Values of one kernel, at most; and where its points are tiles.
 constexpr size_t kMaxMembers = 48;
+constexpr size_t kMaxTiledMembers = 96;
 // Clusters reading the same data that a value tries to join, at most.
 constexpr size_t kMaxSiblings = 6;
 // Members among which those clusters are looked for, the latest first.
@@ -42,6 +46,7 @@ class Clusterer {
       : limits_(limits) {
     result_.local_bytes_max = limits.local_bytes_max;
     result_.arguments_max = limits.arguments_max;
+    result_.tile_bytes_max = static_cast<int>(SharedBytes(limits));
     for (const Candidate& candidate : candidates) {
       if (ir::NumElements(candidate.node->shape()) == 0) continue;
       result_.member_of[candidate.node] = static_cast<int>(result_.members.size());
@@ -50,9 +55,9 @@ class Clusterer {
   }
 
   Clustering Run() {
+    for (size_t i = 0; i < result_.members.size(); ++i) FindMemberReads(static_cast<int>(i));
     for (size_t i = 0; i < result_.members.size(); ++i) {
       const int member = static_cast<int>(i);
-      FindMemberReads(member);
       // Operands come before users, so all that the member reads has its cluster by now.
       if (!TryJoin(member)) Start(member);
       for (const Read& read : result_.members[i].reads) {
@@ -90,11 +95,17 @@ class Clusterer {
     Member& member = result_.members[number];
     // A reduction over nothing is a constant.
     if (ir::NumElements(member.space) == 0) return;
-    member.reads = FindReads(member.node, [&](const Node* node) {
-      // The walk also ends at empty values, which are never read.
+    // The walk also ends at empty values, which are never read.
+    const auto ends = [&](const Node* node) {
       return IsLeaf(node) || ir::NumElements(node->shape()) == 0;
-    });
+    };
+    member.reads = FindReads(member.node, ends, HasTiles());
     std::erase_if(member.reads, [&](const Read& read) { return !IsLeaf(read.leaf); });
+    if (!HasTiles()) return;
+    for (const Read& read : member.reads) {
+      std::vector<int>& users = users_[read.leaf];
+      if (users.empty() || users.back() != number) users.push_back(number);
+    }
   }
 
   bool IsLeaf(const Node* node) const {
@@ -140,7 +151,8 @@ class Clusterer {
   bool MayJoin(int number, int cluster) const {
     const Member& member = result_.members[number];
     if (result_.clusters[cluster].scatter) return false;
-    if (CountMembers(result_.clusters[cluster]) >= kMaxMembers) return false;
+    const size_t most = result_.clusters[cluster].tiled ? kMaxTiledMembers : kMaxMembers;
+    if (CountMembers(result_.clusters[cluster]) >= most) return false;
     if (result_.clusters[cluster].nodes + member.nodes > kMaxClusterNodes) return false;
     std::vector<std::vector<int>> stages = result_.clusters[cluster].stages;
     stages.push_back({number});
@@ -172,7 +184,10 @@ class Clusterer {
       if (MayJoin(number, cluster) && TrySameStage(number, cluster)) return true;
     }
     for (const int cluster : sources) {
-      if (result_.clusters[cluster].contraction) continue;
+      if (HasTiles() && MayJoin(number, cluster) && TryTiledStage(number, cluster)) return true;
+    }
+    for (const int cluster : sources) {
+      if (result_.clusters[cluster].contraction || result_.clusters[cluster].tiled) continue;
       if (MayJoin(number, cluster) && TryNewStage(number, cluster)) return true;
     }
     return false;
@@ -196,7 +211,66 @@ class Clusterer {
     if (cluster.stages.size() < 2) return true;
     std::vector<std::vector<int>> stages = cluster.stages;
     stages[join.stage].push_back(number);
-    return LocalsFit(result_, stages, GridPoints(cluster, join.grid));
+    return LocalsFit(result_, stages, GridPoints(cluster, join.grid), cluster.tiled);
+  }
+
+  bool HasTiles() const { return result_.tile_bytes_max > 0; }
+
+  bool TryTiledStage(int number, int cluster) {
+    const Cluster& into = result_.clusters[cluster];
+    if (!IsElementwiseStage({number})) return false;
+    if (into.tiled) return JoinTiles(number, cluster);
+    const bool simple = into.stages.size() == 1 && !into.contraction && !into.scatter;
+    if (!simple || !IsElementwiseStage(into.stages[0])) return false;
+    TileCut cut(&result_, cluster);
+    if (!cut.Make(result_.tile_bytes_max / BytesPerPlace(number, cluster), EnoughPoints(limits_)) ||
+        !JoinTiles(number, cluster)) {
+      return false;
+    }
+    cut.Keep();
+    return true;
+  }
+
+  bool IsElementwiseStage(const std::vector<int>& members) const {
+    return absl::c_none_of(members, [this](int i) {
+      return result_.members[i].reduction || result_.members[i].scatter;
+    });
+  }
+
+  // What the member reads of the cluster stands in a block's memory beside what it and others that
+  // read the same make of it, and so does what the next ones make of that.
+  int64_t BytesPerPlace(int number, int cluster) const {
+    absl::flat_hash_set<int> read, made = {number};
+    for (const Read& of : result_.members[number].reads) {
+      if (result_.ClusterOf(of.leaf) != cluster) continue;
+      read.insert(result_.member_of.at(of.leaf));
+      for (const int user : users_.at(of.leaf)) {
+        const Member& other = result_.members[user];
+        if (other.cluster < 0 && other.space == result_.members[number].space) made.insert(user);
+      }
+    }
+    const auto bytes = [this](const absl::flat_hash_set<int>& members) {
+      int64_t sum = 0;
+      for (const int i : members) sum += ir::SizeOf(result_.members[i].node->dtype());
+      return sum;
+    };
+    return 2 * std::max(bytes(read), bytes(made));
+  }
+
+  bool JoinTiles(int number, int cluster) {
+    Cluster& into = result_.clusters[cluster];
+    std::optional<Join> join = JoinPlanner(result_, number, cluster).PlanNewStage();
+    // Larger tiles would not fit, nor does a value that has more for each tile.
+    if (!join.has_value() || join->grid != into.grid) return false;
+    const Node* node = result_.members[number].node;
+    const int64_t elements = ir::NumElements(node->shape()) / GridPoints(into, into.grid);
+    if (elements * ir::SizeOf(node->dtype()) > result_.tile_bytes_max) return false;
+    std::vector<std::vector<int>> stages = into.stages;
+    stages.push_back({number});
+    if (!LocalsFit(result_, stages, GridPoints(into, into.grid), true)) return false;
+    into.tiled = true;
+    Apply(number, cluster, *std::move(join));
+    return true;
   }
 
   bool TryNewStage(int number, int cluster) {
@@ -302,6 +376,7 @@ class Clusterer {
   const drivers::Limits& limits_;
   Clustering result_;
   absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
+  absl::flat_hash_map<const Node*, std::vector<int>> users_;  // all of them, where there are tiles
 };
 
 }  // namespace

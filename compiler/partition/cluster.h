@@ -5,7 +5,9 @@
 //  * in the same stage, if it needs only the same points: an elementwise epilogue, or a sibling
 //    over the same data;
 //  * as a new stage, if both fit one grid ("rows"): softmax, normalisations and their gradients.
-//    The grid may shrink for it, as long as it keeps enough points or the work is small.
+//    The grid may shrink for it, as long as it keeps enough points or the work is small;
+//  * where blocks of threads share memory, as a new stage over tiles of a cut grid (tile.h), if it
+//    reads no other tile than its own: rounds of a sorting network.
 // Contractions take epilogues only: their loops belong to the schedule; one that streams many large
 // tensors is cut off again (split_epilogues.h). A scatter is alone: it writes over a tensor that is
 // there already.

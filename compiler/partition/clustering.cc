@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler/partition/local_places.h"
 
 namespace kiln::partition {
 
@@ -139,14 +141,18 @@ std::string LoopsText(const Cluster& cluster, const std::vector<int>& loops) {
 // Finds the values that one stage makes and another uses.
 class KeptFinder {
  public:
-  KeptFinder(const Clustering& clustering, const std::vector<std::vector<int>>& stages)
-      : all_(clustering) {
+  // By member, the last stage that uses it.
+  using Kept = absl::flat_hash_map<int, int>;
+
+  // `all`: no stage computes a value of another again.
+  KeptFinder(const Clustering& clustering, const std::vector<std::vector<int>>& stages, bool all)
+      : all_(clustering), keep_all_(all) {
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       for (const int member : stages[stage]) stage_of_[member] = static_cast<int>(stage);
     }
   }
 
-  absl::flat_hash_set<int> Run() {
+  Kept Run() {
     for (const auto& [member, stage] : stage_of_) Use(member, stage);
     return std::move(kept_);
   }
@@ -163,8 +169,9 @@ class KeptFinder {
         if (member == all_.member_of.end()) continue;
         const auto made = stage_of_.find(member->second);
         if (made == stage_of_.end() || made->second == stage) continue;
-        if (IsMaterialised(read.leaf)) {
-          kept_.insert(member->second);
+        if (keep_all_ || IsMaterialised(read.leaf)) {
+          int& last = kept_[member->second];
+          last = std::max(last, stage);
         } else {
           // The stage may compute the value again, from what that needs.
           open.push_back(member->second);
@@ -174,29 +181,41 @@ class KeptFinder {
   }
 
   const Clustering& all_;
+  const bool keep_all_;
   absl::flat_hash_map<int, int> stage_of_;
   absl::flat_hash_set<std::pair<int, int>> used_;  // members, and the stages that compute them
-  absl::flat_hash_set<int> kept_;
+  Kept kept_;
 };
 
 }  // namespace
 
 KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
-                        int64_t points) {
+                        int64_t points, bool tiled) {
   KeptBytes kept;
   if (stages.size() < 2) return kept;
-  for (const int member : KeptFinder(clustering, stages).Run()) {
-    const ir::Node* node = clustering.members[member].node;
-    const int64_t bytes = ir::NumElements(node->shape()) / points * ir::SizeOf(node->dtype());
-    kept.largest = std::max(kept.largest, bytes);
-    kept.total += bytes;
+  KeptFinder finder(clustering, stages, tiled);
+  LocalPlaces places(tiled);
+  const KeptFinder::Kept members = finder.Run();
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (const int member : stages[stage]) {
+      const auto found = members.find(member);
+      if (found == members.end()) continue;
+      const ir::Node* node = clustering.members[member].node;
+      const Local local = {ir::NumElements(node->shape()) / points, node->dtype()};
+      kept.largest = std::max(kept.largest, local.elements * ir::SizeOf(local.dtype));
+      places.Add(local, static_cast<int>(stage), found->second);
+    }
+  }
+  for (const Local& local : places.locals()) {
+    kept.total += local.elements * ir::SizeOf(local.dtype);
   }
   return kept;
 }
 
 bool LocalsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
-               int64_t points) {
-  const KeptBytes kept = FindKeptBytes(clustering, stages, points);
+               int64_t points, bool tiled) {
+  const KeptBytes kept = FindKeptBytes(clustering, stages, points, tiled);
+  if (tiled) return kept.total <= clustering.tile_bytes_max;
   return kept.largest <= clustering.local_bytes_max && kept.total <= clustering.task_bytes_max();
 }
 

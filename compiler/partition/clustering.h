@@ -41,8 +41,11 @@ struct Cluster {
   std::vector<std::vector<int>> stages;  // members
   bool contraction = false;
   bool scatter = false;  // nothing joins it
-  int64_t work = 0;      // points of all members' spaces
-  int nodes = 0;         // of all members' expressions
+  // Its points are tiles (tile.h): what one stage makes and another uses is kept in the memory of
+  // the block that runs the point, each value in the place of one that is used no more.
+  bool tiled = false;
+  int64_t work = 0;  // points of all members' spaces
+  int nodes = 0;     // of all members' expressions
 };
 
 struct Clustering {
@@ -56,6 +59,8 @@ struct Clustering {
   int64_t task_bytes_max() const { return 2 * local_bytes_max; }
   // Tensors that one kernel reads and writes, the target's.
   int arguments_max = 0;
+  // Of what a block keeps at a time where points are tiles; 0: there are none.
+  int tile_bytes_max = 0;
 
   // Of a leaf; -1 for an input.
   int ClusterOf(const ir::Node* leaf) const;
@@ -69,16 +74,16 @@ struct Clustering {
 std::vector<Digits> ValueAxes(const Member& member);
 
 // Of what one task of a cluster with these stages, cut into `points` tasks, has to keep from stage
-// to stage because it is computed once (IsMaterialised).
+// to stage because it is computed once (IsMaterialised; all of it where points are tiles).
 struct KeptBytes {
   int64_t largest = 0;  // of one value
   int64_t total = 0;
 };
 KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
-                        int64_t points);
+                        int64_t points, bool tiled = false);
 // Whether that is within the target's limits.
 bool LocalsFit(const Clustering& clustering, const std::vector<std::vector<int>>& stages,
-               int64_t points);
+               int64_t points, bool tiled = false);
 // The most tensors that a kernel with these stages reads and writes, before it computes values of
 // other clusters again.
 int CountArguments(const Clustering& clustering, const std::vector<std::vector<int>>& stages);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "compiler/ir/reshape_groups.h"
 
 namespace kiln::partition {
@@ -92,6 +93,10 @@ std::optional<std::vector<std::pair<Digit, Digit>>> Align(const Digits& a, const
 std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>& axes) {
   Digits result;
   for (const Digit& digit : digits) {
+    if (digit.loop == kUnknownLoop) {
+      result.push_back(digit);
+      continue;
+    }
     // The axis in three parts: above the digit, the digit itself, and below it.
     const Digits& axis = axes[digit.loop];
     const int64_t extent = ExtentOf(axis);
@@ -148,6 +153,18 @@ Axes WithUnknown(Axes axes, absl::Span<const int64_t> unknown) {
   return axes;
 }
 
+// What is read stays within the operand's dimensions, wherever there.
+Axes WithUnknownDigits(const Node* node, Axes axes) {
+  const ir::Shape& from = node->operand(0)->shape();
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const bool flipped =
+        node->op() == Op::kFlip && absl::c_linear_search(ir::IntsOf(node), static_cast<int64_t>(i));
+    if (!flipped && node->shape()[i] == from[i]) continue;
+    axes[i] = from[i] == 1 ? Digits{} : Digits{{kUnknownLoop, 1, from[i]}};
+  }
+  return axes;
+}
+
 // Pad and shrink keep the axes that they do not cut.
 Axes Shifted(const Node* node, const Axes& axes) {
   std::vector<int64_t> changed;
@@ -196,7 +213,10 @@ Axes MoveAxes(const Node* node, const Axes& axes) {
 
 }  // namespace
 
-Access MoveThrough(const Node* node, const Access& access) {
+Access MoveThrough(const Node* node, const Access& access, bool in_digits) {
+  if (in_digits && (node->op() == Op::kFlip || node->op() == Op::kShrink)) {
+    return {WithUnknownDigits(node, access.axes), access.conditional};
+  }
   const bool guards = node->op() == Op::kPad || node->op() == Op::kUnwindow;
   return {MoveAxes(node, access.axes), access.conditional || guards};
 }

@@ -14,9 +14,12 @@
 
 namespace kiln::partition {
 
+// In place of a loop: only the extent of such a digit is known.
+inline constexpr int kUnknownLoop = -1;
+
 // One digit of a loop's counter: (counter / stride) % extent.
 struct Digit {
-  int loop = 0;  // index into the loops that it is a digit of
+  int loop = 0;  // index into the loops that it is a digit of, or kUnknownLoop
   int64_t stride = 1;
   int64_t extent = 1;
   bool operator==(const Digit&) const = default;
@@ -52,8 +55,10 @@ std::optional<Digits> Substitute(const Digits& digits, const std::vector<Digits>
 
 // Axis i of `shape` is the whole loop i.
 Access Identity(const ir::Shape& shape);
-// Where operand 0 of a movement op is read when the op is read at `access`.
-Access MoveThrough(const ir::Node* node, const Access& access);
+// Where operand 0 of a movement op is read when the op is read at `access`. `in_digits`: an index
+// that counts down or begins later is an unknown digit, so that a reshape may make it one among
+// known ones; else nothing is known of what it becomes a part of.
+Access MoveThrough(const ir::Node* node, const Access& access, bool in_digits = false);
 
 }  // namespace kiln::partition
 

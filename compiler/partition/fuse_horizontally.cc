@@ -17,7 +17,8 @@ bool IsEligible(const Cluster& cluster) {
   // share of one of its points.
   const bool simple =
       cluster.stages.size() == 1 || (cluster.grid.empty() && !cluster.stages.empty());
-  return simple && !cluster.contraction && !cluster.scatter && cluster.work <= kSmallWork;
+  return simple && !cluster.tiled && !cluster.contraction && !cluster.scatter &&
+         cluster.work <= kSmallWork;
 }
 
 void Absorb(Clustering* clustering, int from, int into) {

@@ -42,7 +42,10 @@ void JoinPlanner::AddPieces(const Access& own, const std::vector<Digits>& loops,
     // What one read leaves open, another may settle.
     auto pairs = Align(*own.axes[i], loops[i]);
     if (!pairs.has_value()) continue;
-    for (const auto& [digit, loop] : *pairs) pieces->push_back({digit, loop});
+    for (const auto& [digit, loop] : *pairs) {
+      if (digit.loop == kUnknownLoop || loop.loop == kUnknownLoop) continue;
+      pieces->push_back({digit, loop});
+    }
   }
 }
 

@@ -14,6 +14,11 @@ constexpr int64_t kSmallBlockWork = 8 << 10;
 
 bool IsWide(const drivers::Limits& limits) { return limits.threads_per_block > 1; }
 
+int64_t SharedBytes(const drivers::Limits& limits) {
+  if (limits.threads_per_block < kBlockThreadsNeeded) return 0;
+  return std::min(kSharedBytesMax, limits.shared_bytes_per_block);
+}
+
 int64_t EnoughPoints(const drivers::Limits& limits) {
   if (!IsWide(limits)) return kEnoughTasks;
   return std::max(kEnoughTasks, kBlocksPerUnit * limits.compute_units);

@@ -16,6 +16,13 @@ inline constexpr int kMaxClusterNodes = 1024;
 // Whether a block of threads runs a point of a grid, and many run at once.
 bool IsWide(const drivers::Limits& limits);
 
+// Threads that a device must take in a block to be given any.
+inline constexpr int kBlockThreadsNeeded = 64;
+// What every GPU has for a block. More of it for one leaves room for fewer.
+inline constexpr int64_t kSharedBytesMax = 48 << 10;
+// Memory that a block's threads share, as far as kernels use it; 0 where there are no blocks.
+int64_t SharedBytes(const drivers::Limits& limits);
+
 // Points of a grid that keep a device busy: some for each core, or two blocks for each unit.
 int64_t EnoughPoints(const drivers::Limits& limits);
 

@@ -45,6 +45,7 @@ class RowMerger {
 
   static bool IsRows(const Cluster& cluster) {
     if (cluster.stages.empty() || cluster.contraction || cluster.scatter) return false;
+    if (cluster.tiled) return false;
     // A small kernel without a grid counts as a single row.
     return !cluster.grid.empty() || cluster.work <= kSmallWork;
   }
@@ -122,6 +123,7 @@ class RowMerger {
     if (!pairs.has_value()) return false;
     for (const auto& [mine, digit] : *pairs) {
       if (!absl::c_linear_search(into.grid, digit.loop)) continue;
+      if (mine.loop == kUnknownLoop) return false;
       const bool whole = mine.extent == from.loops[mine.loop] && mine.stride == 1 &&
                          digit.extent == into.loops[digit.loop] && digit.stride == 1;
       if (!whole || !absl::c_linear_search(from.grid, mine.loop)) return false;

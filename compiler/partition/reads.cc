@@ -61,7 +61,8 @@ namespace {
 
 class ReadFinder {
  public:
-  explicit ReadFinder(const std::function<bool(const Node*)>& is_leaf) : is_leaf_(is_leaf) {}
+  ReadFinder(const std::function<bool(const Node*)>& is_leaf, bool in_digits)
+      : is_leaf_(is_leaf), in_digits_(in_digits) {}
 
   void Visit(const Node* node, Access access) { pending_.emplace_back(node, std::move(access)); }
 
@@ -85,7 +86,7 @@ class ReadFinder {
 
   void Expand(const Node* node, const Access& access) {
     if (IsMovement(node)) {
-      Visit(node->operand(0), MoveThrough(node, access));
+      Visit(node->operand(0), MoveThrough(node, access, in_digits_));
     } else if (node->op() == Op::kGatherElements) {
       ExpandGather(node, access);
     } else if (IsScatter(node)) {
@@ -124,6 +125,7 @@ class ReadFinder {
   }
 
   const std::function<bool(const Node*)>& is_leaf_;
+  const bool in_digits_;
   std::vector<std::pair<const Node*, Access>> pending_;
   absl::flat_hash_map<const Node*, std::vector<Access>> seen_;
   std::vector<Read> reads_;
@@ -131,8 +133,9 @@ class ReadFinder {
 
 }  // namespace
 
-std::vector<Read> FindReads(const Node* root, const std::function<bool(const Node*)>& is_leaf) {
-  ReadFinder finder(is_leaf);
+std::vector<Read> FindReads(const Node* root, const std::function<bool(const Node*)>& is_leaf,
+                            bool in_digits) {
+  ReadFinder finder(is_leaf, in_digits);
   if (IsReduction(root)) {
     // A reduction's axes are its operand's, so the walk begins there.
     finder.Visit(root->operand(0), Identity(SpaceOf(root)));

@@ -43,9 +43,10 @@ absl::flat_hash_map<const ir::Node*, int> CountUses(absl::Span<const ir::Node* c
 
 // All reads of the expression of `root`, whose axes are those of SpaceOf(root); `is_leaf` says
 // where it ends (never at root itself). What a scatter writes over counts as read. Each pair of
-// leaf and access once.
+// leaf and access once. `in_digits`: see MoveThrough.
 std::vector<Read> FindReads(const ir::Node* root,
-                            const std::function<bool(const ir::Node*)>& is_leaf);
+                            const std::function<bool(const ir::Node*)>& is_leaf,
+                            bool in_digits = false);
 
 }  // namespace kiln::partition
 

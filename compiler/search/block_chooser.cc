@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/partition/limits.h"
 #include "compiler/schedule/apply.h"
 #include "compiler/schedule/plan.h"
 #include "compiler/schedule/synchronize.h"
@@ -20,14 +21,10 @@ using schedule::Binding;
 
 constexpr int64_t kBlockThreadsMax = 256;
 constexpr int64_t kBlockThreadsMin = 32;
-// A device that takes no blocks as large as this gets none.
-constexpr int64_t kTargetThreadsMin = 64;
 // Points of a row, or terms of a sum, from which on threads share it.
 constexpr int64_t kSharedMin = 64;
 // Sums that are read across memory gain nothing by threads of their own, unless there are few.
 constexpr int64_t kLongSharedSum = 256;
-// What every GPU has. More of it for one block leaves room for fewer.
-constexpr int64_t kSharedBytesMax = 48 << 10;
 
 class BlockChooser {
  public:
@@ -35,7 +32,7 @@ class BlockChooser {
       : kernel_(kernel), target_(target), writer_(kernel, &schedule_) {}
 
   std::optional<schedule::Schedule> Choose() {
-    if (target_.limits.threads_per_block < kTargetThreadsMin) return std::nullopt;
+    if (target_.limits.threads_per_block < partition::kBlockThreadsNeeded) return std::nullopt;
     if (schedule::SharesGrid(kernel_)) {
       if (!RowsAreLong()) return std::nullopt;
       ChooseShared();
@@ -47,8 +44,8 @@ class BlockChooser {
     if (!applied.ok()) return std::nullopt;
     const schedule::LoopProgram program =
         schedule::Synchronize(*std::move(applied), target_.limits.threads_per_shuffle);
-    const int64_t bytes = std::min(kSharedBytesMax, target_.limits.shared_bytes_per_block);
-    if (program.shared_bytes > bytes || program.threads > target_.limits.threads_per_block ||
+    if (program.shared_bytes > partition::SharedBytes(target_.limits) ||
+        program.threads > target_.limits.threads_per_block ||
         RegisterBytes(program) > target_.limits.register_bytes_per_unit / 2 ||
         HasBarrierInBranch(program)) {
       return std::nullopt;

@@ -1,6 +1,8 @@
 // Sorting by K. E. Batcher's bitonic network ("Sorting networks and their applications", 1968):
 // log²(n) / 2 rounds, in each of which every element meets one partner, whatever the values are. A
-// round is one elementwise kernel over the whole tensor; rounds of one distance share its code.
+// round is one elementwise kernel over the whole tensor, and rounds of one distance share its code;
+// where blocks of threads share memory, one kernel has all rounds whose partners are near each
+// other (partition/tile.h).
 #include <algorithm>
 #include <bit>
 
