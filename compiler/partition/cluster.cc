@@ -218,7 +218,7 @@ class Clusterer {
 
   bool TryTiledStage(int number, int cluster) {
     const Cluster& into = result_.clusters[cluster];
-    if (!IsElementwiseStage({number})) return false;
+    if (!IsElementwiseStage({number}) || IsReduced(number)) return false;
     if (into.tiled) return JoinTiles(number, cluster);
     const bool simple = into.stages.size() == 1 && !into.contraction && !into.scatter;
     if (!simple || !IsElementwiseStage(into.stages[0])) return false;
@@ -234,6 +234,17 @@ class Clusterer {
   bool IsElementwiseStage(const std::vector<int>& members) const {
     return absl::c_none_of(members, [this](int i) {
       return result_.members[i].reduction || result_.members[i].scatter;
+    });
+  }
+
+  // Whether a reduction reads the member, or what the member reads: then it had better compute that
+  // itself, as rows, which tiles would keep it from.
+  bool IsReduced(int number) const {
+    std::vector<const Node*> values = {result_.members[number].node};
+    for (const Read& read : result_.members[number].reads) values.push_back(read.leaf);
+    return absl::c_any_of(values, [this](const Node* value) {
+      const auto users = users_.find(value);
+      return users != users_.end() && !IsElementwiseStage(users->second);
     });
   }
 
