@@ -138,7 +138,10 @@ absl::StatusOr<CompiledKernel> Finish(const std::shared_ptr<const Lowered>& lowe
   // A kernel out of the cache keeps the time that it once took to compile.
   if (!compiled->from_cache) {
     compiled->compile_seconds = scheduled.seconds + absl::ToDoubleSeconds(TimeOf(options) - start);
-    if (options.cache != nullptr) options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
+    // What a finisher could not finish this time it may another time.
+    const bool whole = machine.target.finisher.driver.empty() || !compiled->image.finished.empty();
+    if (options.cache != nullptr && whole)
+      options.cache->Put(scheduled.key, EncodeCachedKernel(*compiled));
   }
   if (options.keep_assembly) {
     absl::StatusOr<std::string> assembly = Disassemble(compiled->image, machine.target);

@@ -40,6 +40,8 @@ constexpr int kCompileThreadsOfOne = 2;
 constexpr int kMostSpareWorkers = 8;
 // Vendors' compilers take many times as long as Kiln's, and so have more time.
 constexpr int kFinishSecondsFactor = 4;
+// Each takes some hundred MiB, and of a GPU's memory what a context takes.
+constexpr int kMostFinishWorkers = 4;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
@@ -162,6 +164,7 @@ void Daemon::Implementation::MakeCompileWorkers(std::vector<std::string> command
   compile_workers = std::make_unique<workers::Pool>(options);
   // A vendor's compiler takes much memory, so none stays for long when nothing is compiled.
   options.spares = 0;
+  options.workers_max = kMostFinishWorkers;
   options.seconds_max = std::min(config.compile_seconds_limit,
                                  std::numeric_limits<int>::max() / kFinishSecondsFactor) *
                         kFinishSecondsFactor;

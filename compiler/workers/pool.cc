@@ -149,7 +149,7 @@ Deadline Pool::JobDeadline() const {
 }
 
 absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
-  // Those that died while they were idle; they go when the lock has gone.
+  // Those that died while they were idle, or make room; they go when the lock has gone.
   std::vector<ProcessPointer> dead;
   absl::MutexLock lock(&mutex_);
   while (stopped_.ok() && attempt == Attempt::kFirst && !idle_.empty()) {
@@ -162,6 +162,11 @@ absl::StatusOr<Pool::ProcessPointer> Pool::Take(Attempt attempt) {
     dead.push_back(std::move(process));
   }
   if (!stopped_.ok()) return stopped_;
+  // The last attempt's worker needs room.
+  while (IsFull() && !idle_.empty()) {
+    dead.push_back(std::move(idle_.front().process));
+    idle_.pop_front();
+  }
   Request request;
   requests_.push_back(&request);
   mutex_.Await(absl::Condition(&request.done));

@@ -40,8 +40,9 @@ struct Failure {
 };
 
 // Thread-safe. There are never more workers than callers at a time and `spares`, so who calls also
-// bounds what runs. Callers do not wait for one another: where no worker is idle, one more starts,
-// which takes about 20 ms; it ends when it has had nothing to do for some seconds.
+// bounds what runs; nor more than `workers_max`, where callers wait for one another. Else, where no
+// worker is idle, one more starts, which takes about 20 ms; it ends when it has had nothing to do
+// for some seconds.
 //
 // Workers start on a thread of the pool's own: the system ends them when the thread that started
 // them ends (PR_SET_PDEATHSIG), and callers' threads may be short-lived. That thread also ends idle
@@ -51,7 +52,8 @@ class Pool : public KernelCompiler {
   struct Options {
     // Starts a worker: WorkerCommand, or a test's.
     std::vector<std::string> command;
-    int spares = 1;  // workers that are kept though nobody needs them
+    int spares = 1;       // workers that are kept though nobody needs them
+    int workers_max = 0;  // at a time, more than `spares`. 0: as many as callers
     // Of one job. The memory is limited by the command; this is for messages. 0: no limit.
     int seconds_max = 0;
     int64_t memory_bytes_max = 0;
@@ -111,8 +113,12 @@ class Pool : public KernelCompiler {
   int size() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return static_cast<int>(idle_.size() + busy_.size());
   }
+  bool IsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return options_.workers_max > 0 && size() >= options_.workers_max;
+  }
   bool WantsMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !requests_.empty() || (spares_to_start_ > 0 && size() < options_.spares);
+    if (!requests_.empty()) return !IsFull();
+    return spares_to_start_ > 0 && size() < options_.spares;
   }
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !stopped_.ok() || WantsMore();

@@ -108,6 +108,24 @@ TEST_F(PoolTest, EachCallerGetsItsOwnAnswer) {
   EXPECT_LE(pool().idle().size(), 4u);
 }
 
+TEST_F(PoolTest, CallersWaitWhereWorkersAreAsManyAsTheyMayBe) {
+  options_.spares = 0;
+  options_.workers_max = 2;
+  pool();  // before there are threads
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 8; ++c) {
+    callers.emplace_back([this] {
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(pool().Compile(Job("image")).ok());
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_LE(pool().idle().size(), 2u);
+  // A job that ends two workers finds room for the second.
+  EXPECT_FALSE(pool().Compile(Job("abort")).ok());
+  EXPECT_EQ(failures().size(), 2u);
+  ExpectWorks();
+}
+
 TEST_F(PoolTest, WorkersGiveTheirErrors) {
   const absl::Status status = pool().Compile(Job("disproof")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);

@@ -21,11 +21,17 @@ int64_t MemoryOf(const DeviceFacts& facts, int64_t limit) {
   return limit > 0 ? std::min(part, limit) : part;
 }
 
+// PoCL's are experimental, on whatever device: some runs with them have not ended.
+bool CommandBuffersHelp(const DeviceFacts& facts) {
+  return !facts.is_cpu && !absl::StrContains(facts.platform, "Portable Computing");
+}
+
 OpenClDevice::CommandBufferUse UseOf(const DeviceFacts& facts, const std::string& name,
                                      const OpenClOptions& options) {
   OpenClDevice::CommandBufferUse use;
-  use.wanted = options.command_buffers == CommandBuffers::kAlways ||
-               (options.command_buffers == CommandBuffers::kWhereTheyHelp && !facts.is_cpu);
+  use.wanted =
+      options.command_buffers == CommandBuffers::kAlways ||
+      (options.command_buffers == CommandBuffers::kWhereTheyHelp && CommandBuffersHelp(facts));
   use.on_broken = [report = options.on_broken_command_buffers, name](const absl::Status& why) {
     if (report) report(name, why);
   };

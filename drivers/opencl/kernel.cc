@@ -52,11 +52,9 @@ absl::Status CheckSource(const KernelImage& image, const DeviceFacts& facts) {
 // A device that is lost or has no memory takes nothing; anything else is about this binary.
 absl::Status BinaryRefused(Context& context, const KernelImage& image, cl_int code) {
   const std::string what = absl::StrCat("the binary of the kernel ", image.name, " is refused");
-  if (code != CL_INVALID_BINARY && code != CL_BUILD_PROGRAM_FAILURE) {
-    const absl::Status failure = context.Failure(what, code);
-    if (!absl::IsInternal(failure)) return failure;
-  }
-  return FinishedRefused(ToStatus(what, code).message());
+  const absl::Status failure = context.Failure(what, code);
+  if (absl::IsUnavailable(failure) || absl::IsResourceExhausted(failure)) return failure;
+  return FinishedRefused(failure.message());
 }
 
 }  // namespace
@@ -108,7 +106,7 @@ absl::Status OpenClKernel::BuildFromBinary(const DeviceFacts& facts) {
       cl.CreateProgramWithBinary(context_->get(), 1, &device, &size, &binary, &taken, &code);
   program_ = Handle<cl_program>(program, cl.ReleaseProgram);
   if (code == CL_SUCCESS) code = taken;
-  // OpenCL wants binaries to be built, too, which compiles nothing.
+  // OpenCL wants binaries to be built, too, which links or, where they are a text, assembles.
   if (code == CL_SUCCESS)
     code = cl.BuildProgram(program, 1, &device, facts.build_options.c_str(), nullptr, nullptr);
   return code == CL_SUCCESS ? absl::OkStatus() : BinaryRefused(*context_, image_, code);

@@ -68,7 +68,8 @@ absl::StatusOr<const DeviceFacts*> ProgramBuilder::Find(const Finisher& finisher
 
 absl::StatusOr<std::shared_ptr<Context>> ProgramBuilder::ContextOf(const DeviceFacts& facts) {
   std::shared_ptr<Context>& context = contexts_[facts.id];
-  if (context == nullptr) {
+  // A device that was lost may work again.
+  if (context == nullptr || !context->Health().ok()) {
     auto made = Context::Make(cl_, facts.id, /*command_buffers=*/nullptr);
     if (!made.ok()) return made.status();
     context = *std::move(made);

@@ -106,17 +106,22 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Load(ManagedDevice& device,
 absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::OnDevice() {
   absl::MutexLock lock(&loading_mutex_);
   if (loaded_ != nullptr && loaded_->life == device_.pool()->life()) return loaded_;
-  auto loaded = LoadNow();
+  auto loaded = LoadNow(/*as_they_are=*/false);
+  // After a loss; what is new has its program compiled again instead.
+  if (drivers::IsFinishedRefused(loaded.status()) && loaded_ != nullptr)
+    loaded = LoadNow(/*as_they_are=*/true);
   if (loaded.ok()) loaded_ = *loaded;
   return loaded;
 }
 
-absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow() const {
+absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow(bool as_they_are) const {
   auto result = std::make_shared<Loaded>();
   result->life = device_.pool()->life();
   // One loaded kernel for equal ones: calls refer to them by number.
   for (const compiler::CompiledKernel& kernel : compiled_.kernels) {
-    auto loaded = device_.device().LoadKernel(kernel.image);
+    drivers::KernelImage image = kernel.image;
+    if (as_they_are) image.finished.clear();
+    auto loaded = device_.device().LoadKernel(image);
     if (!loaded.ok()) return loaded.status();
     result->kernels.push_back(std::move(*loaded));
   }

@@ -96,7 +96,8 @@ class Program {
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow() const;
+  // `as_they_are`: images are finished by the device itself.
+  absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow(bool as_they_are) const;
   Program(ManagedDevice& device, Description description, Signature signature,
           compiler::CompiledProgram compiled);
 

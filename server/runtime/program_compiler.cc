@@ -80,7 +80,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   if (absl::Status status = CheckSignatureFits(signature, device); !status.ok()) return status;
   const CompileLabel label{digest, request.name, device.name()};
   LogCompileStarted(label, graph);
-  Attempt attempt = FirstAttempt(device);
+  Attempt attempt{.target = device.info().target};
   auto program = CompileFor(attempt, request, graph, signature, label);
   // Each time with smaller blocks or one way less to finish images, so that this ends.
   while (ShrinkBlocks(program.status(), label, &attempt.target) ||
@@ -98,13 +98,6 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
   return program;
 }
 
-ProgramCompiler::Attempt ProgramCompiler::FirstAttempt(const ManagedDevice& device) const {
-  Attempt attempt{.target = device.info().target};
-  absl::MutexLock lock(&mutex_);
-  if (finishing_themselves_.contains(device.name())) attempt.target.finisher = {};
-  return attempt;
-}
-
 bool ProgramCompiler::FinishAnew(const absl::Status& loaded, const CompileLabel& label,
                                  Attempt* attempt) {
   if (!drivers::IsFinishedRefused(loaded) || attempt->target.finisher.driver.empty()) return false;
@@ -116,8 +109,6 @@ bool ProgramCompiler::FinishAnew(const absl::Status& loaded, const CompileLabel&
   // What was made just now is refused, too. Without a finisher the cache holds other images.
   *attempt = {.target = attempt->target};
   attempt->target.finisher = {};
-  absl::MutexLock lock(&mutex_);
-  finishing_themselves_.insert(label.device);
   return true;
 }
 

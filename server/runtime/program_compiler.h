@@ -47,9 +47,9 @@ class ProgramCompiler {
   // `graph` is the request's, or one for all values of its variables. The program's host memory is
   // charged to whoever pays for the request. Where the device takes a kernel only with smaller
   // blocks, it is compiled again for a device with such; where it refuses a finished image
-  // (drivers::FinishedRefused), without what the cache holds, and at last as one that the device
-  // finishes itself. RESOURCE_EXHAUSTED if the program does not
-  // fit the device or the host or runs too long; else what the compiler or the device says.
+  // (drivers::FinishedRefused), without what the cache holds, and at last, this program alone, as
+  // one that the device finishes itself. RESOURCE_EXHAUSTED if the program does not fit the device
+  // or the host or runs too long; else what the compiler or the device says.
   absl::StatusOr<std::shared_ptr<Program>> Compile(const ProgramRequest& request,
                                                    const graph::Graph& graph,
                                                    const std::string& digest)
@@ -64,10 +64,8 @@ class ProgramCompiler {
   absl::StatusOr<std::shared_ptr<Program>> CompileFor(
       const Attempt& attempt, const ProgramRequest& request, const graph::Graph& graph,
       const Signature& signature, const CompileLabel& label) ABSL_LOCKS_EXCLUDED(mutex_);
-  Attempt FirstAttempt(const ManagedDevice& device) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether a device refused a finished image; `attempt` then makes another.
-  bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  static bool FinishAnew(const absl::Status& loaded, const CompileLabel& label, Attempt* attempt);
   compiler::Options CompilerOptions() const;
   void ReportRefusals(const compiler::CompiledProgram& program, const std::string& digest) const;
   absl::Status CheckRunTime(const Program& program) const;
@@ -77,8 +75,6 @@ class ProgramCompiler {
   const Options options_;
   mutable absl::Mutex mutex_;
   std::set<std::string> shown_ ABSL_GUARDED_BY(mutex_);  // digests; the log has their graphs
-  // Names of devices that refuse what was finished for them a moment ago.
-  std::set<std::string> finishing_themselves_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kiln::runtime

@@ -158,21 +158,15 @@ TEST_F(FinishedImagesTest, WhatTheCacheHadIsFinishedAgainIfTheDeviceRefusesIt) {
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "fresh"));
 }
 
-TEST_F(FinishedImagesTest, ADeviceThatRefusesAllLoadsImagesAsTheyAre) {
+TEST_F(FinishedImagesTest, AProgramThatIsRefusedTwiceIsLoadedAsItIs) {
   fake().TakeFinished("nothing");
-  const ProgramCompiler::Options options = OptionsWithFinisher();
-  ProgramCompiler compiler(options);
-  const ProgramRequest request{std::make_shared<kiln::testing::CopySource>("source", 4),
-                               {},
-                               &device_,
-                               "name",
-                               Payer(nullptr)};
   cache_.value = "of another version";
-  EXPECT_TRUE(compiler.Compile(request, *request.Build(), "digest").ok());
+  EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
   EXPECT_THAT(made_, ElementsAre("of another version", "fresh", ""));
-  // It is not asked again.
-  EXPECT_TRUE(compiler.Compile(request, *request.Build(), "other").ok());
-  EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "", ""));
+  // Another one need not be.
+  fake().TakeFinished("fresh");
+  EXPECT_TRUE(Compile(OptionsWithFinisher(), 4).ok());
+  EXPECT_THAT(made_, ElementsAre("of another version", "fresh", "", "fresh"));
 }
 
 TEST_F(ProgramCompilerTest, FailuresAreCounted) {

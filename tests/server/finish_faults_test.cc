@@ -166,6 +166,11 @@ TEST_F(FinishFaults, ADeviceWithoutBinariesBuildsInTheDaemon) {
   EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
   EXPECT_EQ(Control().sources_built, 1);
   EXPECT_EQ(Control().binaries_built, 0);
+  // The cache does not take its source for what it would give another time.
+  EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
+  SetOpenCl(1, 1, 1);
+  EXPECT_EQ(BuildsOf(AddGraph(50)), 1);
+  EXPECT_EQ(Control().binaries_built, 1);
 }
 
 }  // namespace
