@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/autodiff/differentiate.h"
@@ -11,6 +12,7 @@
 #include "compiler/graph/simplify.h"
 #include "compiler/graph/verify.h"
 #include "compiler/graph/widen.h"
+#include "compiler/kernel/lower.h"
 #include "compiler/partition/build_partition.h"
 #include "compiler/partition/cluster.h"
 #include "compiler/partition/fuse_horizontally.h"
@@ -48,8 +50,26 @@ absl::Status Differentiate(PassState& state, const drivers::Target& target) {
   return result.status();
 }
 
+// Whether the index arithmetic of kernels shows for each value that a task keeps to its own part.
+bool LocalsLower(const partition::Partition& partition) {
+  for (size_t i = 0; i < partition.groups.size(); ++i) {
+    ir::Context context;
+    if (partition.groups[i].locals.empty()) continue;
+    if (!kernel::Lower(partition, static_cast<int>(i), context).ok()) return false;
+  }
+  return true;
+}
+
 absl::Status Cluster(PassState& state, const drivers::Target& target) {
   state.clusters = partition::MakeClusters(state.graph, target);
+  const bool has_tiles = absl::c_any_of(
+      state.clusters.clusters, [](const partition::Cluster& cluster) { return cluster.tiled; });
+  // Digits of loops, by which tiles are found, tell more than indices do.
+  if (has_tiles && !LocalsLower(partition::BuildPartition(state.graph, state.clusters, target))) {
+    drivers::Target without_tiles = target;
+    without_tiles.limits.shared_bytes_per_block = 0;
+    state.clusters = partition::MakeClusters(state.graph, without_tiles);
+  }
   return absl::OkStatus();
 }
 

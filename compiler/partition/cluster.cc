@@ -21,6 +21,8 @@ namespace {
 // Values of one kernel, at most; and where its points are tiles.
 constexpr size_t kMaxMembers = 48;
 constexpr size_t kMaxTiledMembers = 96;
+// Readers of a value that a tile is expected to hold beside one another, at most.
+constexpr size_t kMaxUsersOfTile = 16;
 // Clusters reading the same data that a value tries to join, at most.
 constexpr size_t kMaxSiblings = 6;
 // Members among which those clusters are looked for, the latest first.
@@ -103,8 +105,10 @@ class Clusterer {
     std::erase_if(member.reads, [&](const Read& read) { return !IsLeaf(read.leaf); });
     if (!HasTiles()) return;
     for (const Read& read : member.reads) {
+      if (member.reduction || member.scatter) reduced_.insert(read.leaf);
       std::vector<int>& users = users_[read.leaf];
-      if (users.empty() || users.back() != number) users.push_back(number);
+      const bool is_new = users.empty() || users.back() != number;
+      if (is_new && users.size() < kMaxUsersOfTile) users.push_back(number);
     }
   }
 
@@ -222,13 +226,15 @@ class Clusterer {
     if (into.tiled) return JoinTiles(number, cluster);
     const bool simple = into.stages.size() == 1 && !into.contraction && !into.scatter;
     if (!simple || !IsElementwiseStage(into.stages[0])) return false;
-    TileCut cut(&result_, cluster);
-    if (!cut.Make(result_.tile_bytes_max / BytesPerPlace(number, cluster), EnoughPoints(limits_)) ||
-        !JoinTiles(number, cluster)) {
-      return false;
+    const int64_t elements = result_.tile_bytes_max / BytesPerPlace(number, cluster);
+    // The smallest whole rows first, of which there are most.
+    for (const int64_t points_enough : {int64_t{0}, EnoughPoints(limits_)}) {
+      TileCut cut(&result_, cluster);
+      if (!cut.Make(elements, points_enough) || !JoinTiles(number, cluster)) continue;
+      cut.Keep();
+      return true;
     }
-    cut.Keep();
-    return true;
+    return false;
   }
 
   bool IsElementwiseStage(const std::vector<int>& members) const {
@@ -240,12 +246,10 @@ class Clusterer {
   // Whether a reduction reads the member, or what the member reads: then it had better compute that
   // itself, as rows, which tiles would keep it from.
   bool IsReduced(int number) const {
-    std::vector<const Node*> values = {result_.members[number].node};
-    for (const Read& read : result_.members[number].reads) values.push_back(read.leaf);
-    return absl::c_any_of(values, [this](const Node* value) {
-      const auto users = users_.find(value);
-      return users != users_.end() && !IsElementwiseStage(users->second);
-    });
+    const Member& member = result_.members[number];
+    return reduced_.contains(member.node) || absl::c_any_of(member.reads, [this](const Read& read) {
+             return reduced_.contains(read.leaf);
+           });
   }
 
   // What the member reads of the cluster stands in a block's memory beside what it and others that
@@ -387,7 +391,9 @@ class Clusterer {
   const drivers::Limits& limits_;
   Clustering result_;
   absl::flat_hash_map<const Node*, std::vector<int>> readers_;  // members, by leaf
-  absl::flat_hash_map<const Node*, std::vector<int>> users_;  // all of them, where there are tiles
+  // Where there are tiles, by leaf: the first who read it, and which of them reductions read.
+  absl::flat_hash_map<const Node*, std::vector<int>> users_;
+  absl::flat_hash_set<const Node*> reduced_;
 };
 
 }  // namespace

@@ -207,7 +207,9 @@ KeptBytes FindKeptBytes(const Clustering& clustering, const std::vector<std::vec
     }
   }
   for (const Local& local : places.locals()) {
-    kept.total += local.elements * ir::SizeOf(local.dtype);
+    const int64_t bytes = local.elements * ir::SizeOf(local.dtype);
+    // In the memory of a block each begins at a line of its own.
+    kept.total += tiled ? (bytes + 63) / 64 * 64 : bytes;
   }
   return kept;
 }

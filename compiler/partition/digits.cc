@@ -157,6 +157,8 @@ Axes WithUnknown(Axes axes, absl::Span<const int64_t> unknown) {
 Axes WithUnknownDigits(const Node* node, Axes axes) {
   const ir::Shape& from = node->operand(0)->shape();
   for (size_t i = 0; i < axes.size(); ++i) {
+    // Of a pad, say, whose guard alone keeps it within.
+    if (!axes[i].has_value()) continue;
     const bool flipped =
         node->op() == Op::kFlip && absl::c_linear_search(ir::IntsOf(node), static_cast<int64_t>(i));
     if (!flipped && node->shape()[i] == from[i]) continue;

@@ -25,8 +25,8 @@ class TileCut {
   TileCut(const TileCut&) = delete;
   ~TileCut();
 
-  // Tiles of `elements` at most, of whole rows where these alone are `points_enough`. False if
-  // there are none.
+  // Tiles of `elements` at most: whole rows, no more of them than it takes for kTileMin if that
+  // leaves `points_enough`. False if there are none.
   bool Make(int64_t elements, int64_t points_enough);
   void Keep() { kept_ = true; }
 

@@ -70,12 +70,12 @@ bool ExpressionPlacer::DependsOnAxis(const Node* root, int number) const {
   return false;
 }
 
-const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* index) const {
+const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* load) const {
   const Node* valid = nullptr;
   for (size_t i = 0; i < plan_.axes.size(); ++i) {
     const Axis& axis = plan_.axes[i];
     const int number = static_cast<int>(i);
-    if (!axis.padded() || (index != nullptr && !DependsOnAxis(index, number))) continue;
+    if (!axis.padded() || (load != nullptr && !DependsOnAxis(load, number))) continue;
     const Node* value = nest_.Value(number, state);
     if (const Node* digit = IdleDigit(kernel::SumOf(value), axis.padded_from)) {
       kernel::ExpressionFolder::Map first = {{digit, folder_.Int(0)}};
@@ -87,7 +87,8 @@ const Node* ExpressionPlacer::PaddingMasks(const State& state, const Node* index
 }
 
 // Asked of the kernel's own loads: once an axis is opened, what it does to an index may be part of
-// a constant.
+// a constant. A load that the axis moves by its condition alone is to be zero beyond the end, too:
+// zeros that it meets there in a sum would make NaN of an infinity.
 void ExpressionPlacer::MaskPadding(const Node* root, const State& state,
                                    kernel::ExpressionFolder::Map* memo) const {
   const bool pads = std::any_of(plan_.axes.begin(), plan_.axes.end(),
@@ -95,7 +96,7 @@ void ExpressionPlacer::MaskPadding(const Node* root, const State& state,
   if (!pads) return;
   for (const Node* load : ir::TopologicalOrder({&root, 1})) {
     if (load->op() != Op::kLoad || memo->contains(load)) continue;
-    const Node* valid = PaddingMasks(state, load->operand(0));
+    const Node* valid = PaddingMasks(state, load);
     if (valid == nullptr) continue;
     if (load->operands().size() > 1) {
       valid = folder_.And(folder_.Substitute(load->operand(1), memo), valid);

@@ -32,9 +32,9 @@ class ExpressionPlacer {
 
   // The vector axis whose lanes are open; -1: none.
   int OpenVectorAxis(const State& state) const;
-  // Whether the place is one that exists, of the padded axes; null: always. `index`: of those alone
-  // on which this expression of the kernel depends; null: of all.
-  const ir::Node* PaddingMasks(const State& state, const ir::Node* index) const;
+  // Whether the place is one that exists, of the padded axes; null: always. `load`: of those alone
+  // on which this load of the kernel's depends, its condition included; null: of all.
+  const ir::Node* PaddingMasks(const State& state, const ir::Node* load) const;
   // Which of the lanes are real; null: all. `reduce_only`: of those along a reduction.
   const ir::Node* LaneMasks(const State& state, bool reduce_only) const;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compiler/ir/tf32.h"
+#include "compiler/kernel/expression_folder.h"
 
 namespace kiln::search {
 namespace {
@@ -108,11 +109,16 @@ bool IsLoaded(const ir::Node* factor) {
   if (factor->op() == ir::Op::kCast) return factor->operand(0)->op() == ir::Op::kLoad;
   // Rounded to tf32: bits, perhaps with half of the last that is left added to them.
   const ir::Node* bits = ir::UnderTf32Mask(factor->operand(0));
-  while (bits->op() == ir::Op::kAdd || bits->op() == ir::Op::kBitcast) {
-    const bool constant_first = bits->operand(0)->op() == ir::Op::kConst;
-    bits = bits->operand(constant_first ? 1 : 0);
+  if (bits->op() == ir::Op::kAdd) {
+    const int constant = bits->operand(0)->op() == ir::Op::kConst ? 0 : 1;
+    int64_t added;
+    if (!kernel::IsConstant(bits->operand(constant), &added) ||
+        (static_cast<uint32_t>(added) & ir::kTf32Mask) != 0) {
+      return false;
+    }
+    bits = bits->operand(1 - constant);
   }
-  return bits->op() == ir::Op::kLoad;
+  return bits->op() == ir::Op::kBitcast && bits->operand(0)->op() == ir::Op::kLoad;
 }
 
 // The subgroups' parts of the tile: large ones use what they load more often.

@@ -1,5 +1,6 @@
 // Contractions that the compiler gives to matrix units: the PTX holds their instructions, and its
 // interpreter gives what the kernel says.
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "compiler/kernel/testing/interpret.h"
 #include "compiler/kernel/text.h"
 #include "compiler/machine_codes.h"
+#include "compiler/ops/builder.h"
 #include "compiler/ops/testing/evaluate.h"
 #include "compiler/proof/prove.h"
 #include "compiler/schedule/apply.h"
@@ -109,6 +111,35 @@ std::string Code(const graph::Graph& graph, size_t* matrix_kernels) {
     *matrix_kernels += absl::StrContains(kernel.image.code, ".f32.tf32.tf32.f32") ? 1 : 0;
   }
   return text;
+}
+
+// A factor that stands still along the sum, but behind a border of zeros: where the sum is padded
+// it is zero as well, so that no infinity meets a zero.
+TEST(PtxMatrixGraphTest, PaddedSumsOfInfinitiesAreInfinite) {
+  using ir::DType;
+  graph::Graph graph;
+  graph.context = std::make_shared<ir::Context>();
+  graph.inputs = {{DType::kFloat16, {32, 1}}, {DType::kFloat16, {40, 32}}};
+  ops::Builder b(*graph.context);
+  const ir::Node* rows =
+      b.Pad(b.Expand(b.Input(0, DType::kFloat16, {32, 1}), {32, 37}), {0, 0, 3, 0});
+  const ir::Node* columns = b.Input(1, DType::kFloat16, {40, 32});
+  const ir::Node* left =
+      b.Expand(b.Reshape(b.Cast(rows, DType::kFloat32), {32, 40, 1}), {32, 40, 32});
+  const ir::Node* right =
+      b.Expand(b.Reshape(b.Cast(columns, DType::kFloat32), {1, 40, 32}), {32, 40, 32});
+  graph.outputs = {b.Sum(b.Mul(left, right), {1})};
+  std::vector<HostTensor> inputs = {
+      OperandValue({{32, 1}, 1, 2, DType::kFloat16}, DType::kFloat16, 0),
+      OperandValue({{40, 32}, 1, 2, DType::kFloat16}, DType::kFloat16, 1)};
+  inputs[0].SetFloat(3, std::numeric_limits<double>::infinity());
+  size_t kernels = 0;
+  SCOPED_TRACE(Code(graph, &kernels));
+  const auto expected = ops::Evaluate(graph.outputs, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const auto actual = RunOnPtx(graph, inputs);
+  ASSERT_TRUE(actual.ok()) << actual.status();
+  EXPECT_EQ(Difference(actual->outputs[0], (*expected)[0], 1e-5, 1e-5), "");
 }
 
 class PtxPrecisionTest : public testing::TestWithParam<GraphCase> {};
