@@ -23,7 +23,7 @@ add_custom_command(
 kiln_library(kiln_pipeline
   SOURCES pipeline.cc
   PUBLIC kiln_graph kiln_partition kiln_workers kiln_driver_interface absl::statusor absl::time
-  PRIVATE kiln_autodiff)
+  PRIVATE kiln_autodiff kiln_kernel)
 
 kiln_library(kiln_digest SOURCES digest.cc PRIVATE absl::strings OpenSSL::Crypto)
 kiln_test(digest_test SOURCES digest_test.cc LIBRARIES kiln_digest)
