@@ -50,6 +50,7 @@ class Kilnd:
             f"--listen={self.address},127.0.0.1:0",
             "--metrics_listen=127.0.0.1:0",
             f"--cache_dir={self.folder}/cache",
+            f"--state_dir={self.folder}/state",
         ]
         if threads is not None:
             command.append(f"--cpu_threads={threads}")

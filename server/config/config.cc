@@ -88,6 +88,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeString(n, &c->cache_folder); }},
       {"cache.limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
+      {"state.folder", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->state_folder); }},
       {"devices.use", "an array of device names",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
       {"devices.memory_limit", kBytes,
@@ -183,11 +185,14 @@ Config Defaults(const Environment& environment, int user_id) {
       runtime ? absl::StrCat(*runtime, "/kiln") : absl::StrCat("/tmp/kiln-", user_id);
   config.listen = {absl::StrCat("unix:", folder, "/kilnd.sock"), absl::StrCat("127.0.0.1:", kPort)};
   config.metrics_listen = absl::StrCat("127.0.0.1:", kMetricsPort);
-  const auto cache = environment("XDG_CACHE_HOME");
   const auto home = environment("HOME");
-  config.cache_folder = cache  ? absl::StrCat(*cache, "/kiln")
-                        : home ? absl::StrCat(*home, "/.cache/kiln")
-                               : absl::StrCat("/var/tmp/kiln-", user_id);
+  // The XDG Base Directory Specification's folders, else the user's, else the system's.
+  const auto folder_of = [&](const char* variable, const char* of_home, const char* last) {
+    if (const auto base = environment(variable)) return absl::StrCat(*base, "/kiln");
+    return home ? absl::StrCat(*home, of_home) : absl::StrCat("/var/tmp/kiln-", user_id, last);
+  };
+  config.cache_folder = folder_of("XDG_CACHE_HOME", "/.cache/kiln", "");
+  config.state_folder = folder_of("XDG_STATE_HOME", "/.local/state/kiln", "/state");
   return config;
 }
 

@@ -18,6 +18,10 @@
 //   folder = "/home/ann/.cache/kiln"   # $XDG_CACHE_HOME/kiln, else ~/.cache/kiln
 //   limit = "4GiB"
 //
+//   [state]
+//   folder = "/home/ann/.local/state/kiln"  # what outlives the daemon and is no cache: users, limits,
+//                                      # sessions; $XDG_STATE_HOME/kiln, else ~/.local/state/kiln
+//
 //   [devices]
 //   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
 //                                      # computes nothing and is for debugging, and but those of OpenCL's
@@ -72,6 +76,7 @@ struct Config {
   std::string metrics_listen;       // "host:port"; empty: none
   std::string cache_folder;
   int64_t cache_limit_bytes = int64_t{4} << 30;
+  std::string state_folder;
   std::vector<std::string> devices;  // empty: all
   int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
   int cpu_devices = 1;

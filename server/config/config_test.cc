@@ -21,6 +21,7 @@ Config Plain() { return Defaults(FakeEnvironment({{"HOME", "/home/ann"}}), 1000)
 TEST(Config, DefaultsWithAndWithoutXdg) {
   EXPECT_THAT(Plain().listen, ElementsAre("unix:/tmp/kiln-1000/kilnd.sock", "127.0.0.1:7433"));
   EXPECT_EQ(Plain().cache_folder, "/home/ann/.cache/kiln");
+  EXPECT_EQ(Plain().state_folder, "/home/ann/.local/state/kiln");
   EXPECT_EQ(Plain().metrics_listen, "127.0.0.1:7434");
   const Config xdg =
       Defaults(FakeEnvironment({{"XDG_RUNTIME_DIR", "/run/user/7"}, {"XDG_CACHE_HOME", "/c"}}), 7);

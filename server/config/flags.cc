@@ -35,6 +35,8 @@ ABSL_FLAG(std::string, config, "", "TOML file; server/config/config.h lists its 
 ABSL_FLAG(Addresses, listen, {}, "where clients connect: unix:PATH or host:port; may be repeated");
 ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"none\" serves none");
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
+ABSL_FLAG(std::string, state_dir, "",
+          "folder of what outlives the daemon: users, limits, sessions");
 ABSL_FLAG(
     std::vector<std::string>, devices, {},
     "devices to use, for example cpu:0,cpu:1, or all of a kind: cpu; null computes nothing, for "
@@ -106,6 +108,7 @@ absl::Status ApplyFlags(Config* config) {
   // In the file "" serves none, but an empty flag is one that was not given.
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
+  OverrideText(FLAGS_state_dir, &config->state_folder);
   OverrideText(FLAGS_log_level, &config->log_level);
   OverrideNumber(FLAGS_cpu_devices, &config->cpu_devices);
   OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);

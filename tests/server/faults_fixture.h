@@ -39,6 +39,7 @@ class FaultsTest : public ::testing::Test {
     config::Config config;
     config.listen = {address_};
     config.cache_folder = folder_ + "/cache";
+    config.state_folder = folder_ + "/state";
     config.devices = {"cpu"};
     config.cpu_threads = 1;
     config.compile_seconds_limit = seconds_limit;

@@ -48,7 +48,8 @@ class ProcessTest : public ::testing::Test {
     _exit(127);
   }
   virtual std::vector<std::string> Flags() {
-    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache"};
+    return {"--listen=" + address_, "--metrics_listen=none", "--cache_dir=" + folder_ + "/cache",
+            "--state_dir=" + folder_ + "/state"};
   }
   // Starts kilnd and waits until it serves.
   void Start() {

@@ -228,6 +228,7 @@ TEST(Shutdown, StaleSocketIsReplacedAndRemoved) {
   config::Config config;
   config.listen = {"unix:" + path};
   config.cache_folder = folder + "/cache";
+  config.state_folder = folder + "/state";
   {
     auto daemon = Daemon::Start(config, FakeParts());
     ASSERT_TRUE(daemon.ok()) << daemon.status();

@@ -20,6 +20,7 @@ TestDaemon::TestDaemon(TestDaemonOptions options) {
   config_.listen = {address_, "127.0.0.1:0"};
   config_.metrics_listen = "127.0.0.1:0";
   config_.cache_folder = absl::StrCat(folder_, "/cache");
+  config_.state_folder = absl::StrCat(folder_, "/state");
   config_.blob_limit_bytes = options.blob_limit_bytes;
   DaemonParts parts;
   if (options.driver != nullptr) {
