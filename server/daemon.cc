@@ -16,14 +16,19 @@
 #include "compiler/ops/op_def.h"
 #include "compiler/workers/pool.h"
 #include "proto/text/printable.h"
+#include "server/auth/audit_log.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/user_store.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
+#include "server/cache/secret.h"
 #include "server/errors/errors.h"
 #include "server/finishing_compiler.h"
 #include "server/log/log.h"
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/open_devices.h"
+#include "server/rpc/access.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
 #include "server/runtime/managed_device.h"
@@ -89,6 +94,8 @@ struct Daemon::Implementation {
                   : config.host_memory_limit_bytes) {}
   ~Implementation();
 
+  // Who may do what, from the state folder.
+  absl::Status OpenUsers();
   void MakeKernelCache();
   void MakeCompileWorkers(std::vector<std::string> command);
   void MakePrograms(runtime::CompileFunction compile);
@@ -105,6 +112,10 @@ struct Daemon::Implementation {
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
+  std::unique_ptr<auth::UserStore> user_store;
+  std::unique_ptr<auth::Authenticator> users;
+  std::unique_ptr<auth::AuditLog> audit;
+  std::unique_ptr<rpc::Access> access;
   std::unique_ptr<cache::KernelCache> kernel_cache;
   // Null: kernels are compiled in this process.
   std::unique_ptr<workers::Pool> compile_workers;
@@ -131,6 +142,27 @@ Daemon::Implementation::~Implementation() {
   Stop(absl::Seconds(3));
   // What runs and what is copied uses everything here, so it must have ended.
   for (const auto& device : devices) device->WaitIdle(absl::InfiniteDuration());
+}
+
+absl::Status Daemon::Implementation::OpenUsers() {
+  if (absl::Status status = cache::OpenPrivateFolder(config.state_folder); !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat("the state folder cannot be used: ", status.message(),
+                                     "; name another with --state_dir"));
+  }
+  auto store = auth::UserStore::Open(config.state_folder + "/users");
+  if (!store.ok()) return store.status();
+  user_store = *std::move(store);
+  auto key = cache::Secret::Open(config.state_folder + "/token_key");
+  if (!key.ok()) return key.status();
+  auto log = auth::AuditLog::Open(config.state_folder + "/audit.jsonl");
+  if (!log.ok()) return log.status();
+  audit = *std::move(log);
+  users = std::make_unique<auth::Authenticator>(
+      auth::Authenticator::Options{.store = user_store.get(), .key = *std::move(key), .now = now});
+  access = std::make_unique<rpc::Access>(rpc::Access::Options{
+      .users = users.get(), .audit = audit.get(), .metrics = &metrics, .now = now});
+  return absl::OkStatus();
 }
 
 void Daemon::Implementation::MakeKernelCache() {
@@ -222,6 +254,9 @@ void Daemon::Implementation::MakeRegistry() {
   view.kernel_cache = kernel_cache.get();
   view.metrics = &metrics;
   view.copies = copies.get();
+  view.users = users.get();
+  view.audit = audit.get();
+  view.access = access.get();
   view.open_calls = &open_calls;
   view.devices = all;
   view.now = now;
@@ -232,7 +267,10 @@ void Daemon::Implementation::MakeRegistry() {
 }
 
 absl::Status Daemon::Implementation::Serve() {
-  auto started = rpc::Server::Start(view, config.listen);
+  auto started = rpc::Server::Start(
+      view, {.addresses = config.listen,
+             .tls = {config.tls_certificate, config.tls_key, config.tls_client_ca},
+             .system_users = config.system_users});
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);
@@ -364,6 +402,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   if (!opened.ok()) return opened.status();
   implementation->devices = std::move(opened->devices);
   implementation->view.drivers = std::move(opened->reports);
+  if (absl::Status status = implementation->OpenUsers(); !status.ok()) return status;
   implementation->MakeKernelCache();
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));

@@ -47,6 +47,12 @@ bool TakeStrings(const toml::node& node, std::vector<std::string>* out) {
   return true;
 }
 
+bool TakeBool(const toml::node& node, bool* out) {
+  const auto value = node.value_exact<bool>();
+  if (value) *out = *value;
+  return value.has_value();
+}
+
 bool TakeInt(const toml::node& node, int* out) {
   const auto value = node.value_exact<int64_t>();
   if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return false;
@@ -90,6 +96,14 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->cache_limit_bytes); }},
       {"state.folder", "a string",
        [](const toml::node& n, Config* c) { return TakeString(n, &c->state_folder); }},
+      {"auth.system_users", "true or false",
+       [](const toml::node& n, Config* c) { return TakeBool(n, &c->system_users); }},
+      {"tls.certificate", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_certificate); }},
+      {"tls.key", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_key); }},
+      {"tls.client_ca", "a string",
+       [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_client_ca); }},
       {"devices.use", "an array of device names",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
       {"devices.memory_limit", kBytes,

@@ -22,6 +22,15 @@
 //   folder = "/home/ann/.local/state/kiln"  # what outlives the daemon and is no cache: users, limits,
 //                                      # sessions; $XDG_STATE_HOME/kiln, else ~/.local/state/kiln
 //
+//   [auth]
+//   system_users = false               # other users of this machine may use the Unix sockets, under their
+//                                      # names; who runs kilnd, and root, are its admins there
+//
+//   [tls]                              # of all ports; beyond loopback there is no listening without
+//   certificate = ""                   # PEM files, read again when they change
+//   key = ""
+//   client_ca = ""                     # whose certificates are users', by their common names
+//
 //   [devices]
 //   use = []                           # ["cpu:0"], or all of a kind: ["cpu"]; empty: all but "null", which
 //                                      # computes nothing and is for debugging, and but those of OpenCL's
@@ -77,6 +86,10 @@ struct Config {
   std::string cache_folder;
   int64_t cache_limit_bytes = int64_t{4} << 30;
   std::string state_folder;
+  bool system_users = false;
+  std::string tls_certificate;  // empty: no TLS
+  std::string tls_key;
+  std::string tls_client_ca;
   std::vector<std::string> devices;  // empty: all
   int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
   int cpu_devices = 1;

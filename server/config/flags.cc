@@ -37,6 +37,13 @@ ABSL_FLAG(std::string, metrics_listen, "", "host:port that serves /metrics; \"no
 ABSL_FLAG(std::string, cache_dir, "", "folder of the kernel cache");
 ABSL_FLAG(std::string, state_dir, "",
           "folder of what outlives the daemon: users, limits, sessions");
+ABSL_FLAG(bool, system_users, false,
+          "other users of this machine may use the Unix sockets, under their names there");
+ABSL_FLAG(std::string, tls_certificate, "",
+          "PEM file; with it all ports speak TLS. Beyond loopback there is no listening without");
+ABSL_FLAG(std::string, tls_key, "", "PEM file with the certificate's private key");
+ABSL_FLAG(std::string, tls_client_ca, "",
+          "PEM file with the authorities whose certificates are users', by their common names");
 ABSL_FLAG(
     std::vector<std::string>, devices, {},
     "devices to use, for example cpu:0,cpu:1, or all of a kind: cpu; null computes nothing, for "
@@ -109,6 +116,10 @@ absl::Status ApplyFlags(Config* config) {
   if (config->metrics_listen == "none") config->metrics_listen.clear();
   OverrideText(FLAGS_cache_dir, &config->cache_folder);
   OverrideText(FLAGS_state_dir, &config->state_folder);
+  if (absl::GetFlag(FLAGS_system_users)) config->system_users = true;
+  OverrideText(FLAGS_tls_certificate, &config->tls_certificate);
+  OverrideText(FLAGS_tls_key, &config->tls_key);
+  OverrideText(FLAGS_tls_client_ca, &config->tls_client_ca);
   OverrideText(FLAGS_log_level, &config->log_level);
   OverrideNumber(FLAGS_cpu_devices, &config->cpu_devices);
   OverrideNumber(FLAGS_cpu_threads, &config->cpu_threads);

@@ -1,9 +1,15 @@
+#include <deque>
+#include <map>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/errors/errors.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
+#include "server/rpc/watch.h"
 
 namespace kiln::rpc {
 namespace {
@@ -11,11 +17,75 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-absl::Status OneUser() {
-  return errors::WithReason(
-      absl::UnimplementedError("this daemon has one local user, no quotas and no audit log"),
-      "ONE_USER");
+constexpr absl::Duration kAuditInterval = absl::Milliseconds(200);
+constexpr int kEventsAtOnce = 100;
+
+absl::Status NoQuotas() {
+  return errors::WithReason(absl::UnimplementedError("this daemon has no quotas"), "NO_QUOTAS");
 }
+
+void Fill(const auth::StoredUser& user, v1::User* proto) {
+  proto->set_name(user.name);
+  proto->set_role(std::string(auth::Name(user.role)));
+  proto->set_token_id(user.token_id);
+  *proto->mutable_created() = ToProto(user.created);
+  if (user.revoked) *proto->mutable_revoked() = ToProto(*user.revoked);
+}
+
+absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
+  if (name.empty()) return auth::Role::kUser;
+  if (const auto role = auth::ParseRole(name)) return *role;
+  return errors::WithReason(
+      absl::InvalidArgumentError(absl::StrCat(Quoted(name), " is no role; there are ",
+                                              absl::StrJoin(auth::kRoleNames, ", "))),
+      "UNKNOWN_ROLE", {{"role", name}});
+}
+
+// Events from the log, one in each message.
+class AuditWatch : public Watch<v1::AuditEvent> {
+ public:
+  AuditWatch(const DaemonView& daemon, const grpc::CallbackServerContext& context,
+             const v1::ListAuditEventsRequest& request)
+      : Watch(kAuditInterval, /*at_once=*/true),
+        daemon_(daemon),
+        context_(context),
+        since_(request.has_since() ? FromProto(request.since()) : absl::InfinitePast()),
+        follow_(request.follow()) {
+    Look();
+  }
+
+ private:
+  Next Fill(v1::AuditEvent* event, grpc::Status* end) override {
+    // Again each time: whoever follows may be revoked.
+    const auto caller = daemon_.access->Caller(context_);
+    if (!caller.ok() || caller->role != auth::Role::kAdmin) {
+      *end = rpc::End(daemon_, caller.ok() ? absl::PermissionDeniedError("the role has changed")
+                                           : caller.status());
+      return Next::kEnd;
+    }
+    if (waiting_.empty()) {
+      const auto events = daemon_.audit->Read(last_, since_, kEventsAtOnce);
+      waiting_.assign(events.begin(), events.end());
+    }
+    if (waiting_.empty()) return follow_ ? Next::kWait : Next::kEnd;
+    const auth::AuditEvent& next = waiting_.front();
+    last_ = next.number;
+    *event->mutable_time() = ToProto(next.time);
+    event->set_user(next.user);
+    event->set_action(next.action);
+    event->set_subject(next.subject);
+    event->set_outcome(next.outcome);
+    waiting_.pop_front();
+    return Next::kSend;
+  }
+
+  const DaemonView& daemon_;
+  const grpc::CallbackServerContext& context_;
+  const absl::Time since_;
+  const bool follow_;
+  int64_t last_ = 0;
+  std::deque<auth::AuditEvent> waiting_;
+};
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
@@ -46,11 +116,13 @@ class AdminService final : public v1::AdminService::CallbackService {
       found = true;
       device->SetDraining(!request->undo());
     }
-    if (found) return Reply(daemon_, context, absl::OkStatus());
-    return Reply(daemon_, context,
-                 errors::WithReason(absl::NotFoundError(absl::StrCat("there is no device ",
-                                                                     Quoted(request->device()))),
-                                    "UNKNOWN_DEVICE", {{"device", request->device()}}));
+    absl::Status status;
+    if (!found) {
+      status = errors::WithReason(
+          absl::NotFoundError(absl::StrCat("there is no device ", Quoted(request->device()))),
+          "UNKNOWN_DEVICE", {{"device", request->device()}});
+    }
+    return Audited(context, request->undo() ? "undo_drain" : "drain", request->device(), status);
   }
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,
@@ -69,32 +141,78 @@ class AdminService final : public v1::AdminService::CallbackService {
                                  v1::ClearCacheResponse* response) override {
     const auto deleted = daemon_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
-    return Reply(daemon_, context, deleted.status());
+    return Audited(context, "clear_cache", "", deleted.status());
+  }
+
+  ServerUnaryReactor* AddUser(CallbackServerContext* context, const v1::AddUserRequest* request,
+                              v1::AddUserResponse* response) override {
+    const auto role = RoleOf(request->role());
+    absl::Status status = role.status();
+    if (status.ok()) {
+      auto token = daemon_.users->AddUser(request->name(), *role);
+      status = token.status();
+      if (status.ok()) response->set_token(*std::move(token));
+    }
+    const auto user = daemon_.users->store().Find(request->name());
+    if (status.ok() && user) Fill(*user, response->mutable_user());
+    return Audited(context, "add_user",
+                   absl::StrCat(request->name(),
+                                role.ok() ? absl::StrCat(" ", auth::Name(*role)) : std::string()),
+                   status);
+  }
+
+  ServerUnaryReactor* RevokeUser(CallbackServerContext* context,
+                                 const v1::RevokeUserRequest* request,
+                                 v1::RevokeUserResponse* response) override {
+    const absl::Status status = daemon_.users->RevokeUser(request->name());
+    if (status.ok()) {
+      response->set_sessions_closed(static_cast<uint32_t>(daemon_.registry->CloseAllOf(
+          request->name(),
+          errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
+                             "REVOKED"))));
+    }
+    return Audited(context, "revoke_user", request->name(), status);
   }
 
   ServerUnaryReactor* ListUsers(CallbackServerContext* context, const v1::ListUsersRequest* request,
                                 v1::ListUsersResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    std::map<std::string, v1::User> users;
+    for (const auth::StoredUser& user : daemon_.users->store().List())
+      Fill(user, &users[user.name]);
     for (const auto& user : daemon_.registry->ListUsers()) {
-      v1::User* proto = response->add_users();
+      v1::User* proto = &users[user->name];
       proto->set_name(user->name);
       proto->mutable_quota()->set_weight(1);
       proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
       proto->set_device_seconds(static_cast<double>(user->device_nanoseconds.load()) * 1e-9);
+    }
+    for (auto& [name, user] : users) {
+      if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }
     return Reply(daemon_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* SetQuota(CallbackServerContext* context, const v1::SetQuotaRequest* request,
                                v1::SetQuotaResponse* response) override {
-    return Reply(daemon_, context, OneUser());
+    return Audited(context, "set_quota", request->user(), NoQuotas());
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
       CallbackServerContext* context, const v1::ListAuditEventsRequest* request) override {
-    return new Refusal<v1::AuditEvent>(End(daemon_, OneUser()));
+    return new AuditWatch(daemon_, *context, *request);
   }
 
  private:
+  // Ends a call that changes something for others.
+  ServerUnaryReactor* Audited(CallbackServerContext* context, const std::string& action,
+                              const std::string& subject, const absl::Status& status) {
+    const auto caller = daemon_.access->Caller(*context);
+    if (caller.ok()) Audit(daemon_, *caller, action, subject, status);
+    return Reply(daemon_, context, status);
+  }
+
   const DaemonView& daemon_;
 };
 

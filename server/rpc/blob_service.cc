@@ -18,8 +18,12 @@ using grpc::CallbackServerContext;
 // here. Deletes itself.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  UploadReader(const DaemonView& daemon, grpc::ByteBuffer* response)
-      : daemon_(daemon), call_(daemon.open_calls), response_bytes_(response) {
+  UploadReader(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller,
+               grpc::ByteBuffer* response)
+      : daemon_(daemon),
+        caller_(std::move(caller)),
+        call_(daemon.open_calls),
+        response_bytes_(response) {
     StartRead(&request_bytes_);
   }
 
@@ -39,7 +43,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
           "NO_HEADER");
     }
     const v1::UploadHeader& header = request_.header();
-    auto session = FindSession(daemon_, header.session_id());
+    auto session = FindSession(daemon_, caller_, header.session_id());
     if (!session.ok()) return session.status();
     session_ = std::move(*session);
     response_.set_blob(header.blob());
@@ -56,7 +60,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       if (absl::Status status = Begin(); !status.ok()) return status;
     }
     // The session may have ended meanwhile, as it does when the daemon stops.
-    auto session = FindSession(daemon_, session_->identity().id);
+    auto session = FindSession(daemon_, caller_, session_->identity().id);
     if (!session.ok()) return session.status();
     daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
     return upload_->Append(*request_.mutable_data());
@@ -73,6 +77,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   const DaemonView& daemon_;
+  const absl::StatusOr<auth::Principal> caller_;
   const OpenCalls::Call call_;
   grpc::ByteBuffer request_bytes_;
   v1::UploadRequest request_;
@@ -88,10 +93,11 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
  public:
   explicit Download(const DaemonView& daemon) : daemon_(daemon), call_(daemon.open_calls) {}
 
-  static Download* Start(const DaemonView& daemon, const v1::DownloadRequest& request) {
+  static Download* Start(const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller,
+                         const v1::DownloadRequest& request) {
     auto download = std::make_shared<Download>(daemon);
     download->self_ = download;
-    auto session = FindSession(daemon, request.session_id());
+    auto session = FindSession(daemon, caller, request.session_id());
     if (!session.ok()) {
       download->End(session.status());
       return download.get();
@@ -203,7 +209,7 @@ class BlobService final : public BlobMethods {
   grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context,
                                       const v1::FindBlobsRequest* request,
                                       v1::FindBlobsResponse* response) override {
-    auto session = FindSession(daemon_, request->session_id());
+    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (session.ok()) {
       for (std::string& name :
            daemon_.blobs->Hold((*session)->identity().number, (*session)->user().name,
@@ -216,18 +222,18 @@ class BlobService final : public BlobMethods {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return new UploadReader(daemon_, response);
+    return new UploadReader(daemon_, daemon_.access->Caller(*context), response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
       CallbackServerContext* context, const v1::DownloadRequest* request) override {
-    return rpc::Download::Start(daemon_, *request);
+    return rpc::Download::Start(daemon_, daemon_.access->Caller(*context), *request);
   }
 
   grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context,
                                         const v1::DeleteBlobsRequest* request,
                                         v1::DeleteBlobsResponse* response) override {
-    auto session = FindSession(daemon_, request->session_id());
+    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (session.ok()) {
       daemon_.blobs->Delete((*session)->identity().number, (*session)->user().name,
                             {request->blobs().begin(), request->blobs().end()});

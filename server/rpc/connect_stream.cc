@@ -38,8 +38,9 @@ bool TakesTimeToCopy(const sessions::Answer* answer) {
 
 }  // namespace
 
-ConnectStream* ConnectStream::Start(const DaemonView& daemon) {
-  std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon));
+ConnectStream* ConnectStream::Start(const DaemonView& daemon,
+                                    absl::StatusOr<auth::Principal> caller) {
+  std::shared_ptr<ConnectStream> stream(new ConnectStream(daemon, std::move(caller)));
   // gRPC keeps a bare pointer, so the stream keeps itself until OnDone.
   stream->self_ = stream;
   stream->StartRead(&stream->request_bytes_);
@@ -51,7 +52,7 @@ absl::Status ConnectStream::Attach() {
     return errors::WithReason(
         absl::InvalidArgumentError("the first request on Connect must be attach"), "NOT_ATTACHED");
   }
-  auto session = FindSession(daemon_, request_.attach().session_id());
+  auto session = FindSession(daemon_, caller_, request_.attach().session_id());
   if (!session.ok()) return session.status();
   auto charge = (*session)->host()->Reserve(memory::Use::kSessions, kStreamBytes);
   if (!charge.ok()) return charge.status();

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <memory>
+#include <utility>
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
@@ -26,7 +27,8 @@ namespace kiln::rpc {
 class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                       public sessions::Sink {
  public:
-  static ConnectStream* Start(const DaemonView& daemon);
+  // `caller`: who has called Connect.
+  static ConnectStream* Start(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -42,7 +44,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
  private:
   using Outgoing = std::variant<uint64_t, std::shared_ptr<const sessions::Answer>>;
 
-  explicit ConnectStream(const DaemonView& daemon) : daemon_(daemon), call_(daemon.open_calls) {}
+  ConnectStream(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller)
+      : daemon_(daemon), caller_(std::move(caller)), call_(daemon.open_calls) {}
 
   absl::Status Handle();
   absl::Status Attach();
@@ -57,6 +60,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   void Send(const v1::ConnectResponse& response, bool more);
 
   const DaemonView& daemon_;
+  const absl::StatusOr<auth::Principal> caller_;
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread

@@ -1,16 +1,12 @@
-#include <grpcpp/alarm.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "kiln/v1/device.grpc.pb.h"
 #include "proto/text/printable.h"
-#include "server/rpc/deadline.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
+#include "server/rpc/watch.h"
 
 namespace kiln::rpc {
 namespace {
@@ -46,24 +42,15 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
 }
 
 // Looks at the devices every interval and sends those that have changed.
-class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
+class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
  public:
   DeviceWatch(const DaemonView& daemon, absl::Duration interval)
-      : daemon_(daemon), interval_(interval) {
+      : Watch(interval), daemon_(daemon) {
     Look();
   }
 
-  void OnWriteDone(bool ok) override { ok ? Wait() : End(); }
-  void OnCancel() override {
-    absl::MutexLock lock(&mutex_);
-    cancelled_ = true;
-    if (alarm_) alarm_->Cancel();
-  }
-  void OnDone() override { delete this; }
-
  private:
-  void Look() {
-    response_.Clear();
+  Next Fill(v1::WatchDevicesResponse* response, grpc::Status* end) override {
     for (runtime::ManagedDevice* device : daemon_.devices) {
       v1::Device now = Describe(*device, daemon_.now());
       std::string& sent = sent_[now.name()];
@@ -71,42 +58,13 @@ class DeviceWatch : public grpc::ServerWriteReactor<v1::WatchDevicesResponse> {
       std::string bytes = now.SerializeAsString();
       if (bytes == sent) continue;
       sent = std::move(bytes);
-      *response_.add_devices() = std::move(now);
+      *response->add_devices() = std::move(now);
     }
-    response_.devices().empty() ? Wait() : StartWrite(&response_);
+    return response->devices().empty() ? Next::kWait : Next::kSend;
   }
-  void Wait() {
-    {
-      absl::MutexLock lock(&mutex_);
-      // Under one lock with OnCancel, which either finds the alarm or keeps it from being set.
-      if (!cancelled_) {
-        alarm_ = std::make_unique<grpc::Alarm>();
-        // Wake is called on a thread of gRPC's, when the time has passed or the alarm was
-        // cancelled.
-        alarm_->Set(FromNow(interval_), [this](bool) { Wake(); });
-        return;
-      }
-    }
-    End();
-  }
-  void Wake() {
-    bool cancelled;
-    {
-      absl::MutexLock lock(&mutex_);
-      cancelled = cancelled_;
-    }
-    cancelled ? End() : Look();
-  }
-  // Without the lock: OnDone may delete this before Finish returns.
-  void End() { Finish(grpc::Status::CANCELLED); }
 
   const DaemonView& daemon_;
-  const absl::Duration interval_;
-  v1::WatchDevicesResponse response_;
   std::map<std::string, std::string> sent_;
-  absl::Mutex mutex_;
-  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  std::unique_ptr<grpc::Alarm> alarm_ ABSL_GUARDED_BY(mutex_);
 };
 
 class DeviceService final : public v1::DeviceService::CallbackService {

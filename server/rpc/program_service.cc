@@ -14,12 +14,14 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-void Fill(const DaemonView& daemon, const std::shared_ptr<runtime::Program>& program,
-          v1::Program* proto) {
+// Under the name that the caller has for it: others' say what they work on.
+void Fill(const DaemonView& daemon, const auth::Principal& caller,
+          const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
   const runtime::Program::Description& description = program->description();
   const compiler::CompiledProgram& compiled = program->compiled();
   proto->set_digest(description.digest);
-  proto->set_name(description.name);
+  proto->set_name(
+      program->NameFor(caller.user).value_or(caller.sees_all() ? description.name : std::string()));
   proto->set_device(program->device().name());
   *proto->mutable_compiled() = ToProto(description.compiled);
   proto->set_compile_seconds(description.compile_seconds);
@@ -31,7 +33,8 @@ void Fill(const DaemonView& daemon, const std::shared_ptr<runtime::Program>& pro
   proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
   proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
   uint32_t sessions = 0;
-  for (const auto& session : daemon.registry->List()) sessions += session->Uses(*program) ? 1 : 0;
+  for (const auto& session : VisibleSessions(daemon, caller))
+    sessions += session->Uses(*program) ? 1 : 0;
   proto->set_sessions(sessions);
 }
 
@@ -50,12 +53,13 @@ void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& ti
   proto->set_compile_seconds(kernel.compile_seconds);
 }
 
-absl::Status Explain(const DaemonView& daemon, const v1::ExplainProgramRequest& request,
+absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
+                     const v1::ExplainProgramRequest& request,
                      v1::ExplainProgramResponse* response) {
-  auto program = daemon.programs->Find(request.digest());
+  auto program = runtime::FindByPrefix(VisiblePrograms(daemon, caller), request.digest());
   if (!program.ok()) return program.status();
   const compiler::CompiledProgram& compiled = (*program)->compiled();
-  Fill(daemon, *program, response->mutable_program());
+  Fill(daemon, caller, *program, response->mutable_program());
   response->set_graph(compiled.graph_text);
   response->set_partition(compiled.partition_text);
   response->set_queue(runtime::QueueText(compiled));
@@ -98,15 +102,18 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
                                    const v1::ListProgramsRequest* request,
                                    v1::ListProgramsResponse* response) override {
-    for (const auto& program : daemon_.programs->List())
-      Fill(daemon_, program, response->add_programs());
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    for (const auto& program : VisiblePrograms(daemon_, *caller))
+      Fill(daemon_, *caller, program, response->add_programs());
     return Reply(daemon_, context, absl::OkStatus());
   }
 
   ServerUnaryReactor* CompileProgram(CallbackServerContext* context,
                                      const v1::CompileProgramRequest* request,
                                      v1::CompileProgramResponse* response) override {
-    auto session = FindSession(daemon_, request->session_id());
+    const auto caller = daemon_.access->Caller(*context);
+    auto session = FindSession(daemon_, caller, request->session_id());
     if (!session.ok()) return Reply(daemon_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
     // The request lives until it is answered, beside the copy that is compiled.
@@ -120,12 +127,14 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     if (!status.ok()) return Reply(daemon_, context, status);
     auto future =
         daemon_.programs->Get(*source, bindings, (*session)->device(), request->name(), host);
+    // Before the answer is made of it.
+    runtime::NoteUser(future, caller->user, request->name());
     ServerUnaryReactor* reactor = context->DefaultReactor();
     // Shared, because std::function copies what it captures and a charge can only be moved.
     const auto kept = std::make_shared<memory::Charge>(*std::move(charge));
-    const auto ended = [this, reactor, future, response, kept] {
+    const auto ended = [this, caller = *caller, reactor, future, response, kept] {
       if (future->result().ok())
-        Fill(daemon_, (*future->result())->program, response->mutable_program());
+        Fill(daemon_, caller, (*future->result())->program, response->mutable_program());
       reactor->Finish(End(daemon_, future->result().status()));
     };
     // The call occupies no thread while the program compiles.
@@ -136,19 +145,21 @@ class ProgramService final : public v1::ProgramService::CallbackService {
   ServerUnaryReactor* ExplainProgram(CallbackServerContext* context,
                                      const v1::ExplainProgramRequest* request,
                                      v1::ExplainProgramResponse* response) override {
-    return Reply(daemon_, context, Explain(daemon_, *request, response));
+    const auto caller = daemon_.access->Caller(*context);
+    return Reply(daemon_, context,
+                 caller.ok() ? Explain(daemon_, *caller, *request, response) : caller.status());
   }
 
   ServerUnaryReactor* ListKernels(CallbackServerContext* context,
                                   const v1::ListKernelsRequest* request,
                                   v1::ListKernelsResponse* response) override {
-    std::vector<std::shared_ptr<runtime::Program>> programs;
-    if (request->program_digest().empty()) {
-      programs = daemon_.programs->List();
-    } else {
-      auto program = daemon_.programs->Find(request->program_digest());
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    auto programs = VisiblePrograms(daemon_, *caller);
+    if (!request->program_digest().empty()) {
+      auto program = runtime::FindByPrefix(programs, request->program_digest());
       if (!program.ok()) return Reply(daemon_, context, program.status());
-      programs.push_back(*program);
+      programs = {*program};
     }
     for (const auto& program : programs) {
       const auto times = program->kernel_times();

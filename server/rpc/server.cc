@@ -14,7 +14,7 @@
 #include "absl/strings/strip.h"
 #include "server/rpc/deadline.h"
 #include "server/rpc/malformed_requests.h"
-#include "server/rpc/unix_socket.h"
+#include "server/rpc/peer_socket.h"
 
 namespace kiln::rpc {
 namespace {
@@ -63,10 +63,11 @@ std::string WithPort(const std::string& address, int port) {
 
 struct Server::Implementation {
   OpenCalls* open_calls;
-  std::vector<std::unique_ptr<SocketClaim>> claims;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::vector<std::string> listening;
-  std::unique_ptr<grpc::Server> server;  // last: it uses the rest
+  std::unique_ptr<grpc::Server> server;  // after what it uses
+  // Last: they hand connections to the server.
+  std::vector<std::unique_ptr<PeerSocket>> sockets;
 };
 
 Server::Server(std::unique_ptr<Implementation> implementation)
@@ -74,7 +75,11 @@ Server::Server(std::unique_ptr<Implementation> implementation)
 Server::~Server() { Stop(absl::ZeroDuration()); }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
-                                                      const std::vector<std::string>& addresses) {
+                                                      const Options& options) {
+  const std::vector<std::string>& addresses = options.addresses;
+  if (absl::Status status = CheckListening(addresses, options.tls, daemon.users->nobody_known());
+      !status.ok())
+    return status;
   SetUpOnce();
   auto implementation = std::make_unique<Implementation>();
   implementation->open_calls = daemon.open_calls;
@@ -85,13 +90,17 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   for (size_t i = 0; i < addresses.size(); ++i) {
     absl::string_view path = addresses[i];
     if (absl::ConsumePrefix(&path, "unix:")) {
-      // Before gRPC binds it: gRPC removes a socket that is there, even one of a daemon that is
-      // alive.
-      auto claim = SocketClaim::Take(std::string(path));
-      if (!claim.ok()) return claim.status();
-      implementation->claims.push_back(std::move(*claim));
+      auto socket = PeerSocket::Listen({.path = std::string(path),
+                                        .system_users = options.system_users,
+                                        .access = daemon.access,
+                                        .name_of = SystemUserName},
+                                       builder);
+      if (!socket.ok()) return socket.status();
+      implementation->sockets.push_back(*std::move(socket));
+      ports[i] = 1;  // listens already
+      continue;
     }
-    builder.AddListeningPort(addresses[i], grpc::InsecureServerCredentials(), &ports[i]);
+    builder.AddListeningPort(addresses[i], PortCredentials(options.tls, *daemon.access), &ports[i]);
   }
   for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
                           MakeProgramService, MakeAdminService}) {
@@ -108,6 +117,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
     return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(addresses, ", "),
                                                ": is another kilnd running, or a port in use?"));
   }
+  for (const auto& socket : implementation->sockets) socket->Start();
   return std::unique_ptr<Server>(new Server(std::move(implementation)));
 }
 
@@ -124,6 +134,7 @@ void Server::Stop(absl::Duration patience) {
   // them. Said before, the cut could overtake it: a client that writes to a cut connection drops
   // what it has not read yet.
   implementation_->open_calls->WaitUntilNone(patience);
+  for (const auto& socket : implementation_->sockets) socket->Stop();
   implementation_->server->Shutdown(FromNow(patience));
 }
 

@@ -8,16 +8,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/services.h"
 
 namespace kiln::rpc {
 
 class Server {
  public:
-  // `addresses`: "unix:PATH" or "host:port"; port 0 picks a free one. `daemon` outlives the
-  // server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had.
+  struct Options {
+    std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
+    TlsFiles tls;
+    bool system_users = false;  // see PeerSocket
+  };
+  // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had;
+  // INVALID_ARGUMENT one that the daemon must not listen on (CheckListening).
   static absl::StatusOr<std::unique_ptr<Server>> Start(const DaemonView& daemon,
-                                                       const std::vector<std::string>& addresses);
+                                                       const Options& options);
   ~Server();
 
   // The addresses with the ports that were picked.

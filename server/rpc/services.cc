@@ -1,5 +1,8 @@
 #include "server/rpc/services.h"
 
+#include <utility>
+
+#include "server/errors/errors.h"
 #include "server/rpc/status.h"
 
 namespace kiln::rpc {
@@ -16,11 +19,38 @@ grpc::ServerUnaryReactor* Reply(const DaemonView& daemon, grpc::CallbackServerCo
   return reactor;
 }
 
-absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const DaemonView& daemon,
-                                                               const std::string& id) {
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
+    const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller,
+    const std::string& id) {
+  if (!caller.ok()) return caller.status();
   auto session = daemon.registry->Find(id);
-  if (session.ok()) (*session)->Renew();
+  if (!session.ok()) return session;
+  // Exactly what is said of one that there is not.
+  if ((*session)->user().name != caller->user) return daemon.registry->Find("");
+  (*session)->Renew();
   return session;
+}
+
+std::vector<std::shared_ptr<sessions::Session>> VisibleSessions(const DaemonView& daemon,
+                                                                const auth::Principal& caller) {
+  auto sessions = daemon.registry->List();
+  if (caller.sees_all()) return sessions;
+  std::erase_if(sessions, [&](const auto& session) { return session->user().name != caller.user; });
+  return sessions;
+}
+
+std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView& daemon,
+                                                               const auth::Principal& caller) {
+  auto programs = daemon.programs->List();
+  if (caller.sees_all()) return programs;
+  std::erase_if(programs, [&](const auto& program) { return !program->NameFor(caller.user); });
+  return programs;
+}
+
+void Audit(const DaemonView& daemon, const auth::Principal& caller, const std::string& action,
+           const std::string& subject, const absl::Status& outcome) {
+  daemon.audit->Append({0, daemon.now(), caller.user, action, subject,
+                        outcome.ok() ? "ok" : errors::Reason(outcome)});
 }
 
 }  // namespace kiln::rpc

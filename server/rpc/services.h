@@ -14,9 +14,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/auth/audit_log.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/principal.h"
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/metrics/metrics.h"
+#include "server/rpc/access.h"
 #include "server/rpc/open_calls.h"
 #include "server/runtime/driver_report.h"
 #include "server/runtime/managed_device.h"
@@ -37,6 +41,9 @@ struct DaemonView {
   cache::KernelCache* kernel_cache = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;
+  auth::Authenticator* users = nullptr;
+  auth::AuditLog* audit = nullptr;
+  Access* access = nullptr;
   OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;
   std::vector<runtime::DriverReport> drivers;
@@ -49,9 +56,6 @@ struct DaemonView {
   int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
   std::function<std::vector<std::string>()> listening;
 };
-
-// The only user there is as long as nobody logs in.
-inline constexpr char kLocalUser[] = "local";
 
 std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon);
 std::unique_ptr<grpc::Service> MakeSessionService(const DaemonView& daemon);
@@ -73,9 +77,20 @@ class Refusal : public grpc::ServerWriteReactor<Response> {
   void OnDone() override { delete this; }
 };
 
-// The session of a call, whose lease is renewed by it.
-absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(const DaemonView& daemon,
-                                                               const std::string& id);
+// The session of a call, whose lease is renewed by it. Another user's is NOT_FOUND, as an unknown
+// one is, whatever the caller's role.
+absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
+    const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller, const std::string& id);
+
+// Those that the caller may see: a user his own (Principal::sees_all).
+std::vector<std::shared_ptr<sessions::Session>> VisibleSessions(const DaemonView& daemon,
+                                                                const auth::Principal& caller);
+std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView& daemon,
+                                                               const auth::Principal& caller);
+
+// Writes what the caller has changed for others, or tried to, to the audit log.
+void Audit(const DaemonView& daemon, const auth::Principal& caller, const std::string& action,
+           const std::string& subject, const absl::Status& outcome);
 
 }  // namespace kiln::rpc
 

@@ -1,22 +1,30 @@
-// Single services on a channel inside the process.
+// Single services on a port of their own.
 #include "server/rpc/services.h"
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "kiln/v1/device.grpc.pb.h"
 #include "kiln/v1/session.grpc.pb.h"
+#include "server/rpc/credentials.h"
 #include "server/testing/fake_compiler.h"
 #include "server/testing/fake_device.h"
 
 namespace kiln::rpc {
 namespace {
+
+std::string MakeFolder() {
+  std::string pattern = ::testing::TempDir() + "kiln_services_XXXXXX";
+  return mkdtemp(pattern.data());
+}
 
 class ServicesTest : public ::testing::Test {
  protected:
@@ -36,6 +44,16 @@ class ServicesTest : public ::testing::Test {
     daemon_.blobs = &blobs_;
     daemon_.metrics = &metrics_;
     daemon_.copies = &copies_;
+    users_ = std::make_unique<auth::Authenticator>(auth::Authenticator::Options{
+        .store = store_.get(), .key = *cache::Secret::Open(folder_ + "/key"), .now = [] {
+          return absl::Now();
+        }});
+    audit_ = *auth::AuditLog::Open(folder_ + "/audit");
+    access_ = std::make_unique<Access>(
+        Access::Options{users_.get(), audit_.get(), &metrics_, [] { return absl::Now(); }});
+    daemon_.users = users_.get();
+    daemon_.audit = audit_.get();
+    daemon_.access = access_.get();
     daemon_.open_calls = &open_calls_;
     daemon_.devices = {&device_};
     daemon_.drivers = {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}};
@@ -44,8 +62,11 @@ class ServicesTest : public ::testing::Test {
     services_.push_back(MakeDeviceService(daemon_));
     grpc::ServerBuilder builder;
     for (const auto& service : services_) builder.RegisterService(service.get());
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", PortCredentials({}, *access_), &port);
     server_ = builder.BuildAndStart();
-    channel_ = server_->InProcessChannel({});
+    channel_ =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials());
   }
   ~ServicesTest() override {
     registry_->CloseAll(absl::OkStatus());
@@ -60,6 +81,11 @@ class ServicesTest : public ::testing::Test {
                                  metrics_.ForDevice("cpu:0"), absl::Now};
   std::unique_ptr<runtime::ProgramCache> programs_;
   std::unique_ptr<sessions::Registry> registry_;
+  const std::string folder_ = MakeFolder();
+  std::unique_ptr<auth::UserStore> store_ = *auth::UserStore::Open(folder_ + "/users");
+  std::unique_ptr<auth::Authenticator> users_;
+  std::unique_ptr<auth::AuditLog> audit_;
+  std::unique_ptr<Access> access_;
   OpenCalls open_calls_;
   DaemonView daemon_;
   std::vector<std::unique_ptr<grpc::Service>> services_;

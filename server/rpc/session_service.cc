@@ -14,7 +14,7 @@ using grpc::ServerUnaryReactor;
 
 sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
   sessions::ClientInfo client;
-  // Lists of sessions show these to everybody, so their length is bounded.
+  // Lists of sessions show these to others, so their length is bounded.
   client.name = std::string(Shortened(proto.name(), 100));
   client.version = std::string(Shortened(proto.version(), 100));
   client.description = std::string(Shortened(proto.description(), 200));
@@ -56,8 +56,10 @@ class SessionService final : public SessionMethods {
   ServerUnaryReactor* OpenSession(CallbackServerContext* context,
                                   const v1::OpenSessionRequest* request,
                                   v1::OpenSessionResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
     auto session =
-        daemon_.registry->Open(kLocalUser, FromProto(request->client()),
+        daemon_.registry->Open(caller->user, FromProto(request->client()),
                                absl::Seconds(request->lease_seconds()), request->device());
     if (session.ok()) {
       const sessions::Session::Identity& identity = (*session)->identity();
@@ -76,7 +78,7 @@ class SessionService final : public SessionMethods {
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
                                    const v1::RenewSessionRequest* request,
                                    v1::RenewSessionResponse* response) override {
-    auto session = FindSession(daemon_, request->session_id());
+    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
     if (session.ok()) *response->mutable_expires() = ToProto((*session)->GetSnapshot().expires);
     return Reply(daemon_, context, session.status());
   }
@@ -84,19 +86,24 @@ class SessionService final : public SessionMethods {
   ServerUnaryReactor* CloseSession(CallbackServerContext* context,
                                    const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
-    return Reply(daemon_, context, daemon_.registry->Close(request->session_id()));
+    auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
+    return Reply(daemon_, context,
+                 session.ok() ? daemon_.registry->Close(request->session_id()) : session.status());
   }
 
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,
                                    const v1::ListSessionsRequest* request,
                                    v1::ListSessionsResponse* response) override {
-    for (const auto& session : daemon_.registry->List()) Fill(*session, response->add_sessions());
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    for (const auto& session : VisibleSessions(daemon_, *caller))
+      Fill(*session, response->add_sessions());
     return Reply(daemon_, context, absl::OkStatus());
   }
 
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Connect(
       CallbackServerContext* context) override {
-    return ConnectStream::Start(daemon_);
+    return ConnectStream::Start(daemon_, daemon_.access->Caller(*context));
   }
 
  private:

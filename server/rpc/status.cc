@@ -39,4 +39,8 @@ google::protobuf::Timestamp ToProto(absl::Time time) {
   return proto;
 }
 
+absl::Time FromProto(const google::protobuf::Timestamp& proto) {
+  return absl::FromUnixSeconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
+}
+
 }  // namespace kiln::rpc

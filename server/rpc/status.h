@@ -18,6 +18,7 @@ v1::Status ToProto(const absl::Status& status);
 grpc::Status ToGrpc(const absl::Status& status);
 
 google::protobuf::Timestamp ToProto(absl::Time time);
+absl::Time FromProto(const google::protobuf::Timestamp& proto);
 
 }  // namespace kiln::rpc
 

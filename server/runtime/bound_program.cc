@@ -72,4 +72,12 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
   return made;
 }
 
+void NoteUser(const std::shared_ptr<ProgramFuture>& future, const std::string& user,
+              const std::string& name) {
+  const auto note = [future, user, name] {
+    if (future->result().ok()) (*future->result())->program->NoteUser(user, name);
+  };
+  if (!future->AddWaiter(note)) note();
+}
+
 }  // namespace kiln::runtime

@@ -66,6 +66,10 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Bind(std::shared_ptr<Program
 absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
     std::shared_ptr<const BoundProgram> bound);
 
+// Once the program is there, it knows that `user` has asked for it under this name.
+void NoteUser(const std::shared_ptr<ProgramFuture>& future, const std::string& user,
+              const std::string& name);
+
 }  // namespace kiln::runtime
 
 #endif  // KILN_SERVER_RUNTIME_BOUND_PROGRAM_H_

@@ -9,6 +9,8 @@
 namespace kiln::runtime {
 namespace {
 
+constexpr size_t kMostUsers = 64;  // who have asked for a program
+
 constexpr double kNewWeight = 0.125;  // of a measurement in the moving average
 
 constexpr int64_t kSampleEvery = 64;
@@ -173,6 +175,20 @@ void Program::Record(double seconds, const std::vector<double>& command_seconds)
     times.total_seconds += command_seconds[i];
     ++times.samples;
   }
+}
+
+void Program::NoteUser(const std::string& user, const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(users_, [&](const auto& known) { return known.first == user; });
+  if (users_.size() >= kMostUsers) users_.erase(users_.begin());
+  users_.emplace_back(user, name);
+}
+
+std::optional<std::string> Program::NameFor(const std::string& user) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [known, name] : users_)
+    if (known == user) return name;
+  return std::nullopt;
 }
 
 double Program::device_seconds() const {

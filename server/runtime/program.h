@@ -92,6 +92,11 @@ class Program {
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
   double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Somebody has asked for it, under a name of his own. Who asked last stays known longest; of more
+  // than 64, those who asked first are forgotten.
+  void NoteUser(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What `user` calls it; nothing if he never asked for it.
+  std::optional<std::string> NameFor(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
   // One for each kernel of compiled().
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -115,6 +120,8 @@ class Program {
   std::atomic<int64_t> runs_{0};
   mutable absl::Mutex mutex_;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Users and their names for it, the latest last.
+  std::vector<std::pair<std::string, std::string>> users_ ABSL_GUARDED_BY(mutex_);
   std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
 };
 

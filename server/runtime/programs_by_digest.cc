@@ -90,8 +90,13 @@ std::vector<std::shared_ptr<Program>> ProgramsByDigest::List() const {
 }
 
 absl::StatusOr<std::shared_ptr<Program>> ProgramsByDigest::Find(const std::string& prefix) const {
+  return FindByPrefix(List(), prefix);
+}
+
+absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
+    const std::vector<std::shared_ptr<Program>>& programs, const std::string& prefix) {
   std::shared_ptr<Program> found;
-  for (const auto& program : List()) {
+  for (const auto& program : programs) {
     if (!IsNamedBy(program->description(), prefix)) continue;
     if (found) {
       return errors::WithReason(

@@ -71,6 +71,11 @@ class ProgramsByDigest {
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
+// That of `programs` whose digest (or key of its source) begins with `prefix`. NOT_FOUND, or
+// INVALID_ARGUMENT if there are several.
+absl::StatusOr<std::shared_ptr<Program>> FindByPrefix(
+    const std::vector<std::shared_ptr<Program>>& programs, const std::string& prefix);
+
 }  // namespace kiln::runtime
 
 #endif  // KILN_SERVER_RUNTIME_PROGRAMS_BY_DIGEST_H_

@@ -64,8 +64,10 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
 
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
     const DefinedProgram& program, const runtime::Bindings& bindings) const {
-  return services_.programs->Get(*program.source, bindings, *services_.device, program.name,
-                                 services_.host);
+  auto future = services_.programs->Get(*program.source, bindings, *services_.device, program.name,
+                                        services_.host);
+  runtime::NoteUser(future, services_.user, program.name);
+  return future;
 }
 
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence,

@@ -47,6 +47,7 @@ class ProgramTable {
     runtime::ManagedDevice* device = nullptr;
     std::shared_ptr<memory::Account> host;
     size_t bindings_per_program = 0;  // remembered; the least recently used go first
+    std::string user;                 // who asks for the programs
   };
 
   explicit ProgramTable(Services services) : services_(std::move(services)) {}

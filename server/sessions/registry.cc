@@ -154,6 +154,24 @@ absl::Status Registry::Close(const std::string& id) {
   return absl::OkStatus();
 }
 
+int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
+  std::vector<std::shared_ptr<Session>> closed;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (auto entry = sessions_.begin(); entry != sessions_.end();) {
+      const auto current = entry++;
+      if (current->second->user().name != user) continue;
+      closed.push_back(std::move(current->second));
+      sessions_.erase(current);
+    }
+  }
+  for (const auto& session : closed) {
+    session->Close(reason);
+    LogEnd(*session, "its user was revoked");
+  }
+  return static_cast<int>(closed.size());
+}
+
 std::vector<std::shared_ptr<Session>> Registry::List() const {
   std::vector<std::shared_ptr<Session>> list;
   {

@@ -43,6 +43,8 @@ class Registry {
   absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of one user; returns how many there were.
+  int CloseAllOf(const std::string& user, const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Everybody who has opened a session since the daemon started.

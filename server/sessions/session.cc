@@ -43,7 +43,8 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       unfinished_(host_,
                   {services_.limits.unfinished_operations, services_.limits.unfinished_bytes}),
       handles_(host_),
-      programs_({services_.programs, &device_, host_, services_.limits.bindings_per_program}) {}
+      programs_({services_.programs, &device_, host_, services_.limits.bindings_per_program,
+                 user_->name}) {}
 
 Executor::Steps Session::Steps() {
   Executor::Steps steps;

@@ -89,12 +89,58 @@ void Stream::Drop() {
   stream_->Finish();
 }
 
-Client::Client(const std::string& address, uint32_t lease_seconds, const std::string& device) {
+namespace {
+
+// Adds the token to every call of a channel.
+class TokenAdder : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenAdder(const std::string& token) : token_(token) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* call) override {
+    using Point = grpc::experimental::InterceptionHookPoints;
+    if (call->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA))
+      call->GetSendInitialMetadata()->insert({"authorization", "Bearer " + token_});
+    call->Proceed();
+  }
+
+ private:
+  const std::string token_;
+};
+class TokenAdderFactory : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenAdderFactory(std::string token) : token_(std::move(token)) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    return new TokenAdder(token_);
+  }
+
+ private:
+  const std::string token_;
+};
+
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address, const Client::Login& login) {
   grpc::ChannelArguments arguments;
   // Each client its own connection, as in separate processes.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
-  channel = grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> adders;
+  if (!login.token.empty()) adders.push_back(std::make_unique<TokenAdderFactory>(login.token));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(address, login.credentials,
+                                                                 arguments, std::move(adders));
+}
+
+}  // namespace
+
+Client::Client(const std::string& address, uint32_t lease_seconds, const std::string& device)
+    : channel(OpenChannel(address, {})) {
+  Open(lease_seconds, device);
+}
+
+Client::Client(const std::string& address, const Login& login)
+    : channel(OpenChannel(address, login)) {
+  Open(0, "");
+}
+
+void Client::Open(uint32_t lease_seconds, const std::string& device) {
   sessions = v1::SessionService::NewStub(channel);
   blobs = v1::BlobService::NewStub(channel);
   programs = v1::ProgramService::NewStub(channel);

@@ -59,6 +59,12 @@ class Stream {
 struct Client {
   explicit Client(const std::string& address, uint32_t lease_seconds = 0,
                   const std::string& device = "");
+  // Over any channel; every call carries the token, if there is one.
+  struct Login {
+    std::string token{};
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  };
+  Client(const std::string& address, const Login& login);
 
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::SessionService::Stub> sessions;
@@ -69,6 +75,10 @@ struct Client {
   v1::OpenSessionResponse session;
   grpc::Status opened;
 
+ private:
+  void Open(uint32_t lease_seconds, const std::string& device);
+
+ public:
   std::unique_ptr<Stream> Connect(uint64_t acknowledged = 0) {
     return std::make_unique<Stream>(*sessions, session.session_id(), acknowledged);
   }

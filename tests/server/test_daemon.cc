@@ -22,6 +22,7 @@ TestDaemon::TestDaemon(TestDaemonOptions options) {
   config_.cache_folder = absl::StrCat(folder_, "/cache");
   config_.state_folder = absl::StrCat(folder_, "/state");
   config_.blob_limit_bytes = options.blob_limit_bytes;
+  options.configure(config_);
   DaemonParts parts;
   if (options.driver != nullptr) {
     parts.drivers.push_back(std::move(options.driver));

@@ -19,6 +19,7 @@ struct TestDaemonOptions {
   int64_t memory_bytes = 1 << 20;  // of each device
   int64_t blob_limit_bytes = 1 << 20;
   runtime::CompileFunction compile{};  // FakeCompile if empty
+  std::function<void(config::Config&)> configure = [](config::Config&) {};
   // Whose devices take the place of the fake ones. They need a `compile`.
   std::unique_ptr<drivers::Driver> driver = nullptr;
 };

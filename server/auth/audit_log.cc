@@ -1,0 +1,171 @@
+#include "server/auth/audit_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler/ir/quoted.h"
+#include "proto/text/printable.h"
+#include "server/log/log.h"
+
+namespace kiln::auth {
+namespace {
+
+constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%E3SZ";
+constexpr size_t kLongestValue = 200;
+
+// Printable leaves nothing that JSON would have escaped but these two.
+std::string Escaped(absl::string_view value) {
+  std::string out;
+  for (const char c : Printable(std::string(Shortened(std::string(value), kLongestValue)))) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  return out;
+}
+
+bool TakeString(absl::string_view* rest, absl::string_view key, std::string* value) {
+  if (!absl::ConsumePrefix(rest, absl::StrCat(",\"", key, "\":\""))) return false;
+  value->clear();
+  while (!rest->empty()) {
+    char c = rest->front();
+    rest->remove_prefix(1);
+    if (c == '"') return true;
+    if (c == '\\') {
+      if (rest->empty()) return false;
+      c = rest->front();
+      rest->remove_prefix(1);
+    }
+    value->push_back(c);
+  }
+  return false;
+}
+
+void ReadFile(const std::string& path, int64_t after, absl::Time since, size_t most,
+              std::vector<AuditEvent>* events) {
+  std::ifstream stream(path);
+  std::string line;
+  while (events->size() < most && std::getline(stream, line)) {
+    // A crash may have left half a line.
+    auto event = FromJson(line);
+    if (event && event->number > after && event->time >= since) events->push_back(*event);
+  }
+}
+
+std::string Rotated(const std::string& path) { return absl::StrCat(path, ".1"); }
+
+}  // namespace
+
+std::string ToJson(const AuditEvent& event) {
+  return absl::StrCat("{\"number\":", event.number, ",\"time\":\"",
+                      absl::FormatTime(kTimeFormat, event.time, absl::UTCTimeZone()),
+                      "\",\"user\":\"", Escaped(event.user), "\",\"action\":\"",
+                      Escaped(event.action), "\",\"subject\":\"", Escaped(event.subject),
+                      "\",\"outcome\":\"", Escaped(event.outcome), "\"}");
+}
+
+std::optional<AuditEvent> FromJson(absl::string_view line) {
+  AuditEvent event;
+  if (!absl::ConsumePrefix(&line, "{\"number\":")) return std::nullopt;
+  const size_t comma = line.find(',');
+  if (comma == absl::string_view::npos || !absl::SimpleAtoi(line.substr(0, comma), &event.number))
+    return std::nullopt;
+  line.remove_prefix(comma);
+  std::string time;
+  if (!TakeString(&line, "time", &time) || !TakeString(&line, "user", &event.user) ||
+      !TakeString(&line, "action", &event.action) ||
+      !TakeString(&line, "subject", &event.subject) ||
+      !TakeString(&line, "outcome", &event.outcome) || line != "}" ||
+      !absl::ParseTime(kTimeFormat, time, absl::UTCTimeZone(), &event.time, nullptr))
+    return std::nullopt;
+  return event;
+}
+
+absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
+                                                         int64_t most_bytes) {
+  std::unique_ptr<AuditLog> log(new AuditLog(path, most_bytes));
+  std::vector<AuditEvent> events;
+  for (const std::string& file : {Rotated(path), path})
+    ReadFile(file, 0, absl::InfinitePast(), std::numeric_limits<size_t>::max(), &events);
+  absl::MutexLock lock(&log->mutex_);
+  if (!events.empty()) log->last_number_ = events.back().number;
+  if (absl::Status status = log->OpenFile(); !status.ok()) return status;
+  return log;
+}
+
+AuditLog::~AuditLog() {
+  absl::MutexLock lock(&mutex_);
+  if (file_ >= 0) close(file_);
+}
+
+absl::Status AuditLog::OpenFile() {
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  struct stat found {};
+  if (file_ < 0 || fstat(file_, &found) != 0)
+    return absl::UnavailableError(absl::StrCat("cannot open ", path_, ": ", strerror(errno)));
+  bytes_ = found.st_size;
+  char last = '\n';
+  // What a crash cut off must not swallow the next event.
+  if (bytes_ > 0 && pread(file_, &last, 1, bytes_ - 1) == 1 && last != '\n' &&
+      write(file_, "\n", 1) == 1)
+    ++bytes_;
+  return absl::OkStatus();
+}
+
+void AuditLog::Rotate() {
+  close(file_);
+  rename(path_.c_str(), Rotated(path_).c_str());
+  if (absl::Status status = OpenFile(); !status.ok())
+    log::Error("audit_failed", {{"why", std::string(status.message())}});
+}
+
+void AuditLog::Append(AuditEvent event) {
+  absl::MutexLock lock(&mutex_);
+  event.number = ++last_number_;
+  const std::string line = ToJson(event) + "\n";
+  const auto size = static_cast<int64_t>(line.size());
+  if (bytes_ > 0 && bytes_ + size > most_bytes_) Rotate();
+  if (write(file_, line.data(), line.size()) == static_cast<ssize_t>(size)) {
+    bytes_ += size;
+    return;
+  }
+  log::Error("audit_failed", {{"why", strerror(errno)}, {"event", line}});
+}
+
+std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most) const {
+  std::vector<AuditEvent> events;
+  absl::MutexLock lock(&mutex_);
+  if (after >= last_number_) return events;
+  for (const std::string& file : {Rotated(path_), path_})
+    ReadFile(file, after, since, static_cast<size_t>(most), &events);
+  return events;
+}
+
+int64_t AuditLog::last_number() const {
+  absl::MutexLock lock(&mutex_);
+  return last_number_;
+}
+
+std::optional<int64_t> RateLimit::Admit(absl::Time now) {
+  if (now - begun_ >= window_) {
+    begun_ = now;
+    admitted_ = 0;
+  }
+  if (admitted_ >= most_) {
+    ++held_back_;
+    return std::nullopt;
+  }
+  ++admitted_;
+  return std::exchange(held_back_, 0);
+}
+
+}  // namespace kiln::auth

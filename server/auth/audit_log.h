@@ -1,0 +1,86 @@
+// Who changed what for others, in a file of the state folder.
+//
+// One line of JSON for each event:
+//   {"number":7,"time":"2026-01-02T03:04:05.678Z","user":"ann","action":"drain","subject":"cpu:0",
+//   "outcome":"ok"}
+#ifndef KILN_SERVER_AUTH_AUDIT_LOG_H_
+#define KILN_SERVER_AUTH_AUDIT_LOG_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace kiln::auth {
+
+struct AuditEvent {
+  int64_t number = 0;  // counts up, over restarts too
+  absl::Time time;     // to the millisecond
+  std::string user;
+  std::string action;  // "add_user"
+  std::string subject;
+  std::string outcome;  // "ok", or the error's reason
+};
+
+// The line without its newline. Control characters, line breaks and what is no UTF-8 come out
+// visible (proto/text/printable.h), each value at most 200 bytes of the original, so that no value
+// can be taken for another field or event.
+std::string ToJson(const AuditEvent& event);
+// Nothing if ToJson did not write it.
+std::optional<AuditEvent> FromJson(absl::string_view line);
+
+// Thread-safe. The file has at most `most_bytes`; then it becomes `path`.1, in the place of an
+// earlier one.
+class AuditLog {
+ public:
+  static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path,
+                                                        int64_t most_bytes = 8 << 20);
+  ~AuditLog();
+
+  // The number is given here. An event that cannot be written is in the daemon's log instead.
+  void Append(AuditEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
+  // At most `most` events beyond the number `after`, not before `since`, oldest first.
+  std::vector<AuditEvent> Read(int64_t after, absl::Time since, int most) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  int64_t last_number() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  AuditLog(std::string path, int64_t most_bytes)
+      : path_(std::move(path)), most_bytes_(most_bytes) {}
+  absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Rotate() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  const int64_t most_bytes_;
+  mutable absl::Mutex mutex_;
+  int file_ ABSL_GUARDED_BY(mutex_) = -1;
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// Lets at most `most` through in each `window`, so that somebody who tries tokens cannot fill the
+// log. Not thread-safe.
+class RateLimit {
+ public:
+  RateLimit(int most, absl::Duration window) : most_(most), window_(window) {}
+  // How many were held back before this one; nothing if this one is, too.
+  std::optional<int64_t> Admit(absl::Time now);
+
+ private:
+  const int most_;
+  const absl::Duration window_;
+  absl::Time begun_ = absl::InfinitePast();
+  int admitted_ = 0;
+  int64_t held_back_ = 0;
+};
+
+}  // namespace kiln::auth
+
+#endif  // KILN_SERVER_AUTH_AUDIT_LOG_H_

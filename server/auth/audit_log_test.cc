@@ -1,0 +1,91 @@
+#include "server/auth/audit_log.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace kiln::auth {
+namespace {
+
+std::string NewLog() {
+  std::string pattern = ::testing::TempDir() + "kiln_audit_XXXXXX";
+  return absl::StrCat(mkdtemp(pattern.data()), "/audit.jsonl");
+}
+
+AuditEvent Event(const std::string& subject) {
+  return {0, absl::FromUnixMillis(1'700'000'000'123), "ann", "drain", subject, "ok"};
+}
+
+TEST(AuditLog, ALineIsJson) {
+  AuditEvent event = Event("cpu:0");
+  event.number = 7;
+  EXPECT_EQ(ToJson(event),
+            R"({"number":7,"time":"2023-11-14T22:13:20.123Z","user":"ann","action":"drain",)"
+            R"("subject":"cpu:0","outcome":"ok"})");
+}
+
+TEST(AuditLog, NoValueCanForgeAnEventOrAField) {
+  for (const std::string value :
+       {"x\n{\"number\":9,\"time\":\"2023-11-14T22:13:20.123Z\",\"user\":\"root\"}",
+        "x\",\"outcome\":\"ok\"}", "back\\", "\\\"", "\x1b[2J\r", "\xff\xfe", "\u202egnp.exe",
+        "tab\there", "nul"}) {
+    const std::string line = ToJson(Event(value));
+    for (const char c : line) EXPECT_GE(static_cast<unsigned char>(c), 0x20) << value;
+    const auto read = FromJson(line);
+    ASSERT_TRUE(read) << line;
+    EXPECT_EQ(read->user, "ann");
+    EXPECT_EQ(read->action, "drain");
+    EXPECT_EQ(read->outcome, "ok");
+    // What it reads back is what it wrote: nothing is escaped twice.
+    EXPECT_EQ(FromJson(ToJson(*read))->subject, read->subject);
+  }
+  EXPECT_LT(ToJson(Event(std::string(1'000'000, 'x'))).size(), 1000);
+}
+
+TEST(AuditLog, CountsOnOverRestartsAndHalfALine) {
+  const std::string path = NewLog();
+  {
+    auto log = *AuditLog::Open(path);
+    log->Append(Event("a"));
+    log->Append(Event("b"));
+  }
+  std::ofstream(path, std::ios::app) << "{\"number\":3,\"ti";
+  auto log = *AuditLog::Open(path);
+  log->Append(Event("c"));
+  const auto events = log->Read(0, absl::InfinitePast(), 10);
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_EQ(events[2].subject, "c");
+  EXPECT_EQ(events[2].number, 3);
+  EXPECT_EQ(log->Read(1, absl::InfinitePast(), 1)[0].subject, "b");
+  EXPECT_TRUE(log->Read(3, absl::InfinitePast(), 1).empty());
+  EXPECT_TRUE(log->Read(0, absl::FromUnixMillis(1'700'000'000'124), 10).empty());
+}
+
+TEST(AuditLog, HasABound) {
+  const std::string path = NewLog();
+  constexpr int64_t kMost = 2000;
+  auto log = *AuditLog::Open(path, kMost);
+  for (int i = 0; i < 100; ++i) log->Append(Event(absl::StrCat(i)));
+  EXPECT_LE(std::filesystem::file_size(path), kMost);
+  EXPECT_LE(std::filesystem::file_size(path + ".1"), kMost);
+  const auto events = log->Read(0, absl::InfinitePast(), 1000);
+  ASSERT_GE(events.size(), 10);
+  EXPECT_EQ(events.back().subject, "99");
+  for (size_t i = 1; i < events.size(); ++i) EXPECT_EQ(events[i].number, events[i - 1].number + 1);
+}
+
+TEST(RateLimit, SaysHowManyItHeldBack) {
+  RateLimit limit(2, absl::Minutes(1));
+  const absl::Time start = absl::FromUnixSeconds(1000);
+  EXPECT_EQ(limit.Admit(start), 0);
+  EXPECT_EQ(limit.Admit(start), 0);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(limit.Admit(start));
+  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 5);
+  EXPECT_EQ(limit.Admit(start + absl::Minutes(1)), 0);
+}
+
+}  // namespace
+}  // namespace kiln::auth

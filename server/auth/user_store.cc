@@ -1,0 +1,201 @@
+#include "server/auth/user_store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "compiler/ir/quoted.h"
+#include "server/errors/errors.h"
+
+namespace kiln::auth {
+namespace {
+
+// A line for each user: name, role, token's id, created and revoked in seconds since 1970 (0: he is
+// not), hash. None of them has a blank in it.
+constexpr char kHeader[] = "kiln users 1";
+constexpr size_t kLongestName = 64;
+
+std::string ToLine(const StoredUser& user) {
+  return absl::StrJoin(
+      {user.name, std::string(Name(user.role)), user.token_id,
+       absl::StrCat(absl::ToUnixSeconds(user.created)),
+       absl::StrCat(user.revoked ? absl::ToUnixSeconds(*user.revoked) : 0), user.hash},
+      " ");
+}
+
+std::optional<StoredUser> FromLine(const std::string& line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, ' ');
+  if (fields.size() != 6 || !CheckUserName(fields[0]).ok()) return std::nullopt;
+  const auto role = ParseRole(fields[1]);
+  int64_t created = 0;
+  int64_t revoked = 0;
+  if (!role || !absl::SimpleAtoi(fields[3], &created) || !absl::SimpleAtoi(fields[4], &revoked))
+    return std::nullopt;
+  StoredUser user{fields[0],   *role, fields[2], fields[5], absl::FromUnixSeconds(created),
+                  std::nullopt};
+  if (revoked != 0) user.revoked = absl::FromUnixSeconds(revoked);
+  return user;
+}
+
+absl::Status Failed(const std::string& what, const std::string& path) {
+  return errors::WithReason(
+      absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno))),
+      "STATE_FOLDER");
+}
+
+// The folder's entry as well, or a crash could bring the old file back.
+absl::Status WriteWhole(const std::string& path, const std::string& text) {
+  const std::string draft = absl::StrCat(path, ".new");
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return Failed("make", draft);
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       fsync(file) == 0;
+  const absl::Status failed = written ? absl::OkStatus() : Failed("write", draft);
+  close(file);
+  if (!failed.ok()) return failed;
+  if (rename(draft.c_str(), path.c_str()) != 0) return Failed("replace", path);
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return Failed("open", folder);
+  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
+  return fsync(opened) == 0 ? absl::OkStatus() : Failed("write", folder);
+}
+
+}  // namespace
+
+absl::Status CheckUserName(const std::string& name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.' ||
+           c == '@';
+  });
+  if (!name.empty() && name.size() <= kLongestName && known &&
+      absl::ascii_isalnum(static_cast<unsigned char>(name[0])) && name != kLocalUser)
+    return absl::OkStatus();
+  return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                "a user's name has 1 to ", kLongestName,
+                                " letters, digits, \"_\", \"-\", \".\" and \"@\" and begins with a "
+                                "letter or digit, and \"",
+                                kLocalUser, "\" is taken; ", Quoted(name), " does not")),
+                            "USER_NAME");
+}
+
+absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path,
+                                                           int most_users) {
+  Users users;
+  std::ifstream stream(path);
+  if (stream) {
+    const auto damaged = [&path] {
+      return absl::DataLossError(absl::StrCat(
+          path, " is damaged; restore it, or remove it and add the users again (`kiln user add`)"));
+    };
+    std::string line;
+    if (!std::getline(stream, line) || line != kHeader) return damaged();
+    while (std::getline(stream, line)) {
+      auto user = FromLine(line);
+      if (!user) return damaged();
+      users[user->name] = *std::move(user);
+    }
+  } else if (access(path.c_str(), F_OK) == 0) {
+    return Failed("read", path);
+  }
+  return std::unique_ptr<UserStore>(new UserStore(path, most_users, std::move(users)));
+}
+
+absl::Status UserStore::Replace(Users users) {
+  std::string text = absl::StrCat(kHeader, "\n");
+  for (const auto& [name, user] : users) absl::StrAppend(&text, ToLine(user), "\n");
+  if (absl::Status status = WriteWhole(path_, text); !status.ok()) return status;
+  users_ = std::move(users);
+  ++version_;
+  return absl::OkStatus();
+}
+
+absl::Status UserStore::Add(const StoredUser& user) {
+  if (absl::Status status = CheckUserName(user.name); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(user.name);
+  if (found != users_.end() && !found->second.revoked) {
+    return errors::WithReason(absl::AlreadyExistsError(absl::StrCat(
+                                  "there is a user ", Quoted(user.name), "; `kiln user revoke ",
+                                  user.name, "` ends the old token, and add makes a new one")),
+                              "USER_EXISTS", {{"user", user.name}});
+  }
+  if (found == users_.end() && static_cast<int>(users_.size()) >= most_users_) {
+    return errors::WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "the daemon knows ", users_.size(),
+            " users, revoked ones among them, and takes no more; add one under a revoked name")),
+        "TOO_MANY_USERS", {{"limit", absl::StrCat(most_users_)}});
+  }
+  Users users = users_;
+  users[user.name] = user;
+  return Replace(std::move(users));
+}
+
+absl::Status UserStore::Revoke(const std::string& name, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  Users users = users_;
+  const auto found = users.find(name);
+  if (found == users.end() || found->second.revoked) {
+    return errors::WithReason(
+        absl::NotFoundError(absl::StrCat("there is no user ", Quoted(name),
+                                         " who is not revoked; `kiln user list` shows all")),
+        "UNKNOWN_USER", {{"user", name}});
+  }
+  found->second.revoked = now;
+  return Replace(std::move(users));
+}
+
+std::vector<StoredUser> UserStore::List() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<StoredUser> list;
+  for (const auto& [name, user] : users_) list.push_back(user);
+  return list;
+}
+
+std::optional<StoredUser> UserStore::Find(const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(name);
+  if (found == users_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<StoredUser> UserStore::FindByName(const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(name);
+  if (found == users_.end() || found->second.revoked) return std::nullopt;
+  return found->second;
+}
+
+std::optional<StoredUser> UserStore::FindByToken(const std::string& token_id) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, user] : users_) {
+    if (user.token_id == token_id && !user.revoked) return user;
+  }
+  return std::nullopt;
+}
+
+bool UserStore::empty() const {
+  absl::MutexLock lock(&mutex_);
+  return users_.empty();
+}
+
+int64_t UserStore::version() const {
+  absl::MutexLock lock(&mutex_);
+  return version_;
+}
+
+}  // namespace kiln::auth

@@ -1,0 +1,76 @@
+// The users of a daemon, in one file of its state folder.
+#ifndef KILN_SERVER_AUTH_USER_STORE_H_
+#define KILN_SERVER_AUTH_USER_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/auth/principal.h"
+
+namespace kiln::auth {
+
+struct StoredUser {
+  std::string name;
+  Role role = Role::kUser;
+  std::string token_id;
+  std::string hash;  // of the token's secret, as crypto_pwhash_str writes it
+  absl::Time created;
+  std::optional<absl::Time> revoked;
+};
+
+// OK for 1 to 64 letters, digits, "_", "-", "." and "@" that begin with a letter or digit;
+// kLocalUser is nobody's name.
+absl::Status CheckUserName(const std::string& name);
+
+// Thread-safe. Every change is a whole new file, which takes the old one's place once it is on the
+// disk: a crash leaves one or the other.
+class UserStore {
+ public:
+  // The users in the file `path`; none if there is no file. DATA_LOSS: it is damaged.
+  // `most_users`: with those that are revoked, whose names stay taken for others.
+  static absl::StatusOr<std::unique_ptr<UserStore>> Open(const std::string& path,
+                                                         int most_users = 4096);
+
+  // Takes the place of a revoked user of that name. ALREADY_EXISTS: he is not revoked.
+  // RESOURCE_EXHAUSTED: there are as many as may be.
+  absl::Status Add(const StoredUser& user) ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND: there is none, or he is revoked already.
+  absl::Status Revoke(const std::string& name, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // By name.
+  std::vector<StoredUser> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<StoredUser> Find(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing if there is none, or he is revoked.
+  std::optional<StoredUser> FindByName(const std::string& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<StoredUser> FindByToken(const std::string& token_id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // True as long as nobody was ever added.
+  bool empty() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Another one after every change.
+  int64_t version() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Users = std::map<std::string, StoredUser>;
+  UserStore(std::string path, int most_users, Users users)
+      : path_(std::move(path)), most_users_(most_users), users_(std::move(users)) {}
+  absl::Status Replace(Users users) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string path_;
+  const int most_users_;
+  mutable absl::Mutex mutex_;
+  Users users_ ABSL_GUARDED_BY(mutex_);
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace kiln::auth
+
+#endif  // KILN_SERVER_AUTH_USER_STORE_H_

@@ -1,0 +1,169 @@
+#include "server/rpc/access.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler/ir/quoted.h"
+#include "server/auth/method_table.h"
+#include "server/errors/errors.h"
+
+namespace kiln::rpc {
+namespace {
+
+constexpr char kDoorProperty[] = "kiln_door";
+constexpr char kAuthorization[] = "authorization";
+constexpr char kCertificateName[] = "x509_common_name";
+
+absl::Status NoToken() {
+  return errors::WithReason(
+      absl::UnauthenticatedError(
+          "this daemon asks who calls: give a token in $KILN_TOKEN or in "
+          "~/.config/kiln/config.toml; an admin of the daemon makes one with `kiln user add NAME`"),
+      "NO_TOKEN");
+}
+
+absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method, auth::Role least) {
+  const absl::string_view name = absl::StripPrefix(method, "/kiln.v1.");
+  return errors::WithReason(
+      absl::PermissionDeniedError(absl::StrCat(
+          name, " takes the role ", auth::Name(least), ", and ", caller.user, " has the role ",
+          auth::Name(caller.role), "; use an admin's token, or the daemon's Unix socket as the ",
+          "user who runs kilnd")),
+      "ROLE");
+}
+
+std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+Access::Credentials CredentialsOf(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata,
+                                  const grpc::AuthContext& connection) {
+  Access::Credentials credentials;
+  const auto [first, end] = metadata.equal_range(kAuthorization);
+  // Two of them, and nobody knows which is meant.
+  if (first != end)
+    credentials.authorization = std::next(first) == end ? ToString(first->second) : "";
+  for (const auto& name : connection.FindPropertyValues(kCertificateName))
+    credentials.certificate_name = ToString(name);
+  return credentials;
+}
+
+class Processor : public grpc::AuthMetadataProcessor {
+ public:
+  Processor(Access& access, int door) : access_(access), door_(door) {}
+
+  // All that takes long is the first use of a token, and of that there is little
+  // (auth::Authenticator).
+  bool IsBlocking() const override { return false; }
+
+  grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* connection,
+                       OutputMetadata* consumed, OutputMetadata* response) override {
+    access_.Mark(*connection, door_);
+    Access::Credentials credentials = CredentialsOf(metadata, *connection);
+    credentials.door = door_;
+    const auto path = metadata.find(":path");
+    const absl::Status status =
+        access_.Check(credentials, path == metadata.end() ? "" : ToString(path->second));
+    // gRPC sends code and message alone here; a status' details would be lost.
+    return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+  }
+
+ private:
+  Access& access_;
+  const int door_;
+};
+
+}  // namespace
+
+Access::Door Access::MakeDoor(Entrance entrance) {
+  absl::MutexLock lock(&mutex_);
+  const int number = static_cast<int>(doors_.size());
+  doors_.push_back({entrance, NoToken()});
+  return {number, std::make_shared<Processor>(*this, number)};
+}
+
+void Access::SetPeer(int door, absl::StatusOr<auth::Principal> peer) {
+  absl::MutexLock lock(&mutex_);
+  doors_[static_cast<size_t>(door)].peer = std::move(peer);
+}
+
+void Access::Mark(grpc::AuthContext& connection, int door) {
+  // A connection has one context, and its calls come on any thread.
+  absl::MutexLock lock(&marking_mutex_);
+  if (connection.FindPropertyValues(kDoorProperty).empty())
+    connection.AddProperty(kDoorProperty, absl::StrCat(door));
+}
+
+absl::StatusOr<auth::Principal> Access::Identify(const Credentials& credentials) const {
+  absl::StatusOr<auth::Principal> peer;
+  Entrance entrance;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (credentials.door < 0 || credentials.door >= static_cast<int>(doors_.size()))
+      return NoToken();
+    const DoorState& door = doors_[static_cast<size_t>(credentials.door)];
+    entrance = door.entrance;
+    peer = door.peer;
+  }
+  if (credentials.authorization) {
+    absl::string_view token = *credentials.authorization;
+    if (!absl::ConsumePrefix(&token, "Bearer ")) token = "";
+    return options_.users->ByToken(std::string(token));
+  }
+  switch (entrance) {
+    case Entrance::kLoopback:
+      if (options_.users->nobody_known())
+        return auth::Principal{auth::kLocalUser, auth::Role::kUser, "loopback"};
+      return NoToken();
+    case Entrance::kTls:
+      if (!credentials.certificate_name.empty())
+        return options_.users->ByCertificate(credentials.certificate_name);
+      return NoToken();
+    case Entrance::kPeer:
+      if (peer.ok() && peer->role != auth::Role::kAdmin)
+        return options_.users->BySystemName(peer->user);
+      return peer;
+  }
+  return NoToken();
+}
+
+absl::Status Access::Check(const Credentials& credentials, const std::string& method) {
+  const auto caller = Identify(credentials);
+  absl::Status status = caller.status();
+  if (caller.ok()) {
+    const auto least = auth::LeastRole(method);
+    if (!least) return absl::UnimplementedError(absl::StrCat("kilnd has no ", Quoted(method)));
+    if (caller->role < *least) status = NotAllowed(*caller, method, *least);
+  }
+  if (!status.ok()) AuditRefusal(caller.ok() ? caller->user : "", method, status);
+  return status;
+}
+
+void Access::AuditRefusal(const std::string& user, const std::string& method,
+                          const absl::Status& why) {
+  options_.metrics->Failed(why.code());
+  const absl::Time now = options_.now();
+  std::optional<int64_t> held_back;
+  {
+    absl::MutexLock lock(&mutex_);
+    held_back = refusals_.Admit(now);
+  }
+  if (!held_back) return;
+  std::string outcome = errors::Reason(why);
+  if (*held_back > 0) absl::StrAppend(&outcome, " (and ", *held_back, " more before)");
+  options_.audit->Append({0, now, user, "refused", method, std::move(outcome)});
+}
+
+absl::StatusOr<auth::Principal> Access::Caller(const grpc::ServerContextBase& context) const {
+  const auto connection = context.auth_context();
+  Credentials credentials = CredentialsOf(context.client_metadata(), *connection);
+  credentials.door = -1;
+  for (const auto& door : connection->FindPropertyValues(kDoorProperty)) {
+    if (!absl::SimpleAtoi(ToString(door), &credentials.door)) return NoToken();
+  }
+  return Identify(credentials);
+}
+
+}  // namespace kiln::rpc

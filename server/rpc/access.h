@@ -1,0 +1,90 @@
+// Who calls, and whether he may: asked by gRPC before any handler, and by handlers for the name.
+#ifndef KILN_SERVER_RPC_ACCESS_H_
+#define KILN_SERVER_RPC_ACCESS_H_
+
+#include <grpcpp/security/auth_metadata_processor.h>
+#include <grpcpp/server_context.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/auth/audit_log.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/principal.h"
+#include "server/metrics/metrics.h"
+
+namespace kiln::rpc {
+
+// Where connections come in, and what is known of them before they say anything.
+enum class Entrance {
+  kLoopback,  // open to all as "local" while the daemon has no users; then a token is needed
+  kTls,       // a token or a verified certificate is needed
+  kPeer,      // a Unix socket: the system says who it is
+};
+
+// Thread-safe. A call with a token is its user's, at every entrance. What is refused goes to the
+// audit log, so many times a minute at most.
+class Access {
+ public:
+  struct Options {
+    auth::Authenticator* users = nullptr;  // all outlive this
+    auth::AuditLog* audit = nullptr;
+    metrics::Metrics* metrics = nullptr;
+    std::function<absl::Time()> now;
+  };
+  explicit Access(Options options) : options_(std::move(options)) {}
+
+  // For the credentials of one listening socket. Outlives neither this nor the server. At an
+  // entrance for peers everybody is refused until SetPeer was called with the number.
+  struct Door {
+    int number = 0;
+    std::shared_ptr<grpc::AuthMetadataProcessor> processor;
+  };
+  Door MakeDoor(Entrance entrance) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Who comes in there from now on, or why nobody may. Before the first connection is let in.
+  void SetPeer(int door, absl::StatusOr<auth::Principal> peer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of a call that has passed the processor. An error if his token was revoked in between.
+  absl::StatusOr<auth::Principal> Caller(const grpc::ServerContextBase& context) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The rest is for the processors.
+
+  struct Credentials {
+    int door = 0;
+    std::optional<std::string> authorization;  // the metadata's value
+    std::string certificate_name;
+  };
+  absl::StatusOr<auth::Principal> Identify(const Credentials& credentials) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK if he may call `method` ("/kiln.v1.AdminService/Drain").
+  absl::Status Check(const Credentials& credentials, const std::string& method)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Connections' number of their door; set once for each.
+  void Mark(grpc::AuthContext& connection, int door) ABSL_LOCKS_EXCLUDED(marking_mutex_);
+
+ private:
+  struct DoorState {
+    Entrance entrance;
+    absl::StatusOr<auth::Principal> peer;
+  };
+  void AuditRefusal(const std::string& user, const std::string& method, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  mutable absl::Mutex mutex_;
+  std::deque<DoorState> doors_ ABSL_GUARDED_BY(mutex_);
+  auth::RateLimit refusals_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
+  absl::Mutex marking_mutex_;  // of the properties of all connections
+};
+
+}  // namespace kiln::rpc
+
+#endif  // KILN_SERVER_RPC_ACCESS_H_

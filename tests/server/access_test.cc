@@ -1,0 +1,318 @@
+// Who gets in, and what he sees.
+#include <grpcpp/generic/generic_stub.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/rpc/peer_socket.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class AccessTest : public ::testing::Test {
+ protected:
+  std::string AddUser(const std::string& name, const std::string& role = "") {
+    grpc::ClientContext context;
+    v1::AddUserRequest request;
+    request.set_name(name);
+    request.set_role(role);
+    v1::AddUserResponse response;
+    const grpc::Status status = owner_.admin->AddUser(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.user().name(), name);
+    return response.token();
+  }
+  grpc::Status Revoke(const std::string& name) {
+    grpc::ClientContext context;
+    v1::RevokeUserRequest request;
+    request.set_name(name);
+    v1::RevokeUserResponse response;
+    return owner_.admin->RevokeUser(&context, request, &response);
+  }
+  std::string tcp() { return daemon_.daemon().listening()[1]; }
+  std::string AuditText() {
+    std::ostringstream text;
+    text << std::ifstream(daemon_.folder() + "/state/audit.jsonl").rdbuf();
+    return text.str();
+  }
+
+  TestDaemon daemon_;
+  Client owner_{daemon_.address()};  // by the Unix socket
+};
+
+grpc::Status Drain(Client& client) {
+  grpc::ClientContext context;
+  v1::DrainRequest request;
+  request.set_device("cpu:7");
+  v1::DrainResponse response;
+  return client.admin->Drain(&context, request, &response);
+}
+
+TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
+  Client anybody(tcp());
+  ASSERT_TRUE(anybody.opened.ok()) << anybody.opened.error_message();
+  const grpc::Status drained = Drain(anybody);
+  EXPECT_EQ(drained.error_code(), grpc::PERMISSION_DENIED);
+  EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain takes the role admin"));
+  EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // of the device
+  const std::string token = AddUser("ann");
+  // On the same connection.
+  const grpc::Status closed = Drain(anybody);
+  EXPECT_EQ(closed.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_THAT(closed.error_message(), HasSubstr("kiln user add"));
+  EXPECT_EQ(Client(tcp()).opened.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_TRUE(Client(tcp(), {.token = token}).opened.ok());
+}
+
+TEST_F(AccessTest, WrongAndRevokedTokensAreToldTheSame) {
+  const std::string ann = AddUser("ann");
+  const std::string bob = AddUser("bob");
+  Client bobs(tcp(), {.token = bob});
+  ASSERT_TRUE(bobs.opened.ok());
+  auto stream = bobs.Connect();
+  ASSERT_TRUE(Revoke("bob").ok());
+  EXPECT_EQ(Revoke("bob").error_code(), grpc::NOT_FOUND);
+  // What he had is gone, at once.
+  EXPECT_EQ(stream->End().error_code(), grpc::UNAUTHENTICATED);
+  std::string wrong = ann;
+  wrong.back() = wrong.back() == '0' ? '1' : '0';
+  const grpc::Status of_wrong = Client(tcp(), {.token = wrong}).opened;
+  const grpc::Status of_revoked = Client(tcp(), {.token = bob}).opened;
+  EXPECT_EQ(of_wrong.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(of_revoked.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(of_wrong.error_message(), of_revoked.error_message());
+  EXPECT_EQ(Client(tcp(), {.token = "kiln_x y"}).opened.error_code(), grpc::UNAUTHENTICATED);
+  // A token says who calls at the Unix socket as well.
+  EXPECT_EQ(Client(daemon_.address(), {.token = bob}).opened.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_TRUE(Client(tcp(), {.token = ann}).opened.ok());
+}
+
+TEST_F(AccessTest, RolesHoldForEveryMethod) {
+  Client viewer(tcp(), {.token = AddUser("eve", "viewer")});
+  EXPECT_EQ(viewer.opened.error_code(), grpc::PERMISSION_DENIED);
+  grpc::ClientContext devices, explain;
+  v1::ListDevicesResponse list;
+  EXPECT_TRUE(viewer.devices->ListDevices(&devices, {}, &list).ok());
+  v1::ExplainProgramResponse explained;
+  EXPECT_EQ(viewer.programs->ExplainProgram(&explain, {}, &explained).error_code(),
+            grpc::PERMISSION_DENIED);
+  Client admin(tcp(), {.token = AddUser("root", "admin")});
+  EXPECT_EQ(Drain(admin).error_code(), grpc::NOT_FOUND);
+  grpc::ClientContext add;
+  v1::AddUserRequest request;
+  request.set_name("x");
+  request.set_role("king");
+  v1::AddUserResponse response;
+  EXPECT_EQ(admin.admin->AddUser(&add, request, &response).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(AccessTest, UnknownMethodsAndThoseOfGrpcAskFirst) {
+  AddUser("ann");
+  auto channel = grpc::CreateChannel(tcp(), grpc::InsecureChannelCredentials());
+  for (const char* method :
+       {"/kiln.v1.AdminService/Nothing", "/grpc.health.v1.Health/Check",
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/x/y"}) {
+    grpc::GenericStub stub(channel);
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    auto call = stub.PrepareUnaryCall(&context, method, {}, &queue);
+    call->StartCall();
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    call->Finish(&response, &status, nullptr);
+    void* tag;
+    bool ok;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(status.error_code(), grpc::UNAUTHENTICATED) << method;
+  }
+}
+
+TEST_F(AccessTest, AnothersSessionIsAsUnknownAsOneThatIsNot) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  Client bob(tcp(), {.token = AddUser("bob")});
+  auto anns = ann.Connect();
+  anns->Call(Write(1, {1, 2}));
+  ASSERT_TRUE(ann.Upload("mine", std::string(8, 'a')).ok());
+  // Bob with Ann's id, an admin with it, and Bob with one that nobody has.
+  const std::string real_id = ann.session.session_id();
+  const std::string no_id(real_id.size(), '0');
+  std::vector<std::string> answers;
+  for (Client* thief : {&bob, &owner_}) {
+    for (const std::string& id : {real_id, no_id}) {
+      thief->session.set_session_id(id);
+      std::string all;
+      const auto add = [&all](const grpc::Status& status) {
+        absl::StrAppend(&all, status.error_code(), " ", status.error_message(), " ",
+                        status.error_details(), "\n");
+      };
+      add(Stream(*thief->sessions, id).End());
+      std::string data;
+      add(thief->Download(1, 0, &data));
+      EXPECT_EQ(data, "");
+      add(thief->Upload("theirs", "x"));
+      grpc::ClientContext renew, close, find, erase, compile;
+      v1::RenewSessionRequest renew_request;
+      renew_request.set_session_id(id);
+      v1::RenewSessionResponse renewed;
+      add(thief->sessions->RenewSession(&renew, renew_request, &renewed));
+      v1::CloseSessionRequest close_request;
+      close_request.set_session_id(id);
+      v1::CloseSessionResponse closed;
+      add(thief->sessions->CloseSession(&close, close_request, &closed));
+      v1::FindBlobsRequest find_request;
+      find_request.set_session_id(id);
+      find_request.add_blobs("mine");
+      v1::FindBlobsResponse found;
+      add(thief->blobs->FindBlobs(&find, find_request, &found));
+      v1::DeleteBlobsRequest erase_request;
+      erase_request.set_session_id(id);
+      erase_request.add_blobs("mine");
+      v1::DeleteBlobsResponse erased;
+      add(thief->blobs->DeleteBlobs(&erase, erase_request, &erased));
+      v1::CompileProgramRequest compile_request;
+      compile_request.set_session_id(id);
+      v1::CompileProgramResponse compiled;
+      add(thief->programs->CompileProgram(&compile, compile_request, &compiled));
+      answers.push_back(all);
+    }
+  }
+  for (const std::string& answer : answers) EXPECT_EQ(answer, answers[0]);
+  EXPECT_THAT(answers[0], HasSubstr("unknown, closed or expired"));
+  // And Ann noticed nothing.
+  EXPECT_EQ(Floats(anns->Call(Read(1)).data()), (std::vector<float>{1, 2}));
+}
+
+TEST_F(AccessTest, AUserSeesHisOwnAlone) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  Client bob(tcp(), {.token = AddUser("bob")});
+  auto anns = ann.Connect();
+  auto bobs_stream = bob.Connect();
+  uint64_t number = 0;
+  const auto define = [&number](Stream& stream, const v1::Graph& graph, const std::string& name) {
+    v1::ConnectRequest request = Define(++number, graph);
+    request.mutable_define_program()->set_name(name);
+    return stream.Call(request).digest();
+  };
+  const std::string secret = define(*anns, AddGraph(2), "secret_plan");
+  // What both have is each one's own, under his name.
+  const std::string shared = define(*anns, NegGraph(2), "anns_name");
+  EXPECT_EQ(define(*bobs_stream, NegGraph(2), "bobs_name"), shared);
+
+  const auto everything = [](Client& client) {
+    grpc::ClientContext sessions, programs, kernels, users;
+    v1::ListSessionsResponse session_list;
+    v1::ListProgramsResponse program_list;
+    v1::ListKernelsResponse kernel_list;
+    v1::ListUsersResponse user_list;
+    EXPECT_TRUE(client.sessions->ListSessions(&sessions, {}, &session_list).ok());
+    EXPECT_TRUE(client.programs->ListPrograms(&programs, {}, &program_list).ok());
+    EXPECT_TRUE(client.programs->ListKernels(&kernels, {}, &kernel_list).ok());
+    EXPECT_TRUE(client.admin->ListUsers(&users, {}, &user_list).ok());
+    return absl::StrCat(session_list.DebugString(), program_list.DebugString(),
+                        kernel_list.DebugString(), user_list.DebugString());
+  };
+  const std::string bobs = everything(bob);
+  EXPECT_THAT(bobs, HasSubstr("bobs_name"));
+  EXPECT_THAT(bobs, HasSubstr("sessions: 1"));
+  for (const std::string& hers : {std::string("ann"), secret, std::string("secret_plan"),
+                                  std::string("anns_name"), std::string("\"add\"")})
+    EXPECT_THAT(bobs, Not(HasSubstr(hers)));
+  EXPECT_THAT(everything(owner_), HasSubstr("secret_plan"));
+  EXPECT_THAT(everything(owner_), Not(HasSubstr(ann.session.session_id())));
+
+  const auto explain = [](Client& client, const std::string& digest) {
+    grpc::ClientContext context;
+    v1::ExplainProgramRequest request;
+    request.set_digest(digest);
+    v1::ExplainProgramResponse response;
+    return client.programs->ExplainProgram(&context, request, &response);
+  };
+  EXPECT_TRUE(explain(ann, secret).ok());
+  EXPECT_TRUE(explain(bob, shared).ok());
+  EXPECT_TRUE(explain(owner_, secret).ok());
+  EXPECT_EQ(explain(bob, secret).error_code(), grpc::NOT_FOUND);
+  // Not even that there is another: an empty prefix begins both.
+  EXPECT_TRUE(explain(bob, "").ok());
+  grpc::ClientContext context;
+  v1::ListKernelsRequest request;
+  request.set_program_digest(secret);
+  v1::ListKernelsResponse kernels;
+  EXPECT_EQ(bob.programs->ListKernels(&context, request, &kernels).error_code(), grpc::NOT_FOUND);
+}
+
+TEST_F(AccessTest, ABlobIsFoundByWhoUploadedItAlone) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  Client bob(tcp(), {.token = AddUser("bob")});
+  const std::string blob =
+      "sha256:61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4";  // of "aaaa"
+  ASSERT_TRUE(ann.Upload(blob, "aaaa").ok());
+  for (Client* client : {&ann, &bob}) {
+    grpc::ClientContext context;
+    v1::FindBlobsRequest request;
+    request.set_session_id(client->session.session_id());
+    request.add_blobs(blob);
+    v1::FindBlobsResponse found;
+    ASSERT_TRUE(client->blobs->FindBlobs(&context, request, &found).ok());
+    EXPECT_EQ(found.found_size(), client == &ann ? 1 : 0);
+  }
+  EXPECT_EQ(bob.Connect()->Call(WriteBlob(1, blob, 1)).error().code(), grpc::NOT_FOUND);
+}
+
+TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
+  const std::string token = AddUser("ann");
+  grpc::ClientContext context;
+  v1::ListAuditEventsRequest request;
+  request.set_follow(true);
+  auto reader = owner_.admin->ListAuditEvents(&context, request);
+  v1::AuditEvent event;
+  ASSERT_TRUE(reader->Read(&event));
+  EXPECT_EQ(event.user(), *rpc::SystemUserName(geteuid()));
+  EXPECT_EQ(event.action(), "add_user");
+  EXPECT_EQ(event.subject(), "ann user");
+  EXPECT_EQ(event.outcome(), "ok");
+  // What comes later is seen, too; and no name makes a line of its own.
+  grpc::ClientContext drain;
+  v1::DrainRequest drain_request;
+  drain_request.set_device("x\"}\n{\"number\":1");
+  v1::DrainResponse drained;
+  owner_.admin->Drain(&drain, drain_request, &drained);
+  ASSERT_TRUE(reader->Read(&event));
+  EXPECT_EQ(event.action(), "drain");
+  EXPECT_EQ(event.outcome(), "UNKNOWN_DEVICE");
+  const std::string text = AuditText();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2) << text;
+  // Whoever tries tokens fills no disk.
+  for (int i = 0; i < 200; ++i) Client(tcp(), {.token = "nonsense"});
+  const std::string after = AuditText();
+  EXPECT_LT(std::count(after.begin(), after.end(), '\n'), 40);
+  EXPECT_THAT(after, HasSubstr("BAD_TOKEN"));
+  EXPECT_THAT(after, Not(HasSubstr(token)));
+  context.TryCancel();
+}
+
+TEST_F(AccessTest, ATokenIsOnNoDisk) {
+  const std::string token = AddUser("ann");
+  std::ostringstream text;
+  const std::string path = daemon_.folder() + "/state/users";
+  text << std::ifstream(path).rdbuf();
+  EXPECT_THAT(text.str(), HasSubstr("$argon2id$"));
+  EXPECT_THAT(text.str(), Not(HasSubstr(token.substr(token.rfind('_') + 1, 16))));
+  struct stat found {};
+  ASSERT_EQ(stat(path.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777, 0600);
+}
+
+}  // namespace
+}  // namespace kiln::testing
