@@ -30,6 +30,7 @@ struct Invocation {
   std::string address;
   std::shared_ptr<grpc::Channel> channel;
   std::ostream& out;
+  std::ostream& error;  // for what is no result
 
   // A failed call as a status that says what to do.
   absl::Status Check(const grpc::Status& status) const;
@@ -56,6 +57,8 @@ absl::Status RunPrograms(Invocation& invocation);
 absl::Status RunKernels(Invocation& invocation);
 absl::Status RunExplain(Invocation& invocation);
 absl::Status RunCache(Invocation& invocation);
+absl::Status RunUser(Invocation& invocation);
+absl::Status RunAudit(Invocation& invocation);
 
 absl::Span<const Command> AllCommands();
 

@@ -1,12 +1,14 @@
 // The list of subcommands, and the command line around them.
 #include <grpcpp/grpcpp.h>
 
+#include <cstring>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "clients/cli/command.h"
-#include "clients/cpp/address.h"
+#include "clients/cpp/login.h"
 #include "proto/text/printable.h"
 
 namespace kiln::cli {
@@ -29,6 +31,15 @@ constexpr Command kCommands[] = {
      "the summary\n",
      RunExplain},
     {"cache", "[clear]", "the cache of compiled kernels; `clear` empties it", "", RunCache},
+    {"user", "add|list|revoke", "who may use the daemon",
+     "  add NAME [--role ROLE]   prints the user's token, this once; ROLE: viewer (sees lists), "
+     "user\n"
+     "                           (the default) or admin\n"
+     "  list                     all users\n"
+     "  revoke NAME              ends the user's token and sessions\n",
+     RunUser},
+    {"audit", "[--follow]", "who changed what for others",
+     "  --follow   goes on with what happens from now on\n", RunAudit},
 };
 
 const Command* Find(std::string_view name) {
@@ -41,11 +52,14 @@ const Command* Find(std::string_view name) {
 void PrintUsage(std::ostream& out) {
   out << "usage: kiln COMMAND [--json] [--address ADDRESS]\n\n";
   for (const Command& command : kCommands) {
-    out << absl::StrFormat("  %-9s %-9s  %s\n", command.name, command.arguments, command.summary);
+    out << absl::StrFormat("  %-9s %-15s  %s\n", command.name, command.arguments, command.summary);
   }
   out << "\n  --json             the daemon's answer as JSON\n"
          "  --address ADDRESS  unix:/path or host:port; else $KILN_ADDRESS, else the local "
          "daemon's socket or port\n"
+         "  --token TOKEN, --ca FILE, --certificate FILE, --key FILE\n"
+         "                     who calls, and TLS; else $KILN_TOKEN, $KILN_CA, ..., else\n"
+         "                     ~/.config/kiln/config.toml\n"
          "  kiln COMMAND --help says more\n";
 }
 
@@ -60,9 +74,29 @@ void PrintHelp(const Command& command, std::ostream& out) {
 struct CommonOptions {
   bool json = false;
   bool help = false;
-  std::string address;
+  client::Login login;
   std::vector<std::string> rest;
 };
+
+struct Option {
+  const char* name;
+  const char* example;
+  std::string client::Login::*value;
+};
+constexpr Option kLoginOptions[] = {{"--address", "unix:/run/kilnd.sock", &client::Login::address},
+                                    {"--token", "$KILN_TOKEN", &client::Login::token},
+                                    {"--ca", "ca.pem", &client::Login::ca},
+                                    {"--certificate", "ann.pem", &client::Login::certificate},
+                                    {"--key", "ann.key", &client::Login::key}};
+
+// That of "--ca" and "--ca=ca.pem".
+const Option* FindOption(const std::string& argument) {
+  for (const Option& option : kLoginOptions) {
+    if (argument == option.name || absl::StartsWith(argument, absl::StrCat(option.name, "=")))
+      return &option;
+  }
+  return nullptr;
+}
 
 absl::StatusOr<CommonOptions> Parse(absl::Span<const std::string> arguments) {
   CommonOptions options;
@@ -72,13 +106,16 @@ absl::StatusOr<CommonOptions> Parse(absl::Span<const std::string> arguments) {
       options.json = true;
     } else if (argument == "--help" || argument == "-h") {
       options.help = true;
-    } else if (absl::StartsWith(argument, "--address=")) {
-      options.address = argument.substr(10);
-    } else if (argument == "--address") {
-      if (++i == arguments.size())
+    } else if (const Option* option = FindOption(argument)) {
+      std::string& value = options.login.*option->value;
+      if (argument != option->name) {
+        value = argument.substr(strlen(option->name) + 1);
+      } else if (++i < arguments.size()) {
+        value = arguments[i];
+      } else {
         return absl::InvalidArgumentError(
-            "--address needs a value, for example unix:/run/kilnd.sock");
-      options.address = arguments[i];
+            absl::StrCat(option->name, " needs a value, for example ", option->example));
+      }
     } else {
       options.rest.push_back(argument);
     }
@@ -87,19 +124,26 @@ absl::StatusOr<CommonOptions> Parse(absl::Span<const std::string> arguments) {
 }
 
 // Assembly of a large program is more than gRPC's default limit of 4 MiB.
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const client::Login& login) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return client::OpenChannel(login, arguments, client::ProcessSurroundings());
 }
 
 int Run(const Command& command, CommonOptions options, std::ostream& out, std::ostream& error) {
-  const std::string address = client::FindAddress(options.address, client::ProcessSurroundings());
+  const auto login = client::FindLogin(options.login, client::ProcessSurroundings());
+  const auto channel = login.ok() ? OpenChannel(*login) : login.status();
+  if (!channel.ok()) {
+    error << "kiln " << command.name << ": " << Printable(std::string(channel.status().message()))
+          << '\n';
+    return 2;
+  }
   Invocation invocation{.arguments = std::move(options.rest),
                         .json = options.json,
-                        .address = address,
-                        .channel = OpenChannel(address),
-                        .out = out};
+                        .address = login->address,
+                        .channel = *channel,
+                        .out = out,
+                        .error = error};
   const absl::Status status = command.run(invocation);
   if (status.ok()) return 0;
   error << "kiln " << command.name << ": " << Printable(std::string(status.message())) << '\n';

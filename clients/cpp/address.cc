@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,7 +26,14 @@ Surroundings ProcessSurroundings() {
             return value;
           },
           .exists = [](const std::string& path) { return access(path.c_str(), F_OK) == 0; },
-          .user_id = getuid()};
+          .user_id = getuid(),
+          .read = [](const std::string& path) -> std::optional<std::string> {
+            std::ifstream stream(path);
+            if (!stream) return std::nullopt;
+            std::stringstream text;
+            text << stream.rdbuf();
+            return text.str();
+          }};
 }
 
 std::string FindAddress(const std::string& given, const Surroundings& surroundings) {

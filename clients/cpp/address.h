@@ -13,6 +13,8 @@ struct Surroundings {
   std::function<std::optional<std::string>(const std::string& name)> environment;
   std::function<bool(const std::string& path)> exists;
   unsigned user_id = 0;
+  // A file's text; nothing if it cannot be read.
+  std::function<std::optional<std::string>(const std::string& path)> read;
 };
 Surroundings ProcessSurroundings();
 

@@ -16,7 +16,8 @@ Surroundings Fake(const std::map<std::string, std::string>& variables,
             return found->second;
           },
           .exists = [files](const std::string& path) { return files.contains(path); },
-          .user_id = 1000};
+          .user_id = 1000,
+          .read = [](const std::string&) { return std::nullopt; }};
 }
 
 TEST(FindAddress, WhatIsGivenComesFirst) {

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "clients/cpp/address.h"
 #include "clients/cpp/blobs.h"
+#include "clients/cpp/login.h"
 #include "clients/cpp/status.h"
 #include "clients/cpp/stream.h"
 #include "kiln/v1/graph.pb.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr uint32_t kOpSetVersion = 2;
 constexpr uint64_t kDefaultChunkBytes = 1 << 20;
 
-std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const client::Login& login) {
   grpc::ChannelArguments arguments;
   // gRPC's default of 4 MiB is less than one tensor may need.
   arguments.SetMaxReceiveMessageSize(-1);
@@ -30,7 +31,7 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 2000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return client::OpenChannel(login, arguments, client::ProcessSurroundings());
 }
 
 absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInterface& stub,
@@ -123,13 +124,18 @@ struct Client::Impl {
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& options) {
-  const std::string address = client::FindAddress(options.address, client::ProcessSurroundings());
-  auto channel = OpenChannel(address);
-  auto stub = v1::SessionService::NewStub(channel);
+  const auto login = client::FindLogin(
+      {options.address, options.token, options.ca, options.certificate, options.key},
+      client::ProcessSurroundings());
+  if (!login.ok()) return login.status();
+  const std::string& address = login->address;
+  auto channel = OpenChannel(*login);
+  if (!channel.ok()) return channel.status();
+  auto stub = v1::SessionService::NewStub(*channel);
   absl::StatusOr<v1::OpenSessionResponse> opened = OpenSession(*stub, options, address);
   if (!opened.ok()) return opened.status();
   auto impl = std::make_unique<Impl>();
-  impl->core = std::make_shared<ClientCore>(channel, *opened, address);
+  impl->core = std::make_shared<ClientCore>(*channel, *opened, address);
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 

@@ -129,11 +129,18 @@ struct RunResult {
 
 struct ConnectOptions {
   // "unix:/path", "/path" or "host:port". Empty: $KILN_ADDRESS, else the local daemon's socket,
-  // else 127.0.0.1:7433.
+  // else what ~/.config/kiln/config.toml says, else 127.0.0.1:7433.
   std::string address = {};
+  // What tells the daemon who calls, and the authority of its certificate; the last three are files
+  // in PEM. Empty: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE and $KILN_KEY, else as in the file.
+  // With a `ca` ("system": those that this machine knows) the connection speaks TLS.
+  std::string token = {};
+  std::string ca = {};
+  std::string certificate = {};
+  std::string key = {};
   // The device that programs run on, for example "cpu:0". Empty: the daemon chooses.
   std::string device = {};
-  // Shown to other users of the box, for example "ann@laptop train".
+  // Shown to the box's admins and viewers, for example "ann@laptop train".
   std::string description = {};
   // How long the session outlives a lost connection. Zero: the daemon's default.
   absl::Duration lease = absl::ZeroDuration();
@@ -145,7 +152,8 @@ struct ConnectOptions {
 // and programs may outlive the client; they are then of no use.
 class Client {
  public:
-  // UNAVAILABLE if no daemon answers there, with what to do.
+  // UNAVAILABLE if no daemon answers there, UNAUTHENTICATED if it does not know the caller, with
+  // what to do.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options = {});
   // Ends the session: the daemon frees what it holds. Futures that are still open fail with
   // CANCELLED.

@@ -14,6 +14,7 @@ from kiln._basics.errors import KilnError
 from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
 from kiln._session.handles import Buffer, Program, ProgramInfo, info_of
+from kiln._session.login import Login, find
 from kiln._session.rpc import call
 from kiln._session.session import Session
 from kiln._session.stream import Stream
@@ -33,9 +34,9 @@ class Connection:
     _kiln_watched = ()
 
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
-                 timeout: float = 5.0) -> None:
+                 timeout: float = 5.0, login: Login = Login()) -> None:  # noqa: B008 (immutable)
         self.target = target
-        self._session = session = Session(target, device, lease_seconds, timeout)
+        self._session = session = Session(target, device, lease_seconds, timeout, login)
         session.end_with(self)
         self.name: str = session.opened.name
         self.device: str = session.opened.device
@@ -177,7 +178,7 @@ class Connection:
                 raise errors[0]
 
     def programs(self) -> List[ProgramInfo]:
-        """All programs that the daemon holds, other sessions' too.
+        """The programs that the daemon holds: the user's own, or for its admins everybody's.
 
         >>> _ = (kiln.ones(2) + 1).tolist()
         >>> len(kiln.default_connection().programs()) > 0
@@ -249,7 +250,8 @@ _default_pid = 0
 _default_lock = threading.RLock()
 
 
-def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0) -> Connection:
+def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0, *,
+            token: str = "", ca: str = "", certificate: str = "", key: str = "") -> Connection:
     """Connects to a daemon and makes it the one that tensors use from here on.
 
     `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
@@ -257,15 +259,22 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
     daemon keeps the session's tensors when it hears nothing from this process (0: its default).
 
+    `token` tells a shared daemon who calls, and `ca` is a PEM file with the authority of its
+    certificate ("system": those that this machine knows). `certificate` and `key` are the caller's
+    own. Without them: $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE, $KILN_KEY, else these keys of
+    ~/.config/kiln/config.toml, which has lines such as `token = "kiln_..."`, and may have the
+    `address`, too.
+
     >>> connection = kiln.connect()
     >>> connection is kiln.default_connection()
     True
     """
     global _default, _default_pid
     tried: List[str] = []
-    for target in candidates(address, os.environ, os.getuid()):
+    login = find(Login(address or "", token, ca, certificate, key), os.environ)
+    for target in candidates(login.address, os.environ, os.getuid()):
         try:
-            connection = Connection(target, device, lease_seconds)
+            connection = Connection(target, device, lease_seconds, login=login)
         # Any other error is a daemon's answer, so this is the right place and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")

@@ -15,11 +15,13 @@ from typing import Any, Dict
 
 import grpc
 
+from kiln._basics.errors import KilnError
 from kiln._basics.version import __version__
 from kiln._ops.table import OP_SET_VERSION
 from kiln._proto.kiln.v1 import session_pb2
 from kiln._session.address import is_local
 from kiln._session.blobs import Blobs
+from kiln._session.login import Login, open_channel
 from kiln._session.rpc import Stub
 from kiln._session.stream import Stream, from_rpc
 from kiln._session.waiter import Waiter
@@ -55,8 +57,10 @@ class Session:
     stream: Stream
     blobs: Blobs
 
-    def __init__(self, target: str, device: str, lease_seconds: int, timeout: float) -> None:
+    def __init__(self, target: str, device: str, lease_seconds: int, timeout: float,
+                 login: Login) -> None:
         self.target = target
+        self._login = login
         self._pid = os.getpid()
         self._request = session_pb2.OpenSessionRequest(lease_seconds=lease_seconds, device=device)
         self._timeout = timeout
@@ -93,7 +97,11 @@ class Session:
 
     def _run(self) -> None:
         try:
-            self.channel = grpc.insecure_channel(self.target, options=_CHANNEL_OPTIONS)
+            try:
+                self.channel = open_channel(self.target, self._login, _CHANNEL_OPTIONS)
+            except KilnError as error:
+                self._is_open.resolve(error=error)
+                return
             service = Stub(self.channel, "kiln.v1.SessionService")
             self.devices = Stub(self.channel, "kiln.v1.DeviceService")
             self.programs = Stub(self.channel, "kiln.v1.ProgramService")

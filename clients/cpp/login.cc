@@ -1,0 +1,160 @@
+#include "clients/cpp/login.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace kiln::client {
+namespace {
+
+struct Key {
+  const char* name;      // in the file
+  const char* variable;  // of the environment
+  std::string Login::*value;
+};
+constexpr Key kKeys[] = {{"address", "KILN_ADDRESS", &Login::address},
+                         {"token", "KILN_TOKEN", &Login::token},
+                         {"ca", "KILN_CA", &Login::ca},
+                         {"certificate", "KILN_CERTIFICATE", &Login::certificate},
+                         {"key", "KILN_KEY", &Login::key}};
+
+std::string FilePath(const Surroundings& surroundings) {
+  if (auto folder = surroundings.environment("XDG_CONFIG_HOME"))
+    return absl::StrCat(*folder, "/kiln/config.toml");
+  if (auto home = surroundings.environment("HOME"))
+    return absl::StrCat(*home, "/.config/kiln/config.toml");
+  return "";
+}
+
+// `key = "value"` or `key = 'value'`, and a comment: the part of TOML that such a file needs.
+absl::Status TakeLine(absl::string_view line, Login* login) {
+  line = absl::StripAsciiWhitespace(line);
+  if (line.empty() || line[0] == '#') return absl::OkStatus();
+  const size_t equals = line.find('=');
+  if (equals == absl::string_view::npos) return absl::InvalidArgumentError("expected key = \"…\"");
+  const absl::string_view name = absl::StripTrailingAsciiWhitespace(line.substr(0, equals));
+  absl::string_view rest = absl::StripLeadingAsciiWhitespace(line.substr(equals + 1));
+  const size_t end = rest.empty() ? absl::string_view::npos : rest.find(rest[0], 1);
+  if (rest.empty() || (rest[0] != '"' && rest[0] != '\'') || end == absl::string_view::npos)
+    return absl::InvalidArgumentError("expected a value in quotation marks");
+  const absl::string_view after = absl::StripLeadingAsciiWhitespace(rest.substr(end + 1));
+  if (!after.empty() && after[0] != '#')
+    return absl::InvalidArgumentError("there is something behind the value");
+  for (const Key& key : kKeys) {
+    if (name != key.name) continue;
+    login->*key.value = std::string(rest.substr(1, end - 1));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "unknown key; there are address, token, ca, certificate and key");
+}
+
+absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& surroundings) {
+  Login login;
+  const auto text = path.empty() ? std::nullopt : surroundings.read(path);
+  if (!text) return login;
+  std::istringstream stream(*text);
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (absl::Status status = TakeLine(line, &login); !status.ok())
+      return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", status.message()));
+  }
+  return login;
+}
+
+bool StaysHere(const std::string& address) {
+  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "127.") ||
+         absl::StartsWith(address, "localhost:") || absl::StartsWith(address, "[::1]");
+}
+
+// Adds the token to every call of a channel. (gRPC's own way takes channels that it knows to be
+// safe, and does not know sockets of this machine.)
+class Bearer : public grpc::experimental::Interceptor {
+ public:
+  explicit Bearer(const std::string& token) : token_(token) {}
+  void Intercept(grpc::experimental::InterceptorBatchMethods* call) override {
+    using Point = grpc::experimental::InterceptionHookPoints;
+    if (call->QueryInterceptionHookPoint(Point::PRE_SEND_INITIAL_METADATA))
+      call->GetSendInitialMetadata()->insert({"authorization", absl::StrCat("Bearer ", token_)});
+    call->Proceed();
+  }
+
+ private:
+  const std::string token_;
+};
+class BearerFactory : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit BearerFactory(std::string token) : token_(std::move(token)) {}
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    return new Bearer(token_);  // gRPC owns it
+  }
+
+ private:
+  const std::string token_;
+};
+
+}  // namespace
+
+absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings) {
+  Login login = given;
+  for (const Key& key : kKeys) {
+    if ((login.*key.value).empty())
+      login.*key.value = surroundings.environment(key.variable).value_or("");
+  }
+  const auto file = ReadLogin(FilePath(surroundings), surroundings);
+  if (!file.ok()) return file.status();
+  if (login.address.empty() || file->address.empty() || login.address == file->address) {
+    for (const Key& key : kKeys) {
+      if ((login.*key.value).empty()) login.*key.value = (*file).*key.value;
+    }
+  }
+  login.address = FindAddress(login.address, surroundings);
+  if (login.certificate.empty() != login.key.empty())
+    return absl::InvalidArgumentError("a certificate and its key go together");
+  for (const char c : login.token) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c)))
+      return absl::InvalidArgumentError("the token has characters that no token has");
+  }
+  if (!login.token.empty() && login.ca.empty() && !StaysHere(login.address)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a token goes to another machine over TLS alone: give the authority of the certificate of ",
+        login.address, " in $KILN_CA or the key \"ca\" of ~/.config/kiln/config.toml (\"system\" ",
+        "for those that this machine knows)"));
+  }
+  return login;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
+                                                           const grpc::ChannelArguments& arguments,
+                                                           const Surroundings& surroundings) {
+  std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+  if (!login.ca.empty()) {
+    grpc::SslCredentialsOptions options;
+    const std::pair<const std::string&, std::string*> files[] = {
+        {login.ca, &options.pem_root_certs},
+        {login.certificate, &options.pem_cert_chain},
+        {login.key, &options.pem_private_key}};
+    for (const auto& [path, text] : files) {
+      if (path.empty() || path == "system") continue;
+      const auto content = surroundings.read(path);
+      if (!content) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
+      *text = *content;
+    }
+    credentials = grpc::SslCredentials(options);
+  }
+  std::vector<std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>> bearers;
+  if (!login.token.empty()) bearers.push_back(std::make_unique<BearerFactory>(login.token));
+  return grpc::experimental::CreateCustomChannelWithInterceptors(login.address, credentials,
+                                                                 arguments, std::move(bearers));
+}
+
+}  // namespace kiln::client

@@ -1,0 +1,71 @@
+#include "clients/cpp/login.h"
+
+#include <map>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace kiln::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kFile[] = "/home/ann/.config/kiln/config.toml";
+
+Surroundings Around(std::map<std::string, std::string> variables, const std::string& file) {
+  variables["HOME"] = "/home/ann";
+  return {.environment = [variables](const std::string& name) -> std::optional<std::string> {
+            auto found = variables.find(name);
+            if (found == variables.end()) return std::nullopt;
+            return found->second;
+          },
+          .exists = [](const std::string&) { return false; },
+          .read = [file](const std::string& path) -> std::optional<std::string> {
+            if (path != kFile || file.empty()) return std::nullopt;
+            return file;
+          }};
+}
+
+TEST(FindLogin, ArgumentsThenEnvironmentThenFile) {
+  const std::string file =
+      "# mine\naddress = \"box:1\"\ntoken='t3' # secret\n\n  ca = \"/ca.pem\"\n";
+  const auto of_file = FindLogin({}, Around({}, file));
+  ASSERT_TRUE(of_file.ok()) << of_file.status();
+  EXPECT_EQ(of_file->address, "box:1");
+  EXPECT_EQ(of_file->token, "t3");
+  EXPECT_EQ(of_file->ca, "/ca.pem");
+  EXPECT_EQ(FindLogin({}, Around({{"KILN_TOKEN", "t2"}}, file))->token, "t2");
+  EXPECT_EQ(FindLogin({.token = "t1"}, Around({{"KILN_TOKEN", "t2"}}, file))->token, "t1");
+  EXPECT_EQ(FindLogin({}, Around({}, ""))->address, "127.0.0.1:7433");
+}
+
+TEST(FindLogin, TheFilesTokenGoesToItsAddressAlone) {
+  const std::string file = "address = \"box:1\"\ntoken = \"t\"\nca = \"system\"\n";
+  EXPECT_EQ(FindLogin({.address = "other:1"}, Around({}, file))->token, "");
+  EXPECT_EQ(FindLogin({}, Around({{"KILN_ADDRESS", "127.0.0.1:5"}}, file))->ca, "");
+  EXPECT_EQ(FindLogin({.address = "box:1"}, Around({}, file))->token, "t");
+  EXPECT_EQ(FindLogin({.address = "unix:/x"}, Around({}, "token = \"t\""))->token, "t");
+}
+
+TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
+  const auto open = FindLogin({.address = "box:1", .token = "t"}, Around({}, ""));
+  EXPECT_EQ(open.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(open.status().message()), HasSubstr("KILN_CA"));
+  for (const char* here : {"unix:/x", "127.0.0.1:1", "localhost:1", "[::1]:1"})
+    EXPECT_TRUE(FindLogin({.address = here, .token = "t"}, Around({}, "")).ok()) << here;
+}
+
+TEST(FindLogin, MistakesAreNamed) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"token", "config.toml:1: expected key"}, {"\ntoken = x", "config.toml:2"},
+      {"token = \"x", "quotation marks"},       {"token = \"x\" y", "behind"},
+      {"tokken = \"x\"", "unknown key"},        {"token = \"a b\"", "no token has"},
+      {"key = \"/k\"", "go together"}};
+  for (const auto& [file, message] : cases) {
+    const auto login = FindLogin({}, Around({}, file));
+    EXPECT_THAT(std::string(login.status().message()), HasSubstr(message)) << file;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::client

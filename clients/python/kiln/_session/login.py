@@ -1,0 +1,126 @@
+"""What tells the daemon who calls, and the client that it is the right daemon."""
+
+import os
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import grpc
+
+from kiln._basics.errors import InvalidArgument
+from kiln._session.address import is_local
+
+_VARIABLES = {
+    "address": "KILN_ADDRESS",
+    "token": "KILN_TOKEN",
+    "ca": "KILN_CA",
+    "certificate": "KILN_CERTIFICATE",
+    "key": "KILN_KEY",
+}
+
+
+class Login(NamedTuple):
+    """Where to connect, and how; "" is not said. The last three are paths of PEM files."""
+
+    address: str = ""
+    token: str = ""
+    ca: str = ""  # "system": the authorities that this machine knows
+    certificate: str = ""
+    key: str = ""
+
+
+def find(given: Login, environment: Mapping[str, str]) -> Login:
+    """Each value as given, else of the environment, else of ~/.config/kiln/config.toml.
+
+    What the file says holds for the address in it alone, if it has one: a token must not go to
+    another daemon.
+    """
+    said = {name: getattr(given, name) or environment.get(variable, "")
+            for name, variable in _VARIABLES.items()}
+    file = _read(_path(environment))
+    if not said["address"] or file.get("address", said["address"]) == said["address"]:
+        said = {name: value or file.get(name, "") for name, value in said.items()}
+    login = Login(**said)
+    if bool(login.certificate) != bool(login.key):
+        raise InvalidArgument("a certificate and its key go together")
+    if not all("!" <= character <= "~" for character in login.token):
+        raise InvalidArgument("the token has characters that no token has")
+    return login
+
+
+def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) -> Any:
+    """A channel to `target`: over TLS if the login has a `ca`, with its token in every call."""
+    if login.ca:
+        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(
+            _file(login.ca) if login.ca != "system" else None,
+            _file(login.key), _file(login.certificate)), options=options)
+    elif login.token and not is_local(target):
+        raise InvalidArgument(
+            "a token goes to another machine over TLS alone: give the authority of the "
+            f"certificate of {target} as kiln.connect(ca=...), in KILN_CA or as \"ca\" in "
+            "~/.config/kiln/config.toml (\"system\" for those that this machine knows)")
+    else:
+        channel = grpc.insecure_channel(target, options=options)
+    return grpc.intercept_channel(channel, _Bearer(login.token)) if login.token else channel
+
+
+class _Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor,
+              grpc.StreamUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
+    """Adds the token to calls. gRPC's own way knows no sockets of this machine as safe."""
+
+    def __init__(self, token: str) -> None:
+        self._header = ("authorization", f"Bearer {token}")
+
+    def _call(self, continuation: Any, details: Any, request: Any) -> Any:
+        return continuation(_Details(
+            details.method, details.timeout, [*(details.metadata or ()), self._header],
+            details.credentials, details.wait_for_ready, details.compression), request)
+
+    intercept_unary_unary = intercept_unary_stream = _call
+    intercept_stream_unary = intercept_stream_stream = _call
+
+
+class _Details(NamedTuple):
+    method: str
+    timeout: Optional[float]
+    metadata: Any
+    credentials: Any
+    wait_for_ready: Any
+    compression: Any
+
+
+def _path(environment: Mapping[str, str]) -> str:
+    folder = environment.get("XDG_CONFIG_HOME") or (
+        os.path.join(environment["HOME"], ".config") if environment.get("HOME") else "")
+    return os.path.join(folder, "kiln", "config.toml") if folder else ""
+
+
+def _file(path: str) -> Optional[bytes]:
+    if not path:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InvalidArgument(f"cannot read {path}: {error.strerror}") from None
+
+
+def _read(path: str) -> Dict[str, str]:
+    # The part of TOML that such a file needs; Python has a parser from 3.11 on.
+    values: Dict[str, str] = {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return values
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        name, _, rest = (part.strip() for part in text.partition("="))
+        quote, end = rest[:1], rest.find(rest[:1], 1)
+        if name not in _VARIABLES or quote not in ("'", '"') or end < 0 or (
+                rest[end + 1:].strip()[:1] not in ("", "#")):
+            raise InvalidArgument(
+                f"{path}:{number}: expected key = \"value\" with a key of "
+                f"{', '.join(_VARIABLES)}")
+        values[name] = rest[1:end]
+    return values

@@ -1,0 +1,239 @@
+// A daemon that others can reach: TLS, certificates, tokens, and the system's users at its socket.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kiln/client.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A shell command's output with its exit status.
+std::string Output(const std::string& command) {
+  FILE* pipe = popen(absl::StrCat(command, " 2>&1").c_str(), "r");
+  std::string text(1 << 16, '\0');
+  text.resize(fread(text.data(), 1, text.size(), pipe));
+  return absl::StrCat(text, "exit ", WEXITSTATUS(pclose(pipe)));
+}
+
+std::string ReadAll(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+// Makes NAME.pem, NAME.key: an authority of its own, and certificates by it.
+class Authority {
+ public:
+  Authority(std::string folder, const std::string& name)
+      : folder_(std::move(folder)), ca_(absl::StrCat(folder_, "/", name)) {
+    Run(absl::StrCat("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2",
+                     " -subj /CN=", name, " -keyout ", ca_, ".key -out ", ca_, ".pem"));
+  }
+  std::string ca() const { return ca_ + ".pem"; }
+  // For the common name, and for 127.0.0.1.
+  std::string Issue(const std::string& common_name, const std::string& file) const {
+    const std::string path = absl::StrCat(folder_, "/", file);
+    std::ofstream(path + ".ext") << "subjectAltName=DNS:localhost,IP:127.0.0.1\n";
+    Run(absl::StrCat("openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=",
+                     common_name, " -keyout ", path, ".key -out ", path, ".csr && ",
+                     "openssl x509 -req -days 2 -CAcreateserial -CA ", ca_, ".pem -CAkey ", ca_,
+                     ".key -extfile ", path, ".ext -in ", path, ".csr -out ", path, ".pem"));
+    return path;
+  }
+
+ private:
+  static void Run(const std::string& command) {
+    const std::string output = Output(command);
+    EXPECT_THAT(output, ::testing::EndsWith("exit 0"));
+  }
+  const std::string folder_;
+  const std::string ca_;
+};
+
+std::string NewFolder() {
+  std::string pattern = "/tmp/kiln_tls_XXXXXX";
+  return mkdtemp(pattern.data());
+}
+
+class TlsTest : public ::testing::Test {
+ protected:
+  ~TlsTest() override { std::filesystem::remove_all(folder_); }
+
+  TestDaemonOptions Options() {
+    TestDaemonOptions options;
+    options.configure = [this](config::Config& config) {
+      config.tls_certificate = server_ + ".pem";
+      config.tls_key = server_ + ".key";
+      config.tls_client_ca = clients_.ca();
+    };
+    return options;
+  }
+  std::string AddUser(const std::string& name) {
+    Client owner(daemon_.address());
+    grpc::ClientContext context;
+    v1::AddUserRequest request;
+    request.set_name(name);
+    v1::AddUserResponse response;
+    EXPECT_TRUE(owner.admin->AddUser(&context, request, &response).ok());
+    return response.token();
+  }
+  // With a certificate if `own` is a file's path without its ending.
+  static std::shared_ptr<grpc::ChannelCredentials> Trusting(const Authority& authority,
+                                                            const std::string& own = "") {
+    grpc::SslCredentialsOptions options;
+    options.pem_root_certs = ReadAll(authority.ca());
+    if (!own.empty()) {
+      options.pem_cert_chain = ReadAll(own + ".pem");
+      options.pem_private_key = ReadAll(own + ".key");
+    }
+    return grpc::SslCredentials(options);
+  }
+  std::string port() { return daemon_.daemon().listening()[1]; }
+
+  const std::string folder_ = NewFolder();
+  const Authority servers_{folder_, "servers"};
+  const Authority clients_{folder_, "clients"};
+  const std::string server_ = servers_.Issue("box", "server");
+  TestDaemon daemon_{Options()};
+};
+
+TEST_F(TlsTest, TokensOverTls) {
+  const std::string token = AddUser("ann");
+  EXPECT_TRUE(Client(port(), {token, Trusting(servers_)}).opened.ok());
+  EXPECT_EQ(Client(port(), {"", Trusting(servers_)}).opened.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(Client(port(), {"kiln_x", Trusting(servers_)}).opened.error_code(),
+            grpc::UNAUTHENTICATED);
+  // Without TLS, and by a client that trusts somebody else.
+  EXPECT_EQ(Client(port(), {.token = token}).opened.error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(Client(port(), {token, Trusting(clients_)}).opened.error_code(), grpc::UNAVAILABLE);
+}
+
+TEST_F(TlsTest, NobodyIsLetInBeforeThereIsAUser) {
+  EXPECT_EQ(Client(port(), {"", Trusting(servers_)}).opened.error_code(), grpc::UNAUTHENTICATED);
+}
+
+TEST_F(TlsTest, ACertificateNamesAUser) {
+  AddUser("ann");
+  Client ann(port(), {"", Trusting(servers_, clients_.Issue("ann", "ann"))});
+  ASSERT_TRUE(ann.opened.ok()) << ann.opened.error_message();
+  grpc::ClientContext context;
+  v1::ListSessionsResponse sessions;
+  ASSERT_TRUE(ann.sessions->ListSessions(&context, {}, &sessions).ok());
+  EXPECT_EQ(sessions.sessions(0).user(), "ann");
+  EXPECT_EQ(
+      Client(port(), {"", Trusting(servers_, clients_.Issue("eve", "eve"))}).opened.error_code(),
+      grpc::UNAUTHENTICATED);
+  // Her name, but by an authority that the daemon does not know.
+  EXPECT_EQ(Client(port(), {"", Trusting(servers_, servers_.Issue("ann", "false_ann"))})
+                .opened.error_code(),
+            grpc::UNAVAILABLE);
+}
+
+TEST_F(TlsTest, CertificatesAreReadAgainWhileStreamsGoOn) {
+  const std::string token = AddUser("ann");
+  Client before(port(), {token, Trusting(servers_)});
+  auto stream = before.Connect();
+  EXPECT_EQ(stream->Call(Write(1, {7})).error().code(), 0);
+  const Authority successor(folder_, "successor");
+  const std::string renewed = successor.Issue("box", "renewed");
+  for (const char* ending : {".key", ".pem"})
+    std::filesystem::rename(renewed + ending, server_ + ending);
+  EXPECT_TRUE(Eventually([&] { return Client(port(), {token, Trusting(successor)}).opened.ok(); }));
+  EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>{7});
+}
+
+TEST_F(TlsTest, TheCppClientLogsIn) {
+  const std::string token = AddUser("ann");
+  const auto client =
+      kiln::Client::Connect({.address = port(), .token = token, .ca = servers_.ca()});
+  EXPECT_TRUE(client.ok()) << client.status();
+  const auto refused = kiln::Client::Connect({.address = port(), .ca = servers_.ca()});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("KILN_TOKEN"));
+}
+
+TEST_F(TlsTest, ListeningBeyondLoopbackNeedsTlsAndUsers) {
+  const std::string flags =
+      absl::StrCat(KILND " --metrics_listen=none --devices=null --cache_dir=", folder_,
+                   "/cache --state_dir=", folder_, "/state --listen=0.0.0.0:0");
+  const std::string open = Output(flags);
+  EXPECT_THAT(open, HasSubstr("so it takes TLS: give --tls_certificate and --tls_key"));
+  EXPECT_THAT(open, HasSubstr("exit 1"));
+  const std::string tls =
+      absl::StrCat(" --tls_certificate=", server_, ".pem --tls_key=", server_, ".key");
+  EXPECT_THAT(Output(flags + tls), HasSubstr("the daemon has no users"));
+  EXPECT_THAT(Output(absl::StrCat(flags, " --tls_certificate=", server_, ".key --tls_key=", server_,
+                                  ".key")),
+              HasSubstr("is no file with a certificate"));
+  EXPECT_THAT(Output(absl::StrCat(flags, " --tls_certificate=", server_, ".pem --tls_key=", folder_,
+                                  "/clients.key")),
+              HasSubstr("is no file with the certificate's private key"));
+}
+
+// `kiln` as another user of this machine, at the daemon's Unix socket.
+std::string AsNobody(TestDaemon& daemon, const std::string& command) {
+  // Where others may look.
+  chmod(daemon.folder().c_str(), 0755);
+  const std::string copy = daemon.folder() + "/kiln";
+  std::filesystem::copy_file(KILN_CLI, copy, std::filesystem::copy_options::skip_existing);
+  chmod(copy.c_str(), 0755);
+  return Output(absl::StrCat("setpriv --reuid=nobody --regid=nogroup --clear-groups env -i ", copy,
+                             " ", command, " --address ", daemon.address()));
+}
+
+TEST(PeerTest, OthersOfTheMachineAreTheirOwnUsers) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TestDaemonOptions options;
+  options.configure = [](config::Config& config) { config.system_users = true; };
+  TestDaemon daemon(std::move(options));
+  Client root(daemon.address());
+  EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("exit 0"));
+  EXPECT_THAT(AsNobody(daemon, "sessions"), HasSubstr("no session is open"));
+  const std::string refused = AsNobody(daemon, "cache clear");
+  EXPECT_THAT(refused, HasSubstr("takes the role admin, and nobody has the role user"));
+  EXPECT_THAT(AsNobody(daemon, "user add nobody --role admin"), HasSubstr("takes the role admin"));
+  EXPECT_THAT(AsNobody(daemon, "audit"), HasSubstr("takes the role admin"));
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " audit --address ", daemon.address())),
+              HasSubstr("nobody  refused  /kiln.v1.AdminService/ClearCache  ROLE"));
+}
+
+TEST(PeerTest, OthersStayOutUnlessTheyAreLetIn) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  TestDaemon daemon;
+  EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("exit 1"));
+  // Even where the socket's mode would let them.
+  chmod((daemon.folder() + "/kilnd.sock").c_str(), 0666);
+  EXPECT_THAT(AsNobody(daemon, "devices"), HasSubstr("may not use the daemon"));
+  EXPECT_TRUE(Client(daemon.address()).opened.ok());
+}
+
+TEST(PeerTest, UsersComeAndGoByTheCommandLine) {
+  TestDaemon daemon;
+  const std::string at = absl::StrCat(" --address ", daemon.address());
+  const std::string added = Output(absl::StrCat(KILN_CLI " user add ann", at));
+  EXPECT_THAT(added, HasSubstr("shown this once"));
+  const std::string token = added.substr(added.find("kiln_"), added.find('\n'));
+  EXPECT_TRUE(Client(daemon.daemon().listening()[1], {.token = token}).opened.ok());
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user list", at)), HasSubstr("ann   user"));
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user revoke ann", at)), HasSubstr("revoked ann"));
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " devices --token ", token, at)),
+              HasSubstr("unknown, wrong or revoked"));
+  EXPECT_THAT(Output(absl::StrCat(KILN_CLI " user add 'x\ny'", at)),
+              HasSubstr("a user's name has"));
+}
+
+}  // namespace
+}  // namespace kiln::testing
