@@ -132,6 +132,19 @@ TEST(Config, ChecksValues) {
   }
 }
 
+TEST(Config, TakesUsersAndCertificates) {
+  Config config = Plain();
+  ASSERT_TRUE(ApplyToml("[auth]\nsystem_users = true\n[tls]\ncertificate = \"/c.pem\"\n"
+                        "key = \"/c.key\"\nclient_ca = \"/ca.pem\"\n",
+                        "kiln.toml", &config)
+                  .ok());
+  EXPECT_TRUE(config.system_users);
+  EXPECT_EQ(config.tls_certificate, "/c.pem");
+  EXPECT_EQ(config.tls_key, "/c.key");
+  EXPECT_EQ(config.tls_client_ca, "/ca.pem");
+  EXPECT_FALSE(ApplyToml("[auth]\nsystem_users = 1\n", "kiln.toml", &config).ok());
+}
+
 TEST(Config, ParsesBytes) {
   EXPECT_EQ(*ParseBytes("512MiB"), 512 << 20);
   EXPECT_EQ(*ParseBytes("2.5GB"), 2500000000);

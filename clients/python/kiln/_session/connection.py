@@ -34,9 +34,10 @@ class Connection:
     _kiln_watched = ()
 
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
-                 timeout: float = 5.0, login: Login = Login()) -> None:  # noqa: B008 (immutable)
+                 timeout: float = 5.0, login: Optional[Login] = None) -> None:
         self.target = target
-        self._session = session = Session(target, device, lease_seconds, timeout, login)
+        self._session = session = Session(
+            target, device, lease_seconds, timeout, login or Login())
         session.end_with(self)
         self.name: str = session.opened.name
         self.device: str = session.opened.device

@@ -1,0 +1,88 @@
+"""Who the client says it is, and to whom."""
+
+import os
+import subprocess
+import sys
+
+import kiln
+import numpy as np
+import pytest
+from kiln._session import connection as _connection
+from kiln._session.login import Login, find
+from kilnd_process import Kilnd, build_folder
+
+
+def certificate(folder):
+    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    paths = folder / "server.pem", folder / "server.key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=box", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
+        check=True, capture_output=True)
+    return paths
+
+
+def test_a_user_trains_over_tls_with_a_token(tmp_path):
+    chain, key = certificate(tmp_path)
+    program = "import kiln; print((kiln.ones(3) + 1).tolist(), kiln.default_connection().target)"
+    with Kilnd(flags=[f"--tls_certificate={chain}", f"--tls_key={key}"]) as daemon:
+        command = [str(build_folder() / "clients" / "cli" / "kiln"), "user", "add", "ann", "--address", daemon.address]
+        token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+        # By the file alone, as on a laptop.
+        home = tmp_path / "home"
+        (home / ".config" / "kiln").mkdir(parents=True)
+        (home / ".config" / "kiln" / "config.toml").write_text(
+            f'address = "{daemon.tcp_address}"\ntoken = "{token}"\nca = "{chain}"\n')
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(("KILN_", "XDG_"))}
+        environment["HOME"] = str(home)
+        answer = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120)
+        assert answer.stdout == f"[2.0, 2.0, 2.0] {daemon.tcp_address}\n", answer.stderr
+
+        try:
+            with kiln.connect(daemon.tcp_address, token=token, ca=str(chain)) as connection:
+                many = np.ones(2_000_000, np.float32)  # uploads and downloads carry the token, too
+                assert (kiln.tensor(many) + 1).numpy().sum() == 4_000_000
+                assert connection.programs()
+            with pytest.raises(kiln.KilnError, match="KILN_TOKEN"):
+                kiln.connect(daemon.tcp_address, ca=str(chain))
+            with pytest.raises(kiln.KilnError, match="unknown, wrong or revoked"):
+                kiln.connect(daemon.tcp_address, token=token[:-1] + "x", ca=str(chain))
+        finally:
+            _connection._default = None
+
+
+def write(folder, text):
+    (folder / "kiln").mkdir(exist_ok=True)
+    (folder / "kiln" / "config.toml").write_text(text)
+    return {"XDG_CONFIG_HOME": str(folder)}
+
+
+def test_arguments_then_environment_then_file(tmp_path):
+    environment = write(tmp_path, "# mine\naddress = \"box:1\"\ntoken='t3' # secret\n\n  ca = \"/ca.pem\"\n")
+    assert find(Login(), environment) == Login("box:1", "t3", "/ca.pem")
+    assert find(Login(), dict(environment, KILN_TOKEN="t2")).token == "t2"
+    assert find(Login(token="t1"), dict(environment, KILN_TOKEN="t2")).token == "t1"
+    assert find(Login(), {}) == Login()
+
+
+def test_the_files_token_goes_to_its_address_alone(tmp_path):
+    environment = write(tmp_path, 'address = "box:1"\ntoken = "t"\nca = "system"\n')
+    assert find(Login(address="other:1"), environment).token == ""
+    assert find(Login(), dict(environment, KILN_ADDRESS="127.0.0.1:5")).ca == ""
+    assert find(Login(address="box:1"), environment).token == "t"
+    environment = write(tmp_path, 'token = "t"')
+    assert find(Login(address="unix:/x"), environment).token == "t"
+
+
+def test_a_token_is_not_sent_unencrypted_over_a_network():
+    with pytest.raises(kiln.KilnError, match="TLS alone"):
+        kiln.connect("192.0.2.1:7433", token="t")
+
+
+@pytest.mark.parametrize("text", ["token", "\ntoken = x", 'token = "x', 'token = "x" y', 'tokken = "x"',
+                                  'token = "a b"', 'key = "/k"'])
+def test_mistakes_are_named(tmp_path, text):
+    with pytest.raises(kiln.KilnError):
+        find(Login(), write(tmp_path, text))
