@@ -153,6 +153,24 @@ TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
   EXPECT_EQ(cache->Find("xyz").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichName) {
+  auto cache = Make();
+  const auto program = *Get(*cache, "a", 4);
+  EXPECT_FALSE(program->NameFor("ann"));
+  const auto future = cache->Get(std::make_shared<CopySource>("a", 4), {}, device_, "");
+  NoteUser(future, "ann", "step");
+  NoteUser(future, "bob", "bobs");
+  NoteUser(future, "ann", "train");
+  EXPECT_EQ(program->NameFor("ann"), "train");
+  EXPECT_EQ(program->NameFor("bob"), "bobs");
+  // Who asked first is forgotten first.
+  for (int i = 0; i < 63; ++i) NoteUser(future, absl::StrCat("user", i), "");
+  EXPECT_FALSE(program->NameFor("bob"));
+  EXPECT_EQ(program->NameFor("ann"), "train");
+  NoteUser(future, "one more", "");
+  EXPECT_FALSE(program->NameFor("ann"));
+}
+
 TEST_F(ProgramCacheTest, OneProgramServesAllValues) {
   auto cache = Make();
   const auto source = std::make_shared<VariableCopySource>(1);

@@ -62,8 +62,11 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
     return grpc.intercept_channel(channel, _Bearer(login.token)) if login.token else channel
 
 
-class _Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor,
-              grpc.StreamUnaryClientInterceptor, grpc.StreamStreamClientInterceptor):
+class _Bearer(
+        grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
+        grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+        grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+        grpc.StreamStreamClientInterceptor):  # type: ignore[misc]
     """Adds the token to calls. gRPC's own way knows no sockets of this machine as safe."""
 
     def __init__(self, token: str) -> None:
