@@ -1,5 +1,6 @@
 // kilnd: flags and signals; daemon.h has the rest.
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,6 +33,15 @@ sigset_t BlockStopSignals() {
   return signals;
 }
 
+// Each connection takes a file descriptor. The soft limit is often 1,024, for the sake of programs
+// that use select(2), where the hard one is hundreds of times as much.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void WaitForStop(const sigset_t& signals) {
   int received = 0;
   while (sigwait(&signals, &received) == EINTR) {
@@ -61,6 +71,7 @@ int main(int argc, char** argv) {
   kiln::log::Level level = kiln::log::Level::kInfo;
   kiln::log::ParseLevel(config->log_level, &level);
   kiln::log::SetLevel(level);
+  RaiseDescriptorLimit();
   // Before any thread starts, so that all inherit the mask.
   const sigset_t signals = BlockStopSignals();
   auto parts = kiln::ProductionParts(*config);

@@ -57,6 +57,7 @@
 //   [sessions]
 //   lease_seconds = 30                 # for clients that name none
 //   limit = 1024                       # open at once, of all users
+//                                      # one user may have as many as are still free, or eight
 //   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
 // clang-format on
 //

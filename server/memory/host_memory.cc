@@ -60,8 +60,8 @@ HostMemory::HostMemory(int64_t limit_bytes, int64_t accounts)
       shared_limit_(limit_bytes / 16 * 11),
       modest_(limit_bytes / 32) {}
 
-std::shared_ptr<Account> HostMemory::NewAccount(std::string name) {
-  return std::make_shared<Account>(shared_from_this(), std::move(name));
+std::shared_ptr<Account> HostMemory::NewAccount(std::string name, std::shared_ptr<Account> parent) {
+  return std::make_shared<Account>(shared_from_this(), std::move(name), std::move(parent));
 }
 
 std::string HostMemory::Describe() const {
@@ -81,6 +81,7 @@ std::string HostMemory::Describe() const {
 
 int64_t Account::Add(Use use, int64_t bytes) {
   const int64_t before = used_.fetch_add(bytes, std::memory_order_relaxed);
+  if (parent_) parent_->used_.fetch_add(bytes, std::memory_order_relaxed);
   const int64_t guaranteed = memory_->guaranteed_;
   // Only what an account holds beyond its guarantee counts as shared.
   const int64_t shared =
@@ -106,12 +107,14 @@ bool Account::TryAdd(Use use, int64_t bytes) {
 bool Account::MayHoldItsShare() const {
   const int64_t shared = memory_->shared_limit_;
   const int64_t used = memory_->shared_used_.load(std::memory_order_relaxed);
+  const int64_t of_user = parent_ ? parent_->bytes() : bytes();
   // Modest accounts may use the last quarter, too, which keeps small clients going beside a greedy
-  // one.
-  if (bytes() <= memory_->modest_) return used <= shared;
+  // one; its last half is for those whose users are modest as well.
+  if (bytes() <= memory_->modest_)
+    return used <= (of_user <= memory_->modest_ ? shared : shared - shared / 8);
   const int64_t free = shared - shared / 4 - used;
   // Divided rather than multiplied, so that nothing overflows.
-  return free >= 0 && bytes() / kTimesOfFree <= free;
+  return free >= 0 && of_user / kTimesOfFree <= free;
 }
 
 absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
@@ -125,19 +128,21 @@ absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
 }
 
 absl::Status Account::Refusal(Use use, int64_t bytes) const {
-  return errors::WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                                "the daemon's host memory has no room for ", Size(bytes), " of ",
-                                Name(use), ": ", memory_->Describe(), ", ", Size(this->bytes()),
-                                " of it by ", name_, "; each session is guaranteed ",
-                                Size(memory_->guaranteed_), " and may hold up to ", kTimesOfFree,
-                                " times as much as is still free; read answers, release tensors, "
-                                "programs and blobs, or start kilnd with a higher "
-                                "--host_memory_limit")),
-                            "HOST_MEMORY",
-                            {{"use", std::string(Name(use))},
-                             {"bytes", absl::StrCat(bytes)},
-                             {"used", absl::StrCat(memory_->used_bytes())},
-                             {"limit", absl::StrCat(memory_->limit_)}});
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the daemon's host memory has no room for ", Size(bytes), " of ", Name(use), ": ",
+          memory_->Describe(), ", ", Size(this->bytes()), " of it by ", name_,
+          parent_ ? absl::StrCat(" and ", Size(parent_->bytes()), " by ", parent_->name_) : "",
+          "; each session is guaranteed ", Size(memory_->guaranteed_),
+          ", and a user's sessions may hold up to ", kTimesOfFree,
+          " times as much as is still free; read answers, release tensors, "
+          "programs and blobs, or start kilnd with a higher "
+          "--host_memory_limit")),
+      "HOST_MEMORY",
+      {{"use", std::string(Name(use))},
+       {"bytes", absl::StrCat(bytes)},
+       {"used", absl::StrCat(memory_->used_bytes())},
+       {"limit", absl::StrCat(memory_->limit_)}});
 }
 
 absl::StatusOr<Charge> Account::Reserve(Use use, int64_t bytes) {

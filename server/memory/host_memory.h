@@ -7,6 +7,10 @@
 // Shared-Memory Packet Switches", 1998): one that is alone can use most of it, and a greedy one
 // leaves some. The last quarter of it is for accounts that hold no more than a thirty-second of the
 // budget.
+//
+// Sessions have accounts, and those of one user a parent. What is shared, a user's sessions may
+// take together as if they were one; the last eighth of it is for users that hold no more than a
+// thirty-second, so that many small sessions of one user leave room for another's.
 #ifndef KILN_SERVER_MEMORY_HOST_MEMORY_H_
 #define KILN_SERVER_MEMORY_HOST_MEMORY_H_
 
@@ -82,8 +86,9 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
     return shared_used_.load(std::memory_order_relaxed) > shared_limit_ - shared_limit_ / 8;
   }
 
-  // A client's; `name` is for messages: "session s3".
-  std::shared_ptr<Account> NewAccount(std::string name);
+  // A client's; `name` is for messages: "session s3". `parent`: its user's, which has none itself;
+  // null: it is alone.
+  std::shared_ptr<Account> NewAccount(std::string name, std::shared_ptr<Account> parent = nullptr);
   // Called, before a charge is refused, with the bytes that are missing: gives back what nobody
   // needs any more. Any thread may call it, with locks held. Before anything is charged.
   void SetReclaimer(std::function<void(int64_t bytes)> reclaimer) {
@@ -111,8 +116,8 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
 class Account : public std::enable_shared_from_this<Account> {
  public:
   // Use HostMemory::NewAccount.
-  Account(std::shared_ptr<HostMemory> memory, std::string name)
-      : memory_(std::move(memory)), name_(std::move(name)) {}
+  Account(std::shared_ptr<HostMemory> memory, std::string name, std::shared_ptr<Account> parent)
+      : memory_(std::move(memory)), name_(std::move(name)), parent_(std::move(parent)) {}
 
   // RESOURCE_EXHAUSTED, reason HOST_MEMORY: who holds how much for what, and what to do.
   absl::StatusOr<Charge> Reserve(Use use, int64_t bytes);
@@ -120,6 +125,7 @@ class Account : public std::enable_shared_from_this<Account> {
   Charge Open(Use use) { return Charge(shared_from_this(), use); }
 
   const HostMemory& memory() const { return *memory_; }
+  // A parent's: those of all its accounts.
   int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
@@ -134,6 +140,7 @@ class Account : public std::enable_shared_from_this<Account> {
 
   const std::shared_ptr<HostMemory> memory_;
   const std::string name_;
+  const std::shared_ptr<Account> parent_;
   std::atomic<int64_t> used_{0};
 };
 

@@ -45,8 +45,8 @@ TEST(HostMemory, RefusesWithWhoHoldsWhat) {
       std::string(refused.message()),
       HasSubstr(
           "no room for 60.0 MiB of graphs: 60.0 MiB of 160.0 MiB are in use (blobs "
-          "60.0 MiB), 60.0 MiB of it by session s1; each session is guaranteed 2.0 MiB and may "
-          "hold up to 4 times as much as is still free"));
+          "60.0 MiB), 60.0 MiB of it by session s1; each session is guaranteed 2.0 MiB, and a "
+          "user's sessions may hold up to 4 times as much as is still free"));
   EXPECT_EQ(memory->used_bytes(), 60 * kMebibyte);
   EXPECT_EQ(memory->refused(), 1);
   EXPECT_FALSE(held->Resize(80 * kMebibyte).ok());
@@ -69,6 +69,47 @@ TEST(HostMemory, ManyThatTakeAllTheyCanLeaveRoomForOneMore) {
   }
   EXPECT_LE(memory->used_bytes(), memory->limit_bytes());
   EXPECT_TRUE(memory->NewAccount("modest")->Reserve(Use::kHandles, 2 * kMebibyte).ok());
+}
+
+// Charges of a sixteenth of a mebibyte until one is refused, at most `most` bytes.
+void TakeAll(Account& account, int64_t most, std::vector<Charge>* charges) {
+  while (account.bytes() < most) {
+    auto charge = account.Reserve(Use::kBlobs, kMebibyte / 16);
+    if (!charge.ok()) return;
+    charges->push_back(*std::move(charge));
+  }
+}
+
+TEST(HostMemory, TheSessionsOfAUserShareAsOne) {
+  const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 20);
+  const auto ann = memory->NewAccount("user ann");
+  std::vector<Charge> charges;
+  for (int i = 0; i < 10; ++i) {
+    TakeAll(*memory->NewAccount("session", ann), memory->limit_bytes(), &charges);
+  }
+  // Alone one session gets 67 MiB; nine more have their guaranteed parts and are modest.
+  EXPECT_LE(ann->bytes() / kMebibyte, 120);
+  const auto session = memory->NewAccount("session s1", memory->NewAccount("user bob"));
+  EXPECT_TRUE(session->Reserve(Use::kHandles, 5 * kMebibyte).ok());
+  const absl::Status refused =
+      memory->NewAccount("session s2", ann)->Reserve(Use::kBlobs, 20 * kMebibyte).status();
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("by session s2 and "));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("by user ann; each session"));
+  charges.clear();
+  EXPECT_EQ(ann->bytes(), 0);
+}
+
+TEST(HostMemory, ManySmallSessionsOfOneUserLeaveRoomForAnother) {
+  const auto memory = std::make_shared<HostMemory>(160 * kMebibyte, 100);
+  const auto ann = memory->NewAccount("user ann");
+  std::vector<Charge> charges;
+  // Each is modest, so without its user it could use all that is shared.
+  for (int i = 0; i < 80; ++i)
+    TakeAll(*memory->NewAccount("session", ann), 5 * kMebibyte, &charges);
+  EXPECT_LT(ann->bytes(), memory->limit_bytes());
+  const auto bob = memory->NewAccount("session", memory->NewAccount("user bob"));
+  TakeAll(*bob, 5 * kMebibyte, &charges);
+  EXPECT_EQ(bob->bytes(), 5 * kMebibyte);
 }
 
 TEST(HostMemory, WhatCannotBeRefusedIsCountedAllTheSame) {

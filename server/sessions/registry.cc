@@ -17,6 +17,10 @@ namespace {
 
 // A session's objects; its stream is charged for by itself.
 constexpr int64_t kSessionBytes = 32 << 10;
+// That a user may have however few are free.
+constexpr int64_t kSessionsOfAUser = 8;
+// Of all sessions, for users who have none.
+constexpr int64_t kShareForNewcomers = 16;
 
 absl::Status UnknownSession() {
   return errors::WithReason(
@@ -87,6 +91,27 @@ absl::Status Registry::TooManySessions() const {
       "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.max_sessions)}});
 }
 
+absl::Status Registry::CheckRoomFor(const std::string& user) const {
+  const int64_t limit = options_.max_sessions;
+  const int64_t free = limit - static_cast<int64_t>(sessions_.size());
+  if (free <= 0) return TooManySessions();
+  const int64_t held = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
+    return entry.second->user().name == user;
+  });
+  if (held == 0) return absl::OkStatus();
+  if (free > limit / kShareForNewcomers && held < std::max(kSessionsOfAUser, free))
+    return absl::OkStatus();
+  return errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "user ", Quoted(user), " has ", held, " sessions open, and ", free, " of ", limit,
+          " are free; one user may have as many as are still free, or ", kSessionsOfAUser,
+          ": close one, or start kilnd with a higher --session_limit")),
+      "USER_SESSIONS",
+      {{"user", user},
+       {"used", absl::StrCat(held)},
+       {"limit", absl::StrCat(std::max(kSessionsOfAUser, free))}});
+}
+
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
                                                         absl::Duration lease,
                                                         const std::string& device) {
@@ -107,17 +132,19 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
                                                        const std::string& device) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
-  if (static_cast<int64_t>(sessions_.size()) >= options_.max_sessions) return TooManySessions();
+  if (absl::Status status = CheckRoomFor(user); !status.ok()) return status;
   auto chosen = Choose(device);
   if (!chosen.ok()) return chosen.status();
   auto& owner = users_[user];
   if (!owner) {
     owner = std::make_shared<User>();
     owner->name = user;
+    owner->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(user)));
   }
   if (lease <= absl::ZeroDuration()) lease = options_.default_lease;
   // Before the number is taken: a session that has no room does not count.
-  auto host = options_.services.host->NewAccount(absl::StrCat("session s", next_number_));
+  auto host =
+      options_.services.host->NewAccount(absl::StrCat("session s", next_number_), owner->host);
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
   if (!charge.ok()) return charge.status();
   Session::Identity identity;

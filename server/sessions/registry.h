@@ -35,7 +35,9 @@ class Registry {
 
   // `lease` zero: the default; held to [1 s, max_lease]. `device` empty: the usable one with the
   // fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: it takes no sessions, or the daemon
-  // stops. RESOURCE_EXHAUSTED: as many are open as may be.
+  // stops. RESOURCE_EXHAUSTED: as many are open as may be, reason TOO_MANY_SESSIONS, or as this
+  // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
+  // sixteenth is for users who have none. So nobody keeps others out.
   absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
                                                 absl::Duration lease, const std::string& device)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,6 +65,7 @@ class Registry {
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoomFor(const std::string& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;

@@ -64,6 +64,7 @@ struct SessionLimits {
 struct User {
   std::string name;
   std::shared_ptr<buffers::Account> account = std::make_shared<buffers::Account>();
+  std::shared_ptr<memory::Account> host;  // the parent of its sessions' accounts
   std::atomic<int64_t> device_nanoseconds{0};
 };
 

@@ -359,13 +359,44 @@ TEST_F(SessionTest, AnUploadThatFailsFailsItsHandle) {
 }
 
 TEST_F(SessionTest, SessionsHaveAnUpperLimit) {
-  std::vector<std::shared_ptr<Session>> open;
-  for (int i = 0; i < kSessions; ++i) open.push_back(Open());
-  const absl::Status refused = registry_->Open("ann", {}, absl::Seconds(10), "").status();
+  const auto open = [this](int user) {
+    return registry_->Open(absl::StrCat("user", user), {}, absl::Seconds(10), "");
+  };
+  std::vector<std::shared_ptr<Session>> all;
+  for (int i = 0; i < kSessions; ++i) all.push_back(*open(i));
+  const absl::Status refused = open(kSessions).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(graph::ErrorDetail(refused, "reason"), "TOO_MANY_SESSIONS");
-  ASSERT_TRUE(registry_->Close(open.front()->identity().id).ok());
-  EXPECT_TRUE(registry_->Open("ann", {}, absl::Seconds(10), "").ok());
+  ASSERT_TRUE(registry_->Close(all.front()->identity().id).ok());
+  EXPECT_TRUE(open(kSessions).ok());
+}
+
+TEST_F(SessionTest, NobodyHoardsAllSessions) {
+  std::vector<std::shared_ptr<Session>> hoarded;
+  absl::Status refused;
+  // With a lease of an hour, as they would be asked for.
+  while (refused.ok()) {
+    auto session = registry_->Open("greedy", {}, absl::Hours(1), "");
+    refused = session.status();
+    if (session.ok()) hoarded.push_back(*std::move(session));
+  }
+  EXPECT_EQ(static_cast<int>(hoarded.size()), kSessions / 2);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(graph::ErrorDetail(refused, "reason"), "USER_SESSIONS");
+  EXPECT_EQ(errors::Details(refused).at("user"), "greedy");
+  EXPECT_EQ(errors::Details(refused).at("used"), "50");
+  EXPECT_EQ(errors::Details(refused).at("limit"), "50");
+  // Everybody else still gets what he is guaranteed, until the last is for those who have none.
+  for (int i = 0; i < 5; ++i) {
+    for (int j = 0; j < 8; ++j)
+      ASSERT_TRUE(registry_->Open(absl::StrCat("user", i), {}, absl::Hours(1), "").ok());
+  }
+  while (registry_->Open("many", {}, absl::Hours(1), "").ok()) continue;
+  EXPECT_EQ(static_cast<int>(registry_->List().size()), kSessions - kSessions / 16);
+  EXPECT_TRUE(registry_->Open("late", {}, absl::Hours(1), "").ok());
+  EXPECT_FALSE(registry_->Open("late", {}, absl::Hours(1), "").ok());
+  ASSERT_TRUE(registry_->Close(hoarded.back()->identity().id).ok());
+  EXPECT_FALSE(registry_->Open("greedy", {}, absl::Hours(1), "").ok());
 }
 
 TEST_F(SessionTest, AReplacedStreamIsToldWhy) {

@@ -1,6 +1,9 @@
 // The kilnd binary itself: real compiler, real CPU device, signals.
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +236,28 @@ TEST_F(ProcessTest, AVendorsLibraryThatCrashesIsLeftOut) {
   EXPECT_EQ(list.drivers(2).name(), "opencl");
   EXPECT_EQ(list.drivers(2).devices(), 0);
   EXPECT_THAT(list.drivers(2).why_not_more(), HasSubstr("was ended by SIGABRT"));
+}
+
+// Started with a soft limit that is soon used up, as by a shell or a service manager.
+TEST_F(ProcessTest, ManyIdleConnectionsKeepNobodyOut) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 128;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  Start();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  std::vector<int> idle;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  address_.copy(address.sun_path, sizeof(address.sun_path) - 1, 5);  // without "unix:"
+  for (int i = 0; i < 500; ++i) {
+    idle.push_back(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(connect(idle.back(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  const Client client(address_);
+  EXPECT_TRUE(client.opened.ok()) << client.opened.error_message();
+  for (const int each : idle) close(each);
 }
 
 TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
