@@ -71,8 +71,13 @@ absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& sur
 }
 
 bool StaysHere(const std::string& address) {
-  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "127.") ||
-         absl::StartsWith(address, "localhost:") || absl::StartsWith(address, "[::1]");
+  if (absl::StartsWith(address, "127.")) {
+    // A name may begin like a number: 127.0.0.1.example.org.
+    const std::string host = address.substr(0, address.rfind(':'));
+    return host.find_first_not_of("0123456789.") == std::string::npos;
+  }
+  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]");
 }
 
 // Adds the token to every call of a channel. (gRPC's own way takes channels that it knows to be

@@ -53,6 +53,7 @@ TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {
   EXPECT_THAT(std::string(open.status().message()), HasSubstr("KILN_CA"));
   for (const char* here : {"unix:/x", "127.0.0.1:1", "localhost:1", "[::1]:1"})
     EXPECT_TRUE(FindLogin({.address = here, .token = "t"}, Around({}, "")).ok()) << here;
+  EXPECT_FALSE(FindLogin({.address = "127.example.org:1", .token = "t"}, Around({}, "")).ok());
 }
 
 TEST(FindLogin, MistakesAreNamed) {

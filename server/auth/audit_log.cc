@@ -139,6 +139,8 @@ void AuditLog::Append(AuditEvent event) {
     return;
   }
   log::Error("audit_failed", {{"why", strerror(errno)}, {"event", line}});
+  // Half a line would spoil the next one.
+  if (ftruncate(file_, bytes_) != 0) Rotate();
 }
 
 std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most) const {

@@ -108,6 +108,8 @@ absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& pa
       if (!user) return damaged();
       users[user->name] = *std::move(user);
     }
+    // With fewer users than there are, a revoked one, or everybody, would get in.
+    if (stream.bad()) return Failed("read", path);
   } else if (access(path.c_str(), F_OK) == 0) {
     return Failed("read", path);
   }

@@ -148,12 +148,14 @@ void Access::AuditRefusal(const std::string& user, const std::string& method,
   std::optional<int64_t> held_back;
   {
     absl::MutexLock lock(&mutex_);
-    held_back = refusals_.Admit(now);
+    held_back = (user.empty() ? refused_unknown_ : refused_users_).Admit(now);
   }
   if (!held_back) return;
   std::string outcome = errors::Reason(why);
   if (*held_back > 0) absl::StrAppend(&outcome, " (and ", *held_back, " more before)");
-  options_.audit->Append({0, now, user, "refused", method, std::move(outcome)});
+  // Of other methods the caller chose the text.
+  const std::string subject = auth::LeastRole(method) ? method : "unknown method";
+  options_.audit->Append({0, now, user, "refused", subject, std::move(outcome)});
 }
 
 absl::StatusOr<auth::Principal> Access::Caller(const grpc::ServerContextBase& context) const {

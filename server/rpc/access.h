@@ -30,7 +30,8 @@ enum class Entrance {
 };
 
 // Thread-safe. A call with a token is its user's, at every entrance. What is refused goes to the
-// audit log, so many times a minute at most.
+// audit log, so many times a minute at most: fewer of those whom nobody knows, or they could push
+// everything else out of it.
 class Access {
  public:
   struct Options {
@@ -81,7 +82,8 @@ class Access {
   const Options options_;
   mutable absl::Mutex mutex_;
   std::deque<DoorState> doors_ ABSL_GUARDED_BY(mutex_);
-  auth::RateLimit refusals_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
+  auth::RateLimit refused_users_ ABSL_GUARDED_BY(mutex_){30, absl::Minutes(1)};
+  auth::RateLimit refused_unknown_ ABSL_GUARDED_BY(mutex_){2, absl::Minutes(1)};
   absl::Mutex marking_mutex_;  // of the properties of all connections
 };
 

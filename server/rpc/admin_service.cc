@@ -109,6 +109,8 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* Drain(CallbackServerContext* context, const v1::DrainRequest* request,
                             v1::DrainResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
     // No name means all devices.
     bool found = request->device().empty();
     for (runtime::ManagedDevice* device : daemon_.devices) {
@@ -122,7 +124,8 @@ class AdminService final : public v1::AdminService::CallbackService {
           absl::NotFoundError(absl::StrCat("there is no device ", Quoted(request->device()))),
           "UNKNOWN_DEVICE", {{"device", request->device()}});
     }
-    return Audited(context, request->undo() ? "undo_drain" : "drain", request->device(), status);
+    return Audited(context, *caller, request->undo() ? "undo_drain" : "drain", request->device(),
+                   status);
   }
 
   ServerUnaryReactor* GetCache(CallbackServerContext* context, const v1::GetCacheRequest* request,
@@ -139,13 +142,17 @@ class AdminService final : public v1::AdminService::CallbackService {
   ServerUnaryReactor* ClearCache(CallbackServerContext* context,
                                  const v1::ClearCacheRequest* request,
                                  v1::ClearCacheResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const auto deleted = daemon_.kernel_cache->Clear();
     if (deleted.ok()) response->set_kernels_deleted(static_cast<uint64_t>(*deleted));
-    return Audited(context, "clear_cache", "", deleted.status());
+    return Audited(context, *caller, "clear_cache", "", deleted.status());
   }
 
   ServerUnaryReactor* AddUser(CallbackServerContext* context, const v1::AddUserRequest* request,
                               v1::AddUserResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const auto role = RoleOf(request->role());
     absl::Status status = role.status();
     if (status.ok()) {
@@ -155,7 +162,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     }
     const auto user = daemon_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
-    return Audited(context, "add_user",
+    return Audited(context, *caller, "add_user",
                    absl::StrCat(request->name(),
                                 role.ok() ? absl::StrCat(" ", auth::Name(*role)) : std::string()),
                    status);
@@ -164,6 +171,8 @@ class AdminService final : public v1::AdminService::CallbackService {
   ServerUnaryReactor* RevokeUser(CallbackServerContext* context,
                                  const v1::RevokeUserRequest* request,
                                  v1::RevokeUserResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
     const absl::Status status = daemon_.users->RevokeUser(request->name());
     if (status.ok()) {
       response->set_sessions_closed(static_cast<uint32_t>(daemon_.registry->CloseAllOf(
@@ -171,7 +180,7 @@ class AdminService final : public v1::AdminService::CallbackService {
           errors::WithReason(absl::UnauthenticatedError("this user was revoked by an admin"),
                              "REVOKED"))));
     }
-    return Audited(context, "revoke_user", request->name(), status);
+    return Audited(context, *caller, "revoke_user", request->name(), status);
   }
 
   ServerUnaryReactor* ListUsers(CallbackServerContext* context, const v1::ListUsersRequest* request,
@@ -196,7 +205,9 @@ class AdminService final : public v1::AdminService::CallbackService {
 
   ServerUnaryReactor* SetQuota(CallbackServerContext* context, const v1::SetQuotaRequest* request,
                                v1::SetQuotaResponse* response) override {
-    return Audited(context, "set_quota", request->user(), NoQuotas());
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    return Audited(context, *caller, "set_quota", request->user(), NoQuotas());
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(
@@ -205,11 +216,12 @@ class AdminService final : public v1::AdminService::CallbackService {
   }
 
  private:
-  // Ends a call that changes something for others.
-  ServerUnaryReactor* Audited(CallbackServerContext* context, const std::string& action,
-                              const std::string& subject, const absl::Status& status) {
-    const auto caller = daemon_.access->Caller(*context);
-    if (caller.ok()) Audit(daemon_, *caller, action, subject, status);
+  // Ends a call that changes something for others. `caller` is who it was when the call began: one
+  // who revokes himself is nobody at its end.
+  ServerUnaryReactor* Audited(CallbackServerContext* context, const auth::Principal& caller,
+                              const std::string& action, const std::string& subject,
+                              const absl::Status& status) {
+    Audit(daemon_, caller, action, subject, status);
     return Reply(daemon_, context, status);
   }
 

@@ -61,6 +61,11 @@ class SessionService final : public SessionMethods {
     auto session =
         daemon_.registry->Open(caller->user, FromProto(request->client()),
                                absl::Seconds(request->lease_seconds()), request->device());
+    // Revoked meanwhile, after the revocation had closed the sessions that there were.
+    if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {
+      daemon_.registry->Close((*session)->identity().id).IgnoreError();
+      session = still.status();
+    }
     if (session.ok()) {
       const sessions::Session::Identity& identity = (*session)->identity();
       response->set_session_id(identity.id);

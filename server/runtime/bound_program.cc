@@ -74,7 +74,8 @@ absl::StatusOr<std::shared_ptr<const BoundProgram>> Renewed(
 
 void NoteUser(const std::shared_ptr<ProgramFuture>& future, const std::string& user,
               const std::string& name) {
-  const auto note = [future, user, name] {
+  // A client chose the name, and it stays as long as the program does.
+  const auto note = [future, user, name = ShortName(name)] {
     if (future->result().ok()) (*future->result())->program->NoteUser(user, name);
   };
   if (!future->AddWaiter(note)) note();

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -97,6 +98,26 @@ TEST_F(AccessTest, WrongAndRevokedTokensAreToldTheSame) {
   // A token says who calls at the Unix socket as well.
   EXPECT_EQ(Client(daemon_.address(), {.token = bob}).opened.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_TRUE(Client(tcp(), {.token = ann}).opened.ok());
+}
+
+TEST_F(AccessTest, WhoRevokesHimselfIsInTheAuditLog) {
+  Client admin(tcp(), {.token = AddUser("amy", "admin")});
+  grpc::ClientContext context;
+  v1::RevokeUserRequest request;
+  request.set_name("amy");
+  v1::RevokeUserResponse response;
+  EXPECT_TRUE(admin.admin->RevokeUser(&context, request, &response).ok());
+  EXPECT_THAT(AuditText(), HasSubstr("\"user\":\"amy\",\"action\":\"revoke_user\""));
+}
+
+TEST_F(AccessTest, StrangersCannotFillTheAuditLog) {
+  AddUser("ann");
+  const std::string before = AuditText();
+  for (int i = 0; i < 50; ++i) Client(tcp()).opened.error_code();
+  const std::string text = AuditText().substr(before.size());
+  // One event for many, so that what matters is not pushed out; each of them is a line.
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 4) << text;
+  EXPECT_THAT(text, HasSubstr("NO_TOKEN"));
 }
 
 TEST_F(AccessTest, RolesHoldForEveryMethod) {

@@ -117,8 +117,11 @@ TEST_F(AdminTest, CompileAhead) {
   v1::CompileProgramRequest request;
   request.set_session_id(client_.session.session_id());
   *request.mutable_graph() = AddGraph(7);
+  // The daemon keeps names as long as programs, and not at any length.
+  request.set_name(std::string(1000, 'x'));
   v1::CompileProgramResponse response;
   ASSERT_TRUE(client_.programs->CompileProgram(&context, request, &response).ok());
+  EXPECT_EQ(response.program().name(), std::string(80, 'x'));
   EXPECT_EQ(stream_->Call(Define(2, AddGraph(7))).digest(), response.program().digest());
   EXPECT_THAT(daemon_.daemon().MetricsText(), HasSubstr("kiln_compiles_total 2\n"));
   grpc::ClientContext bad_context;

@@ -35,4 +35,7 @@ def normalize(address: str) -> str:
 
 def is_local(target: str) -> bool:
     """Whether data sent to `target` stays on this machine."""
-    return target.startswith(("unix:", "127.", "localhost:", "[::1]"))
+    if target.startswith("127."):
+        # A name may begin like a number: 127.0.0.1.example.org.
+        return not target.rpartition(":")[0].strip("0123456789.")
+    return target.startswith(("unix:", "localhost:", "[::1]"))
