@@ -8,6 +8,7 @@
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
+#include "clients/cli/usage_table.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/v1/admin.grpc.pb.h"
@@ -131,6 +132,25 @@ class Admin : public v1::AdminService::Service {
     answer->set_kernels_deleted(42);
     return grpc::Status::OK;
   }
+  // Each call finds that another second of ann's has passed.
+  grpc::Status ListUsers(grpc::ServerContext*, const v1::ListUsersRequest*,
+                         v1::ListUsersResponse* answer) override {
+    ++calls_;
+    v1::User* user = answer->add_users();
+    user->set_name("ann\x1b[2J");
+    v1::DeviceUse* use = user->add_devices();
+    use->set_device("cpu:0");
+    use->set_sessions(1);
+    use->set_runs(static_cast<uint64_t>(calls_));
+    answer->add_users()->set_name("idle");
+    answer->mutable_users(1)->add_devices()->set_device("cpu:0");
+    return calls_ == fail_at_ ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "starts again")
+                              : grpc::Status::OK;
+  }
+
+ public:
+  int calls_ = 0;
+  int fail_at_ = -1;
 };
 
 class CliTest : public ::testing::Test {
@@ -276,6 +296,57 @@ TEST_F(CliTest, Cache) {
   ASSERT_EQ(Run({"cache", "clear"}), 0) << error();
   EXPECT_THAT(out(), HasSubstr("deleted 42 kernels"));
   EXPECT_EQ(Run({"cache", "burn"}), 2);
+}
+
+TEST_F(CliTest, TopShowsUsersWhoHaveUsedADevice) {
+  ASSERT_EQ(Run({"top", "--interval=0.1", "--count", "2"}), 0) << error();
+  EXPECT_EQ(admin_.calls_, 3);  // before the first table, and for each
+  EXPECT_THAT(out(), ContainsRegex("DEVICE +LOAD +QUEUE"));
+  EXPECT_THAT(out(), ContainsRegex("cpu:0 +50% .*failed: the fan fell off"));
+  EXPECT_THAT(out(), HasSubstr("ann\\x1B[2J"));
+  EXPECT_THAT(out(), Not(HasSubstr("idle")));
+  // Nothing but a terminal is cleared.
+  EXPECT_THAT(out(), Not(HasSubstr("\x1b")));
+}
+
+TEST_F(CliTest, TopGoesOnWhenTheDaemonIsAwayForAMoment) {
+  admin_.fail_at_ = 2;
+  ASSERT_EQ(Run({"top", "--interval=0.1", "--count=2"}), 0) << error();
+  EXPECT_THAT(error(), HasSubstr("trying again"));
+  EXPECT_THAT(out(), ContainsRegex("USER +DEVICE +SHARE"));
+}
+
+TEST_F(CliTest, TopSaysWhatItTakes) {
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"top", "--count=0"},
+                                             {"top", "--interval", "nan"},
+                                             {"top", "--interval=0"},
+                                             {"top", "x"}}) {
+    EXPECT_EQ(Run(wrong), 2) << wrong.back();
+  }
+}
+
+TEST(UsageTable, SharesAndRatesAreOfTheTimeBetweenTheSamples) {
+  UsageSample before, now;
+  const auto add = [](UsageSample& sample, const std::string& user, double seconds, uint64_t runs) {
+    v1::User* added = sample.users.add_users();
+    added->set_name(user);
+    v1::DeviceUse* use = added->add_devices();
+    use->set_device("cpu:0");
+    use->set_device_seconds(seconds);
+    use->set_runs(runs);
+  };
+  before.seconds = 10;
+  now.seconds = 12;
+  add(before, "ann", 5, 100);
+  add(now, "ann", 5.5, 140);
+  add(now, "bob", 1, 3);  // new
+  add(before, "eve", 9, 1000);
+  add(now, "eve", 1, 10);  // the daemon has started again
+  std::ostringstream out;
+  PrintUsage(before, now, out);
+  EXPECT_THAT(out.str(), ContainsRegex("\nbob +cpu:0 +50% +1.5 .*\nann +cpu:0 +25% +20.0 "));
+  EXPECT_THAT(out.str(), ContainsRegex("\neve +cpu:0 +0% +0.0 "));
 }
 
 TEST_F(CliTest, WrongUsageIsTwoAndHelpIsZero) {

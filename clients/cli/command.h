@@ -27,6 +27,7 @@ struct Invocation {
       arguments;  // what follows the subcommand, without the options every command has
   bool json =
       false;  // print the daemon's answer as JSON (Protocol Buffers' mapping) and nothing else
+  bool terminal = false;  // `out` is one
   std::string address;
   std::shared_ptr<grpc::Channel> channel;
   std::ostream& out;
@@ -58,6 +59,7 @@ absl::Status RunKernels(Invocation& invocation);
 absl::Status RunExplain(Invocation& invocation);
 absl::Status RunCache(Invocation& invocation);
 absl::Status RunUser(Invocation& invocation);
+absl::Status RunTop(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);
 
 absl::Span<const Command> AllCommands();

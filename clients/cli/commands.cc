@@ -1,7 +1,9 @@
 // The list of subcommands, and the command line around them.
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <iostream>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -31,6 +33,11 @@ constexpr Command kCommands[] = {
      "the summary\n",
      RunExplain},
     {"cache", "[clear]", "the cache of compiled kernels; `clear` empties it", "", RunCache},
+    {"top", "[--count N]", "who uses the devices how much, live",
+     "  --interval SECONDS   between two tables; 1 if it is not given\n"
+     "  --count N            ends after so many tables; without it: when it is interrupted\n"
+     "SHARE is of the device's time. Callers with the role user see themselves alone.\n",
+     RunTop},
     {"user", "add|list|revoke", "who may use the daemon",
      "  add NAME [--role ROLE]   prints the user's token, this once; ROLE: viewer (sees lists), "
      "user\n"
@@ -140,6 +147,7 @@ int Run(const Command& command, CommonOptions options, std::ostream& out, std::o
   }
   Invocation invocation{.arguments = std::move(options.rest),
                         .json = options.json,
+                        .terminal = &out == &std::cout && isatty(STDOUT_FILENO) != 0,
                         .address = login->address,
                         .channel = *channel,
                         .out = out,

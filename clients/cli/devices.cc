@@ -8,23 +8,6 @@
 #include "kiln/v1/device.grpc.pb.h"
 
 namespace kiln::cli {
-namespace {
-
-std::string Health(const v1::Device& device) {
-  switch (device.health()) {
-    case v1::Device::HEALTHY:
-      return "healthy";
-    case v1::Device::DRAINING:
-      return "draining";
-    case v1::Device::FAILED:
-      return absl::StrCat("failed: ", device.health_message());
-    // A daemon that is newer than this program may know others.
-    default:
-      return "unknown";
-  }
-}
-
-}  // namespace
 
 absl::Status RunDevices(Invocation& invocation) {
   if (absl::Status status = invocation.ExpectNoArguments(); !status.ok()) return status;

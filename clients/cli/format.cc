@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "kiln/v1/device.pb.h"
 
 namespace kiln::cli {
 namespace {
@@ -45,6 +46,20 @@ std::string Rate(double amount, double seconds, const std::string& unit) {
 }
 
 std::string Percent(double share) { return absl::StrFormat("%.0f%%", share * 100); }
+
+std::string Health(const v1::Device& device) {
+  switch (device.health()) {
+    case v1::Device::HEALTHY:
+      return "healthy";
+    case v1::Device::DRAINING:
+      return "draining";
+    case v1::Device::FAILED:
+      return absl::StrCat("failed: ", device.health_message());
+    // A daemon that is newer than this program may know others.
+    default:
+      return "unknown";
+  }
+}
 
 std::string ShortDigest(const std::string& digest) { return digest.substr(0, 12); }
 

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <string>
 
+namespace kiln::v1 {
+class Device;
+}
+
 namespace kiln::cli {
 
 // "0 B", "1.5 KiB", "12 MiB": binary units, two or three digits.
@@ -15,6 +19,8 @@ std::string Duration(double seconds);
 std::string Rate(double amount, double seconds, const std::string& unit);
 // 0 to 1 as "42%".
 std::string Percent(double share);
+// "healthy", "draining", or "failed: " and why.
+std::string Health(const v1::Device& device);
 // The first twelve characters of a digest: enough to name it.
 std::string ShortDigest(const std::string& digest);
 

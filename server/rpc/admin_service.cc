@@ -32,6 +32,33 @@ void Fill(const auth::StoredUser& user, v1::User* proto) {
   if (user.revoked) *proto->mutable_revoked() = ToProto(*user.revoked);
 }
 
+// What the user has of each device, and of all of them.
+void FillUse(const DaemonView& daemon, const sessions::User& user, v1::User* proto) {
+  double seconds = 0;
+  for (const runtime::ManagedDevice* device : daemon.devices) {
+    const sessions::DeviceUse& use = user.devices.at(device->name());
+    v1::DeviceUse* out = proto->add_devices();
+    out->set_device(device->name());
+    out->set_device_seconds(static_cast<double>(use.nanoseconds.load()) * 1e-9);
+    out->set_runs(static_cast<uint64_t>(use.runs.load()));
+    seconds += out->device_seconds();
+  }
+  proto->set_memory_bytes(static_cast<uint64_t>(user.account->bytes()));
+  proto->set_device_seconds(seconds);
+}
+
+// Adds what a session holds to what its user has of its device.
+void AddSession(const sessions::Session& session, v1::User* user) {
+  const sessions::Session::Snapshot now = session.GetSnapshot();
+  for (v1::DeviceUse& use : *user->mutable_devices()) {
+    if (use.device() != session.device().name()) continue;
+    use.set_sessions(use.sessions() + 1);
+    use.set_memory_bytes(use.memory_bytes() + static_cast<uint64_t>(now.memory_bytes));
+    use.set_programs(use.programs() + static_cast<uint32_t>(now.programs));
+    use.set_waiting(use.waiting() + static_cast<uint64_t>(now.waiting));
+  }
+}
+
 absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
   if (name.empty()) return auth::Role::kUser;
   if (const auto role = auth::ParseRole(name)) return *role;
@@ -194,9 +221,10 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::User* proto = &users[user->name];
       proto->set_name(user->name);
       proto->mutable_quota()->set_weight(1);
-      proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
-      proto->set_device_seconds(static_cast<double>(user->device_nanoseconds.load()) * 1e-9);
+      FillUse(daemon_, *user, proto);
     }
+    for (const auto& session : VisibleSessions(daemon_, *caller))
+      AddSession(*session, &users[session->user().name]);
     for (auto& [name, user] : users) {
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }

@@ -139,6 +139,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   if (!owner) {
     owner = std::make_shared<User>();
     owner->name = user;
+    for (const runtime::ManagedDevice* each : devices_) owner->devices[each->name()];
     owner->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(user)));
   }
   if (lease <= absl::ZeroDuration()) lease = options_.default_lease;

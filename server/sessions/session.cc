@@ -87,6 +87,7 @@ Session::Snapshot Session::GetSnapshot() const {
   snapshot.buffers = account_->buffers();
   snapshot.programs = static_cast<int64_t>(programs_.size());
   snapshot.runs = runs_;
+  snapshot.waiting = unfinished_.size();
   snapshot.device_seconds = device_seconds_;
   return snapshot;
 }

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,12 +61,18 @@ struct SessionLimits {
   size_t bindings_per_program = 256;  // remembered; the least recently used go first
 };
 
+// What a user has had of a device since the daemon started.
+struct DeviceUse {
+  std::atomic<int64_t> nanoseconds{0};
+  std::atomic<int64_t> runs{0};
+};
+
 // Everybody who opens sessions under one name.
 struct User {
   std::string name;
   std::shared_ptr<buffers::Account> account = std::make_shared<buffers::Account>();
-  std::shared_ptr<memory::Account> host;  // the parent of its sessions' accounts
-  std::atomic<int64_t> device_nanoseconds{0};
+  std::shared_ptr<memory::Account> host;     // the parent of its sessions' accounts
+  std::map<std::string, DeviceUse> devices;  // all of the daemon's, by name; none is added later
 };
 
 // What sessions stand on; all of it outlives them.
@@ -98,6 +105,7 @@ class Session : public std::enable_shared_from_this<Session> {
     int64_t buffers = 0;
     int64_t programs = 0;
     int64_t runs = 0;
+    int64_t waiting = 0;  // operations received that have not ended
     double device_seconds = 0;
   };
 

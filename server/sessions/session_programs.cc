@@ -120,8 +120,9 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
 
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
                        double seconds) {
-  user_->device_nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9),
-                                      std::memory_order_relaxed);
+  DeviceUse& use = user_->devices.at(device_.name());
+  use.nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
+  use.runs.fetch_add(1, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&mutex_);
     device_seconds_ += seconds;

@@ -35,6 +35,7 @@ class UnfinishedOperations {
   bool AddBarrier(uint64_t sequence);
 
   bool empty() const { return count_ == 0; }
+  int64_t size() const { return count_; }
   // False: no more should be received before some have ended.
   bool HasRoom() const;
   // Gives back what all of them were charged for; End is not called any more.

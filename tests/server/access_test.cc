@@ -247,6 +247,7 @@ TEST_F(AccessTest, AUserSeesHisOwnAlone) {
   const std::string bobs = everything(bob);
   EXPECT_THAT(bobs, HasSubstr("bobs_name"));
   EXPECT_THAT(bobs, HasSubstr("sessions: 1"));
+  EXPECT_THAT(bobs, Not(HasSubstr("sessions: 2")));  // of the program that both have
   for (const std::string& hers : {std::string("ann"), secret, std::string("secret_plan"),
                                   std::string("anns_name"), std::string("\"add\"")})
     EXPECT_THAT(bobs, Not(HasSubstr(hers)));

@@ -151,6 +151,16 @@ TEST_F(AdminTest, DaemonCacheAndUsers) {
   ASSERT_EQ(users.users_size(), 1);
   EXPECT_EQ(users.users(0).name(), *rpc::SystemUserName(geteuid()));
   EXPECT_EQ(users.users(0).memory_bytes(), 16);
+  ASSERT_EQ(users.users(0).devices_size(), 2);
+  const v1::DeviceUse& use = users.users(0).devices(0);
+  EXPECT_EQ(use.device(), "cpu:0");
+  EXPECT_EQ(use.runs(), 1);
+  EXPECT_GT(use.device_seconds(), 0);
+  EXPECT_EQ(use.sessions(), 1);
+  EXPECT_EQ(use.memory_bytes(), 16);
+  EXPECT_EQ(use.programs(), 1);
+  EXPECT_EQ(use.waiting(), 0);
+  EXPECT_EQ(users.users(0).devices(1).sessions(), 0);
   v1::SetQuotaResponse quota;
   EXPECT_EQ(client_.admin->SetQuota(&quota_context, {}, &quota).error_code(), grpc::UNIMPLEMENTED);
   grpc::ClientContext tune_context;

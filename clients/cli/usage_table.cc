@@ -1,0 +1,84 @@
+#include "clients/cli/usage_table.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "clients/cli/format.h"
+#include "clients/cli/table.h"
+
+namespace kiln::cli {
+namespace {
+
+using UserAndDevice = std::pair<std::string, std::string>;
+
+struct Row {
+  std::string user;
+  const v1::DeviceUse* use = nullptr;
+  double share = 0;
+  double runs_per_second = 0;
+};
+
+std::map<UserAndDevice, const v1::DeviceUse*> ByUserAndDevice(const v1::ListUsersResponse& users) {
+  std::map<UserAndDevice, const v1::DeviceUse*> uses;
+  for (const v1::User& user : users.users()) {
+    for (const v1::DeviceUse& use : user.devices()) uses[{user.name(), use.device()}] = &use;
+  }
+  return uses;
+}
+
+std::vector<Row> Rows(const UsageSample& before, const UsageSample& now) {
+  const auto earlier = ByUserAndDevice(before.users);
+  const double seconds = std::max(now.seconds - before.seconds, 1e-9);
+  std::vector<Row> rows;
+  for (const auto& [key, use] : ByUserAndDevice(now.users)) {
+    if (use->sessions() == 0 && use->runs() == 0) continue;
+    Row row{.user = key.first, .use = use};
+    const auto found = earlier.find(key);
+    const v1::DeviceUse& then =
+        found == earlier.end() ? v1::DeviceUse::default_instance() : *found->second;
+    row.share = std::max(use->device_seconds() - then.device_seconds(), 0.0) / seconds;
+    if (use->runs() > then.runs())
+      row.runs_per_second = static_cast<double>(use->runs() - then.runs()) / seconds;
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.share > b.share; });
+  return rows;
+}
+
+void PrintDevices(const v1::ListDevicesResponse& devices, std::ostream& out) {
+  Table table({"device", ">load", ">queue", ">memory", ">of", "health"});
+  for (const v1::Device& device : devices.devices()) {
+    table.Add({device.name(), Percent(device.utilization()), absl::StrCat(device.queue_length()),
+               Bytes(device.memory_used_bytes()), Bytes(device.memory_total_bytes()),
+               Health(device)});
+  }
+  table.Print(out);
+}
+
+}  // namespace
+
+void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream& out) {
+  PrintDevices(now.devices, out);
+  Table table({"user", "device", ">share", ">runs/s", ">waiting", ">memory", ">sessions",
+               ">programs", ">device time"});
+  for (const Row& row : Rows(before, now)) {
+    table.Add({row.user, row.use->device(), Percent(row.share),
+               absl::StrFormat("%.1f", row.runs_per_second), absl::StrCat(row.use->waiting()),
+               Bytes(row.use->memory_bytes()), absl::StrCat(row.use->sessions()),
+               absl::StrCat(row.use->programs()), Duration(row.use->device_seconds())});
+  }
+  out << '\n';
+  if (table.empty()) {
+    out << "nobody has used a device yet\n";
+    return;
+  }
+  table.Print(out);
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,25 @@
+// Who uses which device how much, from two looks at the daemon's counters.
+#ifndef KILN_CLIENTS_CLI_USAGE_TABLE_H_
+#define KILN_CLIENTS_CLI_USAGE_TABLE_H_
+
+#include <ostream>
+
+#include "kiln/v1/admin.pb.h"
+#include "kiln/v1/device.pb.h"
+
+namespace kiln::cli {
+
+struct UsageSample {
+  v1::ListDevicesResponse devices;
+  v1::ListUsersResponse users;
+  double seconds = 0;  // when it was taken, on a clock that only goes forward
+};
+
+// A table of devices, then one with a row for each user and device, the greatest share first. Share
+// and rate are those of the time between the samples; counters that went back, as they do when the
+// daemon starts again, count as none.
+void PrintUsage(const UsageSample& before, const UsageSample& now, std::ostream& out);
+
+}  // namespace kiln::cli
+
+#endif  // KILN_CLIENTS_CLI_USAGE_TABLE_H_
