@@ -34,6 +34,7 @@
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
 #include "server/sessions/registry.h"
+#include "server/sessions/usage.h"
 
 namespace kiln {
 namespace {
@@ -105,6 +106,8 @@ struct Daemon::Implementation {
   // Notices devices that are lost though nobody uses them, and tries those that are.
   void ReviveDevices();
   metrics::Gauges ReadGauges() const;
+  // Tokens of those who see everybody's sessions.
+  metrics::Metrics::Allow MayScrape();
   bool Stop(absl::Duration grace);
 
   const config::Config config;
@@ -263,6 +266,7 @@ void Daemon::Implementation::MakeRegistry() {
   view.version = DaemonVersion();
   view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   view.started = now();
+  view.protect_metrics = [this] { metrics.Protect(MayScrape()); };
   view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
@@ -281,10 +285,22 @@ absl::Status Daemon::Implementation::Serve() {
   }
   metrics.SetGauges([this] { return ReadGauges(); });
   if (config.metrics_listen.empty()) return absl::OkStatus();
-  const auto port = metrics.Listen(config.metrics_listen);
+  if (absl::Status status =
+          rpc::CheckMetricsListening(config.metrics_listen, users->nobody_known());
+      !status.ok())
+    return status;
+  const auto port =
+      metrics.Listen(config.metrics_listen, users->nobody_known() ? nullptr : MayScrape());
   if (!port.ok()) return port.status();
   metrics_port = *port;
   return absl::OkStatus();
+}
+
+metrics::Metrics::Allow Daemon::Implementation::MayScrape() {
+  return [this](const std::string& token) {
+    const auto caller = users->ByToken(token);
+    return caller.ok() && caller->sees_all();
+  };
 }
 
 metrics::Gauges Daemon::Implementation::ReadGauges() const {
@@ -294,6 +310,10 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
                               device->pool()->total_bytes(), device->device().cached_bytes(),
                               device->dispatcher().queued(),
                               device->health() != runtime::Health::kFailed});
+  }
+  for (const sessions::Usage& usage : sessions::ListUsage(*registry)) {
+    gauges.users.push_back({usage.user, usage.device, usage.device_seconds, usage.runs,
+                            usage.memory_bytes, usage.sessions, usage.waiting});
   }
   for (const auto& session : registry->List()) {
     ++gauges.sessions;

@@ -30,9 +30,7 @@ void Knock(int port) {
 
 }  // namespace
 
-absl::StatusOr<int> Endpoint::Listen(
-    const std::string& address,
-    const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables) {
+absl::StatusOr<int> Endpoint::Listen(const std::string& address) {
   try {
     // The library reports a port that it cannot bind by an exception.
     exposer_ = std::make_unique<prometheus::Exposer>(address, 1);
@@ -41,10 +39,20 @@ absl::StatusOr<int> Endpoint::Listen(
         absl::StrCat("cannot serve metrics on ", address, ": ", error.what(),
                      "; is the port in use? --metrics_listen gives another, or none"));
   }
-  for (const auto& collectable : collectables) exposer_->RegisterCollectable(collectable);
   const std::vector<int> ports = exposer_->GetListeningPorts();
   return ports.empty() ? absl::StatusOr<int>(absl::UnavailableError("no metrics port"))
                        : ports.front();
+}
+
+void Endpoint::Serve(const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables) {
+  for (const auto& collectable : collectables) exposer_->RegisterCollectable(collectable);
+}
+
+void Endpoint::Protect(const std::function<bool(const std::string&)>& allow) {
+  if (!exposer_) return;
+  exposer_->RegisterAuth(
+      [allow](const std::string&, const std::string& password) { return allow(password); },
+      "kilnd: a viewer's or an admin's token as the password");
 }
 
 void Endpoint::Stop() {

@@ -5,6 +5,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,11 +19,14 @@ class Endpoint {
  public:
   ~Endpoint() { Stop(); }
 
-  // Serves what is collected at /metrics on "host:port"; port 0 picks a free one. Returns the port.
-  // UNAVAILABLE if it cannot be bound.
-  absl::StatusOr<int> Listen(
-      const std::string& address,
-      const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables);
+  // Listens on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it cannot be
+  // bound. Once, and before the others.
+  absl::StatusOr<int> Listen(const std::string& address);
+  // What is collected is served at /metrics from now on.
+  void Serve(const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables);
+  // From now on a scrape takes a password for which `allow` is true, of any name (RFC 7617). It is
+  // called on the threads that serve, and outlives them.
+  void Protect(const std::function<bool(const std::string&)>& allow);
   // No scrape is answered afterwards. May be called at any time.
   void Stop();
 

@@ -3,6 +3,8 @@
 #include <prometheus/client_metric.h>
 #include <prometheus/metric_family.h>
 
+#include <map>
+#include <string>
 #include <utility>
 
 namespace kiln::metrics {
@@ -11,11 +13,19 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-MetricFamily Gauge(std::string name, std::string help) {
+MetricFamily GaugeFamily(std::string name, std::string help) {
   MetricFamily family;
   family.name = std::move(name);
   family.help = std::move(help);
   family.type = MetricType::Gauge;
+  return family;
+}
+
+// Somebody else counts these, so they are read like a gauge; Prometheus must know that they only
+// grow.
+MetricFamily CounterFamily(std::string name, std::string help) {
+  MetricFamily family = GaugeFamily(std::move(name), std::move(help));
+  family.type = MetricType::Counter;
   return family;
 }
 
@@ -30,11 +40,11 @@ void AddSample(MetricFamily& family, const std::string& label_value, double valu
 std::vector<MetricFamily> PerDevice(const Gauges& now) {
   // The samples below name these by their place.
   std::vector<MetricFamily> families = {
-      Gauge("kiln_device_memory_used_bytes", "Device memory that is handed out."),
-      Gauge("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
-      Gauge("kiln_device_memory_cached_bytes", "Freed device memory that is kept for reuse."),
-      Gauge("kiln_device_queue_length", "Runs that wait for the device."),
-      Gauge("kiln_device_healthy", "1 if the device can be used, else 0.")};
+      GaugeFamily("kiln_device_memory_used_bytes", "Device memory that is handed out."),
+      GaugeFamily("kiln_device_memory_limit_bytes", "Device memory that may be handed out."),
+      GaugeFamily("kiln_device_memory_cached_bytes", "Freed device memory that is kept for reuse."),
+      GaugeFamily("kiln_device_queue_length", "Runs that wait for the device."),
+      GaugeFamily("kiln_device_healthy", "1 if the device can be used, else 0.")};
   for (const DeviceGauges& device : now.devices) {
     AddSample(families[0], device.device, static_cast<double>(device.memory_used_bytes));
     AddSample(families[1], device.device, static_cast<double>(device.memory_total_bytes));
@@ -45,21 +55,58 @@ std::vector<MetricFamily> PerDevice(const Gauges& now) {
   return families;
 }
 
+// Adds up what the users have that share a name, in the order of name and device.
+std::vector<UserGauges> ByName(const std::vector<UserGauges>& users, BoundedNames& names) {
+  std::map<std::pair<std::string, std::string>, UserGauges> sums;
+  for (const UserGauges& user : users) {
+    const std::string name = names.Name(user.user);
+    UserGauges& sum = sums[{name, user.device}];
+    sum.user = name;
+    sum.device = user.device;
+    sum.device_seconds += user.device_seconds;
+    sum.runs += user.runs;
+    sum.memory_bytes += user.memory_bytes;
+    sum.sessions += user.sessions;
+    sum.waiting += user.waiting;
+  }
+  std::vector<UserGauges> all;
+  for (auto& [key, sum] : sums) all.push_back(std::move(sum));
+  return all;
+}
+
+std::vector<MetricFamily> PerUser(const std::vector<UserGauges>& users) {
+  // The samples below name these by their place.
+  std::vector<MetricFamily> families = {
+      CounterFamily("kiln_user_device_seconds_total", "Device time of a user's runs."),
+      CounterFamily("kiln_user_runs_total", "Runs of a user's that ended."),
+      GaugeFamily("kiln_user_memory_bytes", "Device memory that a user's sessions hold."),
+      GaugeFamily("kiln_user_sessions", "Open sessions of a user."),
+      GaugeFamily("kiln_user_waiting_operations", "Operations of a user's that have not ended.")};
+  for (const UserGauges& user : users) {
+    const double values[] = {user.device_seconds, static_cast<double>(user.runs),
+                             static_cast<double>(user.memory_bytes),
+                             static_cast<double>(user.sessions), static_cast<double>(user.waiting)};
+    for (size_t i = 0; i < families.size(); ++i) {
+      prometheus::ClientMetric& metric = families[i].metric.emplace_back();
+      metric.label = {{"user", user.user}, {"device", user.device}};
+      const bool counter = families[i].type == MetricType::Counter;
+      (counter ? metric.counter.value : metric.gauge.value) = values[i];
+    }
+  }
+  return families;
+}
+
 MetricFamily HostMemoryByUse(const Gauges& now) {
   MetricFamily family =
-      Gauge("kiln_host_memory_bytes", "Memory that clients make the daemon hold, by use.");
+      GaugeFamily("kiln_host_memory_bytes", "Memory that clients make the daemon hold, by use.");
   for (const auto& [use, bytes] : now.host_memory)
     AddSample(family, use, static_cast<double>(bytes), "use");
   return family;
 }
 
-// Somebody else counts these, so they are read like a gauge; Prometheus must know that they only
-// grow.
 MetricFamily HostMemoryRefused(const Gauges& now) {
-  MetricFamily family;
-  family.name = "kiln_host_memory_refused_total";
-  family.help = "What was refused because host memory had no room.";
-  family.type = MetricType::Counter;
+  MetricFamily family = CounterFamily("kiln_host_memory_refused_total",
+                                      "What was refused because host memory had no room.");
   family.metric.emplace_back().counter.value = static_cast<double>(now.host_memory_refused);
   return family;
 }
@@ -77,17 +124,21 @@ std::vector<MetricFamily> GaugeCollector::Collect() const {
   // One reading for all families, so that what a scrape shows belongs together.
   const Gauges now = read_();
   std::vector<MetricFamily> families = PerDevice(now);
+  for (MetricFamily& family : PerUser(ByName(now.users, user_names_)))
+    families.push_back(std::move(family));
   families.push_back(HostMemoryByUse(now));
   families.push_back(HostMemoryRefused(now));
   const std::pair<MetricFamily, int64_t> totals[] = {
-      {Gauge("kiln_host_memory_limit_bytes", "The most that they may."),
+      {GaugeFamily("kiln_host_memory_limit_bytes", "The most that they may."),
        now.host_memory_limit_bytes},
-      {Gauge("kiln_sessions", "Open sessions."), now.sessions},
-      {Gauge("kiln_connections", "Connect streams attached to sessions."), now.connections},
-      {Gauge("kiln_programs", "Compiled programs in memory."), now.programs},
-      {Gauge("kiln_blob_bytes", "Host memory held by uploaded blobs."), now.blob_bytes},
-      {Gauge("kiln_kernel_cache_bytes", "Size of the kernel cache on disk."), now.cache_bytes},
-      {Gauge("kiln_kernel_cache_kernels", "Kernels in the cache on disk."), now.cache_kernels}};
+      {GaugeFamily("kiln_sessions", "Open sessions."), now.sessions},
+      {GaugeFamily("kiln_connections", "Connect streams attached to sessions."), now.connections},
+      {GaugeFamily("kiln_programs", "Compiled programs in memory."), now.programs},
+      {GaugeFamily("kiln_blob_bytes", "Host memory held by uploaded blobs."), now.blob_bytes},
+      {GaugeFamily("kiln_kernel_cache_bytes", "Size of the kernel cache on disk."),
+       now.cache_bytes},
+      {GaugeFamily("kiln_kernel_cache_kernels", "Kernels in the cache on disk."),
+       now.cache_kernels}};
   for (const auto& [family, value] : totals) {
     families.push_back(family);
     AddSample(families.back(), "", static_cast<double>(value));

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/metrics/bounded_names.h"
 #include "server/metrics/metrics.h"
 
 namespace kiln::metrics {
@@ -22,6 +23,7 @@ class GaugeCollector : public prometheus::Collectable {
 
  private:
   mutable absl::Mutex mutex_;
+  mutable BoundedNames user_names_ ABSL_GUARDED_BY(mutex_){kMaxUserNames};
   std::function<Gauges()> read_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -103,7 +103,8 @@ struct Metrics::Implementation {
   Counter* sent;
   absl::Mutex mutex;
   std::map<std::string, std::unique_ptr<PrometheusDevice>> devices ABSL_GUARDED_BY(mutex);
-  Endpoint endpoint;  // last, so that it ends before what it serves
+  absl::Mutex endpoint_mutex;
+  Endpoint endpoint ABSL_GUARDED_BY(endpoint_mutex);  // last, so that it ends before what it serves
 };
 
 Metrics::Metrics(const std::string& version)
@@ -149,12 +150,25 @@ void Metrics::SetGauges(std::function<Gauges()> gauges) {
   implementation_->gauges->Set(std::move(gauges));
 }
 
-absl::StatusOr<int> Metrics::Listen(const std::string& address) {
-  return implementation_->endpoint.Listen(address,
-                                          {implementation_->registry, implementation_->gauges});
+absl::StatusOr<int> Metrics::Listen(const std::string& address, Allow allow) {
+  absl::MutexLock lock(&implementation_->endpoint_mutex);
+  // What is registered later is served later: nothing is seen before it is protected.
+  auto port = implementation_->endpoint.Listen(address);
+  if (!port.ok()) return port;
+  if (allow) implementation_->endpoint.Protect(allow);
+  implementation_->endpoint.Serve({implementation_->registry, implementation_->gauges});
+  return port;
 }
 
-void Metrics::StopListening() { implementation_->endpoint.Stop(); }
+void Metrics::Protect(Allow allow) {
+  absl::MutexLock lock(&implementation_->endpoint_mutex);
+  implementation_->endpoint.Protect(allow);
+}
+
+void Metrics::StopListening() {
+  absl::MutexLock lock(&implementation_->endpoint_mutex);
+  implementation_->endpoint.Stop();
+}
 
 std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = implementation_->registry->Collect();

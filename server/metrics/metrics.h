@@ -1,7 +1,8 @@
 // What Prometheus sees at /metrics. README.md of this folder has the table of names and labels.
 //
 // Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for
-// each device (later ones are counted as "other"). All methods are thread-safe.
+// each device and users by kMaxUserNames (later ones are counted as "other"). All methods are
+// thread-safe.
 #ifndef KILN_SERVER_METRICS_METRICS_H_
 #define KILN_SERVER_METRICS_METRICS_H_
 
@@ -19,6 +20,7 @@
 namespace kiln::metrics {
 
 inline constexpr int kMaxKernelNames = 200;
+inline constexpr int kMaxUserNames = 100;
 
 // Values that are read when somebody scrapes.
 struct DeviceGauges {
@@ -29,8 +31,18 @@ struct DeviceGauges {
   int64_t queued = 0;
   bool healthy = true;
 };
+struct UserGauges {
+  std::string user;
+  std::string device;
+  double device_seconds = 0;  // counts up, as do
+  int64_t runs = 0;           // the runs
+  int64_t memory_bytes = 0;
+  int64_t sessions = 0;
+  int64_t waiting = 0;  // operations
+};
 struct Gauges {
   std::vector<DeviceGauges> devices;
+  std::vector<UserGauges> users;
   int64_t sessions = 0;
   int64_t connections = 0;
   int64_t programs = 0;
@@ -83,9 +95,12 @@ class Metrics {
   // `gauges` is called at every scrape, from the server's thread.
   void SetGauges(std::function<Gauges()> gauges);
 
+  // Whether who gives this password may scrape.
+  using Allow = std::function<bool(const std::string& password)>;
   // Serves /metrics on "host:port"; port 0 picks a free one. Returns the port. UNAVAILABLE if it
-  // cannot be bound.
-  absl::StatusOr<int> Listen(const std::string& address);
+  // cannot be bound. Everybody may scrape unless `allow` is given, by then or by Protect.
+  absl::StatusOr<int> Listen(const std::string& address, Allow allow = nullptr);
+  void Protect(Allow allow);
   void StopListening();
 
   // The text that a scrape gets.

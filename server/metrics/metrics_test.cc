@@ -34,6 +34,7 @@ void Exercise(Metrics& metrics) {
     Gauges gauges;
     gauges.devices = {{"cpu:0", 10, 20, 5, 3, true}, {"cpu:1", 0, 20, 0, 0, false}};
     gauges.sessions = 4;
+    gauges.users = {{"ann", "cpu:0", 1.5, 7, 64, 2, 3}};
     return gauges;
   });
 }
@@ -51,7 +52,12 @@ TEST(Metrics, ShowsWhatHappened) {
         "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
         "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5", "kiln_sessions 4",
         "kiln_refused_schedules_total 1", "kiln_compile_worker_failures_total 1",
-        "kiln_device_healthy{device=\"cpu:1\"} 0"}) {
+        "kiln_device_healthy{device=\"cpu:1\"} 0",
+        "kiln_user_device_seconds_total{user=\"ann\",device=\"cpu:0\"} 1.5",
+        "kiln_user_runs_total{user=\"ann\",device=\"cpu:0\"} 7",
+        "kiln_user_memory_bytes{user=\"ann\",device=\"cpu:0\"} 64",
+        "kiln_user_sessions{user=\"ann\",device=\"cpu:0\"} 2",
+        "kiln_user_waiting_operations{user=\"ann\",device=\"cpu:0\"} 3"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }
@@ -65,6 +71,25 @@ TEST(Metrics, KernelNamesAreBounded) {
   EXPECT_THAT(text, HasSubstr("_count{device=\"cpu:0\",kernel=\"other\"} 50"));
   EXPECT_THAT(text, HasSubstr("_count{device=\"cpu:0\",kernel=\"k0\"} 2"));
   EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kMaxKernelNames + 1, "\""))));
+}
+
+TEST(Metrics, UsersNamesAreBounded) {
+  Metrics metrics("1");
+  std::vector<UserGauges> users;
+  metrics.SetGauges([&users] {
+    Gauges gauges;
+    gauges.users = users;
+    return gauges;
+  });
+  for (int i = 0; i < kMaxUserNames; ++i)
+    users.push_back({absl::StrCat("m", i), "cpu:0", 0, 1, 0, 0, 0});
+  metrics.Text();
+  // Before the others in the order of names, but later.
+  users.insert(users.begin(), {{"a1", "cpu:0", 0, 5, 0, 0, 0}, {"a2", "cpu:0", 0, 6, 0, 0, 0}});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("kiln_user_runs_total{user=\"m99\",device=\"cpu:0\"} 1"));
+  EXPECT_THAT(text, HasSubstr("kiln_user_runs_total{user=\"other\",device=\"cpu:0\"} 11"));
+  EXPECT_THAT(text, Not(HasSubstr("\"a1\"")));
 }
 
 TEST(Metrics, PromtoolFindsNothing) {

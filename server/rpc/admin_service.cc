@@ -10,6 +10,7 @@
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 #include "server/rpc/watch.h"
+#include "server/sessions/usage.h"
 
 namespace kiln::rpc {
 namespace {
@@ -32,31 +33,16 @@ void Fill(const auth::StoredUser& user, v1::User* proto) {
   if (user.revoked) *proto->mutable_revoked() = ToProto(*user.revoked);
 }
 
-// What the user has of each device, and of all of them.
-void FillUse(const DaemonView& daemon, const sessions::User& user, v1::User* proto) {
-  double seconds = 0;
-  for (const runtime::ManagedDevice* device : daemon.devices) {
-    const sessions::DeviceUse& use = user.devices.at(device->name());
-    v1::DeviceUse* out = proto->add_devices();
-    out->set_device(device->name());
-    out->set_device_seconds(static_cast<double>(use.nanoseconds.load()) * 1e-9);
-    out->set_runs(static_cast<uint64_t>(use.runs.load()));
-    seconds += out->device_seconds();
-  }
-  proto->set_memory_bytes(static_cast<uint64_t>(user.account->bytes()));
-  proto->set_device_seconds(seconds);
-}
-
-// Adds what a session holds to what its user has of its device.
-void AddSession(const sessions::Session& session, v1::User* user) {
-  const sessions::Session::Snapshot now = session.GetSnapshot();
-  for (v1::DeviceUse& use : *user->mutable_devices()) {
-    if (use.device() != session.device().name()) continue;
-    use.set_sessions(use.sessions() + 1);
-    use.set_memory_bytes(use.memory_bytes() + static_cast<uint64_t>(now.memory_bytes));
-    use.set_programs(use.programs() + static_cast<uint32_t>(now.programs));
-    use.set_waiting(use.waiting() + static_cast<uint64_t>(now.waiting));
-  }
+void AddUse(const sessions::Usage& usage, v1::User* user) {
+  v1::DeviceUse* use = user->add_devices();
+  use->set_device(usage.device);
+  use->set_device_seconds(usage.device_seconds);
+  use->set_runs(static_cast<uint64_t>(usage.runs));
+  use->set_sessions(static_cast<uint32_t>(usage.sessions));
+  use->set_memory_bytes(static_cast<uint64_t>(usage.memory_bytes));
+  use->set_programs(static_cast<uint32_t>(usage.programs));
+  use->set_waiting(static_cast<uint64_t>(usage.waiting));
+  user->set_device_seconds(user->device_seconds() + use->device_seconds());
 }
 
 absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
@@ -187,6 +173,8 @@ class AdminService final : public v1::AdminService::CallbackService {
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
+    // From the first user on, nobody sees others' numbers without saying who he is.
+    if (status.ok()) daemon_.protect_metrics();
     const auto user = daemon_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "add_user",
@@ -221,10 +209,10 @@ class AdminService final : public v1::AdminService::CallbackService {
       v1::User* proto = &users[user->name];
       proto->set_name(user->name);
       proto->mutable_quota()->set_weight(1);
-      FillUse(daemon_, *user, proto);
+      proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
     }
-    for (const auto& session : VisibleSessions(daemon_, *caller))
-      AddSession(*session, &users[session->user().name]);
+    for (const sessions::Usage& usage : sessions::ListUsage(*daemon_.registry))
+      AddUse(usage, &users[usage.user]);
     for (auto& [name, user] : users) {
       if (caller->sees_all() || name == caller->user) *response->add_users() = std::move(user);
     }

@@ -18,12 +18,9 @@ using grpc::CallbackServerContext;
 // here. Deletes itself.
 class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  UploadReader(const DaemonView& daemon, absl::StatusOr<auth::Principal> caller,
+  UploadReader(const DaemonView& daemon, const CallbackServerContext& context,
                grpc::ByteBuffer* response)
-      : daemon_(daemon),
-        caller_(std::move(caller)),
-        call_(daemon.open_calls),
-        response_bytes_(response) {
+      : daemon_(daemon), context_(context), call_(daemon.open_calls), response_bytes_(response) {
     StartRead(&request_bytes_);
   }
 
@@ -43,7 +40,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
           "NO_HEADER");
     }
     const v1::UploadHeader& header = request_.header();
-    auto session = FindSession(daemon_, caller_, header.session_id());
+    auto session = FindSession(daemon_, daemon_.access->Caller(context_), header.session_id());
     if (!session.ok()) return session.status();
     session_ = std::move(*session);
     response_.set_blob(header.blob());
@@ -59,8 +56,9 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (!upload_) {
       if (absl::Status status = Begin(); !status.ok()) return status;
     }
-    // The session may have ended meanwhile, as it does when the daemon stops.
-    auto session = FindSession(daemon_, caller_, session_->identity().id);
+    // The session may have ended meanwhile, as it does when the daemon stops, and the caller may
+    // have been revoked.
+    auto session = FindSession(daemon_, daemon_.access->Caller(context_), session_->identity().id);
     if (!session.ok()) return session.status();
     daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
     return upload_->Append(*request_.mutable_data());
@@ -77,7 +75,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   }
 
   const DaemonView& daemon_;
-  const absl::StatusOr<auth::Principal> caller_;
+  const CallbackServerContext& context_;
   const OpenCalls::Call call_;
   grpc::ByteBuffer request_bytes_;
   v1::UploadRequest request_;
@@ -91,13 +89,14 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
                  public std::enable_shared_from_this<Download> {
  public:
-  explicit Download(const DaemonView& daemon) : daemon_(daemon), call_(daemon.open_calls) {}
+  Download(const DaemonView& daemon, const CallbackServerContext& context)
+      : daemon_(daemon), context_(context), call_(daemon.open_calls) {}
 
-  static Download* Start(const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller,
+  static Download* Start(const DaemonView& daemon, const CallbackServerContext& context,
                          const v1::DownloadRequest& request) {
-    auto download = std::make_shared<Download>(daemon);
+    auto download = std::make_shared<Download>(daemon, context);
     download->self_ = download;
-    auto session = FindSession(daemon, caller, request.session_id());
+    auto session = FindSession(daemon, daemon.access->Caller(context), request.session_id());
     if (!session.ok()) {
       download->End(session.status());
       return download.get();
@@ -123,6 +122,9 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   void OnWriteDone(bool ok) override {
     if (!ok) return End(absl::CancelledError("the client went away"));
     if (sent_ >= value_->bytes()) return End(absl::OkStatus());
+    // Again each time: whoever reads may be revoked.
+    if (const auto caller = daemon_.access->Caller(context_); !caller.ok())
+      return End(caller.status());
     SendChunk();
   }
   void OnCancel() override {
@@ -185,6 +187,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   }
 
   const DaemonView& daemon_;
+  const CallbackServerContext& context_;  // as long as the call is not done
   const OpenCalls::Call call_;
   std::shared_ptr<Download> self_;
   memory::Charge charge_;
@@ -222,12 +225,12 @@ class BlobService final : public BlobMethods {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return new UploadReader(daemon_, daemon_.access->Caller(*context), response);
+    return new UploadReader(daemon_, *context, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(
       CallbackServerContext* context, const v1::DownloadRequest* request) override {
-    return rpc::Download::Start(daemon_, daemon_.access->Caller(*context), *request);
+    return rpc::Download::Start(daemon_, *context, *request);
   }
 
   grpc::ServerUnaryReactor* DeleteBlobs(CallbackServerContext* context,

@@ -24,6 +24,13 @@ TEST(Credentials, TheDaemonListensBeyondLoopbackWithTlsAlone) {
   EXPECT_THAT(std::string(open.message()), HasSubstr("0.0.0.0:1 can be reached"));
 }
 
+TEST(Credentials, MetricsAreForOthersOnlyWithAPassword) {
+  EXPECT_TRUE(CheckMetricsListening("127.0.0.1:7434", true).ok());
+  EXPECT_TRUE(CheckMetricsListening("0.0.0.0:7434", false).ok());
+  EXPECT_THAT(std::string(CheckMetricsListening("0.0.0.0:7434", true).message()),
+              HasSubstr("0.0.0.0:7434 can be reached"));
+}
+
 TEST(Credentials, FilesOfTlsMustBeThere) {
   const std::pair<TlsFiles, const char*> cases[] = {
       {{"/nowhere.pem", "/nowhere.key", ""}, "tls.certificate: /nowhere.pem"},

@@ -44,13 +44,19 @@ v1::Device Describe(runtime::ManagedDevice& device, absl::Time now) {
 // Looks at the devices every interval and sends those that have changed.
 class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
  public:
-  DeviceWatch(const DaemonView& daemon, absl::Duration interval)
-      : Watch(interval), daemon_(daemon) {
+  DeviceWatch(const DaemonView& daemon, const CallbackServerContext& context,
+              absl::Duration interval)
+      : Watch(interval), daemon_(daemon), context_(context) {
     Look();
   }
 
  private:
   Next Fill(v1::WatchDevicesResponse* response, grpc::Status* end) override {
+    // Again each time: whoever watches may be revoked.
+    if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) {
+      *end = rpc::End(daemon_, caller.status());
+      return Next::kEnd;
+    }
     for (runtime::ManagedDevice* device : daemon_.devices) {
       v1::Device now = Describe(*device, daemon_.now());
       std::string& sent = sent_[now.name()];
@@ -64,6 +70,7 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
   }
 
   const DaemonView& daemon_;
+  const CallbackServerContext& context_;
   std::map<std::string, std::string> sent_;
 };
 
@@ -91,8 +98,9 @@ class DeviceService final : public v1::DeviceService::CallbackService {
       CallbackServerContext* context, const v1::WatchDevicesRequest* request) override {
     // An interval of 0, which clients that give none send as well, must not make a busy loop of
     // this.
-    return new DeviceWatch(daemon_, std::clamp(absl::Milliseconds(request->min_interval_ms()),
-                                               absl::Milliseconds(100), absl::Seconds(10)));
+    return new DeviceWatch(daemon_, *context,
+                           std::clamp(absl::Milliseconds(request->min_interval_ms()),
+                                      absl::Milliseconds(100), absl::Seconds(10)));
   }
 
  private:

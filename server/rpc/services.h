@@ -55,6 +55,7 @@ struct DaemonView {
   absl::Time started;
   int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
   std::function<std::vector<std::string>()> listening;
+  std::function<void()> protect_metrics;  // scrapes take a token from here on
 };
 
 std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon);

@@ -49,7 +49,7 @@ class AccessTest : public ::testing::Test {
     return text.str();
   }
 
-  TestDaemon daemon_;
+  TestDaemon daemon_{{.memory_bytes = 64 << 20}};
   Client owner_{daemon_.address()};  // by the Unix socket
 };
 
@@ -75,6 +75,70 @@ TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
   EXPECT_THAT(closed.error_message(), HasSubstr("kiln user add"));
   EXPECT_EQ(Client(tcp()).opened.error_code(), grpc::UNAUTHENTICATED);
   EXPECT_TRUE(Client(tcp(), {.token = token}).opened.ok());
+}
+
+TEST_F(AccessTest, MetricsTakeATokenOnceThereAreUsers) {
+  // curl's status for an HTTP error is 22.
+  const auto scrape = [&](const std::string& password) {
+    const std::string login = password.empty() ? "" : absl::StrCat("-u prometheus:", password, " ");
+    return WEXITSTATUS(std::system(
+        absl::StrCat("curl -sf ", login, "http://127.0.0.1:", daemon_.daemon().metrics_port(),
+                     "/metrics | grep -q kiln_build_info")
+            .c_str()));
+  };
+  EXPECT_EQ(scrape(""), 0);
+  const std::string user = AddUser("ann");
+  const std::string viewer = AddUser("prometheus", "viewer");
+  EXPECT_NE(scrape(""), 0);
+  EXPECT_NE(scrape("kiln_x_y"), 0);
+  EXPECT_NE(scrape(user), 0);  // sees her own alone
+  EXPECT_EQ(scrape(viewer), 0);
+  ASSERT_TRUE(Revoke("prometheus").ok());
+  EXPECT_NE(scrape(viewer), 0);
+}
+
+// Calls that go on for long end as well.
+TEST_F(AccessTest, RevokingEndsCallsThatAreUnderWay) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  ASSERT_TRUE(ann.opened.ok()) << ann.opened.error_message();
+  const auto stream = ann.Connect();
+  constexpr int64_t kElements = 4 << 20;  // of four bytes: more than gRPC takes ahead
+  ASSERT_FALSE(stream->Call(Write(7, std::vector<float>(kElements, 1))).has_error());
+
+  grpc::ClientContext download_context;
+  v1::DownloadRequest download;
+  download.set_session_id(ann.session.session_id());
+  download.set_handle(7);
+  const auto reader = ann.blobs->Download(&download_context, download);
+  v1::DownloadResponse chunk;
+  ASSERT_TRUE(reader->Read(&chunk));
+
+  grpc::ClientContext upload_context;
+  v1::UploadResponse uploaded;
+  const auto writer = ann.blobs->Upload(&upload_context, &uploaded);
+  v1::UploadRequest upload;
+  upload.mutable_header()->set_session_id(ann.session.session_id());
+  upload.mutable_header()->set_blob("b");
+  upload.mutable_header()->set_size_bytes(1 << 20);
+  ASSERT_TRUE(writer->Write(upload));
+
+  grpc::ClientContext watch_context;
+  v1::WatchDevicesRequest watch;
+  const auto devices = ann.devices->WatchDevices(&watch_context, watch);
+  v1::WatchDevicesResponse seen;
+  ASSERT_TRUE(devices->Read(&seen));
+
+  ASSERT_TRUE(Revoke("ann").ok());
+  while (reader->Read(&chunk)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::UNAUTHENTICATED);
+  while (devices->Read(&seen)) {
+  }
+  EXPECT_EQ(devices->Finish().error_code(), grpc::UNAUTHENTICATED);
+  upload.clear_header();
+  upload.set_data("more");
+  writer->Write(upload);
+  EXPECT_EQ(writer->Finish().error_code(), grpc::UNAUTHENTICATED);
 }
 
 TEST_F(AccessTest, WrongAndRevokedTokensAreToldTheSame) {

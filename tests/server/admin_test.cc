@@ -285,7 +285,8 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
         "kiln_program_duration_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
         "kiln_host_memory_bytes{use=\"blobs\"} 0\n", "kiln_host_memory_refused_total 0\n",
-        "kiln_kernel_cache_rejected_total 0\n", "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
+        "kiln_user_runs_total{user=\"", "kiln_kernel_cache_rejected_total 0\n",
+        "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
   EXPECT_EQ(std::system(absl::StrCat("curl -sf http://127.0.0.1:", daemon_.daemon().metrics_port(),

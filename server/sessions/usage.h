@@ -1,0 +1,30 @@
+// What each user has of each device: for lists and metrics.
+#ifndef KILN_SERVER_SESSIONS_USAGE_H_
+#define KILN_SERVER_SESSIONS_USAGE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/sessions/registry.h"
+
+namespace kiln::sessions {
+
+struct Usage {
+  std::string user;
+  std::string device;
+  double device_seconds = 0;  // since the daemon started, as are
+  int64_t runs = 0;           // the runs
+  int64_t sessions = 0;       // now; what follows is theirs
+  int64_t memory_bytes = 0;
+  int64_t programs = 0;
+  int64_t waiting = 0;  // operations received that have not ended
+};
+
+// Of everybody who has opened a session since the daemon started, in the order of names; each with
+// every device. Sessions that open or close meanwhile may be missing or be there.
+std::vector<Usage> ListUsage(const Registry& registry);
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_USAGE_H_
