@@ -35,7 +35,9 @@ sessions::Operation FromWrite(v1::Write& message) {
       dtype > 0 && dtype < ir::kNumDTypes ? static_cast<ir::DType>(dtype) : ir::DType::kInvalid;
   operation.type.shape.assign(message.shape().begin(), message.shape().end());
   if (message.has_blob()) {
-    operation.blob = message.blob();
+    operation.blobs = {message.blob()};
+  } else if (message.has_pieces()) {
+    operation.blobs.assign(message.pieces().names().begin(), message.pieces().names().end());
   } else {
     operation.data = std::move(*message.mutable_data());
   }

@@ -14,6 +14,12 @@ int64_t BytesOf(const std::vector<T>& values) {
 
 int64_t BytesOf(const std::string& text) { return static_cast<int64_t>(text.capacity()); }
 
+int64_t BytesOf(const std::vector<std::string>& texts) {
+  int64_t bytes = static_cast<int64_t>(texts.capacity() * sizeof(std::string));
+  for (const std::string& text : texts) bytes += BytesOf(text);
+  return bytes;
+}
+
 struct Sizes {
   // A run holds two pointers for each of its tensors.
   int64_t operator()(const RunProgram& run) const {
@@ -22,13 +28,11 @@ struct Sizes {
     return bytes;
   }
   int64_t operator()(const Write& write) const {
-    return BytesOf(write.data) + BytesOf(write.blob) + BytesOf(write.type.shape);
+    return BytesOf(write.data) + BytesOf(write.blobs) + BytesOf(write.type.shape);
   }
   int64_t operator()(const DefineProgram& define) const { return BytesOf(define.name); }
   int64_t operator()(const Release& release) const {
-    int64_t bytes = BytesOf(release.handles) + BytesOf(release.blobs);
-    for (const std::string& blob : release.blobs) bytes += BytesOf(blob);
-    return bytes;
+    return BytesOf(release.handles) + BytesOf(release.blobs);
   }
   int64_t operator()(const Refused& refused) const { return BytesOf(refused.handles); }
   template <typename Small>

@@ -34,8 +34,8 @@ struct RunProgram {
 struct Write {
   uint64_t handle = 0;
   buffers::TensorType type;
-  std::string data;  // if blob is empty
-  std::string blob;
+  std::string data;                // if there are no blobs
+  std::vector<std::string> blobs;  // whose bytes follow each other
 };
 struct Read {
   uint64_t handle = 0;

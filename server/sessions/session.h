@@ -185,7 +185,7 @@ class Session : public std::enable_shared_from_this<Session> {
   struct Upload {
     runtime::ValuePointer value;
     std::string data;
-    buffers::BlobStore::Blob blob;
+    std::vector<buffers::BlobStore::Blob> blobs;
     std::vector<absl::string_view> pieces;  // of either
   };
   absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(Write& operation);

@@ -15,23 +15,27 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write
                               {{"handle", absl::StrCat(operation.handle)}});
   }
   auto upload = std::make_shared<Upload>();
-  if (!operation.blob.empty()) {
-    auto found = services_.blobs->Find(identity_.number, user_->name, operation.blob);
-    if (!found.ok()) return found.status();
-    upload->blob = std::move(*found);
-    upload->pieces.assign(upload->blob->pieces().begin(), upload->blob->pieces().end());
-  } else {
+  const auto type = std::make_shared<const buffers::TensorType>(operation.type);
+  int64_t size = static_cast<int64_t>(operation.data.size());
+  if (operation.blobs.empty()) {
     upload->data = std::move(operation.data);
     upload->pieces = {upload->data};
   }
-  const int64_t size =
-      upload->blob ? upload->blob->size() : static_cast<int64_t>(upload->data.size());
-  const auto type = std::make_shared<const buffers::TensorType>(operation.type);
+  for (const std::string& name : operation.blobs) {
+    auto found = services_.blobs->Find(identity_.number, user_->name, name);
+    if (!found.ok()) return found.status();
+    size += (*found)->size();
+    if (size > type->bytes()) break;  // a name may come again and again
+    upload->pieces.insert(upload->pieces.end(), (*found)->pieces().begin(),
+                          (*found)->pieces().end());
+    upload->blobs.push_back(*std::move(found));
+  }
   if (size != type->bytes()) {
-    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                  "handle ", operation.handle, ": ", type->ToString(), " takes ",
-                                  type->bytes(), " bytes, but ", size, " are given")),
-                              "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat(
+            "handle ", operation.handle, ": ", type->ToString(), " takes ", type->bytes(),
+            " bytes, but ", size, size > type->bytes() ? " or more" : "", " are given")),
+        "SIZE_MISMATCH", {{"handle", absl::StrCat(operation.handle)}});
   }
   if (absl::Status status = device_.CheckUsable(false); !status.ok()) return status;
   auto value = device_.pool()->Allocate(type, account_);

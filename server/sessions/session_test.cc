@@ -151,7 +151,7 @@ class SessionTest : public ::testing::Test {
     return DefineProgram{program, std::make_shared<const AddSource>(size, accumulates), "add"};
   }
   static Operation WriteFloats(uint64_t handle, const std::vector<float>& values) {
-    Write write{handle, {ir::DType::kFloat32, {static_cast<int64_t>(values.size())}}, "", ""};
+    Write write{handle, {ir::DType::kFloat32, {static_cast<int64_t>(values.size())}}, "", {}};
     write.data.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     return write;
   }
@@ -193,7 +193,7 @@ float Train(Session& session, int steps, std::atomic<int>* done) {
   };
   send(DefineProgram{1, std::make_shared<const AddSource>(4, true), "step"});
   for (uint64_t handle : {1, 2}) {
-    Write write{handle, {ir::DType::kFloat32, {4}}, std::string(16, '\0'), ""};
+    Write write{handle, {ir::DType::kFloat32, {4}}, std::string(16, '\0'), {}};
     const float one = static_cast<float>(handle - 1);
     std::memcpy(write.data.data(), &one, sizeof(one));
     send(std::move(write));

@@ -136,6 +136,26 @@ TEST(Blob, DigestIsVerified) {
   EXPECT_THAT(response.found(), ElementsAre(name));
 }
 
+TEST(Blob, OneValueFromSeveralBlobs) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  // Borders of blobs need not be borders of elements.
+  const std::string all = bytes({1, 2, 3, 4});
+  ASSERT_TRUE(client.Upload("a", all.substr(0, 5)).ok());
+  ASSERT_TRUE(client.Upload("b", all.substr(5)).ok());
+  const auto stream = client.Connect();
+  ASSERT_FALSE(stream->Call(WritePieces(1, {"a", "b"}, 4)).has_error());
+  EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>({1, 2, 3, 4}));
+  EXPECT_EQ(Reason(stream->Call(WritePieces(2, {"a", "x", "b"}, 4)).error()), "UNKNOWN_BLOB");
+  EXPECT_EQ(Reason(stream->Call(WritePieces(3, {"a"}, 4)).error()), "SIZE_MISMATCH");
+  const v1::Result often = stream->Call(WritePieces(4, std::vector<std::string>(100'000, "b"), 4));
+  EXPECT_EQ(Reason(often.error()), "SIZE_MISMATCH");
+  EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more are given"));
+}
+
 TEST(Blob, Refusals) {
   TestDaemon daemon;
   Client client(daemon.address());

@@ -218,6 +218,14 @@ v1::ConnectRequest WriteBlob(uint64_t handle, const std::string& blob, int64_t f
   return request;
 }
 
+v1::ConnectRequest WritePieces(uint64_t handle, const std::vector<std::string>& blobs,
+                               int64_t floats) {
+  v1::ConnectRequest request = WriteBlob(handle, "", floats);
+  v1::BlobList& pieces = *request.mutable_write()->mutable_pieces();
+  pieces.mutable_names()->Assign(blobs.begin(), blobs.end());
+  return request;
+}
+
 v1::ConnectRequest Read(uint64_t handle) {
   v1::ConnectRequest request;
   request.mutable_read()->set_handle(handle);

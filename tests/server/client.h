@@ -92,6 +92,8 @@ v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inp
                               const std::vector<uint64_t>& outputs);
 v1::ConnectRequest Write(uint64_t handle, const std::vector<float>& values);
 v1::ConnectRequest WriteBlob(uint64_t handle, const std::string& blob, int64_t floats);
+v1::ConnectRequest WritePieces(uint64_t handle, const std::vector<std::string>& blobs,
+                               int64_t floats);
 v1::ConnectRequest Read(uint64_t handle);
 v1::ConnectRequest Release(const std::vector<uint64_t>& handles);
 v1::ConnectRequest Barrier();

@@ -98,7 +98,7 @@ class Connection:
             self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
             return buffer
         blob = self._session.blobs.upload(data)
-        write.blob = blob.name
+        write.pieces.names.extend(blob.names)
         self.stream.send(self._fails([buffer]), write=write)
         # The daemon forgets it in order: after the write.
         del blob

@@ -1,0 +1,122 @@
+"""Clients over links that are slow or break: what is sent, and that results do not change."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import kiln
+from kiln._session import blobs as _blobs
+from kiln._session import connection as _connection
+from kiln._session import session as _session
+
+from link import Link
+
+pytestmark = pytest.mark.usefixtures("kilnd")
+
+
+@pytest.fixture
+def link(kilnd, monkeypatch):
+    """A link to the daemon, over which clients behave as on another machine."""
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    with Link(kilnd.tcp_address) as link:
+        yield link
+        _connection._default = None
+
+
+def values(seed, size):
+    return np.random.default_rng(seed).integers(0, 256, size, dtype=np.uint8)
+
+
+def there_and_back(data):
+    return kiln.tensor(data).realize().numpy()
+
+
+def test_the_same_data_travel_once(link):
+    connection = kiln.connect(link.address)
+    data = values(1, 5 * _blobs.PIECE_BYTES + 12345)  # the last piece is a short one
+    np.testing.assert_array_equal(there_and_back(data), data)
+    once = link.bytes_sent
+    assert once > data.nbytes
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - once < data.nbytes / 100
+    # What has changed in one place is sent there alone.
+    data[3 * _blobs.PIECE_BYTES] ^= 1
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < 1.1 * _blobs.PIECE_BYTES
+    connection.close()
+
+
+def test_another_session_of_the_user_need_not_send_them_again(link):
+    data = values(2, 2 * _blobs.PIECE_BYTES)
+    first = kiln.connect(link.address)
+    x = kiln.tensor(data).realize()
+    x[:1].numpy()
+    before = link.bytes_sent
+    second = kiln.connect(link.address)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before < data.nbytes / 100
+    del x
+    second.close()
+    first.close()
+
+
+def test_pieces_that_are_equal_travel_once(link):
+    connection = kiln.connect(link.address)
+    data = np.zeros(40 * _blobs.PIECE_BYTES, np.uint8)
+    before = link.bytes_sent
+    assert kiln.tensor(data).sum().item() == 0
+    assert link.bytes_sent - before < 5 * _blobs.PIECE_BYTES
+    connection.close()
+
+
+def test_an_upload_goes_on_where_it_was_cut_off(link):
+    connection = kiln.connect(link.address)
+    data = values(3, 24 * _blobs.PIECE_BYTES)
+    start = link.bytes_sent
+    result = []
+    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
+    upload.start()
+    for share in (0.25, 0.5, 0.75):
+        while link.bytes_sent - start < share * data.nbytes:
+            time.sleep(0.001)
+        link.cut()
+        link.mend()
+    upload.join()
+    np.testing.assert_array_equal(result[0].numpy(), data)
+    # After each cut at most the pieces that were on their way are sent again.
+    assert link.bytes_sent - start < data.nbytes + 3.5 * _blobs.SENDERS * _blobs.PIECE_BYTES
+    del result
+    connection.close()
+
+
+def test_a_slow_link_does_not_change_results(kilnd):
+    def train(address):
+        connection = kiln.connect(address)
+        kiln.manual_seed(3)
+        model = kiln.nn.Linear(16, 4)
+        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-2)
+
+        @kiln.jit
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = kiln.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for i in range(60):
+            noise = np.random.default_rng(i)
+            loss = step(kiln.tensor(noise.normal(size=(8, 16)).astype(np.float32)),
+                        kiln.tensor(noise.normal(size=(8, 4)).astype(np.float32)))
+        weights = [parameter.numpy() for parameter in model.parameters()] + [loss.numpy()]
+        _connection._default = None
+        connection.close()
+        return weights
+
+    with Link(kilnd.tcp_address, delay=0.05) as link:
+        slow = train(link.address)
+    for near, far in zip(train(kilnd.address), slow):
+        np.testing.assert_array_equal(near, far)
