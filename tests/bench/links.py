@@ -1,0 +1,138 @@
+"""The Python client from another machine: hashed uploads, and training over a slow link."""
+
+import contextlib
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from kilnd_process import ROOT, Kilnd, build_folder, free_port
+from link import Link
+from report import Row
+
+DELAY = 0.05  # seconds each way
+
+
+def link_rows(quick: bool) -> Iterator[Row]:
+    """Both measurements, by the client of this checkout in a process of its own, which prints the rows' values."""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(
+        str(ROOT / path) for path in ("clients/python", "tests", "tests/bench")))
+    python = ROOT / "build/venv/bin/python"
+    done = subprocess.run([str(python), __file__, "quick" if quick else "full"], env=environment,
+                          capture_output=True, text=True, check=True)
+    for text in done.stdout.splitlines():
+        name, value, unit, peer, peer_value = text.split("\t")
+        yield Row(name, float(value), unit, peer, float(peer_value))
+
+
+def alternately(first: Callable[[], float], second: Callable[[], float], times: int) -> tuple[float, float]:
+    """The medians of what both return."""
+    pairs = [(first(), second()) for _ in range(times)]
+    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+
+
+@contextlib.contextmanager
+def echo_server() -> Iterator[str]:
+    """The address of a bare gRPC server that throws uploads away."""
+    address = f"127.0.0.1:{free_port()}"
+    server = subprocess.Popen([str(build_folder() / "tests/bench/bench_echo_server"), address],
+                              stdout=subprocess.PIPE, text=True)
+    try:
+        server.stdout.readline()
+        yield address
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def upload_row(kilnd: Kilnd, mebibytes: int, times: int) -> Row:
+    """New data each time, content-addressed, against one stream of the same chunks that nobody hashes or keeps."""
+    import grpc
+    import kiln
+    import numpy as np
+    from kiln._proto.kiln.v1 import blob_pb2
+    from kiln._session import session
+    from kiln._session.rpc import Stub
+
+    session.is_local = lambda target: False
+    connection = kiln.connect(kilnd.tcp_address)
+    data = np.random.default_rng(0).integers(0, 256, mebibytes << 20, dtype=np.uint8)
+
+    def ours() -> float:
+        data[:: 1 << 20] += 1  # every piece is another one than before
+        start = time.perf_counter()
+        tensor = kiln.tensor(data).realize()
+        connection.synchronize()
+        del tensor
+        return 1e-9 * data.nbytes / (time.perf_counter() - start)
+
+    with echo_server() as address, grpc.insecure_channel(address) as channel:
+        service = Stub(channel, "kiln.v1.BlobService")
+
+        def bare() -> float:
+            bytes_of = memoryview(data)
+            start = time.perf_counter()
+            service.Upload(blob_pb2.UploadRequest(data=bytes(bytes_of[at : at + (1 << 20)]))
+                           for at in range(0, data.nbytes, 1 << 20))
+            return 1e-9 * data.nbytes / (time.perf_counter() - start)
+
+        ours()
+        bare()
+        value, peer = alternately(ours, bare, times)
+    connection.close()
+    return Row(f"hashed upload of {mebibytes} MiB, Python", value, "GB/s", "gRPC stream, Python", peer)
+
+
+def training_row(kilnd: Kilnd, steps: int, times: int) -> Row:
+    """Steps with new data each, of which only the last one's loss is read."""
+    import kiln
+    import numpy as np
+    from kiln import nn
+    from kiln._session import connection as connections
+
+    batch = np.random.default_rng(0).normal(size=(64, 1, 28, 28)).astype(np.float32)
+    labels = np.random.default_rng(1).integers(0, 10, 64)
+
+    def trainer(address: str) -> Callable[[], float]:
+        connection = kiln.connect(address)
+        model = nn.Sequential(nn.Conv2d(1, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 13 * 13, 10))
+        optimizer = kiln.optim.Adam(model.parameters(), lr=1e-3)
+
+        @kiln.jit
+        def step(x: kiln.Tensor, y: kiln.Tensor) -> kiln.Tensor:
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        def steps_per_second() -> float:
+            connections._default = connection
+            start = time.perf_counter()
+            for _ in range(steps):
+                loss = step(kiln.tensor(batch), kiln.tensor(labels))
+            loss.item()
+            return steps / (time.perf_counter() - start)
+
+        return steps_per_second
+
+    with Link(kilnd.tcp_address, DELAY) as slow, Link(kilnd.tcp_address) as near:
+        far, close = trainer(slow.address), trainer(near.address)
+        far()
+        close()
+        value, peer = alternately(far, close, times)
+    return Row("training steps, 50 ms away each way", value, "/s", "the same without delay", peer)
+
+
+def main() -> None:
+    quick = sys.argv[1] == "quick"
+    with Kilnd() as kilnd:
+        for row in (training_row(kilnd, 20 if quick else 4000, 1 if quick else 5),
+                    upload_row(kilnd, 32 if quick else 1024, 1 if quick else 5)):
+            print(row.name, row.value, row.unit, row.peer, row.peer_value, sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()
