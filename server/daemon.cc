@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <limits>
 #include <map>
@@ -58,6 +59,8 @@ constexpr int64_t kTransportShare = 24;
 constexpr int64_t kLeastTransport = 256 << 20;
 // Freed memory goes back to the system once this much less is held than at the peak.
 constexpr int64_t kTrimAfter = 32 << 20;
+// Of what looks after leases and devices; it takes milliseconds.
+constexpr std::chrono::minutes kLongestRound{1};
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
@@ -139,6 +142,8 @@ struct Daemon::Implementation {
   bool stopping ABSL_GUARDED_BY(mutex) = false;
   bool idle ABSL_GUARDED_BY(mutex) = true;  // after stopping: nothing runs any more
   std::thread leases;
+  // When that thread last went round. Not the clock of leases, which tests stop.
+  std::atomic<std::chrono::steady_clock::time_point> last_round{std::chrono::steady_clock::now()};
 };
 
 Daemon::Implementation::~Implementation() {
@@ -355,6 +360,7 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
       ReviveDevices();
+      last_round = std::chrono::steady_clock::now();
       const int64_t held = host->used_bytes();
       most = std::max(most, held);
       if (most - held >= kTrimAfter) {
@@ -439,6 +445,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
 
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
+bool Daemon::IsAlive() const {
+  return std::chrono::steady_clock::now() - implementation_->last_round.load() < kLongestRound;
+}
 std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
 bool Daemon::Stop(absl::Duration grace) { return implementation_->Stop(grace); }
 

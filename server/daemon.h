@@ -43,6 +43,8 @@ class Daemon {
   std::vector<std::string> listening() const;
   // Port of /metrics; 0 if none is served.
   int metrics_port() const;
+  // False if what looks after leases and devices has not gone round for a minute: it hangs.
+  bool IsAlive() const;
   // What a scrape of /metrics gets.
   std::string MetricsText() const;
 

@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -14,11 +14,12 @@
 #include "server/daemon.h"
 #include "server/daemon_parts.h"
 #include "server/log/log.h"
+#include "server/service_manager.h"
 
 namespace {
 
-// WaitForStop takes them with sigwait(3), on a thread that may do anything, where a handler may
-// call almost nothing (signal-safety(7)).
+// WaitForStop takes them with sigtimedwait(2), on a thread that may do anything, where a handler
+// may call almost nothing (signal-safety(7)).
 sigset_t BlockStopSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -42,9 +43,15 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void WaitForStop(const sigset_t& signals) {
-  int received = 0;
-  while (sigwait(&signals, &received) == EINTR) {
+// Tells systemd meanwhile that the daemon is alive, as long as it is.
+void WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
+                 const kiln::Daemon& daemon) {
+  const timespec interval =
+      absl::ToTimespec(std::min(manager.watchdog_interval(), absl::Minutes(1)));
+  int received = -1;
+  while (received < 0) {
+    if (daemon.IsAlive()) manager.Alive();
+    received = sigtimedwait(&signals, nullptr, &interval);
   }
   kiln::log::Info("signal", {{"signal", received == SIGTERM ? "SIGTERM" : "SIGINT"}});
 }
@@ -78,7 +85,10 @@ int main(int argc, char** argv) {
   if (!parts.ok()) return Fail(parts.status());
   auto daemon = kiln::Daemon::Start(*config, *std::move(parts));
   if (!daemon.ok()) return Fail(daemon.status());
-  WaitForStop(signals);
+  const kiln::ServiceManager manager(kiln::config::ProcessEnvironment(), getpid());
+  manager.Ready();
+  WaitForStop(signals, manager, **daemon);
+  manager.Stopping();
   // What hangs on a device cannot be ended but with the process.
   if (!(*daemon)->Stop()) _exit(0);
   return 0;

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +52,31 @@ TEST_F(ProcessTest, ComputesOnTheCpu) {
   for (uint64_t i = 0; i < 100; ++i) stream->Send(RunProgram(1, {1, 2}, {10 + i}));
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(100, 200, 300));
   EXPECT_THAT(Floats(stream->Call(Read(19)).data()), ElementsAre(10, 20, 30));
+}
+
+TEST_F(ProcessTest, TellsSystemdThatItServesAndLivesAndStops) {
+  const std::string path = folder_ + "/notify";
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int listener = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  setenv("NOTIFY_SOCKET", path.c_str(), 1);
+  setenv("WATCHDOG_USEC", "20000", 1);
+  Start();
+  unsetenv("NOTIFY_SOCKET");
+  unsetenv("WATCHDOG_USEC");
+  const auto next = [&] {
+    std::string text(100, '\0');
+    text.resize(static_cast<size_t>(std::max<ssize_t>(0, recv(listener, text.data(), 100, 0))));
+    return text;
+  };
+  EXPECT_EQ(next(), "READY=1");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next(), "WATCHDOG=1");
+  EXPECT_EQ(End(SIGTERM), 0);
+  std::string last;
+  while (last != "STOPPING=1") last = next();
+  close(listener);
 }
 
 TEST_F(ProcessTest, TermUnderLoadExitsWithZero) {
