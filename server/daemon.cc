@@ -32,6 +32,7 @@
 #include "server/rpc/access.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
+#include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
 #include "server/sessions/registry.h"
@@ -106,6 +107,7 @@ struct Daemon::Implementation {
   void MakeRegistry();
   absl::Status Serve();
   void StartLeases(absl::Duration interval);
+  void MakeHealthProbes();
   // Notices devices that are lost though nobody uses them, and tries those that are.
   void ReviveDevices();
   metrics::Gauges ReadGauges() const;
@@ -134,6 +136,7 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
+  std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
 
@@ -338,6 +341,18 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   return gauges;
 }
 
+void Daemon::Implementation::MakeHealthProbes() {
+  if (config.health_interval_seconds == 0) return;
+  for (const auto& device : devices) {
+    // Devices that compute nothing have nothing to show.
+    if (device->info().target.architecture == "null") continue;
+    health_probes.push_back(std::make_shared<runtime::HealthProbe>(
+        runtime::HealthProbe::Options{.device = device.get(),
+                                      .programs = programs.get(),
+                                      .interval = absl::Seconds(config.health_interval_seconds)}));
+  }
+}
+
 void Daemon::Implementation::ReviveDevices() {
   for (const auto& device : devices) {
     device->CheckHealth();
@@ -360,6 +375,7 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
       ReviveDevices();
+      for (const auto& probe : health_probes) probe->Tick(now());
       last_round = std::chrono::steady_clock::now();
       const int64_t held = host->used_bytes();
       most = std::max(most, held);
@@ -433,6 +449,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakeCompileWorkers(std::move(parts.compile_worker));
   implementation->MakePrograms(std::move(parts.compile));
   implementation->MakeRegistry();
+  implementation->MakeHealthProbes();
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;
   implementation->StartLeases(parts.lease_check_interval);
   log::Info("serving", {{"version", DaemonVersion()},

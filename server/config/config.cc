@@ -116,6 +116,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeString(n, &c->cpu_features); }},
       {"devices.run_seconds_limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
+      {"devices.health_interval_seconds", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->health_interval_seconds); }},
       {"compiler.seconds_limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->compile_seconds_limit); }},
       {"compiler.memory_limit", kBytes,
@@ -279,6 +281,9 @@ absl::Status Check(const Config& config) {
     return absl::InvalidArgumentError(absl::StrCat(
         "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are too few; give ",
         kLeastCompileMemory, " or more, or 0 for no limit"));
+  }
+  if (config.health_interval_seconds < 0) {
+    return absl::InvalidArgumentError("health_interval_seconds: it must not be negative");
   }
   if (config.run_seconds_limit < 0) {
     return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");

@@ -42,6 +42,7 @@
 //   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or "sse4.2", then
 //                                      # what to leave out ("avx2,-fma,-f16c"); "": all there are
 //   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
+//   health_interval_seconds = 10       # between two tries whether a device still computes; 0: none
 //
 //   [compiler]
 //   seconds_limit = 60                 # for a kernel; 0: none
@@ -101,6 +102,7 @@ struct Config {
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none
+  int health_interval_seconds = 10;     // 0: none
   // Of one kernel that is compiled; 0: none.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;

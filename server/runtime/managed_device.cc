@@ -57,18 +57,19 @@ absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
 
 Health ManagedDevice::health() const {
   absl::MutexLock lock(&mutex_);
-  if (!failure_.ok()) return Health::kFailed;
+  if (!failure_.ok() || !unresponsive_.ok()) return Health::kFailed;
   return draining_ ? Health::kDraining : Health::kHealthy;
 }
 
 std::string ManagedDevice::health_message() const {
   absl::MutexLock lock(&mutex_);
-  return std::string(failure_.message());
+  return std::string((failure_.ok() ? unresponsive_ : failure_).message());
 }
 
 absl::Status ManagedDevice::CheckUsable(bool new_work) const {
   absl::MutexLock lock(&mutex_);
   if (!failure_.ok()) return failure_;
+  if (new_work && !unresponsive_.ok()) return unresponsive_;
   // A draining device finishes what its sessions have begun.
   if (!draining_ || !new_work) return absl::OkStatus();
   return errors::WithReason(
@@ -98,13 +99,46 @@ void ManagedDevice::SetDraining(bool draining) {
   ReportHealth();
 }
 
+absl::Status ManagedDevice::FailedBecause(absl::string_view why) const {
+  return errors::WithReason(absl::UnavailableError(absl::StrCat(
+                                "device ", name(), " has failed: ", why, "; use another device")),
+                            "DEVICE_FAILED", {{"device", name()}});
+}
+
+void ManagedDevice::Condemn(const std::string& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    condemned_ = true;
+    failure_ = FailedBecause(absl::StrCat("it computes wrong numbers (", why,
+                                          "), and stays out until kilnd is started ", "again"));
+  }
+  log::Error("device_condemned", {{"device", name()}, {"why", why}});
+  ReportHealth();
+}
+
+void ManagedDevice::SetUnresponsive(const std::string& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    unresponsive_ =
+        why.empty()
+            ? absl::OkStatus()
+            : errors::WithReason(absl::UnavailableError(absl::StrCat(
+                                     "device ", name(), " does not answer: ", why,
+                                     "; it takes no new sessions and programs before it does")),
+                                 "DEVICE_UNRESPONSIVE", {{"device", name()}});
+  }
+  if (why.empty()) {
+    log::Info("device_answers", {{"device", name()}});
+  } else {
+    log::Error("device_unresponsive", {{"device", name()}, {"why", why}});
+  }
+  ReportHealth();
+}
+
 absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
   const absl::Status health = device_->Health();
   if (health.ok()) return error;
-  const absl::Status failure = errors::WithReason(
-      absl::UnavailableError(absl::StrCat("device ", name(), " has failed: ", health.message(),
-                                          "; use another device")),
-      "DEVICE_FAILED", {{"device", name()}});
+  const absl::Status failure = FailedBecause(health.message());
   {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return failure_;
@@ -119,7 +153,7 @@ absl::Status ManagedDevice::AfterFailure(const absl::Status& error) {
 bool ManagedDevice::TryRevive() {
   {
     absl::MutexLock lock(&mutex_);
-    if (failure_.ok()) return false;
+    if (failure_.ok() || condemned_) return false;
   }
   // What is in flight ends with the device's error; nothing new starts before failure_ is OK.
   if (!WaitIdle(absl::ZeroDuration())) return false;

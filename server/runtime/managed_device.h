@@ -79,6 +79,12 @@ class ManagedDevice {
   absl::Status AfterFailure(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mutex_);
   // Asks the device how it is, as AfterFailure does, though nothing has failed.
   void CheckHealth() { AfterFailure(absl::OkStatus()).IgnoreError(); }
+  // The verdicts of HealthProbe. Everything on a device that computes wrong numbers fails from here
+  // on, as long as the daemon lives: a wrong number is worse than none.
+  void Condemn(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One that does not answer is given no new sessions and programs; what it has begun may go on.
+  // Empty: it answers again.
+  void SetUnresponsive(const std::string& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // A failed device on which nothing runs any more is tried again; true if it works. Values, arenas
   // and what programs have loaded are then lost: the pool begins another life.
   bool TryRevive() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -92,6 +98,7 @@ class ManagedDevice {
  private:
   void DropIdleArena() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReportHealth() ABSL_LOCKS_EXCLUDED(report_mutex_);
+  absl::Status FailedBecause(absl::string_view why) const;
 
   const std::unique_ptr<drivers::Device> device_;
   const std::shared_ptr<buffers::Pool> pool_;
@@ -107,6 +114,8 @@ class ManagedDevice {
   std::shared_ptr<Arena> arena_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool condemned_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status unresponsive_ ABSL_GUARDED_BY(mutex_);
   absl::Time utilization_since_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   double seconds_then_ ABSL_GUARDED_BY(mutex_) = 0;
   double utilization_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -19,6 +19,7 @@ TestDaemon::TestDaemon(TestDaemonOptions options) {
   address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
   config_.listen = {address_, "127.0.0.1:0"};
   config_.metrics_listen = "127.0.0.1:0";
+  config_.health_interval_seconds = 0;  // tests count programs and runs
   config_.cache_folder = absl::StrCat(folder_, "/cache");
   config_.state_folder = absl::StrCat(folder_, "/state");
   config_.blob_limit_bytes = options.blob_limit_bytes;

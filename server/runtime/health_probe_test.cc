@@ -1,0 +1,124 @@
+#include "server/runtime/health_probe.h"
+
+#include <atomic>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/errors/errors.h"
+#include "server/testing/fake_compiler.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+class HealthProbeTest : public ::testing::Test {
+ protected:
+  HealthProbeTest() {
+    ProgramCache::Options options;
+    options.compile = kiln::testing::FakeCompile;
+    options.metrics = &metrics_;
+    options.now = [this] { return now_; };
+    programs_ = std::make_unique<ProgramCache>(std::move(options));
+    probe_ = std::make_shared<HealthProbe>(HealthProbe::Options{
+        .device = &device_, .programs = programs_.get(), .interval = absl::Seconds(10)});
+    raw_->SetKernel("add", [this](const kiln::testing::FakeArguments& arguments) {
+      ++runs_;
+      const auto* x = reinterpret_cast<const float*>(arguments.data[0]);
+      const auto* y = reinterpret_cast<const float*>(arguments.data[1]);
+      auto* out = reinterpret_cast<float*>(arguments.data[2]);
+      const auto count = static_cast<size_t>(arguments.bytes[2]) / sizeof(float);
+      for (size_t i = 0; i < count && !writes_nothing_; ++i) out[i] = x[i] + y[i];
+      if (is_wrong_) out[count - 1] += 1;
+      return absl::OkStatus();
+    });
+  }
+  // The second time, once the first probe has ended.
+  void TickAndWait() {
+    const int64_t before = runs_;
+    probe_->Tick(now_);
+    while (runs_ == before) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
+  }
+
+  metrics::Metrics metrics_{"test"};
+  absl::Time now_ = absl::UnixEpoch();
+  kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", 1 << 20);
+  ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0, metrics_.ForDevice("cpu:0"),
+                        absl::Now};
+  std::unique_ptr<ProgramCache> programs_;
+  std::shared_ptr<HealthProbe> probe_;
+  std::atomic<int64_t> runs_{0};
+  std::atomic<bool> is_wrong_{false}, writes_nothing_{false};
+};
+
+TEST_F(HealthProbeTest, ComesOnceInAnInterval) {
+  TickAndWait();
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  probe_->Tick(now_ += absl::Seconds(9));
+  ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(runs_, 1);
+  now_ += absl::Seconds(1);
+  TickAndWait();
+  EXPECT_EQ(runs_, 2);
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+}
+
+TEST_F(HealthProbeTest, ADeviceThatComputesWrongNumbersIsOut) {
+  TickAndWait();
+  is_wrong_ = true;
+  now_ += absl::Seconds(10);
+  TickAndWait();
+  EXPECT_EQ(device_.health(), Health::kFailed);
+  EXPECT_THAT(device_.health_message(), HasSubstr("wrong numbers (a sum that is "));
+  // What has begun there as well, and for good.
+  EXPECT_EQ(errors::Reason(device_.CheckUsable(false)), "DEVICE_FAILED");
+  is_wrong_ = false;
+  EXPECT_FALSE(device_.TryRevive());
+  EXPECT_EQ(device_.health(), Health::kFailed);
+}
+
+// What an earlier probe left in the memory is no answer.
+TEST_F(HealthProbeTest, ADeviceThatComputesNothingIsOut) {
+  TickAndWait();
+  writes_nothing_ = true;
+  now_ += absl::Seconds(10);
+  TickAndWait();
+  EXPECT_EQ(device_.health(), Health::kFailed);
+}
+
+TEST_F(HealthProbeTest, ADeviceThatDoesNotAnswerGetsNothingNewUntilItDoes) {
+  TickAndWait();
+  raw_->Hold();
+  now_ += absl::Seconds(10);
+  probe_->Tick(now_);
+  // The program is there, so it is queued by now; the next look notes when.
+  probe_->Tick(now_);
+  probe_->Tick(now_ += absl::Seconds(60));
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  probe_->Tick(now_ += absl::Seconds(1));
+  EXPECT_EQ(device_.health(), Health::kFailed);
+  EXPECT_THAT(device_.health_message(), HasSubstr("does not answer: a tiny program has waited"));
+  EXPECT_EQ(errors::Reason(device_.CheckUsable(true)), "DEVICE_UNRESPONSIVE");
+  EXPECT_TRUE(device_.CheckUsable(false).ok());
+  raw_->LetGo();
+  ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  EXPECT_TRUE(device_.CheckUsable(true).ok());
+}
+
+TEST_F(HealthProbeTest, AFullDeviceIsNoSickOne) {
+  auto all = device_.pool()->AllocateBytes(device_.pool()->total_bytes());
+  ASSERT_TRUE(all.ok()) << all.status();
+  probe_->Tick(now_);
+  programs_.reset();  // waits for the compilation, and with it for the probe
+  ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(runs_, 0);
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  device_.pool()->Free(*std::move(all));
+}
+
+}  // namespace
+}  // namespace kiln::runtime
