@@ -30,12 +30,15 @@
 #include "server/metrics/metrics.h"
 #include "server/open_devices.h"
 #include "server/rpc/access.h"
+#include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
+#include "server/sessions/kept_sessions.h"
 #include "server/sessions/registry.h"
+#include "server/sessions/restorer.h"
 #include "server/sessions/usage.h"
 
 namespace kiln {
@@ -69,6 +72,11 @@ int KernelThreads() { return static_cast<int>(std::max(1u, std::thread::hardware
 
 absl::Status ShuttingDown() {
   return errors::WithReason(absl::UnavailableError("daemon is shutting down"), "SHUTTING_DOWN");
+}
+
+absl::Status StopsToRestart() {
+  return sessions::Restarting(
+      "the daemon is being restarted and keeps its sessions; come back when it runs again");
 }
 
 absl::Status CheckPasses(const config::Config& config) {
@@ -113,10 +121,15 @@ struct Daemon::Implementation {
   metrics::Gauges ReadGauges() const;
   // Tokens of those who see everybody's sessions.
   metrics::Metrics::Allow MayScrape();
-  bool Stop(absl::Duration grace);
+  // Sessions outlive this daemon if their folder can be had.
+  void OpenKeptSessions();
+  absl::Status RequestStop();
+  bool Stop(absl::Duration grace, Sessions sessions_then);
+  void KeepSessions(absl::Time deadline);
 
   const config::Config config;
   std::function<absl::Time()> now;
+  std::function<void()> request_stop;
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
@@ -136,6 +149,9 @@ struct Daemon::Implementation {
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
+  // Null: sessions end with this daemon.
+  std::unique_ptr<sessions::KeptSessions> kept_sessions;
+  std::unique_ptr<sessions::Restorer> restorer;
   std::vector<std::shared_ptr<runtime::HealthProbe>> health_probes;
   std::unique_ptr<rpc::Server> server;
   int metrics_port = 0;
@@ -150,7 +166,7 @@ struct Daemon::Implementation {
 };
 
 Daemon::Implementation::~Implementation() {
-  Stop(absl::Seconds(3));
+  Stop(absl::Seconds(3), Sessions::kEnd);
   // What runs and what is copied uses everything here, so it must have ended.
   for (const auto& device : devices) device->WaitIdle(absl::InfiniteDuration());
 }
@@ -246,7 +262,9 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
 void Daemon::Implementation::MakeRegistry() {
   sessions::Registry::Options options;
   options.default_lease = absl::Seconds(config.lease_seconds);
+  options.max_lease = absl::Seconds(config.lease_seconds_limit);
   options.max_sessions = config.session_limit;
+  options.mark = sessions::RandomId().substr(0, options.mark.size());
   options.new_id = sessions::RandomId;
   options.services.programs = programs.get();
   options.services.blobs = &blobs;
@@ -255,6 +273,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.services.now = now;
   options.services.host = host;
   options.services.limits.read_bytes = rpc::kChunkBytes;
+  options.services.unpack_graph = rpc::UnpackGraphSource;
   std::vector<runtime::ManagedDevice*> all;
   for (const auto& device : devices) all.push_back(device.get());
   registry = std::make_unique<sessions::Registry>(std::move(options), all);
@@ -275,7 +294,20 @@ void Daemon::Implementation::MakeRegistry() {
   view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   view.started = now();
   view.protect_metrics = [this] { metrics.Protect(MayScrape()); };
+  view.stop = [this] { return RequestStop(); };
   view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
+}
+
+void Daemon::Implementation::OpenKeptSessions() {
+  auto opened = sessions::KeptSessions::Open(
+      {absl::StrCat(config.state_folder, "/sessions"), config.kept_sessions_limit_bytes});
+  if (!opened.ok()) {
+    return log::Warning("sessions_not_kept", {{"why", std::string(opened.status().message())},
+                                              {"so", "they end with this daemon"}});
+  }
+  kept_sessions = *std::move(opened);
+  restorer = std::make_unique<sessions::Restorer>(*kept_sessions, *registry, now);
+  registry->SetAbsent(restorer.get());
 }
 
 absl::Status Daemon::Implementation::Serve() {
@@ -388,7 +420,53 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
   });
 }
 
-bool Daemon::Implementation::Stop(absl::Duration grace) {
+void Daemon::Implementation::KeepSessions(absl::Time deadline) {
+  const std::vector<std::shared_ptr<sessions::Session>> all = registry->List();
+  // All stand still before the first is looked at, so that their devices come to an end.
+  for (const auto& session : all) session->Pause();
+  for (const auto& device : devices) device->dispatcher().Suspend();
+  for (const auto& device : devices) device->WaitIdle(deadline - now());
+  struct Frozen {
+    std::shared_ptr<sessions::Session> session;
+    absl::StatusOr<sessions::SessionImage> image;
+    int64_t bytes() const { return image.ok() ? image->data_bytes() : 0; }
+  };
+  std::vector<Frozen> frozen;
+  for (const auto& session : all) frozen.push_back({session, session->Freeze(StopsToRestart())});
+  // The small ones first: should the disk or somebody's patience end, most are kept.
+  std::stable_sort(frozen.begin(), frozen.end(),
+                   [](const Frozen& a, const Frozen& b) { return a.bytes() < b.bytes(); });
+  for (Frozen& each : frozen) {
+    absl::Status status = each.image.status();
+    if (status.ok()) status = kept_sessions->Save(*each.image);
+    const std::string& name = each.session->identity().name;
+    if (status.ok()) {
+      log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(each.bytes())}});
+    } else {
+      log::Error("session_lost", {{"session", name},
+                                  {"why", std::string(status.message())},
+                                  {"lost", "its tensors and programs; its client is told"}});
+    }
+    each.session->Close(status.ok() ? StopsToRestart() : ShuttingDown());
+    each.image = absl::CancelledError();  // gives the memory back
+  }
+}
+
+absl::Status Daemon::Implementation::RequestStop() {
+  if (!request_stop)
+    return absl::UnimplementedError("this daemon ends with the program that it is a part of");
+  if (!kept_sessions) {
+    return errors::WithReason(
+        absl::FailedPreconditionError(
+            "this daemon cannot keep its sessions, as its log says (sessions_not_kept); to end it "
+            "with them, send it SIGTERM"),
+        "SESSIONS_NOT_KEPT");
+  }
+  request_stop();
+  return absl::OkStatus();
+}
+
+bool Daemon::Implementation::Stop(absl::Duration grace, Sessions sessions_then) {
   {
     absl::MutexLock lock(&mutex);
     if (stopping) return idle;
@@ -401,19 +479,22 @@ bool Daemon::Implementation::Stop(absl::Duration grace) {
   if (!server) return true;
   log::Info("stopping");
   server->SetServing("", false);
+  if (restorer) restorer->Stop();
+  const bool keeps = sessions_then == Sessions::kKeep && kept_sessions != nullptr;
   // From the clients inwards: no new sessions, no new programs, nothing more from the queues. Then
   // what is on the devices ends and is answered, and only then do sessions and connections end, so
   // that no answer is lost.
-  registry->Refuse(ShuttingDown());
-  programs->StopCompiling();
-  for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
+  registry->Refuse(keeps ? StopsToRestart() : ShuttingDown());
   // One deadline for all devices: they finish side by side.
   const absl::Time deadline = now() + grace;
+  if (keeps) KeepSessions(deadline);
+  programs->StopCompiling();
+  for (const auto& device : devices) device->dispatcher().Stop(ShuttingDown());
   for (const auto& device : devices) device->WaitIdle(deadline - now());
   // Nobody gets to see what is still compiled, and it may take as long as its limit.
   for (const auto* pool : {&compile_workers, &finish_workers})
     if (*pool) (*pool)->Stop(ShuttingDown());
-  registry->CloseAll(ShuttingDown());
+  registry->CloseAll(keeps ? StopsToRestart() : ShuttingDown());
   server->Stop(kFlushTime);
   // Before the destructors: a scrape reads parts that are destroyed before the metrics are.
   metrics.StopListening();
@@ -439,6 +520,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);
   implementation->now = std::move(parts.now);
   implementation->view.disassemble = std::move(parts.disassemble);
+  implementation->request_stop = std::move(parts.request_stop);
   auto opened =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
   if (!opened.ok()) return opened.status();
@@ -450,7 +532,13 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->MakePrograms(std::move(parts.compile));
   implementation->MakeRegistry();
   implementation->MakeHealthProbes();
+  implementation->OpenKeptSessions();
+  // A daemon that cannot serve restores nothing: what it had restored would be lost with it. And
+  // none that serves says of a session that it is lost before it has looked.
+  implementation->registry->Refuse(sessions::Restarting("the daemon is starting; come back"));
   if (absl::Status status = implementation->Serve(); !status.ok()) return status;
+  if (implementation->restorer) implementation->restorer->Start();
+  implementation->registry->Refuse(absl::OkStatus());
   implementation->StartLeases(parts.lease_check_interval);
   log::Info("serving", {{"version", DaemonVersion()},
                         {"listen", absl::StrJoin(implementation->server->listening(), ",")},
@@ -466,6 +554,8 @@ bool Daemon::IsAlive() const {
   return std::chrono::steady_clock::now() - implementation_->last_round.load() < kLongestRound;
 }
 std::string Daemon::MetricsText() const { return implementation_->metrics.Text(); }
-bool Daemon::Stop(absl::Duration grace) { return implementation_->Stop(grace); }
+bool Daemon::Stop(absl::Duration grace, Sessions sessions) {
+  return implementation_->Stop(grace, sessions);
+}
 
 }  // namespace kiln

@@ -29,6 +29,9 @@ struct DaemonParts {
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or what this process may have of it
+  // An admin asks for the daemon's end: has Stop called soon, with Sessions::kKeep, on another
+  // thread. Empty: nobody can.
+  std::function<void()> request_stop;
 };
 
 class Daemon {
@@ -48,10 +51,15 @@ class Daemon {
   // What a scrape of /metrics gets.
   std::string MetricsText() const;
 
-  // Takes nothing new, lets what is on the devices finish (for `grace` at most), answers the rest
-  // with UNAVAILABLE and ends all connections. Idempotent. False if something still runs on a
-  // device: then the destructor waits for it.
-  bool Stop(absl::Duration grace = absl::Seconds(3));
+  // What becomes of the sessions. kEnd: operations that have not run are answered with UNAVAILABLE,
+  // SHUTTING_DOWN, and everything is lost. kKeep: they are written to the state folder, and the
+  // next daemon there goes on with them; clients hear UNAVAILABLE, RESTARTING. One that cannot be
+  // kept is ended, and the log says why.
+  enum class Sessions { kEnd, kKeep };
+  // Takes nothing new, lets what is on the devices finish (for `grace` at most) and ends all
+  // connections. Idempotent. False if something still runs on a device: then the destructor waits
+  // for it.
+  bool Stop(absl::Duration grace = absl::Seconds(3), Sessions sessions = Sessions::kEnd);
 
  private:
   struct Implementation;

@@ -43,9 +43,11 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Tells systemd meanwhile that the daemon is alive, as long as it is.
-void WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
-                 const kiln::Daemon& daemon) {
+// Tells systemd meanwhile that the daemon is alive, as long as it is. Returns what becomes of the
+// sessions: kilnd is stopped for good by whoever sits before it, and to be started again, perhaps as
+// another build, by whoever looks after the machine.
+kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
+                                   const kiln::Daemon& daemon) {
   const timespec interval =
       absl::ToTimespec(std::min(manager.watchdog_interval(), absl::Minutes(1)));
   int received = -1;
@@ -54,6 +56,7 @@ void WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
     received = sigtimedwait(&signals, nullptr, &interval);
   }
   kiln::log::Info("signal", {{"signal", received == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  return received == SIGTERM ? kiln::Daemon::Sessions::kKeep : kiln::Daemon::Sessions::kEnd;
 }
 
 int Fail(const absl::Status& status) {
@@ -83,13 +86,15 @@ int main(int argc, char** argv) {
   const sigset_t signals = BlockStopSignals();
   auto parts = kiln::ProductionParts(*config);
   if (!parts.ok()) return Fail(parts.status());
+  // WaitForStop takes it.
+  parts->request_stop = [] { kill(getpid(), SIGTERM); };
   auto daemon = kiln::Daemon::Start(*config, *std::move(parts));
   if (!daemon.ok()) return Fail(daemon.status());
   const kiln::ServiceManager manager(kiln::config::ProcessEnvironment(), getpid());
   manager.Ready();
-  WaitForStop(signals, manager, **daemon);
+  const kiln::Daemon::Sessions sessions = WaitForStop(signals, manager, **daemon);
   manager.Stopping();
   // What hangs on a device cannot be ended but with the process.
-  if (!(*daemon)->Stop()) _exit(0);
+  if (!(*daemon)->Stop(absl::Seconds(3), sessions)) _exit(0);
   return 0;
 }

@@ -45,7 +45,7 @@ class Kilnd:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.address = f"unix:{self.folder}/kilnd.sock"
         self.log = self.folder / "kilnd.log"
-        command = [
+        self.command = [
             str(build_folder() / "server" / "kilnd"),
             f"--listen={self.address},127.0.0.1:0",
             "--metrics_listen=127.0.0.1:0",
@@ -53,11 +53,15 @@ class Kilnd:
             f"--state_dir={self.folder}/state",
         ]
         if threads is not None:
-            command.append(f"--cpu_threads={threads}")
-        command += flags
+            self.command.append(f"--cpu_threads={threads}")
+        self.command += flags
+        self.start()
+
+    def start(self) -> None:
+        """Starts it again in the same folder, once it has ended."""
         with open(self.log, "ab") as log:
             before = log.tell()
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.port, self.metrics_port = self._ports_when_ready(before)
         self.tcp_address = f"127.0.0.1:{self.port}"
 
@@ -81,10 +85,10 @@ class Kilnd:
         """The caller's environment with $KILN_ADDRESS set to this daemon."""
         return dict(os.environ, KILN_ADDRESS=self.address)
 
-    def stop(self) -> int:
-        """Asks the daemon to end, waits, and returns its exit status."""
+    def stop(self, by: signal.Signals = signal.SIGINT) -> int:
+        """Asks the daemon to end, waits, and returns its exit status. By SIGTERM it keeps its sessions."""
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+            self.process.send_signal(by)
             try:
                 self.process.wait(timeout=20)
             except subprocess.TimeoutExpired:

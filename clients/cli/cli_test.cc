@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -132,6 +133,19 @@ class Admin : public v1::AdminService::Service {
     answer->set_kernels_deleted(42);
     return grpc::Status::OK;
   }
+  // Another one answers once it has been stopped.
+  grpc::Status GetDaemon(grpc::ServerContext*, const v1::GetDaemonRequest*,
+                         v1::GetDaemonResponse* answer) override {
+    answer->mutable_started()->set_seconds(stopped_ ? 2 : 1);
+    return grpc::Status::OK;
+  }
+  grpc::Status Drain(grpc::ServerContext*, const v1::DrainRequest* request,
+                     v1::DrainResponse*) override {
+    if (request->stop()) stopped_ = request->device().empty();
+    if (request->device() == "cpu:7") return {grpc::StatusCode::NOT_FOUND, "no device cpu:7"};
+    return grpc::Status::OK;
+  }
+
   // Each call finds that another second of ann's has passed.
   grpc::Status ListUsers(grpc::ServerContext*, const v1::ListUsersRequest*,
                          v1::ListUsersResponse* answer) override {
@@ -151,6 +165,7 @@ class Admin : public v1::AdminService::Service {
  public:
   int calls_ = 0;
   int fail_at_ = -1;
+  std::atomic<bool> stopped_ = false;
 };
 
 class CliTest : public ::testing::Test {
@@ -347,6 +362,18 @@ TEST(UsageTable, SharesAndRatesAreOfTheTimeBetweenTheSamples) {
   PrintUsage(before, now, out);
   EXPECT_THAT(out.str(), ContainsRegex("\nbob +cpu:0 +50% +1.5 .*\nann +cpu:0 +25% +20.0 "));
   EXPECT_THAT(out.str(), ContainsRegex("\neve +cpu:0 +0% +0.0 "));
+}
+
+TEST_F(CliTest, Drain) {
+  ASSERT_EQ(Run({"drain"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("the daemon has ended"));
+  ASSERT_EQ(Run({"drain", "cpu:0"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("cpu:0: no new sessions"));
+  ASSERT_EQ(Run({"drain", "--undo", "cpu:0"}), 0) << error();
+  EXPECT_THAT(out(), HasSubstr("cpu:0 in use again"));
+  EXPECT_EQ(Run({"drain", "cpu:7"}), 1);
+  EXPECT_EQ(Run({"drain", "cpu:0", "cpu:1"}), 2);
+  EXPECT_EQ(Run({"drain", "--all"}), 2);
 }
 
 TEST_F(CliTest, WrongUsageIsTwoAndHelpIsZero) {

@@ -58,6 +58,7 @@ absl::Status RunPrograms(Invocation& invocation);
 absl::Status RunKernels(Invocation& invocation);
 absl::Status RunExplain(Invocation& invocation);
 absl::Status RunCache(Invocation& invocation);
+absl::Status RunDrain(Invocation& invocation);
 absl::Status RunUser(Invocation& invocation);
 absl::Status RunTop(Invocation& invocation);
 absl::Status RunAudit(Invocation& invocation);

@@ -33,6 +33,12 @@ constexpr Command kCommands[] = {
      "the summary\n",
      RunExplain},
     {"cache", "[clear]", "the cache of compiled kernels; `clear` empties it", "", RunCache},
+    {"drain", "[DEVICE]", "ends the daemon and keeps its sessions for the next one",
+     "  Runs on the devices end first; sessions are written to the state folder, and clients wait\n"
+     "  for the next daemon there. Returns when the daemon has ended.\n"
+     "  DEVICE            only takes this device out of use: no new sessions and programs\n"
+     "  --undo [DEVICE]   takes it, or all devices, back into use\n",
+     RunDrain},
     {"top", "[--count N]", "who uses the devices how much, live",
      "  --interval SECONDS   between two tables; 1 if it is not given\n"
      "  --count N            ends after so many tables; without it: when it is interrupted\n"

@@ -25,7 +25,9 @@ std::string ReasonOf(const absl::Status& status) {
 }
 
 bool IsLostConnection(const absl::Status& status) {
-  return (absl::IsUnavailable(status) || absl::IsCancelled(status)) && ReasonOf(status).empty();
+  if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) return false;
+  const std::string reason = ReasonOf(status);
+  return reason.empty() || reason == "RESTARTING";
 }
 
 absl::Status FromProto(const v1::Status& status) {

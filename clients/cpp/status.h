@@ -19,7 +19,8 @@ inline constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorIn
 // The constant name of an error, such as "SHAPE_MISMATCH"; empty if it has none.
 std::string ReasonOf(const absl::Status& status);
 // Whether a call failed without the daemon's saying why, so that it may be worth another attempt:
-// the network's doing, or that of a daemon that ends in a hurry and cancels what is left.
+// the network's doing, or that of a daemon that ends in a hurry and cancels what is left. Or the
+// daemon says that it is being restarted and keeps its sessions.
 bool IsLostConnection(const absl::Status& status);
 
 // A failed call. UNAVAILABLE names `address` and says what to do.

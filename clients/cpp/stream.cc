@@ -1,6 +1,7 @@
 #include "clients/cpp/stream.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace kiln::client {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
-constexpr absl::Duration kLongestPause = absl::Seconds(1);
+constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
 // Errors after which attaching again is of no use: the session is gone or was never ours.
@@ -94,6 +95,8 @@ bool OperationStream::stopping() {
 }
 
 void OperationStream::ReadLoop() {
+  std::minstd_rand random(std::random_device{}());
+  std::uniform_real_distribution<double> share(0.5, 1.0);
   absl::Duration pause = kFirstPause;
   absl::Time give_up = absl::Now() + patience_;
   absl::Status status;
@@ -107,7 +110,8 @@ void OperationStream::ReadLoop() {
     // After `patience_` the lease has run out, and the session is gone.
     if (IsFinal(status) || absl::Now() > give_up) break;
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause);
+    // Clients that were cut off together do not come back together.
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause * share(random));
     pause = std::min(pause * 2, kLongestPause);
   }
   FailAll(stopping() ? absl::CancelledError("the client has closed its session") : status);

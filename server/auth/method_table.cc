@@ -8,6 +8,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.DeviceService/ListDevices", Role::kViewer},
     {"/kiln.v1.DeviceService/WatchDevices", Role::kViewer},
     {"/kiln.v1.SessionService/OpenSession", Role::kUser},
+    {"/kiln.v1.SessionService/AttachSession", Role::kUser},
     {"/kiln.v1.SessionService/RenewSession", Role::kUser},
     {"/kiln.v1.SessionService/CloseSession", Role::kUser},
     {"/kiln.v1.SessionService/ListSessions", Role::kViewer},

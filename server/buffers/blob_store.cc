@@ -103,6 +103,15 @@ void BlobStore::Delete(SessionNumber session, const std::string& user,
   }
 }
 
+std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
+    SessionNumber session) const {
+  std::vector<std::pair<std::string, Blob>> held;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [key, entry] : blobs_)
+    if (entry.holders.count(session) > 0) held.emplace_back(key.second, entry.data);
+  return held;
+}
+
 void BlobStore::EndSession(SessionNumber session) {
   absl::MutexLock lock(&mutex_);
   for (auto entry = blobs_.begin(); entry != blobs_.end();) {

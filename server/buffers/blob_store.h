@@ -47,6 +47,9 @@ class BlobStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // All that the session holds, by their names.
+  std::vector<std::pair<std::string, Blob>> HeldBy(SessionNumber session) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets at least this many bytes of what may be forgotten, or all of it.

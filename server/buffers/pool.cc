@@ -159,6 +159,17 @@ void Pool::Fill(Value& value, absl::Span<const absl::string_view> pieces, Done d
   std::make_shared<Filling>(device_, *value.buffer(), pieces, Counted(std::move(done)))->Continue();
 }
 
+void Pool::FillPart(Value& value, int64_t offset, absl::string_view piece, Done done) {
+  if (value.lost()) return done(LostError());
+  if (void* host = value.buffer()->host_pointer()) {
+    std::memcpy(static_cast<char*>(host) + offset, piece.data(), piece.size());
+    return done(absl::OkStatus());
+  }
+  const Done counted = Counted(std::move(done));
+  const absl::Status started = device_.StartCopyToDevice(*value.buffer(), offset, piece, counted);
+  if (!started.ok()) counted(started);
+}
+
 bool Pool::IsHostMemory(const Value& value) {
   return value.buffer() != nullptr && value.buffer()->host_pointer() != nullptr;
 }

@@ -58,6 +58,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // and until then holds up those behind it. Does not resolve the value. The value and the pieces
   // must live until `done`.
   void Fill(Value& value, absl::Span<const absl::string_view> pieces, Done done);
+  // The same for one piece of a value that is filled piece by piece, each once the one before it
+  // has ended.
+  void FillPart(Value& value, int64_t offset, absl::string_view piece, Done done);
   // Reads [offset, offset + destination.size()) of a value that resolved to OK. The value and the
   // destination must live until `done`.
   void Read(const Value& value, int64_t offset, absl::Span<char> destination, Done done);

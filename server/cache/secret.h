@@ -3,6 +3,7 @@
 #ifndef KILN_SERVER_CACHE_SECRET_H_
 #define KILN_SERVER_CACHE_SECRET_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,11 +11,35 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+struct evp_mac_ctx_st;  // OpenSSL's EVP_MAC_CTX
+
 namespace kiln::cache {
 
 // Makes the folder with mode 0700 if it is not there. FAILED_PRECONDITION: it belongs to somebody
 // else, or others may enter it; the message says what to do. UNAVAILABLE: it cannot be made.
 absl::Status OpenPrivateFolder(const std::string& folder);
+
+// HMAC-SHA256 (RFC 2104) of data that comes piece by piece. For one thread at a time.
+class Authenticator {
+ public:
+  static constexpr size_t kTagBytes = 32;
+
+  explicit Authenticator(absl::string_view key);
+  ~Authenticator();
+  Authenticator(const Authenticator&) = delete;
+  Authenticator& operator=(const Authenticator&) = delete;
+
+  void Update(absl::string_view data);
+  // The tag. Ends this: nothing may be called afterwards.
+  std::string Finish();
+
+ private:
+  evp_mac_ctx_st* const context_;
+};
+
+// Whether two tags are the same, in constant time: the time does not tell how much of a forged one
+// is right.
+bool SameTag(absl::string_view a, absl::string_view b);
 
 // Immutable; thread-safe.
 class Secret {
@@ -25,6 +50,10 @@ class Secret {
   // UNAVAILABLE: it can be neither read nor made.
   static absl::StatusOr<Secret> Open(const std::string& path);
 
+  // Of what is too large for Seal.
+  std::unique_ptr<Authenticator> Authenticate() const {
+    return std::make_unique<Authenticator>(bytes_);
+  }
   // `value` behind a tag: HMAC-SHA256 (RFC 2104) of the key it stands under, which is a digest, and
   // the value.
   std::string Seal(absl::string_view key_digest, absl::string_view value) const;

@@ -73,6 +73,8 @@ bool TakeBytes(const toml::node& node, int64_t* out) {
 }
 
 constexpr int64_t kLeastHostMemory = 16 << 20;
+constexpr int kSecondsPerWeek = 7 * 24 * 3600;
+constexpr int kHoursPerYear = 366 * 24;
 // A worker that has nothing to do takes a tenth of it.
 constexpr int64_t kLeastCompileMemory = 256 << 20;
 
@@ -104,6 +106,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_key); }},
       {"tls.client_ca", "a string",
        [](const toml::node& n, Config* c) { return TakeString(n, &c->tls_client_ca); }},
+      {"state.session_limit", kBytes,
+       [](const toml::node& n, Config* c) { return TakeBytes(n, &c->kept_sessions_limit_bytes); }},
       {"devices.use", "an array of device names",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->devices); }},
       {"devices.memory_limit", kBytes,
@@ -130,6 +134,10 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->host_memory_limit_bytes); }},
       {"sessions.lease_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds); }},
+      {"sessions.lease_seconds_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->lease_seconds_limit); }},
+      {"sessions.detach_hours_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->detach_hours_limit); }},
       {"sessions.limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
       {"sessions.blob_limit", kBytes,
@@ -256,16 +264,27 @@ absl::Status Check(const Config& config) {
     return absl::InvalidArgumentError(
         absl::StrCat("cpu_threads: ", config.cpu_threads, " is not between 0 and 4096"));
   }
-  if (config.lease_seconds < 1 || config.lease_seconds > 3600) {
+  if (config.lease_seconds_limit < 1 || config.lease_seconds_limit > kSecondsPerWeek) {
     return absl::InvalidArgumentError(
-        absl::StrCat("lease_seconds: ", config.lease_seconds, " is not between 1 and 3600"));
+        absl::StrCat("lease_seconds_limit: ", config.lease_seconds_limit, " is not between 1 and ",
+                     kSecondsPerWeek));
+  }
+  if (config.lease_seconds < 1 || config.lease_seconds > kSecondsPerWeek) {
+    return absl::InvalidArgumentError(absl::StrCat("lease_seconds: ", config.lease_seconds,
+                                                   " is not between 1 and ", kSecondsPerWeek));
+  }
+  if (config.detach_hours_limit < 0 || config.detach_hours_limit > kHoursPerYear) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("detach_hours_limit: ", config.detach_hours_limit, " is not between 0 and ",
+                     kHoursPerYear));
   }
   if (config.session_limit < 1 || config.session_limit > 1'000'000) {
     return absl::InvalidArgumentError(
         absl::StrCat("sessions.limit: ", config.session_limit, " is not between 1 and 1000000"));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
-      config.blob_limit_bytes < 0 || config.host_memory_limit_bytes < 0) {
+      config.blob_limit_bytes < 0 || config.kept_sessions_limit_bytes < 0 ||
+      config.host_memory_limit_bytes < 0) {
     return absl::InvalidArgumentError("limits in bytes must not be negative");
   }
   if (config.host_memory_limit_bytes > 0 && config.host_memory_limit_bytes < kLeastHostMemory) {

@@ -21,6 +21,7 @@
 //   [state]
 //   folder = "/home/ann/.local/state/kiln"  # what outlives the daemon and is no cache: users, limits,
 //                                      # sessions; $XDG_STATE_HOME/kiln, else ~/.local/state/kiln
+//   session_limit = "64GiB"            # of disk, for all sessions that a daemon keeps for the next one
 //
 //   [auth]
 //   system_users = false               # other users of this machine may use the Unix sockets, under their
@@ -56,7 +57,10 @@
 //                                      # of the machine's memory or control group's
 //
 //   [sessions]
-//   lease_seconds = 30                 # for clients that name none
+//   lease_seconds = 900                # how long what a client holds outlives its connection, for clients that
+//                                      # name no time
+//   lease_seconds_limit = 3600         # whatever they name, and however much the row above says
+//   detach_hours_limit = 168           # the same for sessions that were detached under a name
 //   limit = 1024                       # open at once, of all users
 //                                      # one user may have as many as are still free, or eight
 //   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
@@ -92,12 +96,15 @@ struct Config {
   std::string tls_certificate;  // empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
+  int64_t kept_sessions_limit_bytes = int64_t{64} << 30;
   std::vector<std::string> devices;  // empty: all
   int64_t memory_limit_bytes = 0;    // of each device; 0: what it has
   int cpu_devices = 1;
   int cpu_threads = 0;
   std::string cpu_features;  // the CPU driver knows which there are
-  int lease_seconds = 30;
+  int lease_seconds = 900;
+  int lease_seconds_limit = 3600;
+  int detach_hours_limit = 168;
   int session_limit = 1024;
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is

@@ -40,6 +40,8 @@ listen = ""
 [cache]
 folder = "/x"
 limit = "1.5GiB"
+[state]
+session_limit = "3MB"
 [devices]
 use = ["cpu:1"]
 memory_limit = 1000
@@ -57,6 +59,8 @@ dump_passes = ["cluster", "lower"]
 host_limit = "2GiB"
 [sessions]
 lease_seconds = 5
+lease_seconds_limit = 50
+detach_hours_limit = 3
 limit = 7
 blob_limit = "1MB"
 )",
@@ -68,6 +72,7 @@ blob_limit = "1MB"
   EXPECT_THAT(config.dumped_passes, ElementsAre("cluster", "lower"));
   EXPECT_EQ(config.cache_folder, "/x");
   EXPECT_EQ(config.cache_limit_bytes, 1610612736);
+  EXPECT_EQ(config.kept_sessions_limit_bytes, 3000000);
   EXPECT_THAT(config.devices, ElementsAre("cpu:1"));
   EXPECT_EQ(config.memory_limit_bytes, 1000);
   EXPECT_EQ(config.cpu_devices, 2);
@@ -79,6 +84,8 @@ blob_limit = "1MB"
   EXPECT_EQ(config.compile_memory_limit_bytes, 1 << 30);
   EXPECT_EQ(config.host_memory_limit_bytes, int64_t{2} << 30);
   EXPECT_EQ(config.lease_seconds, 5);
+  EXPECT_EQ(config.lease_seconds_limit, 50);
+  EXPECT_EQ(config.detach_hours_limit, 3);
   EXPECT_EQ(config.session_limit, 7);
   EXPECT_EQ(config.blob_limit_bytes, 1000000);
   EXPECT_EQ(config.log_level, "debug");
@@ -125,7 +132,9 @@ TEST(Config, ChecksValues) {
                 {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
                  "compiler.memory_limit: 1000 bytes are too few"},
                 {[](Config* c) { c->compile_seconds_limit = -1; }, "must not be negative"},
-                {[](Config* c) { c->lease_seconds = 0; }, "between 1 and 3600"},
+                {[](Config* c) { c->lease_seconds = 0; }, "lease_seconds: 0 is not between 1 and"},
+                {[](Config* c) { c->lease_seconds_limit = 0; }, "lease_seconds_limit: 0 is not"},
+                {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is not"},
                 {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
   for (const auto& row : kCases) {
     Config config = Plain();

@@ -113,7 +113,7 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   submitting_ = true;
   while (true) {
     const std::vector<Queued> unlogged = std::exchange(unlogged_, {});
-    if (!stopped_.ok() || queue_.size() == 0 || !Fits()) {
+    if (suspended_ || !stopped_.ok() || queue_.size() == 0 || !Fits()) {
       if (unlogged.empty()) break;
       mutex_.Unlock();
       LogQueued(unlogged);
@@ -146,6 +146,11 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   }
   submitting_ = false;
   mutex_.Unlock();
+}
+
+void Dispatcher::Suspend() {
+  absl::MutexLock lock(&mutex_);
+  suspended_ = true;
 }
 
 void Dispatcher::Stop(const absl::Status& reason) {

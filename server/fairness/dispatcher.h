@@ -60,6 +60,9 @@ class Dispatcher {
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // From now on nothing that waits is submitted; what is in flight goes on. What still waits is
+  // failed by RemoveFlow or Stop.
+  void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on work fails with `reason`, that which waits included; what is in flight goes on.
   void Stop(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until nothing is in flight; false if `timeout` passes first.
@@ -114,6 +117,7 @@ class Dispatcher {
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   // One thread at a time hands lists to the device.
   bool submitting_ ABSL_GUARDED_BY(mutex_) = false;
+  bool suspended_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status stopped_ ABSL_GUARDED_BY(mutex_);
 };
 

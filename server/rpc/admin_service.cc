@@ -124,6 +124,7 @@ class AdminService final : public v1::AdminService::CallbackService {
                             v1::DrainResponse* response) override {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    if (request->stop()) return Audited(context, *caller, "stop", "", Stop(*request));
     // No name means all devices.
     bool found = request->device().empty();
     for (runtime::ManagedDevice* device : daemon_.devices) {
@@ -232,6 +233,12 @@ class AdminService final : public v1::AdminService::CallbackService {
   }
 
  private:
+  absl::Status Stop(const v1::DrainRequest& request) {
+    if (request.device().empty() && !request.undo()) return daemon_.stop();
+    return errors::WithReason(
+        absl::InvalidArgumentError("a daemon is stopped as a whole, and for good: name no device"),
+        "STOP_WITH_DEVICE");
+  }
   // Ends a call that changes something for others. `caller` is who it was when the call began: one
   // who revokes himself is nobody at its end.
   ServerUnaryReactor* Audited(CallbackServerContext* context, const auth::Principal& caller,

@@ -69,7 +69,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (!upload_) return Begin();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     // A session that has ended meanwhile will not free the blob any more.
-    auto session = daemon_.registry->Find(session_->identity().id);
+    auto session = daemon_.registry->Find(session_->user().name, session_->identity().id);
     if (!session.ok()) daemon_.blobs->EndSession(session_->identity().number);
     return session.status();
   }
@@ -219,6 +219,8 @@ class BlobService final : public BlobMethods {
                                {request->blobs().begin(), request->blobs().end()})) {
         response->add_found(std::move(name));
       }
+      // Of a session that has ended meanwhile they are held no more.
+      session = daemon_.registry->Find((*session)->user().name, request->session_id());
     }
     return Reply(daemon_, context, session.status());
   }

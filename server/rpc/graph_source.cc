@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ class WireGraph : public runtime::GraphSource {
 
   const std::string& key() const override { return key_; }
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
+  std::string Wire() const override { return graph_.SerializeAsString(); }
   int64_t bytes() const override { return charge_.bytes(); }
   absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
                                      const runtime::Grow& grow) const override {
@@ -103,6 +105,15 @@ absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
   std::string key = KeyOf(graph);
   return std::make_shared<const WireGraph>(std::move(graph), std::move(key), *std::move(variables),
                                            *std::move(charge));
+}
+
+absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> UnpackGraphSource(
+    absl::string_view wire, memory::Account& account) {
+  v1::Graph graph;
+  if (wire.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
+      !graph.ParseFromArray(wire.data(), static_cast<int>(wire.size())))
+    return absl::DataLossError("a program's graph cannot be parsed");
+  return MakeGraphSource(std::move(graph), account);
 }
 
 }  // namespace kiln::rpc

@@ -20,6 +20,10 @@ int64_t BytesHeld(const v1::Graph& graph);
 absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> MakeGraphSource(
     v1::Graph graph, memory::Account& account);
 
+// The same of GraphSource::Wire. DATA_LOSS if it is none.
+absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> UnpackGraphSource(
+    absl::string_view wire, memory::Account& account);
+
 }  // namespace kiln::rpc
 
 #endif  // KILN_SERVER_RPC_GRAPH_SOURCE_H_

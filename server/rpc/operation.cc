@@ -65,6 +65,7 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
     case v1::ConnectRequest::kBarrier:
       return sessions::Barrier{};
     case v1::ConnectRequest::kAttach:
+    case v1::ConnectRequest::kDetach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;
   }

@@ -23,11 +23,8 @@ absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
     const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller,
     const std::string& id) {
   if (!caller.ok()) return caller.status();
-  auto session = daemon.registry->Find(id);
-  if (!session.ok()) return session;
-  // Exactly what is said of one that there is not.
-  if ((*session)->user().name != caller->user) return daemon.registry->Find("");
-  (*session)->Renew();
+  auto session = daemon.registry->Find(caller->user, id);
+  if (session.ok()) (*session)->Renew();
   return session;
 }
 

@@ -56,6 +56,8 @@ struct DaemonView {
   int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
   std::function<std::vector<std::string>()> listening;
   std::function<void()> protect_metrics;  // scrapes take a token from here on
+  // Has the daemon end soon, and keep its sessions; an error if it cannot keep them.
+  std::function<absl::Status()> stop;
 };
 
 std::unique_ptr<grpc::Service> MakeDeviceService(const DaemonView& daemon);

@@ -37,7 +37,7 @@ class ServicesTest : public ::testing::Test {
     sessions::Registry::Options registry;
     registry.new_id = sessions::RandomId;
     registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}};
+        programs_.get(), &blobs_, &metrics_, &copies_, [] { return absl::Now(); }, {}, {}};
     registry_ = std::make_unique<sessions::Registry>(std::move(registry), std::vector{&device_});
     daemon_.registry = registry_.get();
     daemon_.programs = programs_.get();

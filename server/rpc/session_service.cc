@@ -58,8 +58,10 @@ class SessionService final : public SessionMethods {
                                   v1::OpenSessionResponse* response) override {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    sessions::ClientInfo client = FromProto(request->client());
+    client.is_local = caller->how == "socket";
     auto session =
-        daemon_.registry->Open(caller->user, FromProto(request->client()),
+        daemon_.registry->Open(caller->user, std::move(client),
                                absl::Seconds(request->lease_seconds()), request->device());
     // Revoked meanwhile, after the revocation had closed the sessions that there were.
     if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {

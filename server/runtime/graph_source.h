@@ -30,6 +30,8 @@ class GraphSource {
   // Equal keys mean equal graphs, whatever they are called. Hexadecimal.
   virtual const std::string& key() const = 0;
   virtual const std::vector<Variable>& variables() const = 0;
+  // What it can be made of again, by another daemon too; empty if it cannot.
+  virtual std::string Wire() const { return {}; }
   // Host memory that it takes.
   virtual int64_t bytes() const { return 0; }
   // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node; else the

@@ -33,6 +33,9 @@ class AnswerLog {
   // memory is short.
   absl::Status CheckAcknowledged(Limits limits, bool host_is_short) const;
 
+  // For a log that was kept.
+  void RestoreReceived(uint64_t sequence) { last_received_ = sequence; }
+
   // In the order of their sequence numbers.
   std::vector<std::shared_ptr<const Answer>> Unacknowledged() const;
   uint64_t last_received() const { return last_received_; }

@@ -21,7 +21,7 @@ void Executor::Run(const std::shared_ptr<Executor>& self) {
 
 bool Executor::TakeNext() {
   absl::MutexLock lock(&mutex_);
-  busy_ = !closed_ && !queue_.empty();
+  busy_ = executing_ = !closed_ && !paused_ && !queue_.empty();
   if (!busy_) return false;
   current_ = std::move(queue_.front());
   queue_.pop_front();
@@ -31,6 +31,7 @@ bool Executor::TakeNext() {
 void Executor::PutBack() {
   Queued back = std::move(current_);
   absl::MutexLock lock(&mutex_);
+  executing_ = false;
   if (!closed_) queue_.push_front(std::move(back));
 }
 
@@ -76,6 +77,14 @@ void Executor::WhenExecuted(uint64_t sequence, std::function<void()> then) {
     }
   }
   then();
+}
+
+uint64_t Executor::Pause() {
+  absl::MutexLock lock(&mutex_);
+  paused_ = true;
+  mutex_.Await(absl::Condition(
+      +[](bool* executing) { return !*executing; }, &executing_));
+  return executed_;
 }
 
 Executor::Dropped Executor::Close() {

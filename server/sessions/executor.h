@@ -42,13 +42,16 @@ class Executor {
 
   explicit Executor(Steps steps) : steps_(std::move(steps)) {}
 
-  // Behind all others; `sequence` grows from call to call. It is not executed before Run.
+  // Behind all others; `sequence` never falls from call to call. It is not executed before Run.
   void Add(uint64_t sequence, Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
   // Executes what can be executed, unless another thread is at it. What waits keeps `self`.
   static void Run(const std::shared_ptr<Executor>& self) ABSL_LOCKS_EXCLUDED(self->mutex_);
   // Calls `then` when everything up to `sequence` has been executed: at once, or else before
   // anything later is executed.
   void WhenExecuted(uint64_t sequence, std::function<void()> then) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing is taken for execution any more; returns, once nothing is being executed, the number of
+  // the last operation that was. What has been added stays until Close.
+  uint64_t Pause() ABSL_LOCKS_EXCLUDED(mutex_);
   // What has not been taken for execution is dropped, and what waits; nothing is taken any more.
   [[nodiscard]] Dropped Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -73,6 +76,8 @@ class Executor {
   Queued current_;
   absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
+  bool executing_ ABSL_GUARDED_BY(mutex_) = false;  // false while `current_` waits
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t executed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);

@@ -89,6 +89,11 @@ std::vector<runtime::ValuePointer> HandleTable::FailLost(const absl::Status& err
   return lost;
 }
 
+absl::Status HandleTable::Restore(IdSet used, size_t values) {
+  used_ = std::move(used);
+  return charge_.Resize(BytesWith(values));
+}
+
 absl::flat_hash_map<uint64_t, runtime::ValuePointer> HandleTable::TakeAll() {
   charge_ = memory::Charge();  // one that was never made stays empty, whatever comes late
   return std::exchange(values_, {});

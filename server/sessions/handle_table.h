@@ -40,6 +40,14 @@ class HandleTable {
   // Those whose memory was lost with their device fail with `error`; the values are destroyed by
   // the caller, without locks.
   [[nodiscard]] std::vector<runtime::ValuePointer> FailLost(const absl::Status& error);
+  const absl::flat_hash_map<uint64_t, runtime::ValuePointer>& values() const { return values_; }
+  const IdSet& used() const { return used_; }
+  // For a table that was kept; it is empty. RESOURCE_EXHAUSTED: no room for so many values.
+  absl::Status Restore(IdSet used, size_t values);
+  // Binds one of `used`.
+  void RestoreValue(uint64_t handle, runtime::ValuePointer value) {
+    values_[handle] = std::move(value);
+  }
   // Empties the table; the values are destroyed by the caller, without locks.
   [[nodiscard]] absl::flat_hash_map<uint64_t, runtime::ValuePointer> TakeAll();
 

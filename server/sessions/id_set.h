@@ -32,6 +32,9 @@ class IdSet {
     return true;
   }
 
+  // All from `first` to `last`, of which none is there yet.
+  void InsertAll(uint64_t first, uint64_t last) { first_to_last_[first] = last; }
+  const std::map<uint64_t, uint64_t>& first_to_last() const { return first_to_last_; }
   size_t intervals() const { return first_to_last_.size(); }
 
  private:

@@ -21,9 +21,9 @@ int64_t BytesOf(const std::vector<std::string>& texts) {
 }
 
 struct Sizes {
-  // A run holds two pointers for each of its tensors.
+  // A run holds two pointers for each of its tensors, and so does its entry in flight.
   int64_t operator()(const RunProgram& run) const {
-    int64_t bytes = 3 * (BytesOf(run.inputs) + BytesOf(run.outputs));
+    int64_t bytes = 5 * (BytesOf(run.inputs) + BytesOf(run.outputs));
     for (const auto& [name, value] : run.bindings) bytes += kOverhead / 4 + BytesOf(name);
     return bytes;
   }

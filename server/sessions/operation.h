@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_SESSIONS_OPERATION_H_
 #define KILN_SERVER_SESSIONS_OPERATION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -53,11 +54,16 @@ struct Refused {
   absl::Status error;
   std::vector<uint64_t> handles;
 };
+// The next of the operations that a kept session had not answered (image.h), by its place; behind
+// the last of them, the end of resuming. No client sends it.
+struct Resume {
+  size_t pending = 0;
+};
 // A request that is none of these (a newer client's).
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
-                               ReleaseProgram, Barrier, Refused>;
+                               ReleaseProgram, Barrier, Refused, Resume>;
 
 // Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
 int64_t SizeOf(const Operation& operation);

@@ -15,8 +15,9 @@ absl::Status Reserve(DefinedProgram* program, size_t instances) {
   constexpr size_t kPerInstance = 1 << 10;  // here and in the program cache
   size_t names = 0;
   for (const runtime::Variable& variable : program->variables) names += variable.name.size();
+  const size_t origin = program->origin ? program->origin->wire.capacity() : 0;
   return program->charge.Resize(
-      static_cast<int64_t>(kPerProgram + instances * (kPerInstance + 2 * names)));
+      static_cast<int64_t>(kPerProgram + origin + instances * (kPerInstance + 2 * names)));
 }
 
 void ForgetLeastRecent(DefinedProgram* program) {
@@ -39,34 +40,67 @@ absl::Status ProgramTable::CheckNew(uint64_t program) const {
 absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
     const DefineProgram& operation) {
   if (absl::Status status = CheckNew(operation.program); !status.ok()) return status;
-  DefinedProgram program;
-  program.source = operation.graph;
-  program.name = runtime::ShortName(operation.name);
-  if (program.source.ok()) program.variables = (*program.source)->variables();
-  program.charge = services_.host->Open(memory::Use::kPrograms);
+  auto origin = std::make_shared<ProgramOrigin>();
+  origin->name = runtime::ShortName(operation.name);
+  if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
+  auto program = Make(operation.graph, std::move(origin));
   // Without room the number stays free: an entry for each refusal would need room as well.
-  if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
+  if (!program.ok()) return program.status();
   used_.Insert(operation.program);
-  absl::Status status = program.source.status();
+  absl::Status status = program->source.status();
   if (status.ok()) status = services_.device->CheckUsable(true);
   std::shared_ptr<runtime::ProgramFuture> future;
-  if (!status.ok()) {
-    program.source = status;
-  } else if (program.variables.empty()) {
-    future = Compile(program, {});
-    program.instances[{}].future = future;
-    program.source = nullptr;
+  if (status.ok()) {
+    future = Begin(&*program);
+  } else {
+    program->source = status;
   }
-  programs_.emplace(operation.program, std::move(program));
+  programs_.emplace(operation.program, *std::move(program));
   if (!status.ok()) return status;
   return future;
 }
 
+absl::StatusOr<DefinedProgram> ProgramTable::Make(
+    absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+    std::shared_ptr<const ProgramOrigin> origin) const {
+  DefinedProgram program;
+  program.source = std::move(source);
+  program.origin = std::move(origin);
+  if (program.source.ok()) program.variables = (*program.source)->variables();
+  program.charge = services_.host->Open(memory::Use::kPrograms);
+  if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
+  return program;
+}
+
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(DefinedProgram* program) const {
+  if (!program->variables.empty()) return nullptr;
+  auto future = Compile(*program, {});
+  program->instances[{}].future = future;
+  program->source = nullptr;
+  return future;
+}
+
+absl::Status ProgramTable::Restore(
+    uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+    std::shared_ptr<const ProgramOrigin> origin) {
+  auto program = Make(std::move(source), std::move(origin));
+  if (!program.ok()) return program.status();
+  if (program->source.ok()) Begin(&*program);
+  programs_.emplace(number, *std::move(program));
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) const {
+  const auto found = programs_.find(program);
+  if (found == programs_.end() || found->second.origin->wire.empty()) return nullptr;
+  return found->second.origin;
+}
+
 std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
     const DefinedProgram& program, const runtime::Bindings& bindings) const {
-  auto future = services_.programs->Get(*program.source, bindings, *services_.device, program.name,
-                                        services_.host);
-  runtime::NoteUser(future, services_.user, program.name);
+  auto future = services_.programs->Get(*program.source, bindings, *services_.device,
+                                        program.origin->name, services_.host);
+  runtime::NoteUser(future, services_.user, program.origin->name);
   return future;
 }
 

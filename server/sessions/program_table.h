@@ -17,6 +17,7 @@
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
 #include "server/sessions/id_set.h"
+#include "server/sessions/in_flight.h"
 #include "server/sessions/operation.h"
 
 namespace kiln::sessions {
@@ -26,7 +27,8 @@ struct DefinedProgram {
   // Null once a graph without variables has been handed to the program cache: nobody needs it then.
   absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source;
   std::vector<runtime::Variable> variables;
-  std::string name;
+  // Not null. Without bytes if the graph cannot be kept.
+  std::shared_ptr<const ProgramOrigin> origin;
   memory::Charge charge;
   struct Instance {
     std::shared_ptr<runtime::ProgramFuture> future;
@@ -63,6 +65,18 @@ class ProgramTable {
                                                                     const RunProgram& run);
   absl::Status Release(uint64_t program);
 
+  // What the program is made of; null if it is unknown or cannot be kept.
+  std::shared_ptr<const ProgramOrigin> OriginOf(uint64_t program) const;
+  const std::map<uint64_t, DefinedProgram>& programs() const { return programs_; }
+  const IdSet& used() const { return used_; }
+  // For a table that was kept.
+  void RestoreUsed(IdSet used) { used_ = std::move(used); }
+  // One of those numbers, with its graph or the error that it was refused with. The error of its
+  // account.
+  absl::Status Restore(uint64_t number,
+                       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+                       std::shared_ptr<const ProgramOrigin> origin);
+
   // True if one of the numbers names `program`.
   bool Names(const runtime::Program& program) const;
   size_t size() const { return programs_.size(); }
@@ -75,6 +89,12 @@ class ProgramTable {
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
   std::shared_ptr<runtime::ProgramFuture> Compile(const DefinedProgram& program,
                                                   const runtime::Bindings& bindings) const;
+  // An entry with room for one instance.
+  absl::StatusOr<DefinedProgram> Make(
+      absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+      std::shared_ptr<const ProgramOrigin> origin) const;
+  // Compiles a graph without variables.
+  std::shared_ptr<runtime::ProgramFuture> Begin(DefinedProgram* program) const;
   absl::Status CheckNew(uint64_t program) const;
   absl::Status Unknown(uint64_t program) const;
 

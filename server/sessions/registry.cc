@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
@@ -21,11 +22,20 @@ constexpr int64_t kSessionBytes = 32 << 10;
 constexpr int64_t kSessionsOfAUser = 8;
 // Of all sessions, for users who have none.
 constexpr int64_t kShareForNewcomers = 16;
+constexpr size_t kIdSize = 32;  // of an id behind its mark
 
 absl::Status UnknownSession() {
   return errors::WithReason(
       absl::NotFoundError("the session is unknown, closed or expired; open a new one"),
       "UNKNOWN_SESSION");
+}
+
+absl::Status LostSession() {
+  return errors::WithReason(
+      absl::NotFoundError("the session is lost with its tensors and programs: the daemon that had "
+                          "it was killed or could not keep it, and another one runs now; open a "
+                          "new one and load the last checkpoint"),
+      "SESSION_LOST");
 }
 
 void LogEnd(const Session& session, const std::string& why) {
@@ -135,14 +145,9 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   if (absl::Status status = CheckRoomFor(user); !status.ok()) return status;
   auto chosen = Choose(device);
   if (!chosen.ok()) return chosen.status();
-  auto& owner = users_[user];
-  if (!owner) {
-    owner = std::make_shared<User>();
-    owner->name = user;
-    for (const runtime::ManagedDevice* each : devices_) owner->devices[each->name()];
-    owner->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(user)));
-  }
-  if (lease <= absl::ZeroDuration()) lease = options_.default_lease;
+  const std::shared_ptr<User> owner = OwnerOf(user);
+  const bool names_no_lease = lease <= absl::ZeroDuration();
+  if (names_no_lease) lease = options_.default_lease;
   // Before the number is taken: a session that has no room does not count.
   auto host =
       options_.services.host->NewAccount(absl::StrCat("session s", next_number_), owner->host);
@@ -150,10 +155,12 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   if (!charge.ok()) return charge.status();
   Session::Identity identity;
   identity.number = next_number_++;
-  identity.id = options_.new_id();
+  identity.id = absl::StrCat(options_.mark, options_.new_id());
   identity.name = absl::StrCat("s", identity.number);
   identity.client = std::move(client);
   identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
+  // A socket within this machine closes when its process ends, and never because a laptop sleeps.
+  if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
   identity.opened = options_.services.now();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
@@ -161,11 +168,22 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   return session;
 }
 
-absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& id) const {
+absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
+                                                        const std::string& id) const {
+  // First: what comes back meanwhile is found below.
+  if (absent_ != nullptr)
+    if (absl::Status status = absent_->Ask(user, id); !status.ok()) return status;
   absl::MutexLock lock(&mutex_);
   const auto found = sessions_.find(id);
-  if (found != sessions_.end()) return found->second;
-  return refusal_.ok() ? UnknownSession() : refusal_;
+  if (found != sessions_.end() && found->second->user().name == user) {
+    if (absl::Status status = found->second->CheckOpen(); !status.ok()) return status;
+    return found->second;
+  }
+  if (!refusal_.ok()) return refusal_;
+  const auto adopted = adopted_.find(id);
+  const bool is_ours =
+      absl::StartsWith(id, options_.mark) || (adopted != adopted_.end() && adopted->second == user);
+  return is_ours || id.size() != options_.mark.size() + kIdSize ? UnknownSession() : LostSession();
 }
 
 absl::Status Registry::Close(const std::string& id) {
@@ -174,6 +192,8 @@ absl::Status Registry::Close(const std::string& id) {
     absl::MutexLock lock(&mutex_);
     const auto found = sessions_.find(id);
     if (found == sessions_.end()) return UnknownSession();
+    // It is being put down for the next daemon, which the client may ask again.
+    if (absl::Status status = found->second->CheckOpen(); !status.ok()) return status;
     session = std::move(found->second);
     sessions_.erase(found);
   }
@@ -183,6 +203,8 @@ absl::Status Registry::Close(const std::string& id) {
 }
 
 int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
+  // First: what comes back meanwhile is closed below.
+  const int absent = absent_ == nullptr ? 0 : absent_->DropAllOf(user);
   std::vector<std::shared_ptr<Session>> closed;
   {
     absl::MutexLock lock(&mutex_);
@@ -197,7 +219,52 @@ int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
     session->Close(reason);
     LogEnd(*session, "its user was revoked");
   }
-  return static_cast<int>(closed.size());
+  return absent + static_cast<int>(closed.size());
+}
+
+std::shared_ptr<User> Registry::OwnerOf(const std::string& user) {
+  auto& owner = users_[user];
+  if (!owner) {
+    owner = std::make_shared<User>();
+    owner->name = user;
+    for (const runtime::ManagedDevice* each : devices_) owner->devices[each->name()];
+    owner->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(user)));
+  }
+  return owner;
+}
+
+void Registry::CountFrom(int64_t number) {
+  absl::MutexLock lock(&mutex_);
+  next_number_ = std::max(next_number_, number);
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& image) {
+  const auto device = std::find_if(devices_.begin(), devices_.end(),
+                                   [&](const auto* each) { return each->name() == image.device; });
+  if (device == devices_.end()) {
+    return absl::UnavailableError(
+        absl::StrCat("its device ", Quoted(image.device), " is not there"));
+  }
+  // A draining device takes back what it had.
+  if (absl::Status status = (*device)->CheckUsable(false); !status.ok()) return status;
+  std::shared_ptr<User> owner;
+  {
+    absl::MutexLock lock(&mutex_);
+    owner = OwnerOf(image.user);
+  }
+  auto host = options_.services.host->NewAccount(absl::StrCat("session ", image.identity.name),
+                                                 owner->host);
+  auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
+  if (!charge.ok()) return charge.status();
+  return std::make_shared<Session>(image.identity, std::move(owner), **device, options_.services,
+                                   std::move(host), *std::move(charge));
+}
+
+void Registry::Adopt(std::shared_ptr<Session> session) {
+  absl::MutexLock lock(&mutex_);
+  const std::string id = session->identity().id;
+  adopted_[id] = session->user().name;
+  sessions_[id] = std::move(session);
 }
 
 std::vector<std::shared_ptr<Session>> Registry::List() const {

@@ -18,13 +18,28 @@
 
 namespace kiln::sessions {
 
+// Sessions that an earlier daemon has kept and that are not back yet. Thread-safe.
+class AbsentSessions {
+ public:
+  virtual ~AbsentSessions() = default;
+  // Why the user's session is not there; OK if it is none of these.
+  virtual absl::Status Ask(const std::string& user, const std::string& id) = 0;
+  // Those of one user end; returns how many there were.
+  virtual int DropAllOf(const std::string& user) = 0;
+};
+
 // Thread-safe.
 class Registry {
  public:
   struct Options {
-    absl::Duration default_lease = absl::Seconds(30);
+    absl::Duration default_lease = absl::Minutes(15);
     absl::Duration max_lease = absl::Hours(1);
+    // After a lost connection, for clients on this machine that name no lease.
+    absl::Duration local_away_lease = absl::Minutes(2);
     int64_t max_sessions = 1024;  // open at once
+    // This daemon's, in front of the ids that it makes: those of others are known by it. Eight
+    // characters.
+    std::string mark = "00000000";
     // A secret that nobody can guess: 128 random bits.
     std::function<std::string()> new_id;
     Services services;
@@ -41,12 +56,26 @@ class Registry {
   absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
                                                 absl::Duration lease, const std::string& device)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // NOT_FOUND: unknown, closed or expired. Once Refuse was called, its reason instead.
-  absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& id) const
+  // The user's. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon that did not keep it
+  // (SESSION_LOST); of another's, what is said of one that never was. Once Refuse was called, its
+  // reason instead. What AbsentSessions say of it comes before all that.
+  absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& user,
+                                                const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Before anything is found. They outlive this.
+  void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those of one user; returns how many there were.
+  // Those of one user, the absent ones too; returns how many there were.
   int CloseAllOf(const std::string& user, const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For sessions that an earlier daemon has kept. New ones have numbers from `number` on.
+  void CountFrom(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
+  // An empty session that only the caller knows, with the image's identity, user and device.
+  // UNAVAILABLE: the device is not there; RESOURCE_EXHAUSTED: host memory.
+  absl::StatusOr<std::shared_ptr<Session>> Make(const SessionImage& image)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on everybody can find it. It does not count towards the limit of those that are open.
+  void Adopt(std::shared_ptr<Session> session) ABSL_LOCKS_EXCLUDED(mutex_);
   // In the order in which they were opened.
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Everybody who has opened a session since the daemon started.
@@ -64,16 +93,21 @@ class Registry {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<User> OwnerOf(const std::string& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoomFor(const std::string& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
+  AbsentSessions* absent_ = nullptr;
   mutable absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   int64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;
   std::map<std::string, std::shared_ptr<Session>> sessions_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<User>> users_ ABSL_GUARDED_BY(mutex_);
+  // Ids of those that were kept, no more than the earlier daemon had, and their users: if one is
+  // not there any more, it has ended.
+  std::map<std::string, std::string> adopted_ ABSL_GUARDED_BY(mutex_);
 };
 
 // 128 bits of getrandom(2) in hexadecimal.

@@ -1,5 +1,6 @@
 #include "server/sessions/session.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 #include <variant>
@@ -39,7 +40,7 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       services_(std::move(services)),
       flow_(device.dispatcher().AddFlow(user_->name, 1)),
       executor_(Steps()),
-      expires_(identity_.opened + identity_.lease),
+      expires_(services_.now() + identity_.lease),
       unfinished_(host_,
                   {services_.limits.unfinished_operations, services_.limits.unfinished_bytes}),
       handles_(host_),
@@ -49,8 +50,9 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
 Executor::Steps Session::Steps() {
   Executor::Steps steps;
   steps.must_wait_for = [this](uint64_t sequence, const Operation& operation) {
-    const auto* run = std::get_if<RunProgram>(&operation);
-    return run == nullptr ? nullptr : MustWaitFor(sequence, *run);
+    if (const auto* run = std::get_if<RunProgram>(&operation)) return MustWaitFor(sequence, *run);
+    const auto* resume = std::get_if<sessions::Resume>(&operation);
+    return resume == nullptr ? nullptr : MustWaitFor(*resume);
   };
   steps.execute = [this](uint64_t sequence, Operation& operation) {
     std::visit([&](auto& kind) { Execute(sequence, kind); }, operation);
@@ -127,7 +129,7 @@ void Session::Detach(const Sink* sink) {
     // Another stream has taken over, whose lease does not run.
     if (sink_.get() != sink) return;
     sink_.reset();
-    expires = StartLease();
+    expires = StartLease(std::min(identity_.lease, identity_.away_lease));
   }
   LogLease("stream_detached", expires);
 }
@@ -195,6 +197,7 @@ void Session::Finish(Answer answer) {
                 {"status", answer.error.ToString()}});
   }
   std::vector<uint64_t> barriers;
+  InFlightTable::node_type ended;  // outlives the lock: values and programs take others
   std::shared_ptr<Sink> sink;
   bool read_more = false;
   bool end = false;
@@ -202,6 +205,7 @@ void Session::Finish(Answer answer) {
     absl::MutexLock lock(&mutex_);
     if (closed_) return;
     barriers = unfinished_.End(answer.sequence);
+    ended = in_flight_.extract(answer.sequence);
     answer.charge = host_->Open(memory::Use::kAnswers);
     // Never refused, since every operation must be answered. Accept ends a stream that lets answers
     // pile up.
@@ -224,6 +228,10 @@ void Session::Finish(Answer answer) {
 
 void Session::WhenReadable(uint64_t handle, uint64_t after_sequence,
                            std::function<void(absl::StatusOr<runtime::ValuePointer>)> done) {
+  {
+    absl::MutexLock lock(&mutex_);
+    after_sequence = std::max(after_sequence, resumed_through_);
+  }
   executor_.WhenExecuted(after_sequence,
                          [this, handle, done = std::move(done)] { WhenThere(handle, done); });
 }
@@ -252,7 +260,14 @@ void Session::Renew() {
   LogLease("lease_renewed", expires);
 }
 
-absl::Time Session::StartLease() { return expires_ = services_.now() + identity_.lease; }
+absl::Time Session::StartLease() { return StartLease(identity_.lease); }
+
+absl::Time Session::StartLease(absl::Duration lease) { return expires_ = services_.now() + lease; }
+
+absl::Status Session::CheckOpen() const {
+  absl::MutexLock lock(&mutex_);
+  return closed_ ? *closed_ : absl::OkStatus();
+}
 
 void Session::LogLease(absl::string_view event, absl::Time expires) const {
   if (!log::IsOn(log::Level::kDebug)) return;
@@ -279,14 +294,19 @@ void Session::Close(const absl::Status& status) {
   Executor::Dropped dropped;
   absl::flat_hash_map<uint64_t, runtime::ValuePointer> values;
   std::map<uint64_t, DefinedProgram> programs;
+  InFlightTable in_flight;
+  std::unique_ptr<Resumption> resumption;
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) return;
+    if (closed_ && !frozen_) return;
+    frozen_ = false;
     closed_ = SaysClosed(status);
     sink.swap(sink_);
     dropped = executor_.Close();
     values = handles_.TakeAll();
     programs = programs_.TakeAll();
+    in_flight.swap(in_flight_);
+    resumption.swap(resumption_);
     unfinished_.Clear();
   }
   device_.dispatcher().RemoveFlow(flow_);

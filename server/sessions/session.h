@@ -38,18 +38,13 @@
 #include "server/sessions/answer_log.h"
 #include "server/sessions/executor.h"
 #include "server/sessions/handle_table.h"
+#include "server/sessions/image.h"
+#include "server/sessions/in_flight.h"
 #include "server/sessions/operation.h"
 #include "server/sessions/program_table.h"
 #include "server/sessions/unfinished_operations.h"
 
 namespace kiln::sessions {
-
-struct ClientInfo {
-  std::string name;
-  std::string version;
-  std::string description;
-  uint32_t op_set_version = 0;
-};
 
 // Bounds on what one session makes the daemon hold.
 struct SessionLimits {
@@ -82,6 +77,10 @@ struct Services {
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;  // for copies that may block
   std::function<absl::Time()> now;
+  // Of GraphSource::Wire, for programs that were kept.
+  std::function<absl::StatusOr<std::shared_ptr<const runtime::GraphSource>>(absl::string_view,
+                                                                            memory::Account&)>
+      unpack_graph;
   SessionLimits limits;
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
@@ -90,14 +89,7 @@ struct Services {
 // Thread-safe. Shared: runs in flight keep it.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  struct Identity {
-    int64_t number = 0;
-    std::string id;    // secret
-    std::string name;  // "s3"
-    ClientInfo client;
-    absl::Duration lease;
-    absl::Time opened;
-  };
+  using Identity = SessionIdentity;
   struct Snapshot {
     absl::Time expires;
     bool connected = false;
@@ -145,6 +137,22 @@ class Session : public std::enable_shared_from_this<Session> {
 
   void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Expired() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // OK while it lives; else what Attach says.
+  absl::Status CheckOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Nothing is executed any more; what comes waits. Returns once nothing is being executed.
+  void Pause() { executor_.Pause(); }
+  // For a daemon that stops, after Pause. Nothing is answered any more, and whoever asks hears
+  // `reason`; Close ends it. Its device takes nothing from its queue any more and is idle, or else
+  // hangs. FAILED_PRECONDITION, and nothing changes, if its state cannot be known.
+  absl::StatusOr<SessionImage> Freeze(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
+  // nothing before Resume. The errors of memory and of `bytes`; the session is of no use then.
+  absl::Status Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Does again what had not been answered, then what comes.
+  void Resume() { ExecuteQueued(); }
+
   // Drops everything and ends the stream with `status`. Runs on the device finish; nobody hears of
   // them.
   void Close(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -154,6 +162,14 @@ class Session : public std::enable_shared_from_this<Session> {
   struct Plan {
     std::shared_ptr<const runtime::BoundProgram> program;
     std::vector<runtime::ValuePointer> inputs;
+    std::shared_ptr<const ProgramOrigin> origin;
+  };
+  // What a restored session needs until it has done again what had not been answered.
+  struct Resumption {
+    std::shared_ptr<const SessionImage> image;
+    std::vector<runtime::ValuePointer> values;  // of the image; null while they are not made
+    std::vector<std::shared_ptr<const runtime::GraphSource>> sources;  // of its origins
+    std::vector<std::shared_ptr<runtime::ProgramFuture>> programs;     // of its pending runs
   };
 
   void ExecuteQueued() { Executor::Run(std::shared_ptr<Executor>(shared_from_this(), &executor_)); }
@@ -161,8 +177,11 @@ class Session : public std::enable_shared_from_this<Session> {
   // Its program's definition, or an input that is on its way to the device.
   Executor::AddWaiter MustWaitFor(uint64_t sequence, const RunProgram& run)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The program of a run that is made again.
+  Executor::AddWaiter MustWaitFor(const sessions::Resume& resume) ABSL_LOCKS_EXCLUDED(mutex_);
   // The lease runs from now on. Returns when it ends.
   absl::Time StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Time StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Without the lock: whoever reads the log may be slow. `event` is what has happened.
   void LogLease(absl::string_view event, absl::Time expires) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -175,6 +194,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, ReleaseProgram& operation);
   void Execute(uint64_t sequence, Barrier& operation);
   void Execute(uint64_t sequence, Refused& operation);
+  void Execute(uint64_t sequence, sessions::Resume& operation);
 
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -197,6 +217,29 @@ class Session : public std::enable_shared_from_this<Session> {
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // session_image.cc
+  // Each operation that was executed has been answered or is in flight, and none is half of either.
+  bool IsSettled(uint64_t executed) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SessionImage> MakeImage(uint64_t executed) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SessionImage> MakeImageOfResumption() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // session_resume.cc
+  absl::Status RestoreValues(ByteSource& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreBlobs(ByteSource& bytes);
+  absl::Status RestorePrograms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreOperations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreHandles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run);
+  void Redo(uint64_t sequence, size_t pending, const SessionImage::Definition& definition);
+  void Redo(uint64_t sequence, size_t pending, const SessionImage::Read& read);
+  void Redo(uint64_t sequence, size_t pending, const SessionImage::Barrier& barrier);
+  absl::StatusOr<std::shared_ptr<runtime::Run>> MakeAgain(uint64_t sequence, size_t pending,
+                                                          const SessionImage::Run& run);
+  void EndResuming();
+
+  void AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,
+                       const std::shared_ptr<runtime::ProgramFuture>& future);
+  void AwaitRead(uint64_t sequence, const runtime::ValuePointer& value);
   // The operation fails, and with it the handles it would have bound.
   void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -215,6 +258,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   mutable absl::Mutex mutex_;
   std::optional<absl::Status> closed_ ABSL_GUARDED_BY(mutex_);  // what is said of it since
+  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;                 // closed_, but holds what it had
   absl::Time expires_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Sink> sink_ ABSL_GUARDED_BY(mutex_);
   bool end_after_answers_ ABSL_GUARDED_BY(mutex_) = false;
@@ -225,6 +269,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // Values whose bytes are on their way to the device.
   absl::flat_hash_set<runtime::ValuePointer> uploads_ ABSL_GUARDED_BY(mutex_);
   ProgramTable programs_ ABSL_GUARDED_BY(mutex_);
+  InFlightTable in_flight_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Resumption> resumption_ ABSL_GUARDED_BY(mutex_);
+  uint64_t resumed_through_ ABSL_GUARDED_BY(mutex_) = 0;  // what a kept session had executed
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
 };

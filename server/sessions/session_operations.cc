@@ -94,10 +94,18 @@ void Session::Execute(uint64_t sequence, Read& operation) {
                                ": use BlobService.Download")),
                            "TOO_LARGE_FOR_READ", {{"handle", absl::StrCat(operation.handle)}}));
   }
-  const auto read = [self = shared_from_this(), sequence, value = *value](const absl::Status&) {
+  AwaitRead(sequence, *value);
+}
+
+void Session::AwaitRead(uint64_t sequence, const runtime::ValuePointer& value) {
+  if (!value->resolved()) {
+    absl::MutexLock lock(&mutex_);
+    if (!closed_) in_flight_.emplace(sequence, ReadInFlight{value});
+  }
+  const auto read = [self = shared_from_this(), sequence, value](const absl::Status&) {
     self->FinishRead(sequence, value);
   };
-  if (!(*value)->AddWaiter(read)) read(absl::OkStatus());
+  if (!value->AddWaiter(read)) read(absl::OkStatus());
 }
 
 void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) {
@@ -130,7 +138,10 @@ void Session::Execute(uint64_t sequence, UnknownOperation&) {
 void Session::Execute(uint64_t sequence, Barrier&) {
   {
     absl::MutexLock lock(&mutex_);
-    if (unfinished_.AddBarrier(sequence)) return;
+    if (unfinished_.AddBarrier(sequence)) {
+      if (!closed_) in_flight_.emplace(sequence, BarrierInFlight());
+      return;
+    }
   }
   Finish({.sequence = sequence});
 }

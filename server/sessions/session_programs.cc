@@ -39,6 +39,9 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
   {
     absl::MutexLock lock(&mutex_);
     defined = programs_.Define(operation);
+    auto origin = programs_.OriginOf(operation.program);
+    if (defined.ok() && origin && !closed_)
+      in_flight_.emplace(sequence, DefinitionInFlight{std::move(origin)});
   }
   if (!defined.ok()) return Fail(sequence, {}, defined.status());
   if (log::IsOn(log::Level::kDebug)) {
@@ -48,12 +51,15 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
                                    {"name", runtime::ShortName(operation.name)},
                                    {"source", runtime::ShortDigest((*operation.graph)->key())}});
   }
+  AwaitDefinition(sequence, *operation.graph, *defined);
+}
+
+void Session::AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,
+                              const std::shared_ptr<runtime::ProgramFuture>& future) {
   const auto self = shared_from_this();
-  const std::shared_ptr<runtime::ProgramFuture> future = *std::move(defined);
   if (!future) {
     services_.programs->Check(
-        *operation.graph, host_,
-        [self, sequence, key = (*operation.graph)->key()](absl::Status checked) {
+        source, host_, [self, sequence, key = source->key()](absl::Status checked) {
           self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
         });
     return;
@@ -70,7 +76,7 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
 absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgram& operation) {
   auto program = programs_.Find(sequence, operation);
   if (!program.ok()) return program.status();
-  Plan plan{std::move(*program), {}};
+  Plan plan{std::move(*program), {}, programs_.OriginOf(operation.program)};
   const runtime::Signature& signature = plan.program->signature;
   plan.inputs.reserve(operation.inputs.size());
   for (const uint64_t handle : operation.inputs) {
@@ -104,6 +110,7 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
     plan = PlanRun(sequence, operation);
   }
   if (!plan.ok()) return Fail(sequence, operation.outputs, plan.status());
+  RunInFlight in_flight{plan->origin, operation.bindings, plan->inputs, {}, operation.report_time};
   auto run = runtime::Run::Create(
       absl::StrCat(identity_.name, "/", sequence), plan->program, std::move(plan->inputs), account_,
       [self = shared_from_this(), sequence, report_time = operation.report_time](
@@ -113,20 +120,27 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
   if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) BindResults(operation, plan->program->signature, (*run)->results());
+    if (!closed_) {
+      BindResults(operation, plan->program->signature, (*run)->results());
+      in_flight.results = (*run)->results();
+      if (in_flight.program) in_flight_.emplace(sequence, std::move(in_flight));
+    }
   }
   device_.dispatcher().Enqueue(flow_, std::move(*run));
 }
 
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
                        double seconds) {
+  InFlightTable::node_type ended;  // its values go before the answer does, and without the lock
   DeviceUse& use = user_->devices.at(device_.name());
   use.nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
   use.runs.fetch_add(1, std::memory_order_relaxed);
   {
     absl::MutexLock lock(&mutex_);
     device_seconds_ += seconds;
+    ended = in_flight_.extract(sequence);
   }
+  ended = {};
   Finish({.sequence = sequence, .error = status, .device_seconds = report_time ? seconds : 0});
 }
 

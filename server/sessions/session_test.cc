@@ -138,7 +138,7 @@ class SessionTest : public ::testing::Test {
     registry.new_id = RandomId;
     registry.max_sessions = kSessions;
     registry.services = {
-        programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}};
+        programs_.get(), &blobs_, &metrics_, &copies_, [this] { return now_.load(); }, {}, {}};
     registry_ = std::make_unique<Registry>(std::move(registry), std::vector{&device_});
   }
   ~SessionTest() override {
@@ -311,7 +311,7 @@ TEST_F(SessionTest, ExpiryRacesWithAttaching) {
     const bool attached = session->Attach(sink, 0).ok();
     reaper.join();
     // Either it was taken up in time or it is gone; never half of each.
-    const bool open = registry_->Find(session->identity().id).ok();
+    const bool open = registry_->Find(session->user().name, session->identity().id).ok();
     if (open) {
       EXPECT_TRUE(attached);
       EXPECT_TRUE(session->Accept(sink.get(), 1, 0, Barrier{}).ok());

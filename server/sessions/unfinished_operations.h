@@ -34,6 +34,15 @@ class UnfinishedOperations {
   // anything behind it is.
   bool AddBarrier(uint64_t sequence);
 
+  // How many have been answered; all that came before the first that was not are among them.
+  uint64_t ended() const { return ended_; }
+  // For operations that were kept: so many had been answered. Those that had not are admitted and,
+  // where they are barriers, added with the number of operations that they wait for.
+  void RestoreEnded(uint64_t ended) { ended_ = ended; }
+  void RestoreBarrier(uint64_t sequence, uint64_t remaining) {
+    barriers_.push_back({sequence, remaining});
+  }
+
   bool empty() const { return count_ == 0; }
   int64_t size() const { return count_; }
   // False: no more should be received before some have ended.

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 class UnfinishedOperationsTest : public ::testing::Test {
  protected:
   static Operation WriteOf(size_t bytes) {
-    return Write{1, {ir::DType::kInt8, {static_cast<int64_t>(bytes)}}, std::string(bytes, 'x'), ""};
+    return Write{1, {ir::DType::kInt8, {static_cast<int64_t>(bytes)}}, std::string(bytes, 'x'), {}};
   }
   void Admit(uint64_t sequence, Operation operation = Barrier()) {
     unfinished_.Admit(sequence, &operation);

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kiln/v1/error.pb.h"
@@ -34,12 +35,23 @@ v1::Graph TwoInputs(int64_t size) {
 
 Stream::Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged)
     : stream_(stub.Connect(&context_)) {
+  Attach(session_id, acknowledged);
+}
+
+Stream::Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
+               uint64_t acknowledged)
+    : stub_(std::move(stub)), stream_(stub_->Connect(&context_)) {
+  Attach(session_id, acknowledged);
+}
+
+void Stream::Attach(const std::string& session_id, uint64_t acknowledged) {
   v1::ConnectRequest attach;
   attach.mutable_attach()->set_session_id(session_id);
   attach.set_acknowledged(acknowledged);
   stream_->Write(attach);
   v1::ConnectResponse response;
   if (!stream_->Read(&response)) return;
+  attached_ = true;
   last_sequence_ = response.attached().last_sequence();
   next_sequence_ = last_sequence_ + 1;
 }
@@ -182,6 +194,27 @@ grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::str
   v1::DownloadResponse response;
   while (reader->Read(&response)) data->append(response.data());
   return reader->Finish();
+}
+
+std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
+                                 uint64_t acknowledged, grpc::Status* why) {
+  while (true) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    auto stub = v1::SessionService::NewStub(
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    auto stream =
+        std::make_unique<Stream>(std::move(stub), client.session.session_id(), acknowledged);
+    if (stream->attached()) return stream;
+    const grpc::Status status = stream->End();
+    if (status.error_code() == grpc::UNAVAILABLE &&
+        (Reason(status).empty() || Reason(status) == "RESTARTING")) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
+    if (why != nullptr) *why = status;
+    return nullptr;
+  }
 }
 
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph) {

@@ -22,8 +22,13 @@ namespace kiln::testing {
 class Stream {
  public:
   Stream(v1::SessionService::Stub& stub, const std::string& session_id, uint64_t acknowledged = 0);
+  // With a connection of its own.
+  Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string& session_id,
+         uint64_t acknowledged);
   ~Stream();
 
+  // False: the stream ended before the session was attached to.
+  bool attached() const { return attached_; }
   // What Attached said.
   uint64_t last_sequence() const { return last_sequence_; }
   // Sends the operation under the next number (or the one given) and returns the number.
@@ -44,10 +49,13 @@ class Stream {
   void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
 
  private:
+  void Attach(const std::string& session_id, uint64_t acknowledged);
   bool ReadOne();
 
   grpc::ClientContext context_;
+  std::unique_ptr<v1::SessionService::Stub> stub_;  // if it has one of its own
   std::unique_ptr<grpc::ClientReaderWriter<v1::ConnectRequest, v1::ConnectResponse>> stream_;
+  bool attached_ = false;
   uint64_t last_sequence_ = 0;
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, v1::Result> answers_;
@@ -85,6 +93,12 @@ struct Client {
   grpc::Status Upload(const std::string& blob, const std::string& data, size_t chunk = 1 << 20);
   grpc::Status Download(uint64_t handle, uint64_t after_sequence, std::string* data);
 };
+
+// A stream that attaches to a client's session, also after its daemon has been restarted: by a
+// connection of its own, as often as it is told to come back. Null if the session is lost; `why`,
+// if not null, is told.
+std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
+                                 uint64_t acknowledged = 0, grpc::Status* why = nullptr);
 
 // Requests.
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph);

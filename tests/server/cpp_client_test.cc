@@ -78,6 +78,28 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
   ExpectStopped(client_->DownloadBytes(input).status());
 }
 
+TEST_F(CppClientTest, GoesOnAfterARestart) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {1});
+  builder.Output(builder.AddNode("add", {x, x}));
+  auto program = *client_->Define(builder.Build(), "double");
+  RunResult run = *client_->Run(program, {*client_->Upload<float>({1}, {1})});
+  std::vector<Tensor> doubled;
+  for (int restarts = 0; restarts < 3; ++restarts) {
+    daemon_.Restart();
+    run = *client_->Run(program, {run.outputs[0]});
+    ASSERT_TRUE(UploadLarge().ok());
+  }
+  EXPECT_THAT(*client_->Download<float>(run.outputs[0]), ::testing::ElementsAre(16));
+}
+
+TEST_F(CppClientTest, ASessionThatWasNotKeptIsOneError) {
+  auto input = *client_->Upload<float>({1}, {1});
+  ASSERT_TRUE(client_->Barrier().ok());
+  daemon_.Restart(Daemon::Sessions::kEnd);
+  ExpectStopped(client_->Barrier());
+}
+
 TEST_F(CppClientTest, AnUploadHearsOfAShutdown) {
   ASSERT_TRUE(UploadLarge().ok());
   std::thread stop([&] { daemon_.daemon().Stop(); });

@@ -42,6 +42,7 @@ class FaultsTest : public ::testing::Test {
     config.state_folder = folder_ + "/state";
     config.devices = {"cpu"};
     config.cpu_threads = 1;
+    config.health_interval_seconds = 0;  // a stand-in computes nothing, and programs are counted
     config.compile_seconds_limit = seconds_limit;
     config.compile_memory_limit_bytes = 256 << 20;
     auto parts = ProductionParts(config);

@@ -22,8 +22,8 @@ TEST(SessionStream, DefineRunRead) {
   ASSERT_TRUE(client.opened.ok()) << client.opened.error_message();
   EXPECT_EQ(client.session.name(), "s1");
   EXPECT_EQ(client.session.device(), "cpu:0");
-  EXPECT_EQ(client.session.session_id().size(), 32);
-  EXPECT_EQ(client.session.lease_seconds(), 30);
+  EXPECT_EQ(client.session.session_id().size(), 40);
+  EXPECT_EQ(client.session.lease_seconds(), 900);
   auto stream = client.Connect();
   // Everything in flight at once: nothing waits for an answer.
   const auto defined = stream->Send(Define(1, AddGraph(3)));

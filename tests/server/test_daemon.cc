@@ -13,7 +13,7 @@ namespace kiln::testing {
 
 constexpr absl::Duration kLeaseCheck = absl::Milliseconds(5);
 
-TestDaemon::TestDaemon(TestDaemonOptions options) {
+TestDaemon::TestDaemon(TestDaemonOptions options) : options_(std::move(options)) {
   std::string pattern = "/tmp/kiln_test_XXXXXX";
   folder_ = mkdtemp(pattern.data());
   address_ = absl::StrCat("unix:", folder_, "/kilnd.sock");
@@ -22,21 +22,34 @@ TestDaemon::TestDaemon(TestDaemonOptions options) {
   config_.health_interval_seconds = 0;  // tests count programs and runs
   config_.cache_folder = absl::StrCat(folder_, "/cache");
   config_.state_folder = absl::StrCat(folder_, "/state");
-  config_.blob_limit_bytes = options.blob_limit_bytes;
-  options.configure(config_);
+  config_.blob_limit_bytes = options_.blob_limit_bytes;
+  options_.configure(config_);
+  Start();
+}
+
+void TestDaemon::Restart(Daemon::Sessions sessions, const std::function<void()>& before_end,
+                         absl::Duration grace) {
+  daemon_->Stop(grace, sessions);
+  if (before_end) before_end();
+  daemon_.reset();
+  devices_.clear();
+  Start();
+}
+
+void TestDaemon::Start() {
   DaemonParts parts;
-  if (options.driver != nullptr) {
-    parts.drivers.push_back(std::move(options.driver));
+  if (options_.driver != nullptr) {
+    parts.drivers.push_back(std::move(options_.driver));
   } else {
     std::vector<std::unique_ptr<drivers::Device>> devices;
-    for (int i = 0; i < options.devices; ++i) {
-      auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options.memory_bytes);
+    for (int i = 0; i < options_.devices; ++i) {
+      auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options_.memory_bytes);
       devices_.push_back(device.get());
       devices.push_back(std::move(device));
     }
     parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
   }
-  parts.compile = options.compile ? options.compile : FakeCompile;
+  parts.compile = options_.compile ? options_.compile : FakeCompile;
   parts.disassemble = [](const drivers::KernelImage& image, const drivers::Target&) {
     return absl::StatusOr<std::string>(absl::StrCat("nop ; ", image.code));
   };

@@ -34,10 +34,21 @@ class TestDaemon {
   FakeDevice& device(int index = 0) { return *devices_[index]; }
   Daemon& daemon() { return *daemon_; }
   config::Config& config() { return config_; }
+  // Ends the daemon and starts another one, with new devices, in the same folder. `before_end`, if
+  // there is one, is called once the sessions have been kept or ended. Not with a driver of one's
+  // own.
+  void Restart(Daemon::Sessions sessions = Daemon::Sessions::kKeep,
+               const std::function<void()>& before_end = nullptr,
+               absl::Duration grace = absl::Seconds(3));
+  // The next daemon's devices have so much memory.
+  void set_memory_bytes(int64_t bytes) { options_.memory_bytes = bytes; }
   // Moves the clock that decides on leases, and waits until the daemon has looked at it.
   void Advance(absl::Duration duration);
 
  private:
+  void Start();
+
+  TestDaemonOptions options_;
   std::string folder_;
   std::string address_;
   config::Config config_;

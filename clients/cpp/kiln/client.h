@@ -18,7 +18,9 @@
 // Only Download, Future::Get and Client::Connect wait for the daemon. Everything else puts a
 // message on an ordered stream and returns, so that many runs are in flight. A lost connection is
 // taken up again, without running anything twice, for as long as the session's lease lasts. A
-// daemon that stops ends all sessions: whatever waits fails at once with UNAVAILABLE.
+// daemon that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the
+// next one. If it could not keep them, whatever waits fails at once with UNAVAILABLE, or with
+// NOT_FOUND and the reason SESSION_LOST once another daemon runs.
 #ifndef KILN_CLIENTS_CPP_KILN_CLIENT_H_
 #define KILN_CLIENTS_CPP_KILN_CLIENT_H_
 

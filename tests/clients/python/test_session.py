@@ -20,8 +20,12 @@ from kiln._proto.kiln.v1 import session_pb2
 from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
+from kilnd_process import build_folder
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
+# Longer by hand: a link that is down for 5 s, a laptop that sleeps for a minute.
+CUT_SECONDS = float(os.environ.get("KILN_CUT_SECONDS", "0.1"))
+SLEEP_SECONDS = float(os.environ.get("KILN_SLEEP_SECONDS", "1"))
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
 
@@ -34,6 +38,7 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self.connections = 0
+        self.is_down = False
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self):
@@ -42,6 +47,9 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
+            if self.is_down:
+                near.close()
+                continue
             host, port = self._target.split(":")
             far = socket.create_connection((host, int(port)))
             self.connections += 1
@@ -66,6 +74,12 @@ class Proxy:
             for end in pair:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
+
+    def cut_for(self, seconds):
+        self.is_down = True
+        self.cut()
+        time.sleep(seconds)
+        self.is_down = False
 
     def close(self):
         self._listener.close()
@@ -200,7 +214,7 @@ def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
     heard = []
 
     def stop():
-        fresh_kilnd.process.send_signal(signal.SIGTERM)
+        fresh_kilnd.process.send_signal(signal.SIGINT)  # by SIGTERM it would keep the session
         heard.append(time.monotonic())
 
     stopper = threading.Timer(0.3, stop)
@@ -397,3 +411,109 @@ def test_a_killed_clients_memory_comes_back_and_its_neighbour_does_not_notice(ki
     for a, b in zip(alone[1], beside[1]):
         np.testing.assert_array_equal(a, b)
     assert eventually(lambda: memory(connection) < before + (32 << 20), seconds=15)
+
+
+def train_at(target, steps, before):
+    """The losses and weights of a training run; `before` is called after each step, with its number."""
+    kiln.connect(target)
+    try:
+        return train(steps, before)
+    finally:
+        connection, _connection._default = _connection._default, None
+        connection.close()
+
+
+def assert_same_training(one, other):
+    assert one[0] == other[0]
+    for a, b in zip(one[1], other[1]):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd):
+    undisturbed = train_at(fresh_kilnd.tcp_address, 200, lambda step: None)
+    proxy = Proxy(fresh_kilnd.tcp_address)
+    random = np.random.default_rng(CUTS)
+    cut_at = set(random.choice(200, 20, replace=False).tolist())
+    cutters = []
+
+    def cut(step):
+        # The link goes down while steps go on being sent.
+        if step in cut_at:
+            for cutter in cutters:
+                cutter.join()
+            cutters.append(threading.Thread(target=proxy.cut_for, args=(CUT_SECONDS,)))
+            cutters[-1].start()
+
+    try:
+        cut_off = train_at(proxy.address, 200, cut)
+    finally:
+        for cutter in cutters:
+            cutter.join()
+        proxy.close()
+    assert len(cutters) == 20
+    assert_same_training(undisturbed, cut_off)
+
+
+def test_training_through_restarts_changes_no_bit(fresh_kilnd):
+    undisturbed = train_at(fresh_kilnd.address, 60, lambda step: None)
+
+    def restart(step):
+        if step == 20:
+            assert fresh_kilnd.stop(signal.SIGTERM) == 0
+        elif step == 40:
+            said = subprocess.run(
+                [build_folder() / "clients" / "cli" / "kiln", "drain"], env=fresh_kilnd.environment(),
+                capture_output=True, text=True, timeout=30)
+            assert said.returncode == 0, said.stderr
+            assert "the daemon has ended" in said.stdout
+            assert fresh_kilnd.process.wait(timeout=20) == 0
+        else:
+            return
+        fresh_kilnd.start()
+
+    restarted = train_at(fresh_kilnd.address, 60, restart)
+    assert_same_training(undisturbed, restarted)
+    assert fresh_kilnd.log.read_text().count("event=session_restored") == 2
+
+
+def test_work_in_flight_survives_a_restart(fresh_kilnd):
+    kiln.connect(fresh_kilnd.address)
+    f = kiln.jit(lambda x: x @ x / 512)
+    x = kiln.tensor(np.ones((512, 512), np.float32))
+    for _ in range(300):
+        x = f(x)
+    x = x + 1
+    x.realize()
+    assert fresh_kilnd.stop(signal.SIGTERM) == 0
+    fresh_kilnd.start()
+    np.testing.assert_array_equal(x.numpy(), np.full((512, 512), 2, np.float32))
+    connection, _connection._default = _connection._default, None
+    connection.close()
+
+
+def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
+    kiln.connect(fresh_kilnd.address)
+    x = (kiln.tensor([1.0]) + 1).realize()
+    assert x.item() == 2
+    fresh_kilnd.process.kill()
+    fresh_kilnd.process.wait()
+    fresh_kilnd.start()
+    with pytest.raises(kiln.NotFound, match="was killed, or ended without keeping it") as raised:
+        (x + 1).numpy()
+    assert raised.value.reason == "SESSION_LOST"
+    connection, _connection._default = _connection._default, None
+    connection.close()
+
+
+def test_a_client_that_sleeps_within_its_lease_goes_on(proxied):
+    proxy, _ = proxied
+    count = kiln.tensor(0)
+
+    @kiln.jit
+    def f():
+        count.assign(count + 1)
+        return count * 1
+
+    f()
+    proxy.cut_for(SLEEP_SECONDS)
+    assert f().item() == 2

@@ -68,7 +68,8 @@ def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
             failure = Unavailable(str(error))
         stream.check()
         # A daemon that ends in a hurry cancels what is left.
-        lost = isinstance(failure, (Unavailable, Cancelled)) and not failure.reason
+        lost = isinstance(failure, (Unavailable, Cancelled)) and failure.reason in (
+            "", "RESTARTING")
         if not lost or work.abandoned or time.monotonic() > deadline:
             raise failure
         time.sleep(_PAUSE_SECONDS)

@@ -5,8 +5,10 @@ stream attaches to the same session, hears how far the daemon has received, and 
 again, so that each operation takes effect exactly once.
 """
 
+import logging
 import os
 import queue
+import random
 import threading
 import time
 from collections import deque
@@ -28,6 +30,13 @@ MAX_BYTES_IN_FLIGHT = 256 << 20
 # this long.
 RELEASE_BATCH = 128
 IDLE_SECONDS = 0.1
+# Between attempts to attach again.
+FIRST_DELAY_SECONDS = 0.02
+LONGEST_DELAY_SECONDS = 2.0
+# An outage of more than this is told to whoever sits before the program.
+QUIET_SECONDS = 5.0
+
+_log = logging.getLogger("kiln")
 
 _WHAT_TO_DO = ("call kiln.connect() again, make what holds tensors anew and load the last "
                "checkpoint")
@@ -216,30 +225,43 @@ class Stream:
 
     def run(self, connect: Any) -> None:
         """Attaches by the RPC `connect` and takes answers until the stream is closed or lost."""
-        delay = 0.02
-        deadline = time.monotonic() + self.lease_seconds
+        delay = FIRST_DELAY_SECONDS
+        lost = time.monotonic()
+        told = False
         while self._failure is None:
             attachment = self._attachment = _Attachment()
             error = self._read_until_lost(connect, attachment)
             # It had attached, so the lease was renewed and time starts anew.
             if attachment.last_received is not None:
-                delay, deadline = 0.02, time.monotonic() + self.lease_seconds
-            failure = self._lasting(error, time.monotonic() > deadline)
+                delay, lost, told = FIRST_DELAY_SECONDS, time.monotonic(), False
+            away = time.monotonic() - lost
+            failure = self._lasting(error, away > self.lease_seconds)
             if failure is not None:
                 self._fail(failure)
                 return
+            if away > QUIET_SECONDS and not told:
+                told = True
+                _log.warning(
+                    "the daemon does not answer (%s); trying again for up to %.0f s, and this "
+                    "session goes on when it does", error.details(), self.lease_seconds - away)
             try:
-                self._closing.get(timeout=delay)
+                # Clients that were cut off together do not come back together.
+                self._closing.get(timeout=delay * random.uniform(0.5, 1.0))
             except queue.Empty:
-                delay = min(2 * delay, 1.0)
+                delay = min(2 * delay, LONGEST_DELAY_SECONDS)
 
     def _lasting(self, error: grpc.RpcError, out_of_time: bool) -> Optional[KilnError]:
         """What the session is lost by; None if another attempt may help."""
         why = in_session(from_rpc(error))
+        if why.reason == "SESSION_LOST":
+            return errors.NotFound(
+                "the daemon that had this session was killed, or ended without keeping it, so its "
+                "tensors and programs are lost; " + _WHAT_TO_DO, why.reason)
         if error.code() == grpc.StatusCode.NOT_FOUND:
             return errors.NotFound(
-                "the daemon does not know this session any more (its lease ran out, or the "
-                "daemon was restarted), so its tensors are lost; " + _WHAT_TO_DO)
+                "the daemon does not know this session any more (it was closed, or its lease of "
+                f"{self.lease_seconds:.0f} s ran out), so its tensors are lost; " + _WHAT_TO_DO,
+                why.reason)
         # The daemon has answered, and would say the same next time.
         if why.reason == "SHUTTING_DOWN" or error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,

@@ -1,0 +1,345 @@
+// Session images as bytes. What is written here is read by later builds: a change of it is a new
+// version of the file (kept_sessions.cc).
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/cord.h"
+#include "server/sessions/encoding.h"
+#include "server/sessions/image.h"
+
+namespace kiln::sessions {
+namespace {
+
+using Image = SessionImage;
+using Kind = SessionImage::Value::Kind;
+
+void Put(Encoder& out, const absl::Status& status) {
+  out.Number(static_cast<uint64_t>(status.code()));
+  if (status.ok()) return;
+  out.Text(status.message());
+  std::vector<std::pair<std::string, std::string>> payloads;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
+    payloads.emplace_back(std::string(url), std::string(payload));
+  });
+  std::sort(payloads.begin(), payloads.end());  // Abseil hands them out in any order
+  out.Number(payloads.size());
+  for (const auto& [url, payload] : payloads) {
+    out.Text(url);
+    out.Text(payload);
+  }
+}
+
+absl::Status TakeStatus(Decoder& in) {
+  const size_t code = in.Below(17);
+  if (code == 0) return absl::OkStatus();
+  absl::Status status(static_cast<absl::StatusCode>(code), in.Text());
+  for (size_t payloads = in.Count(); payloads > 0; --payloads) {
+    const absl::string_view url = in.Text();
+    status.SetPayload(url, absl::Cord(in.Text()));
+  }
+  return status;
+}
+
+void Put(Encoder& out, absl::Duration duration) { out.Signed(absl::ToInt64Nanoseconds(duration)); }
+absl::Duration TakeDuration(Decoder& in) { return absl::Nanoseconds(in.Signed()); }
+
+void Put(Encoder& out, const std::vector<size_t>& places) {
+  out.Number(places.size());
+  for (const size_t place : places) out.Number(place);
+}
+
+std::vector<size_t> TakePlaces(Decoder& in, size_t below) {
+  std::vector<size_t> places(in.Count());
+  for (size_t& place : places) place = in.Below(below);
+  return places;
+}
+
+void Put(Encoder& out, const IdSet& ids) {
+  out.Number(ids.intervals());
+  for (const auto& [first, last] : ids.first_to_last()) {
+    out.Number(first);
+    out.Number(last);
+  }
+}
+
+IdSet TakeIds(Decoder& in) {
+  IdSet ids;
+  uint64_t before = 0;
+  bool is_first = true;
+  for (size_t intervals = in.Count(); intervals > 0; --intervals) {
+    const uint64_t first = in.Number();
+    const uint64_t last = in.Number();
+    if (last < first || (!is_first && first <= before)) in.Fail();
+    if (!in.ok()) return {};
+    ids.InsertAll(first, last);
+    before = last;
+    is_first = false;
+  }
+  return ids;
+}
+
+void Put(Encoder& out, const SessionIdentity& identity) {
+  out.Signed(identity.number);
+  out.Text(identity.id);
+  out.Text(identity.name);
+  out.Text(identity.client.name);
+  out.Text(identity.client.version);
+  out.Text(identity.client.description);
+  out.Number(identity.client.op_set_version);
+  out.Number(identity.client.is_local ? 1 : 0);
+  Put(out, identity.lease);
+  Put(out, std::min(identity.away_lease, identity.lease));
+  out.Signed(absl::ToUnixNanos(identity.opened));
+}
+
+SessionIdentity TakeIdentity(Decoder& in) {
+  SessionIdentity identity;
+  identity.number = in.Signed();
+  identity.id = std::string(in.Text());
+  identity.name = std::string(in.Text());
+  identity.client.name = std::string(in.Text());
+  identity.client.version = std::string(in.Text());
+  identity.client.description = std::string(in.Text());
+  identity.client.op_set_version = static_cast<uint32_t>(in.Number());
+  identity.client.is_local = in.Number() != 0;
+  identity.lease = TakeDuration(in);
+  identity.away_lease = TakeDuration(in);
+  identity.opened = absl::FromUnixNanos(in.Signed());
+  if (identity.number <= 0 || identity.id.empty()) in.Fail();
+  return identity;
+}
+
+void Put(Encoder& out, const Image::Value& value) {
+  out.Number(static_cast<uint64_t>(value.kind));
+  if (value.kind == Kind::kFailed) Put(out, value.error);
+  if (value.kind != Kind::kBytes) return;
+  out.Number(static_cast<uint64_t>(value.type.dtype));
+  out.Number(value.type.shape.size());
+  for (const int64_t size : value.type.shape) out.Signed(size);
+}
+
+Image::Value TakeValue(Decoder& in) {
+  Image::Value value;
+  value.kind = static_cast<Kind>(in.Below(3));
+  if (value.kind == Kind::kFailed) {
+    value.error = TakeStatus(in);
+    if (value.error.ok()) in.Fail();
+  }
+  if (value.kind != Kind::kBytes) return value;
+  value.type.dtype = static_cast<ir::DType>(in.Below(ir::kNumDTypes));
+  value.type.shape.resize(in.Count());
+  for (int64_t& size : value.type.shape) size = in.Signed();
+  if (!in.ok() || !buffers::CheckTensorType(value.type).ok()) in.Fail();
+  return value;
+}
+
+void Put(Encoder& out, const Image::Pending& pending) {
+  out.Number(pending.sequence);
+  out.Number(pending.operation.index());
+  if (const auto* run = std::get_if<Image::Run>(&pending.operation)) {
+    out.Number(run->origin);
+    out.Number(run->bindings.size());
+    for (const auto& [name, number] : run->bindings) {
+      out.Text(name);
+      out.Signed(number);
+    }
+    Put(out, run->inputs);
+    Put(out, run->results);
+    out.Number(run->report_time ? 1 : 0);
+  } else if (const auto* definition = std::get_if<Image::Definition>(&pending.operation)) {
+    out.Number(definition->origin);
+  } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
+    out.Number(read->value);
+  }
+}
+
+Image::Pending TakePending(Decoder& in, const Image& image) {
+  Image::Pending pending;
+  pending.sequence = in.Number();
+  switch (in.Below(4)) {
+    case 0: {
+      Image::Run run;
+      run.origin = in.Below(image.origins.size());
+      for (size_t bindings = in.Count(); bindings > 0; --bindings) {
+        std::string name(in.Text());
+        run.bindings[std::move(name)] = in.Signed();
+      }
+      run.inputs = TakePlaces(in, image.values.size());
+      run.results = TakePlaces(in, image.values.size());
+      run.report_time = in.Number() != 0;
+      pending.operation = std::move(run);
+      break;
+    }
+    case 1:
+      pending.operation = Image::Definition{in.Below(image.origins.size())};
+      break;
+    case 2:
+      pending.operation = Image::Read{in.Below(image.values.size())};
+      break;
+    default:
+      pending.operation = Image::Barrier{};
+  }
+  return pending;
+}
+
+void Put(Encoder& out, const Image::KeptAnswer& answer) {
+  out.Number(answer.sequence);
+  Put(out, answer.error);
+  out.Number(answer.value ? *answer.value + 1 : 0);
+  out.Text(answer.digest);
+  out.Real(answer.device_seconds);
+}
+
+Image::KeptAnswer TakeAnswer(Decoder& in, size_t values) {
+  Image::KeptAnswer answer;
+  answer.sequence = in.Number();
+  answer.error = TakeStatus(in);
+  if (const size_t value = in.Below(values + 1); value > 0) answer.value = value - 1;
+  answer.digest = std::string(in.Text());
+  answer.device_seconds = in.Real();
+  return answer;
+}
+
+// What the tables say of one another.
+bool IsConsistent(const Image& image) {
+  // Each pending value is made by one run, before whatever uses it.
+  absl::flat_hash_set<size_t> made;
+  const auto is_there = [&](size_t value) {
+    return image.values[value].kind != Kind::kPending || made.contains(value);
+  };
+  uint64_t before = 0;
+  absl::flat_hash_set<uint64_t> pending_sequences;
+  for (const Image::Pending& pending : image.pending) {
+    if (pending.sequence <= before || pending.sequence > image.executed) return false;
+    before = pending.sequence;
+    pending_sequences.insert(before);
+    if (const auto* run = std::get_if<Image::Run>(&pending.operation)) {
+      for (const size_t input : run->inputs)
+        if (!is_there(input)) return false;
+      for (const size_t result : run->results)
+        if (image.values[result].kind != Kind::kPending || !made.insert(result).second)
+          return false;
+    } else if (const auto* read = std::get_if<Image::Read>(&pending.operation)) {
+      if (!is_there(read->value)) return false;
+    }
+  }
+  absl::flat_hash_set<uint64_t> seen;
+  for (const auto& [handle, value] : image.handles)
+    if (!image.used_handles.Contains(handle) || !seen.insert(handle).second || !is_there(value))
+      return false;
+  seen.clear();
+  for (const Image::Program& program : image.programs)
+    if (!image.used_programs.Contains(program.number) || !seen.insert(program.number).second)
+      return false;
+  seen.clear();
+  for (const Image::KeptAnswer& answer : image.answers) {
+    if (answer.sequence == 0 || answer.sequence > image.executed ||
+        pending_sequences.contains(answer.sequence) || !seen.insert(answer.sequence).second)
+      return false;
+    if (answer.value && image.values[*answer.value].kind != Kind::kBytes) return false;
+  }
+  return true;
+}
+
+// Their sum is an int64.
+bool HasCountableBytes(const Image& image) {
+  int64_t bytes = 0;
+  for (const Image::Value& value : image.values)
+    if (value.kind == Kind::kBytes && __builtin_add_overflow(bytes, value.type.bytes(), &bytes))
+      return false;
+  for (const Image::Blob& blob : image.blobs)
+    if (__builtin_add_overflow(bytes, blob.size, &bytes)) return false;
+  return true;
+}
+
+}  // namespace
+
+std::string Encode(const SessionImage& image) {
+  Encoder out;
+  Put(out, image.identity);
+  out.Text(image.user);
+  out.Text(image.device);
+  Put(out, image.remaining);
+  out.Number(image.executed);
+  out.Signed(image.runs);
+  out.Real(image.device_seconds);
+  out.Number(image.origins.size());
+  for (const auto& origin : image.origins) {
+    out.Text(origin->wire);
+    out.Text(origin->name);
+  }
+  out.Number(image.values.size());
+  for (const Image::Value& value : image.values) Put(out, value);
+  out.Number(image.pending.size());
+  for (const Image::Pending& pending : image.pending) Put(out, pending);
+  out.Number(image.answers.size());
+  for (const Image::KeptAnswer& answer : image.answers) Put(out, answer);
+  Put(out, image.used_handles);
+  out.Number(image.handles.size());
+  for (const auto& [handle, value] : image.handles) {
+    out.Number(handle);
+    out.Number(value);
+  }
+  Put(out, image.used_programs);
+  out.Number(image.programs.size());
+  for (const Image::Program& program : image.programs) {
+    out.Number(program.number);
+    Put(out, program.error);
+    if (program.error.ok()) out.Number(program.origin);
+  }
+  out.Number(image.blobs.size());
+  for (const Image::Blob& blob : image.blobs) {
+    out.Text(blob.name);
+    out.Signed(blob.size);
+  }
+  return out.Take();
+}
+
+absl::StatusOr<SessionImage> Decode(absl::string_view bytes) {
+  Decoder in(bytes);
+  Image image;
+  image.identity = TakeIdentity(in);
+  image.user = std::string(in.Text());
+  image.device = std::string(in.Text());
+  image.remaining = TakeDuration(in);
+  image.executed = in.Number();
+  image.runs = in.Signed();
+  image.device_seconds = in.Real();
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+    auto origin = std::make_shared<ProgramOrigin>();
+    origin->wire = std::string(in.Text());
+    origin->name = std::string(in.Text());
+    image.origins.push_back(std::move(origin));
+  }
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count)
+    image.values.push_back(TakeValue(in));
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count)
+    image.pending.push_back(TakePending(in, image));
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count)
+    image.answers.push_back(TakeAnswer(in, image.values.size()));
+  image.used_handles = TakeIds(in);
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+    const uint64_t handle = in.Number();
+    image.handles.emplace_back(handle, in.Below(image.values.size()));
+  }
+  image.used_programs = TakeIds(in);
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+    Image::Program program;
+    program.number = in.Number();
+    program.error = TakeStatus(in);
+    if (program.error.ok()) program.origin = in.Below(image.origins.size());
+    image.programs.push_back(std::move(program));
+  }
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+    Image::Blob blob;
+    blob.name = std::string(in.Text());
+    blob.size = in.Signed();
+    if (blob.size < 0) in.Fail();
+    image.blobs.push_back(std::move(blob));
+  }
+  if (!in.AtEnd() || !IsConsistent(image) || !HasCountableBytes(image))
+    return absl::DataLossError("the description of the session makes no sense");
+  return image;
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,46 @@
+// Operations that have been executed and not answered: what it takes to do them again, should the
+// daemon end first. Doing them again is as good as having waited: values never change, and each run
+// makes new ones.
+#ifndef KILN_SERVER_SESSIONS_IN_FLIGHT_H_
+#define KILN_SERVER_SESSIONS_IN_FLIGHT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/runtime/graph_source.h"
+#include "server/runtime/run.h"
+
+namespace kiln::sessions {
+
+// What a program can be made of again.
+struct ProgramOrigin {
+  std::string wire;  // GraphSource::Wire
+  std::string name;
+};
+
+struct RunInFlight {
+  std::shared_ptr<const ProgramOrigin> program;
+  runtime::Bindings bindings;
+  std::vector<runtime::ValuePointer> inputs;
+  std::vector<runtime::ValuePointer> results;  // outputs, then updates
+  bool report_time = false;
+};
+struct DefinitionInFlight {
+  std::shared_ptr<const ProgramOrigin> program;
+};
+struct ReadInFlight {
+  runtime::ValuePointer value;
+};
+struct BarrierInFlight {};
+
+using InFlight = std::variant<RunInFlight, DefinitionInFlight, ReadInFlight, BarrierInFlight>;
+// By sequence number.
+using InFlightTable = absl::flat_hash_map<uint64_t, InFlight>;
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_IN_FLIGHT_H_

@@ -1,0 +1,242 @@
+// What is kept of sessions: descriptions, sealed files, the folder.
+#include "server/sessions/kept_sessions.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/sessions/encoding.h"
+
+namespace kiln::sessions {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+namespace fs = std::filesystem;
+
+TEST(Encoding, NumbersComeBack) {
+  Encoder out;
+  const std::vector<int64_t> numbers = {0, 1, -1, 127, 128, -12345, INT64_MAX, INT64_MIN};
+  for (const int64_t number : numbers) out.Signed(number);
+  out.Number(UINT64_MAX);
+  out.Real(-0.1);
+  out.Text("text");
+  const std::string bytes = out.Take();
+  Decoder in(bytes);
+  for (const int64_t number : numbers) EXPECT_EQ(in.Signed(), number);
+  EXPECT_EQ(in.Number(), UINT64_MAX);
+  EXPECT_EQ(in.Real(), -0.1);
+  EXPECT_EQ(in.Text(), "text");
+  EXPECT_TRUE(in.AtEnd());
+}
+
+TEST(Encoding, WhatIsCutOrTooLargeFails) {
+  for (const absl::string_view bytes : {"", "\x80", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"}) {
+    Decoder in(bytes);
+    EXPECT_EQ(in.Number(), 0);
+    EXPECT_FALSE(in.ok());
+  }
+  Decoder text(
+      "\x05"
+      "four");
+  EXPECT_EQ(text.Text(), "");
+  EXPECT_FALSE(text.ok());
+}
+
+SessionImage ImageOf(int64_t number) {
+  SessionImage image;
+  image.identity.number = number;
+  image.identity.id = absl::StrCat("secret ", number);
+  image.identity.name = absl::StrCat("s", number);
+  image.identity.lease = absl::Seconds(100);
+  image.identity.opened = absl::FromUnixSeconds(5);
+  image.user = "ann";
+  image.device = "cpu:0";
+  image.executed = 3;
+  image.values.push_back(
+      {.kind = SessionImage::Value::Kind::kFailed, .error = absl::InternalError("it failed")});
+  image.values.push_back({});
+  auto origin = std::make_shared<ProgramOrigin>();
+  origin->wire = "a graph";
+  image.origins.push_back(origin);
+  image.pending.push_back(
+      {2, SessionImage::Run{.origin = 0, .bindings = {{"n", -3}}, .inputs = {0}, .results = {1}}});
+  image.pending.push_back({3, SessionImage::Read{1}});
+  image.answers.push_back({.sequence = 1, .error = absl::NotFoundError("nothing")});
+  image.used_handles.InsertAll(1, 9);
+  image.handles = {{4, 1}, {9, 0}};
+  return image;
+}
+
+TEST(Image, ComesBackAsItWas) {
+  const SessionImage image = ImageOf(7);
+  const auto again = Decode(Encode(image));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->identity.id, "secret 7");
+  EXPECT_EQ(again->identity.opened, image.identity.opened);
+  EXPECT_EQ(again->user, "ann");
+  EXPECT_EQ(again->executed, 3);
+  EXPECT_EQ(again->values[0].error, absl::InternalError("it failed"));
+  const auto& run = std::get<SessionImage::Run>(again->pending[0].operation);
+  EXPECT_EQ(run.bindings.at("n"), -3);
+  EXPECT_EQ(again->handles, image.handles);
+  EXPECT_EQ(Encode(*again), Encode(image));
+}
+
+// Each is well-formed, and of no session.
+TEST(Image, WhatContradictsItselfIsRefused) {
+  const std::vector<void (*)(SessionImage&)> faults = {
+      [](SessionImage& image) { image.pending.erase(image.pending.begin()); },  // nobody makes 1
+      [](SessionImage& image) { image.pending[1].sequence = 4; },  // was never executed
+      [](SessionImage& image) { image.pending[1].sequence = 2; },  // twice
+      [](SessionImage& image) { image.answers[0].sequence = 2; },  // answered and pending
+      [](SessionImage& image) { image.answers[0].value = 0; },     // without bytes
+      [](SessionImage& image) { image.handles[0].first = 10; },    // was never used
+      [](SessionImage& image) { image.handles[0].first = 9; },     // twice
+      [](SessionImage& image) { image.handles[0].second = 2; },    // there is no such value
+      [](SessionImage& image) { image.programs.push_back({.number = 1}); },  // was never used
+      [](SessionImage& image) { image.blobs.push_back({.name = "blob", .size = -1}); },
+      [](SessionImage& image) { image.identity.number = 0; },
+  };
+  for (size_t i = 0; i < faults.size(); ++i) {
+    SessionImage image = ImageOf(1);
+    faults[i](image);
+    EXPECT_TRUE(absl::IsDataLoss(Decode(Encode(image)).status())) << i;
+  }
+}
+
+class KeptSessionsTest : public ::testing::Test {
+ protected:
+  KeptSessionsTest() {
+    std::string pattern = "/tmp/kiln_kept_XXXXXX";
+    folder_ = mkdtemp(pattern.data());
+    Open();
+  }
+  ~KeptSessionsTest() override { fs::remove_all(folder_); }
+
+  void Open(int64_t limit_bytes = 1 << 20) {
+    kept_.reset();
+    auto opened = KeptSessions::Open({folder_ + "/sessions", limit_bytes});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    kept_ = *std::move(opened);
+  }
+  std::vector<fs::path> Files(const std::string& extension) const {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder_ + "/sessions"))
+      if (entry.path().extension() == extension) files.push_back(entry.path());
+    return files;
+  }
+
+  std::string folder_;
+  std::unique_ptr<KeptSessions> kept_;
+};
+
+TEST_F(KeptSessionsTest, SavedListedReadAndRemoved) {
+  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  ASSERT_TRUE(kept_->Save(ImageOf(2)).ok());
+  Open();
+  const auto all = kept_->List();
+  ASSERT_THAT(all, SizeIs(2));
+  EXPECT_EQ(all[0].image.identity.number + all[1].image.identity.number, 3);
+  const auto reader = kept_->Read(all[0]);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_TRUE((*reader)->Finish().ok());
+  EXPECT_TRUE(kept_->Remove(all[0]).ok());
+  EXPECT_THAT(kept_->List(), SizeIs(1));
+  EXPECT_TRUE(kept_->Remove(all[0]).ok());  // what is gone is gone
+  // File names are no secrets.
+  for (const fs::path& path : Files(".session"))
+    EXPECT_THAT(path.string(), ::testing::Not(HasSubstr("secret")));
+}
+
+TEST_F(KeptSessionsTest, OneDaemonAtATime) {
+  const auto second = KeptSessions::Open({folder_ + "/sessions", 1 << 20});
+  EXPECT_TRUE(absl::IsFailedPrecondition(second.status()));
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("--state_dir"));
+}
+
+TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
+  Open(2000);
+  absl::Status status;
+  int64_t saved = 0;
+  for (; saved < 100 && status.ok(); ++saved) status = kept_->Save(ImageOf(saved + 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("state.session_limit"));
+  EXPECT_THAT(kept_->List(), SizeIs(saved - 1));
+  int64_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ + "/sessions"))
+    bytes += static_cast<int64_t>(entry.file_size());
+  EXPECT_LE(bytes, 2000);
+}
+
+// A disk that is full, as the system says it of a file that may not grow.
+TEST_F(KeptSessionsTest, AFullDiskLeavesNoHalfFile) {
+  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  const auto before = signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  getrlimit(RLIMIT_FSIZE, &limit);
+  const rlimit small{100, limit.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  const absl::Status status = kept_->Save(ImageOf(2));
+  setrlimit(RLIMIT_FSIZE, &limit);
+  signal(SIGXFSZ, before);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("reserve room"));
+  EXPECT_THAT(Files(".draft"), IsEmpty());
+  const auto all = kept_->List();
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].image.identity.number, 1);
+}
+
+TEST_F(KeptSessionsTest, WhatWasNotFinishedGoes) {
+  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  const fs::path file = Files(".session")[0];
+  fs::rename(file, file.string() + ".draft");
+  EXPECT_THAT(kept_->List(), IsEmpty());
+  EXPECT_THAT(Files(".draft"), IsEmpty());
+}
+
+// Any one bit, and any cut.
+TEST_F(KeptSessionsTest, DamageIsFoundWhereverItIs) {
+  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  const fs::path path = Files(".session")[0];
+  std::ifstream in(path, std::ios::binary);
+  const std::string good{std::istreambuf_iterator<char>(in), {}};
+  const auto is_found = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    for (const auto& kept : kept_->List()) {
+      const auto reader = kept_->Read(kept);
+      if (reader.ok() && (*reader)->Finish().ok()) return false;
+    }
+    return true;
+  };
+  EXPECT_FALSE(is_found(good));
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bytes = good;
+    bytes[i] = static_cast<char>(bytes[i] ^ (1 << (i % 8)));
+    EXPECT_TRUE(is_found(bytes)) << "byte " << i;
+    EXPECT_TRUE(is_found(good.substr(0, i))) << i << " bytes";
+  }
+  EXPECT_TRUE(is_found(good + "x"));
+}
+
+TEST_F(KeptSessionsTest, AnotherUsersKeyMakesNoFileOfOurs) {
+  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  kept_.reset();
+  fs::remove(folder_ + "/sessions/sessions.key");
+  Open();
+  EXPECT_THAT(kept_->List(), IsEmpty());
+  EXPECT_THAT(Files(".session"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace kiln::sessions

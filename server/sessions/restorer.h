@@ -1,0 +1,75 @@
+// Brings back the sessions that an earlier daemon has kept, one after another on a thread of its
+// own, while the daemon serves already. Who asks for one that is not there yet is told to come
+// back, and it is next.
+#ifndef KILN_SERVER_SESSIONS_RESTORER_H_
+#define KILN_SERVER_SESSIONS_RESTORER_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/sessions/kept_sessions.h"
+#include "server/sessions/registry.h"
+
+namespace kiln::sessions {
+
+// UNAVAILABLE, reason RESTARTING: the session is not lost; attach again.
+absl::Status Restarting(absl::string_view why);
+
+// Thread-safe.
+class Restorer final : public AbsentSessions {
+ public:
+  // Both outlive this. Nothing happens before Start.
+  Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now);
+  ~Restorer() override { Stop(); }
+
+  // Reads what there is; sessions number on behind them.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Finishes the one under way. The others stay where they are, for a later daemon.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Restarting if the session is one of those that are not there yet.
+  absl::Status Ask(const std::string& user, const std::string& id) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Their files go. The one under way ends as soon as it is back, and does not count.
+  int DropAllOf(const std::string& user) override ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Waiting {
+    KeptSessions::Kept kept;
+    absl::Time expires;
+    std::string why;  // it did not come back when it was tried last
+  };
+
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the next; null if there is none or this stops.
+  std::unique_ptr<Waiting> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether one that did not come back is tried again. If not, it is lost, and the log says so.
+  bool Waits(const Waiting& waiting, const absl::Status& status, bool is_dropped);
+  // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
+  absl::Status Restore(const KeptSessions::Kept& kept);
+
+  KeptSessions& kept_;
+  Registry& registry_;
+  const std::function<absl::Time()> now_;
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  struct UnderWay {
+    std::string id;  // empty: none
+    std::string user;
+    bool is_dropped = false;
+  };
+  UnderWay under_way_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace kiln::sessions
+
+#endif  // KILN_SERVER_SESSIONS_RESTORER_H_

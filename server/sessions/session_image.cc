@@ -1,0 +1,234 @@
+// How a session is put down for a later daemon.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/errors/errors.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+using Kind = SessionImage::Value::Kind;
+
+// From the first of a run's results to its answer: a few microseconds, but for the scheduler.
+constexpr absl::Duration kEndOfRun = absl::Seconds(1);
+
+absl::Status Unknown(absl::string_view what) { return absl::FailedPreconditionError(what); }
+
+// Gives values and origins their places in the image, each one.
+class Places {
+ public:
+  Places(const buffers::Pool& pool, SessionImage* image) : pool_(pool), image_(*image) {}
+
+  // A pending run makes it.
+  absl::Status AddPending(const runtime::ValuePointer& value) {
+    // The run has ended, and may have been answered for in part.
+    if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
+    places_[value.get()] = Add({.kind = Kind::kPending});
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> Of(const runtime::ValuePointer& value) {
+    const auto known = places_.find(value.get());
+    if (known != places_.end()) return known->second;
+    if (!value->resolved()) return Unknown("an upload to its device has not ended");
+    SessionImage::Value kept{.kind = Kind::kFailed, .error = value->status()};
+    if (kept.error.ok() && value->lost()) kept.error = pool_.LostError();
+    if (kept.error.ok()) kept = {.kind = Kind::kBytes, .type = *value->type(), .value = value};
+    return places_[value.get()] = Add(std::move(kept));
+  }
+
+  absl::StatusOr<size_t> Of(const std::shared_ptr<const ProgramOrigin>& origin) {
+    if (origin->wire.empty()) return Unknown("one of its programs cannot be kept");
+    const auto [entry, is_new] = origins_.emplace(origin.get(), image_.origins.size());
+    if (is_new) image_.origins.push_back(origin);
+    return entry->second;
+  }
+
+ private:
+  size_t Add(SessionImage::Value value) {
+    image_.values.push_back(std::move(value));
+    return image_.values.size() - 1;
+  }
+
+  const buffers::Pool& pool_;
+  SessionImage& image_;
+  absl::flat_hash_map<const buffers::Value*, size_t> places_;
+  absl::flat_hash_map<const ProgramOrigin*, size_t> origins_;
+};
+
+absl::StatusOr<std::vector<size_t>> PlacesOf(const std::vector<runtime::ValuePointer>& values,
+                                             Places& places) {
+  std::vector<size_t> all;
+  for (const runtime::ValuePointer& value : values) {
+    const auto place = places.Of(value);
+    if (!place.ok()) return place.status();
+    all.push_back(*place);
+  }
+  return all;
+}
+
+struct Keep {
+  using Result = absl::StatusOr<decltype(SessionImage::Pending::operation)>;
+
+  Result operator()(const RunInFlight& run) const {
+    SessionImage::Run kept;
+    const auto origin = places.Of(run.program);
+    if (!origin.ok()) return origin.status();
+    auto inputs = PlacesOf(run.inputs, places);
+    if (!inputs.ok()) return inputs.status();
+    auto results = PlacesOf(run.results, places);
+    if (!results.ok()) return results.status();
+    return SessionImage::Run{*origin, run.bindings, *std::move(inputs), *std::move(results),
+                             run.report_time};
+  }
+  Result operator()(const DefinitionInFlight& definition) const {
+    const auto origin = places.Of(definition.program);
+    if (!origin.ok()) return origin.status();
+    return SessionImage::Definition{*origin};
+  }
+  Result operator()(const ReadInFlight& read) const {
+    const auto value = places.Of(read.value);
+    if (!value.ok()) return value.status();
+    return SessionImage::Read{*value};
+  }
+  Result operator()(const BarrierInFlight&) const { return SessionImage::Barrier{}; }
+
+  Places& places;
+};
+
+absl::Status KeepPending(const InFlightTable& in_flight, Places& places, SessionImage* image) {
+  std::vector<const InFlightTable::value_type*> sorted;
+  for (const auto& entry : in_flight) sorted.push_back(&entry);
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
+  for (const auto* entry : sorted) {
+    const auto* run = std::get_if<RunInFlight>(&entry->second);
+    if (run == nullptr) continue;
+    for (const runtime::ValuePointer& result : run->results)
+      if (absl::Status status = places.AddPending(result); !status.ok()) return status;
+  }
+  for (const auto* entry : sorted) {
+    auto operation = std::visit(Keep{places}, entry->second);
+    if (!operation.ok()) return operation.status();
+    image->pending.push_back({entry->first, *std::move(operation)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeepAnswers(const AnswerLog& log, Places& places, SessionImage* image) {
+  for (const auto& answer : log.Unacknowledged()) {
+    SessionImage::KeptAnswer kept{.sequence = answer->sequence,
+                                  .error = answer->error,
+                                  .digest = answer->digest,
+                                  .device_seconds = answer->device_seconds};
+    if (answer->value) {
+      const auto place = places.Of(answer->value);
+      if (!place.ok()) return place.status();
+      // It was read before its device was lost.
+      const SessionImage::Value& value = image->values[*place];
+      if (value.kind == Kind::kFailed) kept.error = value.error;
+      if (value.kind == Kind::kPending) return Unknown("a value was read that is not there");
+      if (value.kind == Kind::kBytes) kept.value = *place;
+    }
+    image->answers.push_back(std::move(kept));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeepHandles(const HandleTable& handles, Places& places, SessionImage* image) {
+  image->used_handles = handles.used();
+  for (const auto& [handle, value] : handles.values()) {
+    const auto place = places.Of(value);
+    if (!place.ok()) return place.status();
+    image->handles.emplace_back(handle, *place);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KeepPrograms(const ProgramTable& programs, Places& places, SessionImage* image) {
+  image->used_programs = programs.used();
+  for (const auto& [number, program] : programs.programs()) {
+    SessionImage::Program kept{.number = number, .error = program.source.status()};
+    if (kept.error.ok()) {
+      const auto origin = places.Of(program.origin);
+      if (!origin.ok()) return origin.status();
+      kept.origin = *origin;
+    }
+    image->programs.push_back(std::move(kept));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason) {
+  const uint64_t executed = executor_.Pause();
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return *closed_;
+  // A run may be ending just now on a device that has not become idle.
+  const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return resumption_ != nullptr || IsSettled(executed);
+  };
+  mutex_.AwaitWithTimeout(absl::Condition(&is_settled), kEndOfRun);
+  auto image = resumption_ ? MakeImageOfResumption() : MakeImage(executed);
+  if (!image.ok()) return image.status();
+  image->remaining =
+      sink_ ? identity_.lease : std::max(expires_ - services_.now(), absl::ZeroDuration());
+  closed_ = reason;
+  frozen_ = true;
+  // After closed_ is set: a client that is told from here on that its upload has ended is told that
+  // the session has, instead.
+  for (auto& [name, data] : services_.blobs->HeldBy(identity_.number)) {
+    const int64_t size = data->size();
+    image->blobs.push_back({std::move(name), size, std::move(data)});
+  }
+  return image;
+}
+
+bool Session::IsSettled(uint64_t executed) const {
+  if (executed - unfinished_.ended() != in_flight_.size()) return false;
+  return std::none_of(in_flight_.begin(), in_flight_.end(), [](const auto& entry) {
+    const auto* run = std::get_if<RunInFlight>(&entry.second);
+    return run != nullptr && std::any_of(run->results.begin(), run->results.end(),
+                                         [](const auto& value) { return value->resolved(); });
+  });
+}
+
+absl::StatusOr<SessionImage> Session::MakeImage(uint64_t executed) const {
+  if (executed - unfinished_.ended() != in_flight_.size())
+    return Unknown("an operation is under way that cannot be done again");
+  SessionImage image;
+  image.identity = identity_;
+  image.user = user_->name;
+  image.device = device_.name();
+  image.executed = executed;
+  image.runs = runs_;
+  image.device_seconds = device_seconds_;
+  Places places(*device_.pool(), &image);
+  absl::Status status = KeepPending(in_flight_, places, &image);
+  if (status.ok()) status = KeepAnswers(log_, places, &image);
+  if (status.ok()) status = KeepHandles(handles_, places, &image);
+  if (status.ok()) status = KeepPrograms(programs_, places, &image);
+  if (!status.ok()) return status;
+  return image;
+}
+
+// Nothing of the client's has been executed since it was restored. What has been done again is done
+// once more: the client knows answers that come twice.
+absl::StatusOr<SessionImage> Session::MakeImageOfResumption() const {
+  SessionImage image = *resumption_->image;
+  image.blobs.clear();
+  for (size_t i = 0; i < image.values.size(); ++i) {
+    SessionImage::Value& kept = image.values[i];
+    if (kept.kind != Kind::kBytes) continue;
+    kept.value = resumption_->values[i];
+    if (kept.value->lost()) return Unknown("its device was lost while the session was restored");
+  }
+  return image;
+}
+
+}  // namespace kiln::sessions

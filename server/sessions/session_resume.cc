@@ -1,0 +1,276 @@
+// How a session that was kept comes back: its tables first, then, through the executor, what had
+// not been answered.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "server/errors/errors.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+using Kind = SessionImage::Value::Kind;
+
+constexpr int64_t kPiece = 1 << 20;
+
+absl::Status Fill(buffers::Pool& pool, buffers::Value& value, ByteSource& bytes) {
+  std::string piece;
+  for (int64_t offset = 0; offset < value.bytes(); offset += kPiece) {
+    piece.resize(static_cast<size_t>(std::min(kPiece, value.bytes() - offset)));
+    if (absl::Status status = bytes.Read(absl::MakeSpan(piece)); !status.ok()) return status;
+    absl::Status filled;
+    absl::Notification done;
+    pool.FillPart(value, offset, piece, [&](const absl::Status& status) {
+      filled = status;
+      done.Notify();
+    });
+    done.WaitForNotification();
+    if (!filled.ok()) return filled;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Ended() { return absl::CancelledError("the session has ended"); }
+
+}  // namespace
+
+absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes) {
+  absl::MutexLock lock(&mutex_);
+  resumption_ = std::make_unique<Resumption>();
+  resumption_->image = std::move(image);
+  absl::Status status = RestoreValues(bytes);
+  if (status.ok()) status = RestoreBlobs(bytes);
+  if (status.ok()) status = RestorePrograms();
+  if (status.ok()) status = RestoreHandles();
+  if (status.ok()) status = RestoreOperations();
+  expires_ = services_.now() + resumption_->image->lease_then();
+  return status;
+}
+
+absl::Status Session::RestoreValues(ByteSource& bytes) {
+  for (const SessionImage::Value& kept : resumption_->image->values) {
+    runtime::ValuePointer value;
+    if (kept.kind == Kind::kFailed) {
+      memory::Charge charge = host_->Open(memory::Use::kHandles);
+      charge.ForceResize(errors::BytesOf(kept.error));
+      value = buffers::Value::Failed(kept.error, std::move(charge));
+    } else if (kept.kind == Kind::kBytes) {
+      auto allocated = device_.pool()->Allocate(
+          std::make_shared<const buffers::TensorType>(kept.type), account_);
+      if (!allocated.ok()) return device_.AfterFailure(allocated.status());
+      value = *std::move(allocated);
+      if (absl::Status status = Fill(*device_.pool(), *value, bytes); !status.ok()) return status;
+      value->Resolve(absl::OkStatus());
+    }
+    resumption_->values.push_back(std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::RestoreBlobs(ByteSource& bytes) {
+  for (const SessionImage::Blob& blob : resumption_->image->blobs) {
+    auto upload = services_.blobs->Begin(identity_.number, user_->name, blob.name,
+                                         static_cast<uint64_t>(blob.size), *host_);
+    if (!upload.ok()) return upload.status();
+    std::string piece;
+    for (int64_t offset = 0; offset < blob.size; offset += kPiece) {
+      piece.resize(static_cast<size_t>(std::min(kPiece, blob.size - offset)));
+      if (absl::Status status = bytes.Read(absl::MakeSpan(piece)); !status.ok()) return status;
+      if (absl::Status status = (*upload)->Append(piece); !status.ok()) return status;
+    }
+    if (absl::Status status = (*upload)->Finish(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::RestorePrograms() {
+  const SessionImage& image = *resumption_->image;
+  for (const auto& origin : image.origins) {
+    auto source = services_.unpack_graph(origin->wire, *host_);
+    if (!source.ok()) return source.status();
+    resumption_->sources.push_back(*std::move(source));
+  }
+  programs_.RestoreUsed(image.used_programs);
+  for (const SessionImage::Program& program : image.programs) {
+    absl::Status restored =
+        program.error.ok()
+            ? programs_.Restore(program.number, resumption_->sources[program.origin],
+                                image.origins[program.origin])
+            : programs_.Restore(program.number, program.error, std::make_shared<ProgramOrigin>());
+    if (!restored.ok()) return restored;
+  }
+  for (const SessionImage::Pending& pending : image.pending) {
+    const auto* run = std::get_if<SessionImage::Run>(&pending.operation);
+    resumption_->programs.push_back(
+        run == nullptr ? nullptr
+                       : services_.programs->Get(resumption_->sources[run->origin], run->bindings,
+                                                 device_, image.origins[run->origin]->name, host_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::RestoreHandles() {
+  const SessionImage& image = *resumption_->image;
+  if (absl::Status status = handles_.Restore(image.used_handles, image.handles.size());
+      !status.ok()) {
+    return status;
+  }
+  // The others are bound once they are made, before the client's operations come.
+  for (const auto& [handle, place] : image.handles)
+    if (resumption_->values[place]) handles_.RestoreValue(handle, resumption_->values[place]);
+  return absl::OkStatus();
+}
+
+absl::Status Session::RestoreOperations() {
+  const SessionImage& image = *resumption_->image;
+  runs_ = image.runs;
+  device_seconds_ = image.device_seconds;
+  resumed_through_ = image.executed;
+  log_.RestoreReceived(image.executed);
+  for (const SessionImage::KeptAnswer& kept : image.answers) {
+    Answer answer{.sequence = kept.sequence,
+                  .error = kept.error,
+                  .value = kept.value ? resumption_->values[*kept.value] : nullptr,
+                  .digest = kept.digest,
+                  .device_seconds = kept.device_seconds};
+    answer.charge = host_->Open(memory::Use::kAnswers);
+    answer.charge.ForceResize(SizeOf(answer));
+    log_.Add(std::make_shared<const Answer>(std::move(answer)));
+  }
+  unfinished_.RestoreEnded(image.executed - image.pending.size());
+  for (size_t i = 0; i < image.pending.size(); ++i) {
+    const uint64_t sequence = image.pending[i].sequence;
+    Operation operation = sessions::Resume{i};
+    unfinished_.Admit(sequence, &operation);
+    // It waits for those before it that have not been answered.
+    if (std::holds_alternative<SessionImage::Barrier>(image.pending[i].operation)) {
+      in_flight_.emplace(sequence, BarrierInFlight());
+      if (i > 0) unfinished_.RestoreBarrier(sequence, i);
+    }
+    // Whoever waits for a value waits for the end of it all, when the handles are bound.
+    executor_.Add(0, std::move(operation));
+  }
+  executor_.Add(image.executed, sessions::Resume{image.pending.size()});
+  return absl::OkStatus();
+}
+
+Executor::AddWaiter Session::MustWaitFor(const sessions::Resume& resume) {
+  absl::MutexLock lock(&mutex_);
+  if (!resumption_ || resume.pending >= resumption_->programs.size()) return nullptr;
+  const auto& future = resumption_->programs[resume.pending];
+  if (!future || future->resolved()) return nullptr;
+  return [future](std::function<void()> go_on) { return future->AddWaiter(std::move(go_on)); };
+}
+
+void Session::Execute(uint64_t, sessions::Resume& operation) {
+  std::shared_ptr<const SessionImage> image;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return;
+    image = resumption_->image;
+  }
+  if (operation.pending == image->pending.size()) return EndResuming();
+  const SessionImage::Pending& pending = image->pending[operation.pending];
+  std::visit([&](const auto& kind) { Redo(pending.sequence, operation.pending, kind); },
+             pending.operation);
+}
+
+void Session::EndResuming() {
+  std::unique_ptr<Resumption> ended;  // goes without the lock
+  absl::MutexLock lock(&mutex_);
+  ended.swap(resumption_);
+  if (closed_ || !ended) return;
+  for (const auto& [handle, place] : ended->image->handles)
+    if (ended->image->values[place].kind == Kind::kPending)
+      handles_.RestoreValue(handle, ended->values[place]);
+}
+
+absl::StatusOr<std::shared_ptr<runtime::Run>> Session::MakeAgain(uint64_t sequence, size_t pending,
+                                                                 const SessionImage::Run& run) {
+  RunInFlight in_flight{nullptr, run.bindings, {}, {}, run.report_time};
+  std::shared_ptr<runtime::ProgramFuture> future;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return Ended();
+    future = resumption_->programs[pending];
+    in_flight.program = resumption_->image->origins[run.origin];
+    for (const size_t input : run.inputs) in_flight.inputs.push_back(resumption_->values[input]);
+  }
+  if (!future->result().ok()) return future->result().status();
+  const std::shared_ptr<const runtime::BoundProgram>& program = *future->result();
+  for (const runtime::ValuePointer& input : in_flight.inputs)
+    if (input->resolved() && !input->status().ok())
+      return runtime::DependencyError(input->status());
+  const runtime::Signature& signature = program->signature;
+  absl::Status status = runtime::CheckInputs(signature, in_flight.inputs);
+  if (status.ok() && signature.outputs.size() + signature.updates.size() != run.results.size())
+    status = absl::InternalError("a kept run does not fit its program");
+  if (!status.ok()) return status;
+  auto made = runtime::Run::Create(
+      absl::StrCat(identity_.name, "/", sequence), program, in_flight.inputs, account_,
+      [self = shared_from_this(), sequence, report_time = run.report_time](
+          const absl::Status& ended, double seconds) {
+        self->RunEnded(sequence, report_time, ended, seconds);
+      });
+  if (!made.ok()) return made.status();
+  in_flight.results = (*made)->results();
+  absl::MutexLock lock(&mutex_);
+  if (!resumption_) return Ended();
+  for (size_t i = 0; i < run.results.size(); ++i)
+    resumption_->values[run.results[i]] = in_flight.results[i];
+  in_flight_.emplace(sequence, std::move(in_flight));
+  return made;
+}
+
+void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run) {
+  auto made = MakeAgain(sequence, pending, run);
+  if (made.ok()) return device_.dispatcher().Enqueue(flow_, *std::move(made));
+  // Later operations stand on its results, so that they fail as they do when a run fails on the
+  // device.
+  const absl::Status error = errors::WithBoundedMessage(made.status());
+  memory::Charge charge = host_->Open(memory::Use::kHandles);
+  charge.ForceResize(errors::BytesOf(error));
+  const auto failed = buffers::Value::Failed(error, std::move(charge));
+  {
+    absl::MutexLock lock(&mutex_);
+    if (resumption_)
+      for (const size_t result : run.results) resumption_->values[result] = failed;
+  }
+  Finish({.sequence = sequence, .error = error});
+}
+
+void Session::Redo(uint64_t sequence, size_t, const SessionImage::Definition& definition) {
+  std::shared_ptr<const runtime::GraphSource> source;
+  std::shared_ptr<const ProgramOrigin> origin;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return;
+    source = resumption_->sources[definition.origin];
+    origin = resumption_->image->origins[definition.origin];
+    in_flight_.emplace(sequence, DefinitionInFlight{origin});
+  }
+  AwaitDefinition(sequence, source,
+                  source->variables().empty()
+                      ? services_.programs->Get(source, {}, device_, origin->name, host_)
+                      : nullptr);
+}
+
+void Session::Redo(uint64_t sequence, size_t, const SessionImage::Read& read) {
+  runtime::ValuePointer value;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!resumption_) return;
+    value = resumption_->values[read.value];
+  }
+  AwaitRead(sequence, value);
+}
+
+void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Barrier&) {
+  // Otherwise the end of the last before it is its own.
+  if (pending == 0) Finish({.sequence = sequence});
+}
+
+}  // namespace kiln::sessions
