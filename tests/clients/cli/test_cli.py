@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 
@@ -88,7 +89,9 @@ def test_cache(fresh_kilnd):
     cache = json.loads(output(fresh_kilnd, "cache", "--json"))
     assert int(cache["kernels"]) >= 1 and int(cache["bytes"]) > 0 and int(cache["misses"]) >= 1
     assert os.path.exists(cache["path"])
-    assert f"deleted {cache['kernels']} kernels" in output(fresh_kilnd, "cache", "clear")
+    # The daemon's own look at its devices may have added one meanwhile.
+    deleted = re.match(r"deleted (\d+) kernels", output(fresh_kilnd, "cache", "clear"))
+    assert deleted and int(deleted[1]) >= int(cache["kernels"])
     assert json.loads(output(fresh_kilnd, "cache", "--json"))["kernels"] == "0"
 
 
