@@ -147,9 +147,9 @@ Client::Client(const std::string& address, uint32_t lease_seconds, const std::st
   Open(lease_seconds, device);
 }
 
-Client::Client(const std::string& address, const Login& login)
-    : channel(OpenChannel(address, login)) {
-  Open(0, "");
+Client::Client(const std::string& address, const Login& login, uint32_t lease_seconds)
+    : login(login), channel(OpenChannel(address, login)) {
+  Open(lease_seconds, "");
 }
 
 void Client::Open(uint32_t lease_seconds, const std::string& device) {
@@ -199,10 +199,7 @@ grpc::Status Client::Download(uint64_t handle, uint64_t after_sequence, std::str
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged, grpc::Status* why) {
   while (true) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    auto stub = v1::SessionService::NewStub(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    auto stub = v1::SessionService::NewStub(OpenChannel(address, client.login));
     auto stream =
         std::make_unique<Stream>(std::move(stub), client.session.session_id(), acknowledged);
     if (stream->attached()) return stream;

@@ -72,8 +72,9 @@ struct Client {
     std::string token{};
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
-  Client(const std::string& address, const Login& login);
+  Client(const std::string& address, const Login& login, uint32_t lease_seconds = 0);
 
+  const Login login{};
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<v1::SessionService::Stub> sessions;
   std::unique_ptr<v1::BlobService::Stub> blobs;

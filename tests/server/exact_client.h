@@ -1,0 +1,81 @@
+// A client that knows what every answer must be, whatever becomes of its connection and the daemon.
+#ifndef KILN_TESTS_SERVER_EXACT_CLIENT_H_
+#define KILN_TESTS_SERVER_EXACT_CLIENT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/client.h"
+
+namespace kiln::testing {
+
+using Random = std::mt19937_64;
+
+// What an operation must be answered with: bytes, success or an error.
+struct Expected {
+  std::optional<float> read;
+  int code = 0;
+};
+using Exact = std::pair<v1::ConnectRequest, Expected>;
+
+// The session as it must be: programs 1 (x + y) and 2 (x becomes x + y) on single numbers.
+class Model {
+ public:
+  // Defines the programs. Before all others.
+  static std::vector<Exact> First();
+  // The next operation, and what it must come to.
+  Exact Next(Random& random);
+  // Reads everything there is.
+  std::vector<Exact> Last() const;
+
+ private:
+  uint64_t Any(Random& random) const;
+  Exact NextWrite(Random& random);
+  Exact NextAdd(Random& random);
+  Exact NextAccumulate(Random& random);
+  Exact NextRead(Random& random);
+  Exact NextRelease(Random& random);
+  // Numbers that are taken and handles that are not there.
+  Exact NextMistake(Random& random);
+
+  uint64_t next_ = 1;
+  std::map<uint64_t, float> values_;
+};
+
+// Keeps what has not been answered, and sends it again on the next stream. Not thread-safe.
+class Sender {
+ public:
+  // `client` outlives this.
+  Sender(std::string address, const Client& client)
+      : address_(std::move(address)), client_(client) {}
+
+  void Send(Exact operation);
+  // Waits for the oldest answers until no more than so many are missing.
+  void AnswerAllBut(size_t count);
+  void Cut();
+  size_t in_flight() const { return pending_.size(); }
+  // What was not as expected; empty if all was.
+  const std::string& wrong() const { return wrong_; }
+
+ private:
+  uint64_t Acknowledged() const;
+  bool Attach();
+  void Check(uint64_t sequence, const Expected& expected, const v1::Result& result);
+
+  const std::string address_;
+  const Client& client_;
+  std::unique_ptr<Stream> stream_;
+  uint64_t next_ = 1;
+  std::map<uint64_t, Exact> pending_;
+  std::string wrong_;
+};
+
+}  // namespace kiln::testing
+
+#endif  // KILN_TESTS_SERVER_EXACT_CLIENT_H_
