@@ -1,6 +1,7 @@
 #include "server/open_devices.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -23,6 +24,13 @@ absl::Status NoDevices(const std::vector<std::string>& missing,
   if (!missing.empty()) absl::StrAppend(&message, " named ", absl::StrJoin(missing, ", "));
   if (!why.empty()) absl::StrAppend(&message, "; ", absl::StrJoin(why, "; "));
   return absl::FailedPreconditionError(message);
+}
+
+fairness::QueueLimits LimitsOf(const config::Config& config) {
+  fairness::QueueLimits limits;
+  limits.slice_seconds = config.slice_milliseconds == 0 ? std::numeric_limits<double>::infinity()
+                                                        : config.slice_milliseconds / 1e3;
+  return limits;
 }
 
 }  // namespace
@@ -51,8 +59,9 @@ absl::StatusOr<OpenedDevices> OpenDevices(const config::Config& config,
         continue;
       }
       ++report.devices;
-      opened.devices.push_back(std::make_unique<runtime::ManagedDevice>(
-          std::move(device), config.memory_limit_bytes, metrics.ForDevice(name), now));
+      opened.devices.push_back(
+          std::make_unique<runtime::ManagedDevice>(std::move(device), config.memory_limit_bytes,
+                                                   metrics.ForDevice(name), now, LimitsOf(config)));
       const drivers::DeviceInfo& info = opened.devices.back()->info();
       log::Info("device",
                 {{"device", name}, {"model", info.model}, {"target", info.target.Summary()}});

@@ -122,6 +122,10 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->run_seconds_limit); }},
       {"devices.health_interval_seconds", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->health_interval_seconds); }},
+      {"fairness.slice_ms", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->slice_milliseconds); }},
+      {"fairness.compiles_waiting_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->compiles_waiting_limit); }},
       {"compiler.seconds_limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->compile_seconds_limit); }},
       {"compiler.memory_limit", kBytes,
@@ -303,6 +307,10 @@ absl::Status Check(const Config& config) {
   }
   if (config.health_interval_seconds < 0) {
     return absl::InvalidArgumentError("health_interval_seconds: it must not be negative");
+  }
+  if (config.slice_milliseconds < 0 || config.compiles_waiting_limit < 1) {
+    return absl::InvalidArgumentError(
+        "fairness: slice_ms must not be negative, and compiles_waiting_limit must be positive");
   }
   if (config.run_seconds_limit < 0) {
     return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");

@@ -45,6 +45,11 @@
 //   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
 //   health_interval_seconds = 10       # between two tries whether a device still computes; 0: none
 //
+//   [fairness]
+//   slice_ms = 10                      # programs that take longer are cut between kernels, so that others'
+//                                      # runs come in between; 0: they are not
+//   compiles_waiting_limit = 256       # of each user; what comes then is refused
+//
 //   [compiler]
 //   seconds_limit = 60                 # for a kernel; 0: none
 //   memory_limit = "4GiB"              # likewise
@@ -110,6 +115,8 @@ struct Config {
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none
   int health_interval_seconds = 10;     // 0: none
+  int slice_milliseconds = 10;          // 0: programs are not cut
+  int compiles_waiting_limit = 256;     // of each user
   // Of one kernel that is compiled; 0: none.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;

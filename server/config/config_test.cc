@@ -50,6 +50,9 @@ cpu_threads = 3
 cpu_features = "avx2,-fma"
 run_seconds_limit = 60
 health_interval_seconds = 5
+[fairness]
+slice_ms = 5
+compiles_waiting_limit = 3
 [compiler]
 seconds_limit = 20
 memory_limit = "1GiB"
@@ -80,6 +83,8 @@ blob_limit = "1MB"
   EXPECT_EQ(config.cpu_features, "avx2,-fma");
   EXPECT_EQ(config.run_seconds_limit, 60);
   EXPECT_EQ(config.health_interval_seconds, 5);
+  EXPECT_EQ(config.slice_milliseconds, 5);
+  EXPECT_EQ(config.compiles_waiting_limit, 3);
   EXPECT_EQ(config.compile_seconds_limit, 20);
   EXPECT_EQ(config.compile_memory_limit_bytes, 1 << 30);
   EXPECT_EQ(config.host_memory_limit_bytes, int64_t{2} << 30);

@@ -57,6 +57,8 @@ ABSL_FLAG(
 ABSL_FLAG(std::string, blob_limit, "", "bytes of the host memory that uploads may take; 0: all");
 ABSL_FLAG(int, run_seconds_limit, -1,
           "predicted seconds that one run of a program may take; 0: any");
+ABSL_FLAG(int, slice_ms, -1,
+          "milliseconds after which others' runs may come between a program's kernels; 0: never");
 ABSL_FLAG(int, compile_seconds_limit, -1, "seconds that a kernel may take to compile; 0: any");
 ABSL_FLAG(std::string, compile_memory_limit, "",
           "bytes that compiling a kernel may take, for example 4GiB; 0: any");
@@ -128,6 +130,7 @@ absl::Status ApplyFlags(Config* config) {
   OverrideNumber(FLAGS_session_limit, &config->session_limit);
   OverrideNumber(FLAGS_compile_seconds_limit, &config->compile_seconds_limit);
   OverrideNumber(FLAGS_run_seconds_limit, &config->run_seconds_limit);
+  OverrideNumber(FLAGS_slice_ms, &config->slice_milliseconds);
   absl::Status status = OverrideBytes(FLAGS_memory_limit, &config->memory_limit_bytes);
   status.Update(OverrideBytes(FLAGS_host_memory_limit, &config->host_memory_limit_bytes));
   status.Update(OverrideBytes(FLAGS_compile_memory_limit, &config->compile_memory_limit_bytes));

@@ -1,6 +1,5 @@
 #include "server/fairness/dispatcher.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -10,25 +9,63 @@
 namespace kiln::fairness {
 namespace {
 absl::Status SessionEnded() { return absl::CancelledError("the session has ended"); }
+absl::Status Unwanted() { return absl::CancelledError("cancelled by the client"); }
 }  // namespace
 
-FairQueue::FlowId Dispatcher::AddFlow(const std::string& user, double weight) {
+FairQueue::FlowId Dispatcher::AddFlow(const std::string& user, double weight, Priority priority) {
   absl::MutexLock lock(&mutex_);
-  return queue_.AddFlow(user, weight);
+  return queue_.flows().AddFlow(user, weight, priority);
+}
+
+void Dispatcher::SetWeight(const std::string& user, double weight) {
+  absl::MutexLock lock(&mutex_);
+  queue_.flows().SetWeight(user, weight);
 }
 
 void Dispatcher::RemoveFlow(FairQueue::FlowId flow) {
-  std::vector<std::shared_ptr<Work>> dropped;
+  std::vector<Waiting> dropped;
   {
     absl::MutexLock lock(&mutex_);
-    for (const FairQueue::Item ticket : queue_.RemoveFlow(flow)) {
-      const auto found = waiting_.find(ticket);
-      dropped.push_back(std::move(found->second.work));
-      waiting_.erase(found);
-    }
+    for (const FairQueue::Item item : queue_.flows().RemoveFlow(flow))
+      dropped.push_back(Take(item));
   }
+  Drop(std::move(dropped), SessionEnded());
+}
+
+void Dispatcher::DropUnwanted(FairQueue::FlowId flow) {
+  std::vector<Waiting> dropped;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto is_unwanted = [this](FairQueue::Item item) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return !waiting_.at(item).work->is_wanted();
+    };
+    for (const FairQueue::Item item : queue_.flows().RemoveIf(flow, is_unwanted))
+      dropped.push_back(Take(item));
+  }
+  Drop(std::move(dropped), Unwanted());
+}
+
+void Dispatcher::Drop(std::vector<Waiting> dropped, const absl::Status& status) {
+  if (dropped.empty()) return;
   // Without the lock, since Fail answers the client, which takes the session's lock.
-  for (const auto& work : dropped) work->Fail(SessionEnded());
+  for (const Waiting& waiting : dropped) waiting.work->Fail(status);
+  dropped.clear();
+  mutex_.Lock();
+  queue_.flows().ReleaseHeld();
+  SubmitWaitingAndUnlock();
+}
+
+Dispatcher::Waiting Dispatcher::Take(FairQueue::Item item) {
+  const auto found = waiting_.find(item);
+  Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  if (waiting.begun) --begun_;
+  return waiting;
+}
+
+void Dispatcher::PutBack(FairQueue::Item item, Waiting waiting) {
+  if (waiting.begun) ++begun_;
+  waiting_.emplace(item, std::move(waiting));
 }
 
 void Dispatcher::Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) {
@@ -44,10 +81,10 @@ absl::Status Dispatcher::Queue(FairQueue::FlowId flow, const std::shared_ptr<Wor
   std::string label = is_logged ? work->label() : "";
   absl::MutexLock lock(&mutex_);
   if (!stopped_.ok()) return stopped_;
-  const int64_t ticket = next_ticket_++;
-  if (!queue_.Push(flow, ticket, predicted)) return SessionEnded();
-  waiting_.emplace(ticket, Waiting{work, now});
-  if (is_logged) unlogged_.push_back({ticket, std::move(label), predicted, queue_.size()});
+  const FairQueue::Item item = next_item_++;
+  if (!queue_.flows().Push(flow, item, predicted)) return SessionEnded();
+  waiting_.emplace(item, Waiting{work, now});
+  if (is_logged) unlogged_.push_back({item, std::move(label), predicted, queue_.flows().size()});
   return absl::OkStatus();
 }
 
@@ -55,19 +92,20 @@ void Dispatcher::LogQueued(const std::vector<Queued>& events) const {
   for (const Queued& event : events) {
     log::Debug("run_queued", {{"run", event.label},
                               {"device", device_},
-                              {"ticket", absl::StrCat(event.ticket)},
+                              {"item", absl::StrCat(event.item)},
                               {"predicted_seconds", absl::StrCat(event.predicted)},
                               {"queued", absl::StrCat(event.queued)}});
   }
 }
 
-void Dispatcher::LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
+void Dispatcher::LogChosen(const DeviceQueue::Start& start, const Work& work, absl::Duration waited,
                            int64_t queued, int64_t in_flight) const {
   if (!log::IsOn(log::Level::kDebug)) return;
   log::Debug("run_chosen", {{"run", work.label()},
                             {"device", device_},
-                            {"ticket", absl::StrCat(entry.item)},
-                            {"charged_seconds", absl::StrCat(entry.cost)},
+                            {"item", absl::StrCat(start.item)},
+                            {"ticket", absl::StrCat(start.ticket)},
+                            {"charged_seconds", absl::StrCat(start.cost)},
                             {"waited_seconds", absl::StrCat(absl::ToDoubleSeconds(waited))},
                             {"left_queued", absl::StrCat(queued)},
                             {"in_flight", absl::StrCat(in_flight)}});
@@ -75,26 +113,14 @@ void Dispatcher::LogChosen(const FairQueue::Entry& entry, const Work& work, absl
 
 void Dispatcher::Finished(int64_t ticket, double seconds) {
   mutex_.Lock();
-  const auto found = running_.find(ticket);
-  if (found == running_.end()) {
+  if (!queue_.Finished(ticket, seconds)) {
     mutex_.Unlock();
     return;
   }
-  queue_.Correct(found->second.flow, found->second.predicted, seconds);
-  seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - found->second.predicted);
   device_seconds_ += seconds;
-  running_.erase(found);
   // With the lock still held: once it is free and nothing runs, whoever waits for that may destroy
   // this object.
   SubmitWaitingAndUnlock();
-}
-
-bool Dispatcher::Fits() const {
-  const int count = static_cast<int>(running_.size());
-  // However long they are: with one list on the device and one behind it, the device never waits
-  // for us.
-  if (count < limits_.min_in_flight) return true;
-  return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight;
 }
 
 void Dispatcher::SubmitWaiting() {
@@ -113,36 +139,22 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   submitting_ = true;
   while (true) {
     const std::vector<Queued> unlogged = std::exchange(unlogged_, {});
-    if (suspended_ || !stopped_.ok() || queue_.size() == 0 || !Fits()) {
-      if (unlogged.empty()) break;
+    const auto start = NextStart();
+    if (!start && unlogged.empty()) break;
+    if (!start) {
       mutex_.Unlock();
       LogQueued(unlogged);
       mutex_.Lock();
       continue;
     }
-    const FairQueue::Entry entry = *queue_.Pop();
-    auto found = waiting_.find(entry.item);
-    Waiting waiting = std::move(found->second);
-    waiting_.erase(found);
-    // Before Submit, which may call Finished before it returns.
-    running_.emplace(entry.item, Running{entry.flow, entry.cost});
-    seconds_in_flight_ += entry.cost;
-    const int64_t queued = queue_.size();
-    const auto in_flight = static_cast<int64_t>(running_.size());
+    Waiting waiting = Take(start->item);
+    const int64_t queued = queue_.flows().size();
+    const int64_t in_flight = queue_.in_flight();
     mutex_.Unlock();
     LogQueued(unlogged);
-    const absl::Duration waited = now_() - waiting.since;
-    LogChosen(entry, *waiting.work, waited, queued, in_flight);
-    const absl::Status status = waiting.work->Submit(entry.item, waited);
-    if (!status.ok()) waiting.work->Fail(status);
-    // The last reference frees the work's buffers, which takes other locks.
-    waiting.work.reset();
+    LogChosen(*start, *waiting.work, now_() - waiting.since, queued, in_flight);
+    SubmitStarted(*start, std::move(waiting));
     mutex_.Lock();
-    if (!status.ok() && running_.erase(entry.item) > 0) {
-      // It took no time on the device, so its flow gets back all that it was charged.
-      queue_.Correct(entry.flow, entry.cost, 0);
-      seconds_in_flight_ = std::max(0.0, seconds_in_flight_ - entry.cost);
-    }
   }
   submitting_ = false;
   mutex_.Unlock();
@@ -153,17 +165,75 @@ void Dispatcher::Suspend() {
   suspended_ = true;
 }
 
+std::optional<DeviceQueue::Start> Dispatcher::NextStart() {
+  while (const auto start = queue_.Next()) {
+    if (!suspended_ || waiting_.at(start->item).begun) return start;
+    queue_.PutBack(*start, /*hold=*/true);
+  }
+  return std::nullopt;
+}
+
+void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting) {
+  // Keeps the work beyond its stay in the queue: the last reference frees its buffers, which takes
+  // other locks.
+  const std::shared_ptr<Work> work = waiting.work;
+  const auto handed = work->Submit(start.ticket, now_() - waiting.since);
+  const bool has_more = handed.ok() && *handed != Work::Handed::kAll;
+  const double next_seconds = has_more ? work->predicted_seconds() : 0;
+  absl::Status failure;
+  {
+    absl::MutexLock lock(&mutex_);
+    failure = Settle(start, handed, next_seconds, &waiting);
+  }
+  if (failure.ok()) return;
+  work->Fail(failure);
+  // It may have held memory that others wait for.
+  absl::MutexLock lock(&mutex_);
+  queue_.flows().ReleaseHeld();
+}
+
+absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
+                                const absl::StatusOr<Work::Handed>& handed, double next_seconds,
+                                Waiting* waiting) {
+  if (!handed.ok()) {
+    // It took no time on the device, so its flow gets back all that it was charged.
+    queue_.Refused(start.ticket);
+    return handed.status();
+  }
+  switch (*handed) {
+    case Work::Handed::kAll:
+      return absl::OkStatus();
+    case Work::Handed::kNoRoom:
+      if (!stopped_.ok() && !waiting->begun) {
+        queue_.Refused(start.ticket);
+        return stopped_;
+      }
+      // Where nothing is left that could end, what held the memory has just been dropped.
+      if (!queue_.PutBack(start, /*hold=*/queue_.in_flight() > 1 || begun_ > 0))
+        return SessionEnded();
+      break;
+    case Work::Handed::kSome:
+      if (!queue_.Continue(start, next_seconds)) return SessionEnded();
+      waiting->begun = true;
+      break;
+  }
+  PutBack(start.item, std::move(*waiting));
+  return absl::OkStatus();
+}
+
 void Dispatcher::Stop(const absl::Status& reason) {
-  absl::flat_hash_map<int64_t, Waiting> dropped;
+  std::vector<Waiting> dropped;
   {
     absl::MutexLock lock(&mutex_);
     stopped_ = reason;
-    // After `stopped_` is set nothing is queued any more, so neither of the two fills again.
-    dropped.swap(waiting_);
-    while (queue_.Pop().has_value()) {
-    }
+    // After `stopped_` is set nothing is queued any more.
+    const auto has_not_begun = [this](FairQueue::Item item) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      return !waiting_.at(item).begun;
+    };
+    for (const FairQueue::Item item : queue_.flows().RemoveAllIf(has_not_begun))
+      dropped.push_back(Take(item));
   }
-  for (const auto& [ticket, waiting] : dropped) waiting.work->Fail(reason);
+  Drop(std::move(dropped), reason);
 }
 
 bool Dispatcher::WaitIdle(absl::Duration timeout) {
@@ -171,14 +241,14 @@ bool Dispatcher::WaitIdle(absl::Duration timeout) {
   const auto is_idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     // A list may end before the thread that submitted it has left SubmitWaiting, and the caller may
     // be about to destroy this object.
-    return running_.empty() && !submitting_;
+    return queue_.in_flight() == 0 && begun_ == 0 && !submitting_;
   };
   return mutex_.AwaitWithTimeout(absl::Condition(&is_idle), timeout);
 }
 
 int64_t Dispatcher::queued() const {
   absl::MutexLock lock(&mutex_);
-  return queue_.size();
+  return queue_.flows().size();
 }
 
 double Dispatcher::device_seconds() const {

@@ -1,11 +1,12 @@
-// The edge of the fair queue: threads, time and one device. Keeps a few lists in flight, so that
-// the device never runs dry and a newcomer still waits only for those few.
+// The edge of the fair queue: threads, time and one device. What the device gets next, and how much
+// of it at once, is DeviceQueue's to say.
 #ifndef KILN_SERVER_FAIRNESS_DISPATCHER_H_
 #define KILN_SERVER_FAIRNESS_DISPATCHER_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,46 +14,57 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/fairness/device_queue.h"
 #include "server/fairness/fair_queue.h"
 
 namespace kiln::fairness {
 
-// One command list that waits for its device.
+// What waits for its device: one command list, or several that are handed over in order, so that
+// others' lists come in between.
 class Work {
  public:
+  enum class Handed {
+    kAll,     // nothing of it is left
+    kSome,    // Submit is called again, when its turn has come
+    kNoRoom,  // nothing: it needs memory that other work holds which has begun and not been handed
+              // over whole. Submit is called again once a list has ended.
+  };
+
   virtual ~Work() = default;
-  // Expected time on the device in seconds.
+  // Expected time on the device of what is handed over next, in seconds.
   virtual double predicted_seconds() const = 0;
-  // Hands the list to the device. OK: Dispatcher::Finished(ticket, …) will be called once, possibly
-  // before this returns. Otherwise the work has failed and Fail is called. Called from one thread
-  // at a time, in the queue's order.
-  virtual absl::Status Submit(int64_t ticket, absl::Duration waited) = 0;
+  // Hands the next list to the device. Unless kNoRoom, Dispatcher::Finished(ticket, …) will be
+  // called once, possibly before this returns. An error: the work has failed and Fail is called.
+  // Called from one thread at a time, in the queue's order.
+  virtual absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) = 0;
+  // False: nobody needs it any more, so that DropUnwanted may drop it.
+  virtual bool is_wanted() const { return true; }
   // What the log calls it.
   virtual std::string label() const = 0;
-  // It will not run.
+  // What has not been handed over will not run. Called at most once.
   virtual void Fail(const absl::Status& status) = 0;
-};
-
-struct DispatcherLimits {
-  // Always up to `min_in_flight` lists, more while they are predicted to take less than
-  // `seconds_in_flight` together.
-  int min_in_flight = 2;
-  int max_in_flight = 32;
-  double seconds_in_flight = 0.001;
 };
 
 // Thread-safe.
 class Dispatcher {
  public:
   // The log says `device` of what is queued here.
-  Dispatcher(std::string device, std::function<absl::Time()> now, DispatcherLimits limits = {})
-      : device_(std::move(device)), now_(std::move(now)), limits_(limits) {}
+  Dispatcher(std::string device, std::function<absl::Time()> now, QueueLimits limits = {})
+      : device_(std::move(device)), now_(std::move(now)), limits_(limits), queue_(limits) {}
 
-  FairQueue::FlowId AddFlow(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Work that waits in the flow fails with CANCELLED.
+  const QueueLimits& limits() const { return limits_; }
+
+  FairQueue::FlowId AddFlow(const std::string& user, double weight,
+                            Priority priority = Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Work in the flow that has not been handed over whole fails with CANCELLED.
   void RemoveFlow(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The user's share from now on, relative to other users', if there is a flow of the user's.
+  void SetWeight(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same as RemoveFlow for what is not wanted any more; the flow stays.
+  void DropUnwanted(FairQueue::FlowId flow) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Calls Submit or Fail of this and other work, maybe on this thread, before or after it returns:
   // hold no lock that they take.
@@ -60,12 +72,14 @@ class Dispatcher {
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // From now on nothing that waits is submitted; what is in flight goes on. What still waits is
+  // From now on nothing that waits is begun; what has begun goes on to its end. What still waits is
   // failed by RemoveFlow or Stop.
   void Suspend() ABSL_LOCKS_EXCLUDED(mutex_);
-  // From now on work fails with `reason`, that which waits included; what is in flight goes on.
+  // From now on work fails with `reason`, that which waits included; what has begun goes on to its
+  // end.
   void Stop(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until nothing is in flight; false if `timeout` passes first.
+  // Waits until nothing is in flight and nothing has begun that is not handed over whole; false if
+  // `timeout` passes first.
   bool WaitIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Work that waits.
@@ -77,19 +91,15 @@ class Dispatcher {
   struct Waiting {
     std::shared_ptr<Work> work;
     absl::Time since;
+    bool begun = false;  // and there is more
   };
   // An event for the log.
   struct Queued {
-    int64_t ticket = 0;
+    FairQueue::Item item = 0;
     std::string label;
     double predicted = 0;
     int64_t queued = 0;
   };
-  struct Running {
-    FairQueue::FlowId flow = 0;
-    double predicted = 0;
-  };
-
   absl::Status Queue(FairQueue::FlowId flow, const std::shared_ptr<Work>& work)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts what fits, and writes to the log what has happened. One thread at a time does this, so
@@ -97,23 +107,32 @@ class Dispatcher {
   // to it.
   void SubmitWaiting() ABSL_LOCKS_EXCLUDED(mutex_);
   void SubmitWaitingAndUnlock() ABSL_UNLOCK_FUNCTION(mutex_);
-  bool Fits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What starts now, if anything does.
+  std::optional<DeviceQueue::Start> NextStart() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Submits what was started; `waiting` is what Take has returned for it.
+  void SubmitStarted(const DeviceQueue::Start& start, Waiting waiting) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What becomes of it now, under the lock: empty if the work stays, otherwise why it fails.
+  absl::Status Settle(const DeviceQueue::Start& start, const absl::StatusOr<Work::Handed>& handed,
+                      double next_seconds, Waiting* waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Waiting Take(FairQueue::Item item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutBack(FairQueue::Item item, Waiting waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fails what has left the queue, and goes on with what may have waited for its memory.
+  void Drop(std::vector<Waiting> dropped, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void LogQueued(const std::vector<Queued>& events) const;
-  void LogChosen(const FairQueue::Entry& entry, const Work& work, absl::Duration waited,
+  void LogChosen(const DeviceQueue::Start& start, const Work& work, absl::Duration waited,
                  int64_t queued, int64_t in_flight) const;
 
   const std::string device_;
   const std::function<absl::Time()> now_;
-  const DispatcherLimits limits_;
+  const QueueLimits limits_;
   mutable absl::Mutex mutex_;
-  FairQueue queue_ ABSL_GUARDED_BY(mutex_);
+  DeviceQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<int64_t, Running> running_ ABSL_GUARDED_BY(mutex_);
+  int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that wait
   // No longer than what was enqueued while one list was handed to the device.
   std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);
-  int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 1;
-  double seconds_in_flight_ ABSL_GUARDED_BY(mutex_) = 0;
+  FairQueue::Item next_item_ ABSL_GUARDED_BY(mutex_) = 1;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
   // One thread at a time hands lists to the device.
   bool submitting_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,6 @@
 #include "server/fairness/dispatcher.h"
 
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -34,11 +35,12 @@ class RecordedWork : public Work {
       : journal_(journal), name_(std::move(name)), seconds_(seconds), status_(std::move(status)) {}
   double predicted_seconds() const override { return seconds_; }
   std::string label() const override { return name_; }
-  absl::Status Submit(int64_t ticket, absl::Duration waited) override {
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
     EXPECT_GE(waited, absl::ZeroDuration());
     journal_->submitted.push_back(name_);
     journal_->tickets.push_back(ticket);
-    return status_;
+    if (!status_.ok()) return status_;
+    return Handed::kAll;
   }
   void Fail(const absl::Status& status) override {
     journal_->failed.push_back(name_ + ":" + std::string(status.message()));
@@ -60,14 +62,14 @@ class DispatcherTest : public testing::Test {
   Journal journal_;
   Dispatcher dispatcher_{
       "cpu:0", absl::Now,
-      DispatcherLimits{.min_in_flight = 2, .max_in_flight = 4, .seconds_in_flight = 0.01}};
+      QueueLimits{.max_in_flight = 4, .seconds_in_flight = 0.01, .slice_seconds = 2.0}};
 };
 
 // As a device does that is closed when it is idle. The sanitizers see whoever comes back.
 TEST(Dispatcher, MayBeDestroyedOnceItIsIdle) {
   for (int i = 0; i < 1000; ++i) {
     Journal journal;
-    auto dispatcher = std::make_unique<Dispatcher>("cpu:0", absl::Now, DispatcherLimits());
+    auto dispatcher = std::make_unique<Dispatcher>("cpu:0", absl::Now, QueueLimits());
     dispatcher->Enqueue(dispatcher->AddFlow("ann", 1),
                         std::make_shared<RecordedWork>(&journal, "a", 1e-6));
     std::thread device(
@@ -134,6 +136,134 @@ TEST_F(DispatcherTest, StopFailsWaitingAndNewWork) {
   dispatcher_.Finished(journal_.tickets[1], 0.25);
   EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
   EXPECT_DOUBLE_EQ(dispatcher_.device_seconds(), 0.75);
+}
+
+TEST_F(DispatcherTest, TwoListsInFlightTakeASliceAtMost) {
+  const auto flow = dispatcher_.AddFlow("ann", 1);
+  for (const char* name : {"a", "b"}) Add(flow, name, 1.5);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a"));
+  dispatcher_.Finished(journal_.tickets[0], 1.5);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "b"));
+}
+
+// Work in pieces of a second, which are handed over one by one.
+class SlicedWork : public RecordedWork {
+ public:
+  SlicedWork(Journal* journal, std::string name, int pieces)
+      : RecordedWork(journal, std::move(name), 1.0), left_(pieces) {}
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override {
+    if (needs_room_ > 0) {
+      --needs_room_;
+      return Handed::kNoRoom;
+    }
+    if (during_submit_) during_submit_();
+    absl::StatusOr<Handed> handed = RecordedWork::Submit(ticket, waited);
+    if (handed.ok() && --left_ > 0) handed = Handed::kSome;
+    return handed;
+  }
+  bool is_wanted() const override { return wanted_; }
+
+  int needs_room_ = 0;  // so often
+  bool wanted_ = true;
+  std::function<void()> during_submit_;
+
+ private:
+  int left_;
+};
+
+class SlicedWorkTest : public DispatcherTest {
+ protected:
+  std::shared_ptr<SlicedWork> AddSliced(FairQueue::FlowId flow, const std::string& name,
+                                        int pieces) {
+    auto work = std::make_shared<SlicedWork>(&journal_, name, pieces);
+    dispatcher_.Enqueue(flow, work);
+    return work;
+  }
+  void Finish(size_t piece) { dispatcher_.Finished(journal_.tickets.at(piece), 1.0); }
+};
+
+TEST_F(SlicedWorkTest, OthersComeInBetweenAndTheFlowKeepsItsOrder) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  AddSliced(ann, "a", 4);
+  Add(ann, "next", 1.0);
+  Add(bob, "b", 1.0);
+  for (size_t piece = 0; piece < 6; ++piece) Finish(piece);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "b", "a", "a", "next"));
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(SlicedWorkTest, StopsAtTheNextSliceWhenItsFlowGoes) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  AddSliced(ann, "a", 4);
+  EXPECT_FALSE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+  dispatcher_.RemoveFlow(ann);
+  EXPECT_THAT(journal_.failed, ElementsAre("a:the session has ended"));
+  for (size_t piece = 0; piece < 2; ++piece) Finish(piece);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a"));
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(SlicedWorkTest, FailsOnceIfItsFlowGoesWhileItIsHandedOver) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  auto work = std::make_shared<SlicedWork>(&journal_, "a", 4);
+  work->during_submit_ = [&] { dispatcher_.RemoveFlow(ann); };
+  dispatcher_.Enqueue(ann, work);
+  EXPECT_THAT(journal_.failed, ElementsAre("a:the session has ended"));
+  EXPECT_THAT(journal_.submitted, ElementsAre("a"));
+  Finish(0);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(SlicedWorkTest, WhatIsNotWantedIsDroppedAlone) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  const auto a = AddSliced(ann, "a", 4);
+  Add(ann, "b", 1.0);
+  const auto c = AddSliced(ann, "c", 2);
+  a->wanted_ = c->wanted_ = false;
+  dispatcher_.DropUnwanted(ann);
+  EXPECT_THAT(journal_.failed,
+              ElementsAre("a:cancelled by the client", "c:cancelled by the client"));
+  for (size_t piece = 0; piece < 3; ++piece) Finish(piece);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "b"));
+}
+
+TEST_F(SlicedWorkTest, WhatHasBegunEndsAfterAStop) {
+  const auto ann = dispatcher_.AddFlow("ann", 1);
+  AddSliced(ann, "a", 4);
+  Add(ann, "b", 1.0);
+  dispatcher_.Stop(absl::UnavailableError("stopping"));
+  EXPECT_THAT(journal_.failed, ElementsAre("b:stopping"));
+  for (size_t piece = 0; piece < 3; ++piece) Finish(piece);
+  EXPECT_FALSE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+  Finish(3);
+  EXPECT_TRUE(dispatcher_.WaitIdle(absl::ZeroDuration()));
+}
+
+TEST_F(SlicedWorkTest, WhatHasNoRoomLetsOthersPassAndIsAskedAgain) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  AddSliced(ann, "a", 3);
+  auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
+  big->needs_room_ = 1;
+  dispatcher_.Enqueue(bob, big);
+  Finish(0);  // "big" is next and finds no room
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a"));
+  Finish(1);
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a", "big"));
+  EXPECT_THAT(journal_.failed, IsEmpty());
+}
+
+TEST_F(SlicedWorkTest, NobodyWaitsForMemoryThatADroppedRunHeld) {
+  const auto ann = dispatcher_.AddFlow("ann", 1), bob = dispatcher_.AddFlow("bob", 1);
+  auto holder = std::make_shared<SlicedWork>(&journal_, "a", 4);
+  dispatcher_.Enqueue(ann, holder);
+  auto big = std::make_shared<SlicedWork>(&journal_, "big", 1);
+  big->needs_room_ = 3;
+  dispatcher_.Enqueue(bob, big);
+  Finish(0);
+  dispatcher_.RemoveFlow(ann);
+  Finish(1);
+  Finish(2);  // the last thing in flight
+  EXPECT_THAT(journal_.submitted, ElementsAre("a", "a", "a", "big"));
 }
 
 TEST_F(DispatcherTest, UnknownTicketIsIgnored) {

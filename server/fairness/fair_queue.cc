@@ -3,6 +3,9 @@
 #include <algorithm>
 
 namespace kiln::fairness {
+namespace {
+constexpr size_t kMostDeparted = 1024;
+}  // namespace
 
 void TagOrder::Activate(int64_t id) {
   Flow& flow = flows_[id];
@@ -39,87 +42,195 @@ void TagOrder::Charge(int64_t id, double seconds) {
 // Never back: a correction may have moved this flow's tag behind what was served before.
 void TagOrder::Serve(int64_t id) { virtual_time_ = std::max(virtual_time_, flows_[id].tag); }
 
+bool TagOrder::IsAhead(int64_t id) const {
+  const auto found = flows_.find(id);
+  return found != flows_.end() && found->second.tag > virtual_time_;
+}
+
 void TagOrder::Forget(int64_t id) {
   Deactivate(id);
   flows_.erase(id);
 }
 
-FairQueue::FlowId FairQueue::AddFlow(const std::string& user, double weight) {
-  auto [known, is_new] = user_ids_.try_emplace(user, 0);
+FairQueue::FairQueue() {
+  priorities_.SetWeight(IndexOf(Priority::kInteractive), kInteractiveWeight);
+  priorities_.SetWeight(IndexOf(Priority::kBatch), 1);
+}
+
+FairQueue::FlowId FairQueue::AddFlow(const std::string& user, double weight, Priority priority) {
+  auto [known, is_new] = user_ids_.try_emplace({priority, user}, 0);
   if (is_new) {
     known->second = next_id_++;
     users_[known->second].name = user;
+    users_[known->second].priority = priority;
   }
   const int64_t user_id = known->second;
-  users_order_.SetWeight(user_id, weight);
+  SetWeight(user, weight);
   User& entry = users_[user_id];
-  ++entry.flows;
+  if (entry.flows++ == 0) std::erase(departed_, user_id);
   const FlowId flow = next_id_++;
   entry.sessions.SetWeight(flow, 1);
   flows_[flow].user = user_id;
   return flow;
 }
 
+void FairQueue::SetWeight(const std::string& user, double weight) {
+  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+    const auto known = user_ids_.find({priority, user});
+    if (known != user_ids_.end()) users_order_[IndexOf(priority)].SetWeight(known->second, weight);
+  }
+}
+
 std::vector<FairQueue::Item> FairQueue::RemoveFlow(FlowId flow) {
-  std::vector<Item> left;
   const auto found = flows_.find(flow);
-  if (found == flows_.end()) return left;
-  for (const auto& [item, cost] : found->second.items) left.push_back(item);
-  size_ -= static_cast<int64_t>(left.size());
+  if (found == flows_.end()) return {};
+  std::vector<Item> left = RemoveIf(flow, [](Item) { return true; });
   const int64_t user_id = found->second.user;
   flows_.erase(found);
-  User& user = users_[user_id];
+  held_.erase(flow);
+  User& user = users_.at(user_id);
   user.sessions.Forget(flow);
-  user.waiting -= static_cast<int64_t>(left.size());
-  if (user.waiting == 0) users_order_.Deactivate(user_id);
-  // Users come and go with their sessions; keeping them all would grow the tables without bound.
-  if (--user.flows == 0) {
-    user_ids_.erase(user.name);
-    users_.erase(user_id);
-    users_order_.Forget(user_id);
-  }
+  if (--user.flows == 0) Depart(user_id);
   return left;
+}
+
+void FairQueue::Depart(int64_t user_id) {
+  departed_.push_back(user_id);
+  ForgetDeparted();
+}
+
+void FairQueue::ForgetDeparted() {
+  for (auto user = departed_.begin(); user != departed_.end();) {
+    const bool is_ahead = users_order_[IndexOf(users_.at(*user).priority)].IsAhead(*user);
+    if (is_ahead && departed_.size() <= kMostDeparted) {
+      ++user;
+      continue;
+    }
+    Forget(*user);
+    user = departed_.erase(user);
+  }
+}
+
+void FairQueue::Forget(int64_t user_id) {
+  const User& user = users_.at(user_id);
+  users_order_[IndexOf(user.priority)].Forget(user_id);
+  user_ids_.erase({user.priority, user.name});
+  users_.erase(user_id);
+}
+
+void FairQueue::Update(FlowId id, const Flow& flow) {
+  User& user = users_.at(flow.user);
+  if (flow.items.empty() || flow.held) {
+    user.sessions.Deactivate(id);
+  } else {
+    user.sessions.Activate(id);
+  }
+  TagOrder& order = users_order_[IndexOf(user.priority)];
+  if (user.sessions.First()) {
+    order.Activate(flow.user);
+  } else {
+    order.Deactivate(flow.user);
+  }
+  if (order.First()) {
+    priorities_.Activate(IndexOf(user.priority));
+  } else {
+    priorities_.Deactivate(IndexOf(user.priority));
+  }
 }
 
 bool FairQueue::Push(FlowId flow, Item item, double cost) {
   const auto found = flows_.find(flow);
   if (found == flows_.end()) return false;
-  Flow& entry = found->second;
-  User& user = users_.at(entry.user);
-  entry.items.emplace_back(item, cost);
-  ++user.waiting;
+  found->second.items.emplace_back(item, cost);
   ++size_;
-  user.sessions.Activate(flow);
-  users_order_.Activate(entry.user);
+  Update(flow, found->second);
   return true;
 }
 
-// Relies on this: users_order_ has exactly those users waiting who have items, and a user's
-// `sessions` exactly the flows that do. So the first flow of the first user has a first item.
+bool FairQueue::PushFront(FlowId flow, Item item, double cost) {
+  const auto found = flows_.find(flow);
+  if (found == flows_.end()) return false;
+  found->second.items.emplace_front(item, cost);
+  ++size_;
+  Update(flow, found->second);
+  return true;
+}
+
+std::vector<FairQueue::Item> FairQueue::RemoveIf(FlowId flow,
+                                                 const std::function<bool(Item)>& is_unwanted) {
+  std::vector<Item> removed;
+  const auto found = flows_.find(flow);
+  if (found == flows_.end()) return removed;
+  std::erase_if(found->second.items, [&](const std::pair<Item, double>& entry) {
+    if (!is_unwanted(entry.first)) return false;
+    removed.push_back(entry.first);
+    return true;
+  });
+  size_ -= static_cast<int64_t>(removed.size());
+  Update(flow, found->second);
+  return removed;
+}
+
+std::vector<FairQueue::Item> FairQueue::RemoveAllIf(const std::function<bool(Item)>& is_unwanted) {
+  std::vector<Item> removed;
+  for (const auto& [id, flow] : flows_) {
+    for (const Item item : RemoveIf(id, is_unwanted)) removed.push_back(item);
+  }
+  return removed;
+}
+
+// Relies on Update: whoever waits in an order has something to pop below.
+std::optional<FairQueue::Entry> FairQueue::First() const {
+  const auto priority = priorities_.First();
+  if (!priority) return std::nullopt;
+  const int64_t user_id = *users_order_[*priority].First();
+  const FlowId flow = *users_.at(user_id).sessions.First();
+  const auto& [item, cost] = flows_.at(flow).items.front();
+  return Entry{flow, item, cost};
+}
+
 std::optional<FairQueue::Entry> FairQueue::Pop() {
-  const auto user_id = users_order_.First();
-  if (!user_id) return std::nullopt;
-  User& user = users_.at(*user_id);
-  const FlowId flow = *user.sessions.First();
-  Flow& entry = flows_.at(flow);
-  const auto [item, cost] = entry.items.front();
-  entry.items.pop_front();
+  const auto first = First();
+  if (!first) return std::nullopt;
+  Flow& flow = flows_.at(first->flow);
+  User& user = users_.at(flow.user);
+  flow.items.pop_front();
   --size_;
   // The virtual time is the start tag of what is served, so this comes before the charge.
-  users_order_.Serve(*user_id);
-  user.sessions.Serve(flow);
-  users_order_.Charge(*user_id, cost);
-  user.sessions.Charge(flow, cost);
-  if (entry.items.empty()) user.sessions.Deactivate(flow);
-  if (--user.waiting == 0) users_order_.Deactivate(*user_id);
-  return Entry{flow, item, cost};
+  priorities_.Serve(IndexOf(user.priority));
+  users_order_[IndexOf(user.priority)].Serve(flow.user);
+  user.sessions.Serve(first->flow);
+  Charge(flow, first->flow, first->cost);
+  Update(first->flow, flow);
+  return first;
+}
+
+void FairQueue::Charge(const Flow& flow, FlowId id, double seconds) {
+  User& user = users_.at(flow.user);
+  priorities_.Charge(IndexOf(user.priority), seconds);
+  users_order_[IndexOf(user.priority)].Charge(flow.user, seconds);
+  user.sessions.Charge(id, seconds);
 }
 
 void FairQueue::Correct(FlowId flow, double predicted, double actual) {
   const auto found = flows_.find(flow);
+  if (found != flows_.end()) Charge(found->second, flow, actual - predicted);
+}
+
+void FairQueue::Hold(FlowId flow) {
+  const auto found = flows_.find(flow);
   if (found == flows_.end()) return;
-  users_order_.Charge(found->second.user, actual - predicted);
-  users_.at(found->second.user).sessions.Charge(flow, actual - predicted);
+  found->second.held = true;
+  held_.insert(flow);
+  Update(flow, found->second);
+}
+
+void FairQueue::ReleaseHeld() {
+  for (const FlowId flow : held_) {
+    flows_.at(flow).held = false;
+    Update(flow, flows_.at(flow));
+  }
+  held_.clear();
 }
 
 }  // namespace kiln::fairness

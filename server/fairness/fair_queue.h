@@ -1,22 +1,31 @@
 // Which of the waiting items runs next, so that users share a device in proportion to their
 // weights.
 //
-// Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996) at two
-// levels: users share the device, and the sessions of one user share that user's part. Every flow
-// has the start tag of its next item; the least tag goes first; taking an item moves its flow's tag
-// by cost / weight. A flow that was idle starts at the virtual time (the tag last served), so that
-// idling saves up nothing. Costs are predictions; Correct() settles the difference when the time is
-// known, so that a flow cannot gain by being predicted too cheap.
+// Start-time fair queueing (Goyal, Vin, Cheng: "Start-time Fair Queueing", SIGCOMM 1996) at three
+// levels: the priorities share the device, the users of one priority share its part, and the
+// sessions of one user that user's. Every flow has the start tag of its next item; the least tag
+// goes first; taking an item moves its flow's tag by cost / weight. A flow that was idle starts at
+// the virtual time (the tag last served), so that idling saves up nothing. Costs are predictions;
+// Correct() settles the difference when the time is known, so that a flow cannot gain by being
+// predicted too cheap.
+//
+// What holds for any two at one level, of weights v and w, that have work from one moment to
+// another, where no item of theirs takes longer than a and b seconds: the times they get, divided
+// by their weights, differ by at most a / v + b / w, and by what predictions that are not corrected
+// yet are wrong by. While both priorities have work, batch therefore gets one part in
+// kInteractiveWeight + 1, less one item: it is never starved. Where one has none, the other gets
+// everything.
 //
 // Items of one flow keep their order. Pure and clock-free; not thread-safe: the dispatcher guards
 // it.
 #ifndef KILN_SERVER_FAIRNESS_FAIR_QUEUE_H_
 #define KILN_SERVER_FAIRNESS_FAIR_QUEUE_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -38,6 +47,8 @@ class TagOrder {
   void Charge(int64_t id, double seconds);
   // The virtual time moves to the tag of `id`, which is being served.
   void Serve(int64_t id);
+  // Whether `id` has had more than others: its tag is ahead of the virtual time.
+  bool IsAhead(int64_t id) const;
   void SetWeight(int64_t id, double weight) { flows_[id].weight = weight; }
   void Forget(int64_t id);
 
@@ -57,6 +68,11 @@ class TagOrder {
   std::set<Key> waiting_;
 };
 
+enum class Priority { kInteractive, kBatch };
+inline constexpr int kNumPriorities = 2;
+// Relative to batch, whose weight is 1.
+inline constexpr double kInteractiveWeight = 16;
+
 class FairQueue {
  public:
   using FlowId = int64_t;
@@ -68,40 +84,74 @@ class FairQueue {
     double cost = 0;  // seconds, as predicted
   };
 
-  // A session of `user`. `weight` > 0 is the user's share relative to other users (the last one
-  // given counts).
-  FlowId AddFlow(const std::string& user, double weight);
-  // Removes the flow and returns its waiting items. The user's history ends with its last flow.
+  FairQueue();
+
+  // A session of `user`. `weight` > 0 is the user's share relative to other users of the same
+  // priority (the last one given counts).
+  FlowId AddFlow(const std::string& user, double weight,
+                 Priority priority = Priority::kInteractive);
+  // Removes the flow and returns its waiting items. A user who has had more than others and comes
+  // back is still known, so that nobody gains by leaving.
   std::vector<Item> RemoveFlow(FlowId flow);
+  // From now on, if the user has a flow.
+  void SetWeight(const std::string& user, double weight);
 
   // False if the flow is gone.
   bool Push(FlowId flow, Item item, double cost);
+  // The rest of an item that was popped: the next of its flow. False if the flow is gone.
+  bool PushFront(FlowId flow, Item item, double cost);
+  // Those of the flow's items of which `is_unwanted` is true leave the queue.
+  std::vector<Item> RemoveIf(FlowId flow, const std::function<bool(Item)>& is_unwanted);
+
+  // The same for all flows.
+  std::vector<Item> RemoveAllIf(const std::function<bool(Item)>& is_unwanted);
+
+  // The item that Pop would take.
+  std::optional<Entry> First() const;
   // The next item; its flow has been charged its cost.
   std::optional<Entry> Pop();
   // The popped item took `actual` seconds where `predicted` were charged. A flow that is gone is
   // ignored.
   void Correct(FlowId flow, double predicted, double actual);
 
+  // Until ReleaseHeld the flow's items are not popped; it then begins as one that was idle.
+  void Hold(FlowId flow);
+  void ReleaseHeld();
+
   int64_t size() const { return size_; }
 
  private:
   struct User {
     std::string name;
+    Priority priority = Priority::kInteractive;
     int flows = 0;
-    int64_t waiting = 0;
     TagOrder sessions;
   };
   struct Flow {
     int64_t user = 0;
+    bool held = false;
     std::deque<std::pair<Item, double>> items;
   };
+  using UserKey = std::pair<Priority, std::string>;
+  static int64_t IndexOf(Priority priority) { return static_cast<int64_t>(priority); }
+
+  // Has every level know whether there is something to pop below.
+  void Update(FlowId id, const Flow& flow);
+  void Charge(const Flow& flow, FlowId id, double seconds);
+  void Depart(int64_t user_id);
+  // Forgets those who have left and are no longer ahead of others, and the first of too many.
+  void ForgetDeparted();
+  void Forget(int64_t user_id);
 
   int64_t next_id_ = 1;
   int64_t size_ = 0;
-  TagOrder users_order_;
+  TagOrder priorities_;
+  std::array<TagOrder, kNumPriorities> users_order_;
   std::map<int64_t, User> users_;
-  std::map<std::string, int64_t> user_ids_;
+  std::map<UserKey, int64_t> user_ids_;
   std::map<FlowId, Flow> flows_;
+  std::set<FlowId> held_;
+  std::deque<int64_t> departed_;  // users without a flow; at most kMostDeparted
 };
 
 }  // namespace kiln::fairness

@@ -105,6 +105,74 @@ TEST(FairQueue, RemovedFlowReturnsItsItems) {
   EXPECT_TRUE(queue.RemoveFlow(gone).empty());
 }
 
+TEST(FairQueue, BatchGetsItsPartWhileTheOthersHaveWork) {
+  FairQueue queue;
+  const auto now = queue.AddFlow("ann", 1);
+  const auto later = queue.AddFlow("ann", 1, Priority::kBatch);
+  const auto other = queue.AddFlow("bob", 1, Priority::kBatch);
+  auto got = Share(queue, {{now, 0.01}, {later, 0.01}, {other, 0.01}}, 170);
+  EXPECT_NEAR(got[now], 160, 0.1);
+  EXPECT_NEAR(got[later], 5, 0.1);
+  EXPECT_NEAR(got[other], 5, 0.1);
+}
+
+TEST(FairQueue, WeightsChangeWhileItRuns) {
+  FairQueue queue;
+  const auto ann = queue.AddFlow("ann", 1), bob = queue.AddFlow("bob", 1);
+  auto got = Share(queue, {{ann, 0.01}, {bob, 0.01}}, 10);
+  EXPECT_NEAR(got[ann], got[bob], 0.02);
+  queue.SetWeight("bob", 4);
+  queue.SetWeight("nobody", 4);
+  got = Share(queue, {{ann, 0.01}, {bob, 0.01}}, 10);
+  EXPECT_NEAR(got[bob], 8, 0.1);
+}
+
+TEST(FairQueue, TheRestOfAnItemComesBeforeTheNext) {
+  FairQueue queue;
+  const auto flow = queue.AddFlow("ann", 1);
+  queue.Push(flow, 1, 0.1);
+  queue.Push(flow, 2, 0.1);
+  EXPECT_EQ(queue.Pop()->item, 1);
+  EXPECT_TRUE(queue.PushFront(flow, 1, 0.1));
+  EXPECT_EQ(queue.First()->item, 1);
+  EXPECT_EQ(queue.RemoveIf(flow, [](auto item) { return item == 2; }),
+            (std::vector<FairQueue::Item>{2}));
+  EXPECT_EQ(queue.Pop()->item, 1);
+  EXPECT_EQ(queue.size(), 0);
+  EXPECT_FALSE(queue.PushFront(99, 1, 0.1));
+}
+
+TEST(FairQueue, AHeldFlowLetsItsUsersOthersPass) {
+  FairQueue queue;
+  const auto ann = queue.AddFlow("ann", 1), also_ann = queue.AddFlow("ann", 1);
+  queue.Push(ann, 1, 0.1);
+  queue.Push(also_ann, 2, 0.1);
+  queue.Hold(ann);
+  EXPECT_EQ(queue.Pop()->item, 2);
+  EXPECT_FALSE(queue.Pop().has_value());
+  queue.ReleaseHeld();
+  EXPECT_EQ(queue.Pop()->item, 1);
+}
+
+// Sessions that are opened for one run each.
+TEST(FairQueue, LeavingAndComingBackGainsNothing) {
+  FairQueue queue;
+  const auto stays = queue.AddFlow("ann", 1);
+  queue.Push(stays, 0, 0.01);
+  double got = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const auto flow = queue.AddFlow("bob", 1);
+    queue.Push(flow, 1, 0.03);
+    const auto entry = queue.Pop();
+    if (entry->flow == stays) {
+      got += entry->cost;
+      queue.Push(stays, 0, 0.01);
+    }
+    queue.RemoveFlow(flow);
+  }
+  EXPECT_GT(got, 7);
+}
+
 TEST(FairQueue, JainIndexOfManyEqualUsers) {
   FairQueue queue;
   std::map<FairQueue::FlowId, double> cost;

@@ -10,13 +10,15 @@
 namespace kiln::runtime {
 
 ManagedDevice::ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                             metrics::DeviceMetrics* metrics, std::function<absl::Time()> now)
+                             metrics::DeviceMetrics* metrics, std::function<absl::Time()> now,
+                             fairness::QueueLimits limits)
     : device_(std::move(device)),
       pool_(std::make_shared<buffers::Pool>(*device_, memory_limit)),
+      arenas_(pool_),
       metrics_(metrics),
       now_(std::move(now)),
-      dispatcher_(name(), now_) {
-  pool_->SetReclaimer([this] { DropIdleArena(); });
+      dispatcher_(name(), now_, limits) {
+  pool_->SetReclaimer([this] { arenas_.DropIdle(); });
 }
 
 ManagedDevice::~ManagedDevice() {
@@ -28,31 +30,6 @@ bool ManagedDevice::WaitIdle(absl::Duration timeout) {
   const absl::Time deadline = now_() + timeout;
   // A list's end may start a copy of its result.
   return dispatcher_.WaitIdle(timeout) && pool_->WaitForCopies(deadline - now_());
-}
-
-void ManagedDevice::DropIdleArena() {
-  // Must not take arena_mutex_: ArenaFor holds that while it allocates, which may bring us here.
-  std::shared_ptr<Arena> idle;  // goes without the lock
-  absl::MutexLock lock(&mutex_);
-  // Nobody but ArenaFor, under the lock, can make this a shared one again.
-  if (arena_.use_count() == 1) idle = std::move(arena_);
-}
-
-absl::StatusOr<std::shared_ptr<Arena>> ManagedDevice::ArenaFor(int64_t bytes) {
-  absl::MutexLock making(&arena_mutex_);
-  {
-    std::shared_ptr<Arena> smaller;  // goes without the lock, and first: both might not fit
-    absl::MutexLock lock(&mutex_);
-    if (arena_ && !arena_->lost() && arena_->buffer()->bytes() >= bytes) return arena_;
-    smaller = std::move(arena_);
-  }
-  const int64_t life = pool_->life();
-  auto buffer = pool_->AllocateBytes(bytes);
-  if (!buffer.ok()) return buffer.status();
-  auto arena = std::make_shared<Arena>(pool_, std::move(*buffer), life);
-  absl::MutexLock lock(&mutex_);
-  arena_ = arena;
-  return arena;
 }
 
 Health ManagedDevice::health() const {
@@ -162,7 +139,7 @@ bool ManagedDevice::TryRevive() {
     return false;
   }
   pool_->BeginLife();
-  DropIdleArena();
+  arenas_.DropIdle();
   {
     absl::MutexLock lock(&mutex_);
     failure_ = absl::OkStatus();

@@ -17,26 +17,11 @@
 #include "server/buffers/pool.h"
 #include "server/fairness/dispatcher.h"
 #include "server/metrics/metrics.h"
+#include "server/runtime/arenas.h"
 
 namespace kiln::runtime {
 
 enum class Health { kHealthy, kDraining, kFailed };
-
-// Memory for intermediate results. Shared by the runs in flight that use it.
-class Arena {
- public:
-  // `life`: the pool's before the buffer was allocated.
-  Arena(std::shared_ptr<buffers::Pool> pool, std::unique_ptr<drivers::Buffer> buffer, int64_t life)
-      : pool_(std::move(pool)), buffer_(std::move(buffer)), life_(life) {}
-  ~Arena() { pool_->Free(std::move(buffer_)); }
-  drivers::Buffer* buffer() const { return buffer_.get(); }
-  bool lost() const { return life_ != pool_->life(); }
-
- private:
-  const std::shared_ptr<buffers::Pool> pool_;
-  std::unique_ptr<drivers::Buffer> buffer_;
-  const int64_t life_;
-};
 
 // Thread-safe.
 class ManagedDevice {
@@ -46,7 +31,8 @@ class ManagedDevice {
 
   // `memory_limit` in bytes; 0: all of the device's. `metrics` outlives this.
   ManagedDevice(std::unique_ptr<drivers::Device> device, int64_t memory_limit,
-                metrics::DeviceMetrics* metrics, std::function<absl::Time()> now);
+                metrics::DeviceMetrics* metrics, std::function<absl::Time()> now,
+                fairness::QueueLimits limits = {});
   // Waits until the device has ended everything.
   ~ManagedDevice();
 
@@ -61,11 +47,7 @@ class ManagedDevice {
   const fairness::Dispatcher& dispatcher() const { return dispatcher_; }
   metrics::DeviceMetrics& metrics() { return *metrics_; }
 
-  // At least `bytes` for intermediate results. All runs on the device share one arena, since a
-  // device's lists run one after another; it grows to what the largest program needs, and goes when
-  // no run uses it and something else does not fit.
-  absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(int64_t bytes)
-      ABSL_LOCKS_EXCLUDED(arena_mutex_, mutex_);
+  Arenas& arenas() { return arenas_; }
 
   Health health() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Why it failed; empty otherwise.
@@ -96,22 +78,19 @@ class ManagedDevice {
   double Utilization(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void DropIdleArena() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReportHealth() ABSL_LOCKS_EXCLUDED(report_mutex_);
   absl::Status FailedBecause(absl::string_view why) const;
 
   const std::unique_ptr<drivers::Device> device_;
   const std::shared_ptr<buffers::Pool> pool_;
+  Arenas arenas_;
   metrics::DeviceMetrics* const metrics_;
   const std::function<absl::Time()> now_;
   fairness::Dispatcher dispatcher_;
   // Held while the observer is told, before mutex_: what it hears last is what holds.
   absl::Mutex report_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   HealthObserver observer_ ABSL_GUARDED_BY(report_mutex_);
-  // Held while an arena is made, before mutex_: whoever comes meanwhile wants the same one.
-  absl::Mutex arena_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
-  std::shared_ptr<Arena> arena_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool condemned_ ABSL_GUARDED_BY(mutex_) = false;

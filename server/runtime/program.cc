@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/quoted.h"
+#include "server/fairness/slices.h"
 
 namespace kiln::runtime {
 namespace {
@@ -21,18 +22,26 @@ TensorTypePointer TypeOf(ir::DType dtype, const ir::Shape& shape) {
   return std::make_shared<const buffers::TensorType>(buffers::TensorType{dtype, shape});
 }
 
+// Before its first run a program is taken to run this much longer than its sizes say, and cut so.
+constexpr double kGuessedTooShort = 16;
+// A program is cut again when its kernels have been timed this much more often.
+constexpr int64_t kCutAgain = 8;
+
+// For a kernel that has not run yet.
+double GuessSeconds(const drivers::KernelImage& image, const drivers::Rates& rates) {
+  // Arithmetic and memory traffic overlap, so the slower of the two counts.
+  return std::max(static_cast<double>(image.flops) / rates.flops_per_second,
+                  static_cast<double>(image.bytes) / rates.bytes_per_second) +
+         rates.launch_seconds;
+}
+
 // For a program that has not run yet; only the order in the queue depends on it, until the first
 // run.
 double GuessSeconds(const compiler::CompiledProgram& compiled, const drivers::Rates& rates) {
-  double seconds = 0;
-  for (const compiler::KernelCall& call : compiled.calls) {
-    const drivers::KernelImage& image = compiled.kernels[call.kernel].image;
-    // Arithmetic and memory traffic overlap, so the slower of the two counts.
-    seconds += std::max(static_cast<double>(image.flops) / rates.flops_per_second,
-                        static_cast<double>(image.bytes) / rates.bytes_per_second) +
-               rates.launch_seconds;
-  }
-  return seconds + rates.launch_seconds;
+  double seconds = rates.launch_seconds;
+  for (const compiler::KernelCall& call : compiled.calls)
+    seconds += GuessSeconds(compiled.kernels[call.kernel].image, rates);
+  return seconds;
 }
 
 // A kernel's loops are kept as nodes, too, which take several times their text; its code is kept as
@@ -127,10 +136,17 @@ absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow(bool as_
     if (!loaded.ok()) return loaded.status();
     result->kernels.push_back(std::move(*loaded));
   }
+  auto prepared = device_.device().Prepare(Commands(*result));
+  if (!prepared.ok()) return prepared.status();
+  result->list = std::move(*prepared);
+  return result;
+}
+
+drivers::CommandList Program::Commands(const Loaded& loaded) const {
   drivers::CommandList list;
   list.num_slots = static_cast<int>(compiled_.slots.size());
   for (const compiler::KernelCall& call : compiled_.calls) {
-    drivers::LaunchCommand launch{result->kernels[call.kernel].get(), {}};
+    drivers::LaunchCommand launch{loaded.kernels[call.kernel].get(), {}};
     for (const compiler::Argument& argument : call.arguments)
       launch.arguments.push_back(RangeOf(argument));
     list.commands.emplace_back(std::move(launch));
@@ -139,10 +155,79 @@ absl::StatusOr<std::shared_ptr<const Program::Loaded>> Program::LoadNow(bool as_
     list.commands.emplace_back(
         drivers::CopyCommand{RangeOf(copy.source), RangeOf(copy.destination)});
   }
-  auto prepared = device_.device().Prepare(std::move(list));
-  if (!prepared.ok()) return prepared.status();
-  result->list = std::move(*prepared);
-  return result;
+  return list;
+}
+
+bool Program::IsSliced() const {
+  if (compiled_.calls.size() + compiled_.copies.size() < 2) return false;
+  const double most = device_.dispatcher().limits().slice_seconds;
+  return predicted_seconds() * (runs() == 0 ? kGuessedTooShort : 1) > most;
+}
+
+double Program::first_seconds() const {
+  if (!IsSliced()) return predicted_seconds();
+  return std::min(predicted_seconds(), device_.dispatcher().limits().piece_seconds());
+}
+
+std::vector<double> Program::CommandSeconds(int64_t* samples) const {
+  const drivers::Rates& rates = device_.info().target.rates;
+  std::vector<double> seconds;
+  double total = 0;
+  absl::MutexLock lock(&mutex_);
+  *samples = samples_;
+  for (const compiler::KernelCall& call : compiled_.calls) {
+    const KernelTimes& times = times_[call.kernel];
+    seconds.push_back(times.samples > 0
+                          ? times.total_seconds / static_cast<double>(times.samples)
+                          : GuessSeconds(compiled_.kernels[call.kernel].image, rates));
+    total += seconds.back();
+  }
+  for (const compiler::CompiledProgram::Copy& copy : compiled_.copies) {
+    seconds.push_back(2 * static_cast<double>(copy.source.bytes) / rates.bytes_per_second);
+    total += seconds.back();
+  }
+  // What whole runs take is measured more often.
+  if (total == 0) return seconds;
+  const double scale = runs() == 0 ? kGuessedTooShort : predicted_seconds() / total;
+  for (double& each : seconds) each *= scale;
+  return seconds;
+}
+
+absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutNow(
+    const std::shared_ptr<const Loaded>& loaded, int64_t* samples) const {
+  auto pieces = std::make_shared<Pieces>();
+  pieces->loaded = loaded;
+  const drivers::CommandList all = Commands(*loaded);
+  const double most = device_.dispatcher().limits().piece_seconds();
+  for (const fairness::Slice& slice : fairness::Cut(CommandSeconds(samples), most)) {
+    drivers::CommandList list{
+        all.num_slots, {all.commands.begin() + slice.begin, all.commands.begin() + slice.end}};
+    auto prepared = device_.device().Prepare(std::move(list));
+    if (!prepared.ok()) return prepared.status();
+    pieces->list.push_back({slice.seconds, *std::move(prepared)});
+  }
+  if (pieces->list.size() < 2) return nullptr;
+  return pieces;
+}
+
+absl::StatusOr<std::shared_ptr<const Program::Pieces>> Program::CutIntoPieces(
+    const std::shared_ptr<const Loaded>& loaded) {
+  if (!IsSliced()) return nullptr;
+  int64_t samples = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    samples = samples_;
+  }
+  absl::MutexLock lock(&loading_mutex_);
+  const bool is_old = cut_.samples == 0 ? samples > 0 : samples >= kCutAgain * cut_.samples;
+  if (cut_.loaded == loaded && !is_old) return cut_.pieces;
+  int64_t counted = 0;
+  auto pieces = CutNow(loaded, &counted);
+  if (!pieces.ok()) return pieces;
+  cut_.pieces = *std::move(pieces);
+  cut_.loaded = loaded;
+  cut_.samples = counted;
+  return cut_.pieces;
 }
 
 bool Program::TakeSample() {
@@ -168,6 +253,7 @@ void Program::Record(double seconds, const std::vector<double>& command_seconds)
   device_seconds_ += seconds;
   // The list's copies come after the kernels and are not counted by kernel.
   const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
+  if (timed > 0) ++samples_;
   for (size_t i = 0; i < timed; ++i) {
     KernelTimes& times = times_[compiled_.calls[i].kernel];
     times.least_seconds =

@@ -71,8 +71,26 @@ class Program {
     std::vector<std::unique_ptr<drivers::LoadedKernel>> kernels;
     std::unique_ptr<drivers::PreparedList> list;  // after the kernels: it goes first
   };
+  // The same as several lists, so that others' come in between (fairness/slices.h).
+  struct Pieces {
+    struct Piece {
+      double seconds = 0;  // expected
+      std::unique_ptr<drivers::PreparedList> list;
+    };
+    std::shared_ptr<const Loaded> loaded;  // whose kernels they use
+    std::vector<Piece> list;               // two or more
+  };
   // Loads it again if the device was lost and revived since. The device's errors.
   absl::StatusOr<std::shared_ptr<const Loaded>> OnDevice() ABSL_LOCKS_EXCLUDED(loading_mutex_);
+  // The pieces in which a run that begins now is submitted; null: it is submitted whole, as
+  // `loaded.list`. It is cut where it is expected to take longer than a slice: by what its kernels
+  // have been measured to take, again when they have been timed eight times as often; before the
+  // first run by their sizes, and into pieces a fraction as long, since sizes promise too much. The
+  // device's errors.
+  absl::StatusOr<std::shared_ptr<const Pieces>> CutIntoPieces(
+      const std::shared_ptr<const Loaded>& loaded) ABSL_LOCKS_EXCLUDED(loading_mutex_, mutex_);
+  // Expected device time of the first piece.
+  double first_seconds() const;
   // Host memory that it takes; about.
   int64_t host_bytes() const { return host_bytes_; }
   // The charge for that memory lives as long as the program. Before others see it.
@@ -105,6 +123,12 @@ class Program {
   absl::StatusOr<std::shared_ptr<const Loaded>> LoadNow(bool as_they_are) const;
   Program(ManagedDevice& device, Description description, Signature signature,
           compiler::CompiledProgram compiled);
+  drivers::CommandList Commands(const Loaded& loaded) const;
+  bool IsSliced() const;
+  // Expected device time of each command. `samples`: how often they were timed.
+  std::vector<double> CommandSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<const Pieces>> CutNow(const std::shared_ptr<const Loaded>& loaded,
+                                                       int64_t* samples) const;
 
   ManagedDevice& device_;
   const Description description_;
@@ -115,6 +139,12 @@ class Program {
   memory::Charge charge_;
   absl::Mutex loading_mutex_;
   std::shared_ptr<const Loaded> loaded_ ABSL_GUARDED_BY(loading_mutex_);  // shared with runs
+  struct Cut {
+    std::shared_ptr<const Loaded> loaded;  // what was cut
+    std::shared_ptr<const Pieces> pieces;  // shared with runs
+    int64_t samples = 0;                   // by which it was cut
+  };
+  Cut cut_ ABSL_GUARDED_BY(loading_mutex_);
   std::atomic<double> predicted_{0};
   std::atomic<int64_t> started_{0};
   std::atomic<int64_t> runs_{0};
@@ -123,6 +153,7 @@ class Program {
   // Users and their names for it, the latest last.
   std::vector<std::pair<std::string, std::string>> users_ ABSL_GUARDED_BY(mutex_);
   std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
+  int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };
 
 // A name's readable part for labels and lists: the first line, at most 80 bytes.

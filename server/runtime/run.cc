@@ -1,5 +1,6 @@
 #include "server/runtime/run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -75,7 +76,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
     }
   }
   if (run->program().arena_bytes() > 0) {
-    auto arena = device.ArenaFor(run->program().arena_bytes());
+    auto arena = device.arenas().Reserve(run->program().arena_bytes());
     if (!arena.ok()) return device.AfterFailure(arena.status());
     run->arena_ = std::move(*arena);
   }
@@ -102,17 +103,16 @@ absl::Status Run::AllocateWider(const std::shared_ptr<buffers::Account>& account
   return absl::OkStatus();
 }
 
-absl::Status Run::Widen(Slots* slots) {
+absl::Status Run::Widen() {
   for (size_t i = 0; i < wider_.size(); ++i) {
     if (wider_[i] == nullptr) continue;
     // Submitted ahead of the program, which sees what was copied because lists run in order. The
     // callback keeps both buffers until the copy has ended, even if this run has failed by then.
-    drivers::Buffer* const pair[] = {(*slots)[i], wider_[i]->buffer()};
+    drivers::Buffer* const pair[] = {inputs_[i]->buffer(), wider_[i]->buffer()};
     absl::Status status = program().device().device().Submit(
         *bound_->widen[i], pair, {},
         [bound = bound_, from = inputs_[i], to = wider_[i]](const drivers::SubmitResult&) {});
     if (!status.ok()) return status;
-    (*slots)[i] = wider_[i]->buffer();
   }
   return absl::OkStatus();
 }
@@ -137,84 +137,204 @@ absl::Status Run::InputFailure() const {
   return absl::OkStatus();
 }
 
-absl::Status Run::Submit(int64_t ticket, absl::Duration waited) {
+double Run::predicted_seconds() const {
+  if (pieces_ == nullptr) return program().first_seconds();
+  return pieces_->list[std::min(next_.load(), pieces_->list.size() - 1)].seconds;
+}
+
+bool Run::is_wanted() const {
+  absl::MutexLock lock(&mutex_);
+  return failure_.ok();
+}
+
+bool Run::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  if (all_submitted_ || !failure_.ok()) return false;
+  failure_ =
+      errors::WithReason(absl::CancelledError("the run was cancelled by its client"), "CANCELLED");
+  return true;
+}
+
+absl::Status Run::CheckGoesOn() const {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return failure_;
+  }
   ManagedDevice& device = program().device();
   // Inputs that are pending are no obstacle: what makes them was submitted before, and lists run in
   // order.
   if (absl::Status status = InputFailure(); !status.ok()) return status;
   if (absl::Status status = device.CheckUsable(false); !status.ok()) return status;
+  // For every piece: the device may have been lost and revived since the one before.
   if (IsLost()) return device.pool()->LostError();
-  // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Run::Begin() {
+  auto pieces = program().CutIntoPieces(loaded_);
+  if (!pieces.ok()) return program().device().AfterFailure(pieces.status());
+  if (arena_ != nullptr) {
+    auto arena =
+        program().device().arenas().Take(program().arena_bytes(), /*hold=*/*pieces != nullptr);
+    if (!arena.ok()) return program().device().AfterFailure(arena.status());
+    if (*arena == nullptr) return false;
+    arena_ = *std::move(arena);
+    holds_arena_ = *pieces != nullptr;
+  }
+  pieces_ = *std::move(pieces);
+  return true;
+}
+
+Run::Slots Run::MakeSlots() const {
   Slots slots;
-  for (const ValuePointer& value : inputs_) slots.push_back(value->buffer());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const bool is_wider = i < wider_.size() && wider_[i] != nullptr;
+    slots.push_back((is_wider ? wider_ : inputs_)[i]->buffer());
+  }
   if (bound_->variables) slots.push_back(bound_->variables->buffer());
   for (const ValuePointer& value : results_) slots.push_back(value->buffer());
   if (arena_) slots.push_back(arena_->buffer());
-  device.metrics().RunStarted(waited);
-  ticket_ = ticket;
-  sampled_ = program().TakeSample();
-  LogStarted();
-  if (absl::Status status = Widen(&slots); !status.ok()) return status;
-  // The device keeps this alive. A captured shared_ptr would make the function allocate.
-  self_ = shared_from_this();
+  return slots;
+}
+
+absl::StatusOr<fairness::Work::Handed> Run::Submit(int64_t ticket, absl::Duration waited) {
+  if (absl::Status status = CheckGoesOn(); !status.ok()) return status;
+  if (!begun_) {
+    const auto has_room = Begin();
+    if (!has_room.ok()) return has_room.status();
+    if (!*has_room) return Handed::kNoRoom;
+    begun_ = true;
+    program().device().metrics().RunStarted(waited);
+    sampled_ = program().TakeSample();
+    LogStarted(ticket);
+    if (absl::Status status = Widen(); !status.ok()) return status;
+  }
+  if (pieces_ == nullptr) {
+    const absl::Status status = SubmitList(*loaded_->list, /*is_last=*/true, ticket);
+    if (!status.ok()) return status;
+    return Handed::kAll;
+  }
+  const size_t piece = next_++;
+  // After the last one has been submitted this may be at its end already.
+  const bool is_last = piece + 1 == pieces_->list.size();
+  // What takes the arena next is submitted behind the last piece.
+  if (is_last) ReleaseArena();
+  const absl::Status status = SubmitList(*pieces_->list[piece].list, is_last, ticket);
+  if (!status.ok()) return status;
+  return is_last ? Handed::kAll : Handed::kSome;
+}
+
+absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t ticket) {
+  const Slots slots = MakeSlots();
+  {
+    absl::MutexLock lock(&mutex_);
+    // Cancelled since it was last looked at.
+    if (!failure_.ok()) return failure_;
+    all_submitted_ = is_last;
+    ++in_flight_;
+    // The device keeps this alive. A captured shared_ptr would make the function allocate.
+    self_ = shared_from_this();
+  }
   drivers::SubmitOptions options;
   options.time_commands = sampled_;
-  absl::Status status =
-      device.device().Submit(*loaded_->list, slots, options,
-                             [this](const drivers::SubmitResult& result) { Finished(result); });
-  if (!status.ok()) self_.reset();
+  absl::Status status = program().device().device().Submit(
+      list, slots, options,
+      [this, ticket](const drivers::SubmitResult& result) { Finished(ticket, result); });
+  if (status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  // Fail will end it.
+  all_submitted_ = false;
+  failure_ = status;
+  if (--in_flight_ == 0) self_.reset();
   return status;
 }
 
-void Run::Finished(const drivers::SubmitResult& result) {
-  // The device's callback holds a bare pointer; this lives until the end of the function.
-  const std::shared_ptr<Run> self = std::move(self_);
+void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
   ManagedDevice& device = program().device();
-  absl::Status status = result.status;
-  if (!status.ok()) status = device.AfterFailure(status);
+  const absl::Status status =
+      result.status.ok() ? result.status : device.AfterFailure(result.status);
+  bool is_end = false;
+  std::shared_ptr<Run> self;  // the device's callback holds a bare pointer
+  {
+    absl::MutexLock lock(&mutex_);
+    self = self_;
+    seconds_ += result.seconds;
+    command_seconds_.insert(command_seconds_.end(), result.command_seconds.begin(),
+                            result.command_seconds.end());
+    if (failure_.ok()) failure_ = status;
+    if (--in_flight_ == 0) self_.reset();
+    is_end = in_flight_ == 0 && all_submitted_;
+  }
+  if (is_end) End();
+  // Last, so that whoever waits for an idle device finds its results resolved and answered. A run
+  // that has failed and has more pieces waits there for its turn, and fails then.
+  device.dispatcher().Finished(ticket, result.seconds);
+}
+
+void Run::ReleaseArena() {
+  if (!holds_arena_) return;
+  program().device().arenas().Release(*arena_);
+  holds_arena_ = false;
+}
+
+void Run::End() {
+  ManagedDevice& device = program().device();
+  absl::Status status;
+  double seconds = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    status = failure_;
+    seconds = seconds_;
+  }
   // An input's own run may have failed on the device after this one was submitted.
   if (status.ok()) status = InputFailure();
   if (status.ok()) {
-    program().Record(result.seconds, result.command_seconds);
-    device.metrics().RunFinished(result.seconds);
-    const auto& compiled = program().compiled();
-    for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
-      device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name,
-                                 result.command_seconds[i]);
-    }
+    RecordTimes();
   } else {
     device.metrics().RunFailed();
   }
-  LogEnded(status, result);
-  Resolve(status, result.seconds);
-  // Last, so that whoever waits for an idle device finds its results resolved and answered.
-  device.dispatcher().Finished(ticket_, result.seconds);
+  LogEnded(status);
+  Resolve(status, seconds);
 }
 
-void Run::LogStarted() const {
+void Run::RecordTimes() {
+  ManagedDevice& device = program().device();
+  absl::MutexLock lock(&mutex_);
+  program().Record(seconds_, command_seconds_);
+  device.metrics().RunFinished(seconds_);
+  const auto& compiled = program().compiled();
+  for (size_t i = 0; i < command_seconds_.size() && i < compiled.calls.size(); ++i) {
+    device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name,
+                               command_seconds_[i]);
+  }
+}
+
+void Run::LogStarted(int64_t ticket) const {
   if (!log::IsOn(log::Level::kDebug)) return;
   log::Debug("run_started", {{"run", label_},
                              {"program", program().short_digest()},
                              {"device", program().device().name()},
-                             {"ticket", absl::StrCat(ticket_)},
+                             {"ticket", absl::StrCat(ticket)},
                              {"timed_by_kernel", sampled_ ? "yes" : "no"}});
 }
 
-void Run::LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const {
+void Run::LogEnded(const absl::Status& status) const {
   if (!log::IsOn(log::Level::kDebug)) return;
+  absl::MutexLock lock(&mutex_);
   const compiler::CompiledProgram& compiled = program().compiled();
-  for (size_t i = 0; i < result.command_seconds.size() && i < compiled.calls.size(); ++i) {
+  for (size_t i = 0; i < command_seconds_.size() && i < compiled.calls.size(); ++i) {
     const compiler::CompiledKernel& kernel = compiled.kernels[compiled.calls[i].kernel];
     log::Debug("kernel_timed", {{"run", label_},
                                 {"program", program().short_digest()},
                                 {"kernel", kernel.image.name},
                                 {"digest", ShortDigest(kernel.digest)},
-                                {"seconds", absl::StrCat(result.command_seconds[i])}});
+                                {"seconds", absl::StrCat(command_seconds_[i])}});
   }
   log::Debug("run_ended", {{"run", label_},
                            {"program", program().short_digest()},
                            {"device", program().device().name()},
-                           {"seconds", absl::StrCat(result.seconds)},
+                           {"pieces", absl::StrCat(pieces_ ? pieces_->list.size() : 1)},
+                           {"seconds", absl::StrCat(seconds_)},
                            {"status", status.ok() ? "OK" : status.ToString()}});
 }
 
@@ -222,8 +342,16 @@ void Run::Fail(const absl::Status& status) {
   log::Debug(
       "run_failed",
       {{"run", label_}, {"program", program().short_digest()}, {"status", status.ToString()}});
-  program().device().metrics().RunFailed();
-  Resolve(status, 0);
+  // While it is still this thread's.
+  ReleaseArena();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (failure_.ok()) failure_ = status;
+    all_submitted_ = true;
+    // What is on the device uses the buffers; whoever hears of its end goes on.
+    if (in_flight_ > 0) return;
+  }
+  End();
 }
 
 void Run::Resolve(const absl::Status& status, double seconds) {

@@ -1,15 +1,24 @@
 // One run of a program: its buffers, on their way through the queue and the device.
+//
+// A long program's run is handed to the device in pieces (Program::CutIntoPieces), between which
+// others' lists run. From the first piece to the last it holds an arena of its own (arenas.h), and
+// whatever ends it early, its buffers stay until the last piece that was submitted has ended.
 #ifndef KILN_SERVER_RUNTIME_RUN_H_
 #define KILN_SERVER_RUNTIME_RUN_H_
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/buffers/value.h"
@@ -26,8 +35,9 @@ using ValuePointer = std::shared_ptr<buffers::Value>;
 absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs);
 
 // A run is queued as its device's work. When it ends, its results are resolved, then `done` is
-// called; both happen on the device's thread, or on the one that queues it if it fails at once. An
-// input that fails before the run does fails the results with the input's error.
+// called; both happen on the device's thread, or on the one that queues, drops or cancels it. An
+// input that fails before the run does fails the results with the input's error. Cancel may be
+// called by any thread at any time.
 class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
  public:
   // Seconds on the device.
@@ -44,18 +54,39 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // Outputs, then updates.
   const std::vector<ValuePointer>& results() const { return results_; }
 
-  double predicted_seconds() const override { return program().predicted_seconds(); }
+  // The run fails with CANCELLED, when what was submitted of it has ended. False, and nothing
+  // changes, if it has failed or all of it was submitted: then it runs to its end. The caller has
+  // the dispatcher drop it (DropUnwanted); runs that use its results must have been cancelled
+  // before.
+  bool Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  double predicted_seconds() const override;
   std::string label() const override { return label_; }
-  absl::Status Submit(int64_t ticket, absl::Duration waited) override;
-  void Fail(const absl::Status& status) override;
+  bool is_wanted() const override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Fail(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using Slots = absl::InlinedVector<drivers::Buffer*, 32>;
 
   explicit Run(std::string label) : label_(std::move(label)) {}
-  void LogStarted() const;
-  void LogEnded(const absl::Status& status, const drivers::SubmitResult& result) const;
-  void Finished(const drivers::SubmitResult& result);
+  void LogStarted(int64_t ticket) const;
+  void LogEnded(const absl::Status& status) const;
+  // Why nothing more of it can be submitted, if so.
+  absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Before the first piece: what the run is submitted as, and its arena. False: there is none now.
+  absl::StatusOr<bool> Begin();
+  // In the order of compiler::CompiledProgram::slots: inputs, results, arena.
+  Slots MakeSlots() const;
+  absl::Status SubmitList(drivers::PreparedList& list, bool is_last, int64_t ticket)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // A list of it ended.
+  void Finished(int64_t ticket, const drivers::SubmitResult& result) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing of it is on the device, and nothing will be. `self_` is released when it returns.
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecordTimes();
+  void ReleaseArena();
   // Whether something of it was lost with the device, which works again.
   bool IsLost() const;
   // The error of the first input that has failed, or of the values of the variables.
@@ -65,8 +96,8 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   Program& program() const { return *bound_->program; }
   // Larger buffers for the inputs that need them.
   absl::Status AllocateWider(const std::shared_ptr<buffers::Account>& account);
-  // Copies those inputs on the device and puts the larger buffers into the slots.
-  absl::Status Widen(Slots* slots);
+  // Copies those inputs on the device.
+  absl::Status Widen();
 
   const std::string label_;
   std::shared_ptr<const BoundProgram> bound_;
@@ -74,11 +105,24 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   std::vector<ValuePointer> inputs_;
   std::vector<std::shared_ptr<buffers::Value>> wider_;  // by input, null for most; or empty
   std::vector<ValuePointer> results_;
-  std::shared_ptr<Arena> arena_;
   Done done_;
-  int64_t ticket_ = 0;
+
+  // The rest but what the mutex guards belongs to the thread that submits, until the end.
+  std::shared_ptr<Arena> arena_;  // the one that was reserved, then the one that is used
+  bool holds_arena_ = false;
+  std::shared_ptr<const Program::Pieces> pieces_;  // null: it is submitted whole
+  bool begun_ = false;
   bool sampled_ = false;
-  std::shared_ptr<Run> self_;  // while the device has it
+  std::atomic<size_t> next_{0};  // piece
+
+  mutable absl::Mutex mutex_;
+  // The first thing that went wrong.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool all_submitted_ ABSL_GUARDED_BY(mutex_) = false;  // or nothing more will be
+  int in_flight_ ABSL_GUARDED_BY(mutex_) = 0;           // lists
+  double seconds_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<double> command_seconds_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<Run> self_ ABSL_GUARDED_BY(mutex_);  // while the device has something of it
 };
 
 // The error of an operation that uses something that failed: same code, reason and details.

@@ -350,12 +350,12 @@ TEST_F(ProgramCacheTest, InputsAreChecked) {
 }
 
 TEST_F(ProgramCacheTest, ArenaGrowsAndIsShared) {
-  const auto small = *device_.ArenaFor(100);
-  EXPECT_EQ(*device_.ArenaFor(50), small);
-  const auto large = *device_.ArenaFor(200);
+  const auto small = *device_.arenas().Reserve(100);
+  EXPECT_EQ(*device_.arenas().Reserve(50), small);
+  const auto large = *device_.arenas().Reserve(200);
   EXPECT_NE(large, small);
-  EXPECT_EQ(*device_.ArenaFor(100), large);
-  EXPECT_EQ(device_.ArenaFor(5000).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(*device_.arenas().Reserve(100), large);
+  EXPECT_EQ(device_.arenas().Reserve(5000).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 // Two at once would not fit.
@@ -364,7 +364,7 @@ TEST_F(ProgramCacheTest, RunsThatBeginTogetherShareOneArena) {
   for (int round = 0; round < 50; ++round) {
     std::vector<std::thread> runs;
     for (int i = 0; i < 3; ++i)
-      runs.emplace_back([&] { EXPECT_TRUE(device_.ArenaFor(bytes).ok()); });
+      runs.emplace_back([&] { EXPECT_TRUE(device_.arenas().Reserve(bytes).ok()); });
     for (std::thread& run : runs) run.join();
     // It gives way, so that the next round makes it anew.
     auto all = device_.pool()->AllocateBytes(device_.pool()->total_bytes());
@@ -378,13 +378,13 @@ TEST_F(ProgramCacheTest, IdleArenaGivesWay) {
   const int64_t limit = device_.pool()->total_bytes();
   const auto type =
       std::make_shared<buffers::TensorType>(buffers::TensorType{ir::DType::kInt8, {limit / 2 + 1}});
-  auto arena = *device_.ArenaFor(limit / 2);
+  auto arena = *device_.arenas().Reserve(limit / 2);
   EXPECT_TRUE(absl::IsResourceExhausted(device_.pool()->Allocate(type, nullptr).status()));
-  EXPECT_EQ(*device_.ArenaFor(1), arena) << "a run uses it";
+  EXPECT_EQ(*device_.arenas().Reserve(1), arena) << "a run uses it";
   arena.reset();
   EXPECT_TRUE(device_.pool()->Allocate(type, nullptr).ok());
   EXPECT_EQ(device_.pool()->used_bytes(), 0);
-  EXPECT_TRUE(device_.ArenaFor(limit).ok());
+  EXPECT_TRUE(device_.arenas().Reserve(limit).ok());
 }
 
 TEST(Explain, QueueHasOneLineForEachCommand) {

@@ -73,6 +73,11 @@ absl::Status RunCommand(const drivers::Command& command, absl::Span<drivers::Buf
   return absl::UnimplementedError("the fake device launches and copies only");
 }
 
+double OperationsOf(const drivers::Command& command) {
+  const auto* launch = std::get_if<drivers::LaunchCommand>(&command);
+  return launch == nullptr ? 0 : static_cast<double>(launch->kernel->image().flops);
+}
+
 absl::Status AddKernel(const FakeArguments& arguments) {
   const auto* a = reinterpret_cast<const float*>(arguments.data[0]);
   const auto* b = reinterpret_cast<const float*>(arguments.data[1]);
@@ -126,6 +131,13 @@ void FakeDevice::TakeFinished(const std::string& finished) {
   absl::MutexLock lock(&mutex_);
   info_.target.finisher = {"fake", info_.name, "1"};
   finished_ = finished;
+}
+
+void FakeDevice::TakeTime() {
+  absl::MutexLock lock(&mutex_);
+  info_.target.rates.flops_per_second = 1e6;
+  info_.target.rates.bytes_per_second = 1e30;
+  takes_time_ = true;
 }
 
 void FakeDevice::SetKernel(const std::string& code, FakeKernel kernel) {
@@ -234,6 +246,7 @@ void FakeDevice::Loop() {
   while (true) {
     Task task;
     std::string broken;
+    bool takes_time = false;
     {
       absl::MutexLock lock(&mutex_);
       while ((held_ || tasks_.empty()) && !stopping_) changed_.Wait(&mutex_);
@@ -242,14 +255,16 @@ void FakeDevice::Loop() {
       tasks_.pop_front();
       running_ = true;
       broken = broken_;
+      takes_time = takes_time_;
     }
     drivers::SubmitResult result;
     if (!broken.empty()) result.status = absl::InternalError(broken);
     for (const drivers::Command& command : task.list->commands) {
       if (result.status.ok()) result.status = RunCommand(command, task.slots);
-      if (task.options.time_commands) result.command_seconds.push_back(1e-6);
+      const double seconds = 1e-6 * (takes_time ? OperationsOf(command) : 1);
+      if (task.options.time_commands) result.command_seconds.push_back(seconds);
+      result.seconds += seconds;
     }
-    result.seconds = 1e-6 * static_cast<double>(task.list->commands.size());
     {
       absl::MutexLock lock(&mutex_);
       ++lists_run_;

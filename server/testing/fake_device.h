@@ -40,6 +40,9 @@ class FakeDevice : public drivers::Device {
   // Says that images are finished for it, and refuses those that were not finished as this. Before
   // it is used.
   void TakeFinished(const std::string& finished) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Kernels take as many microseconds as their images say that they have operations, which is what
+  // the rates promise; nobody waits. Before it is used.
+  void TakeTime() ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,6 +92,7 @@ class FakeDevice : public drivers::Device {
   int block_threads_max_ ABSL_GUARDED_BY(mutex_) = 1;
   std::string finished_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool takes_time_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool hidden_ ABSL_GUARDED_BY(mutex_) = false;
   bool copies_held_ ABSL_GUARDED_BY(mutex_) = false;

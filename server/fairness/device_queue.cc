@@ -1,0 +1,44 @@
+#include "server/fairness/device_queue.h"
+
+namespace kiln::fairness {
+
+bool DeviceQueue::Fits(double cost) const {
+  const int64_t count = in_flight();
+  if (count == 0) return true;
+  if (count == 1 && seconds_in_flight_ + cost <= limits_.slice_seconds) return true;
+  return count < limits_.max_in_flight && seconds_in_flight_ < limits_.seconds_in_flight &&
+         seconds_in_flight_ + cost <= limits_.slice_seconds;
+}
+
+std::optional<DeviceQueue::Start> DeviceQueue::Next() {
+  const auto first = flows_.First();
+  if (!first || !Fits(first->cost)) return std::nullopt;
+  const FairQueue::Entry entry = *flows_.Pop();
+  const Start start{next_ticket_++, entry.flow, entry.item, entry.cost};
+  running_.emplace(start.ticket, Running{start.flow, start.cost});
+  seconds_in_flight_ += start.cost;
+  return start;
+}
+
+bool DeviceQueue::PutBack(const Start& start, bool hold) {
+  running_.erase(start.ticket);
+  seconds_in_flight_ -= start.cost;
+  flows_.Correct(start.flow, start.cost, 0);
+  if (!flows_.PushFront(start.flow, start.item, start.cost)) return false;
+  if (hold) flows_.Hold(start.flow);
+  return true;
+}
+
+bool DeviceQueue::Finished(int64_t ticket, double seconds) {
+  const auto found = running_.find(ticket);
+  if (found == running_.end()) return false;
+  flows_.Correct(found->second.flow, found->second.predicted, seconds);
+  seconds_in_flight_ -= found->second.predicted;
+  running_.erase(found);
+  // Sums of many small numbers drift.
+  if (running_.empty()) seconds_in_flight_ = 0;
+  flows_.ReleaseHeld();
+  return true;
+}
+
+}  // namespace kiln::fairness

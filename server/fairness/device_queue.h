@@ -1,0 +1,83 @@
+// What a device gets next, and how much of it at once: the fair queue, and what is in flight. Pure
+// and clock-free, so that the dispatcher and the tests' simulator run the same policy; not
+// thread-safe.
+#ifndef KILN_SERVER_FAIRNESS_DEVICE_QUEUE_H_
+#define KILN_SERVER_FAIRNESS_DEVICE_QUEUE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/fairness/fair_queue.h"
+
+namespace kiln::fairness {
+
+// A list is handed to the device if none is in flight. Otherwise
+//   - a second one, if both are predicted to take at most slice_seconds: the device does not wait
+//     for the host, and a newcomer waits for one slice in flight,
+//   - more, up to max_in_flight, while they are predicted to take less than seconds_in_flight.
+// Programs that take longer than slice_seconds are cut into pieces of half of that, so that two of
+// them are in flight. So a newcomer waits for no more than what is in flight, which is a slice (or
+// one kernel, where that takes longer), and then for at most one list of each competitor.
+struct QueueLimits {
+  int max_in_flight = 32;
+  double seconds_in_flight = 0.001;
+  double slice_seconds = 0.010;
+
+  double piece_seconds() const { return slice_seconds / 2; }
+};
+
+class DeviceQueue {
+ public:
+  using FlowId = FairQueue::FlowId;
+  using Item = FairQueue::Item;
+  struct Start {
+    int64_t ticket = 0;
+    FlowId flow = 0;
+    Item item = 0;
+    double cost = 0;
+  };
+
+  explicit DeviceQueue(QueueLimits limits) : limits_(limits) {}
+
+  FairQueue& flows() { return flows_; }
+  const FairQueue& flows() const { return flows_; }
+
+  // The list that the device gets now; nothing if none waits or none fits. It counts as in flight
+  // until Finished or Refused.
+  std::optional<Start> Next();
+  // Another piece of the item in `start` follows, before anything else of its flow. False if the
+  // flow is gone.
+  bool Continue(const Start& start, double cost) {
+    return flows_.PushFront(start.flow, start.item, cost);
+  }
+  // What was started cannot run yet: it goes back. With `hold` its flow waits until something has
+  // ended. False if the flow is gone.
+  bool PutBack(const Start& start, bool hold);
+  // It took `seconds` on the device. False if the ticket is unknown.
+  bool Finished(int64_t ticket, double seconds);
+  // It never reached the device.
+  void Refused(int64_t ticket) { Finished(ticket, 0); }
+
+  int64_t in_flight() const { return static_cast<int64_t>(running_.size()); }
+
+ private:
+  struct Running {
+    FlowId flow = 0;
+    double predicted = 0;
+  };
+  bool Fits(double cost) const;
+
+  const QueueLimits limits_;
+  FairQueue flows_;
+  absl::flat_hash_map<int64_t, Running> running_;
+  int64_t next_ticket_ = 1;
+  double seconds_in_flight_ = 0;
+};
+
+}  // namespace kiln::fairness
+
+#endif  // KILN_SERVER_FAIRNESS_DEVICE_QUEUE_H_

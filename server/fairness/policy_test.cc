@@ -1,0 +1,284 @@
+// The bounds that fair_queue.h and device_queue.h state, on thousands of random workloads. A
+// failure names its seed.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "server/fairness/device_queue.h"
+#include "server/fairness/slices.h"
+#include "server/fairness/testing/simulator.h"
+
+namespace kiln::fairness {
+namespace {
+
+constexpr double kRounding = 1e-9;
+
+class Random {
+ public:
+  explicit Random(int seed) : engine_(seed) {}
+  double Between(double least, double most) {
+    return std::uniform_real_distribution<double>(least, most)(engine_);
+  }
+  // So that every order of magnitude is as likely as another.
+  double Scale(double least, double most) {
+    return std::exp(Between(std::log(least), std::log(most)));
+  }
+  int Below(int count) { return std::uniform_int_distribution<int>(0, count - 1)(engine_); }
+  // Runs of 0.2 to 200 ms, in kernels of up to `longest` seconds.
+  SimulatedProgram Program(double longest = 0.004) {
+    SimulatedProgram program;
+    const double total = Scale(2e-4, 0.2);
+    double left = total;
+    while (left > 0) {
+      const double seconds = std::min(left, Scale(std::max(1e-5, total / 1000), longest));
+      program.commands.push_back(seconds);
+      left -= seconds;
+    }
+    return program;
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+struct Flow {
+  FairQueue::FlowId id = 0;
+  double weight = 1;
+};
+
+TEST(Cut, EveryCommandIsInOneSliceOfBoundedTime) {
+  for (int seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    std::vector<double> commands(random.Below(200));
+    for (double& seconds : commands) seconds = random.Scale(1e-6, 0.02);
+    int next = 0;
+    for (const Slice& slice : Cut(commands, 0.005)) {
+      EXPECT_EQ(slice.begin, next);
+      EXPECT_GT(slice.end, slice.begin);
+      next = slice.end;
+      const double seconds =
+          std::accumulate(commands.begin() + slice.begin, commands.begin() + slice.end, 0.0);
+      EXPECT_NEAR(slice.seconds, seconds, kRounding);
+      EXPECT_TRUE(slice.end - slice.begin == 1 || slice.seconds <= 0.005 + kRounding);
+    }
+    EXPECT_EQ(next, static_cast<int>(commands.size()));
+  }
+}
+
+TEST(Cut, MakesABoundedNumberOfSlices) {
+  const std::vector<double> commands(100'000, 0.005);
+  const auto slices = Cut(commands, 0.005);
+  EXPECT_LE(slices.size(), kMostSlices);
+  EXPECT_GT(slices.size(), kMostSlices / 4);
+}
+
+// The bound of start-time fair queueing, at many moments: of what has ended, so that each flow may
+// lack what is in flight, and with wrong predictions, so that each may have one list too many.
+TEST(Policy, SharesAreInProportionToWeightsAtEveryMoment) {
+  for (int seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    Simulator simulator;
+    std::vector<Flow> flows;
+    const int users = 2 + random.Below(5);
+    for (int user = 0; user < users; ++user) {
+      const double weight = random.Scale(0.2, 5);
+      flows.push_back({simulator.flows().AddFlow(absl::StrCat("user", user), weight), weight});
+      SimulatedProgram program = random.Program();
+      program.prediction = random.Scale(0.5, 2);
+      simulator.KeepBusy(flows.back().id, program);
+    }
+    for (int moment = 1; moment <= 20; ++moment) {
+      simulator.RunUntil(0.1 * moment);
+      for (const Flow& a : flows) {
+        for (const Flow& b : flows) {
+          const double difference = simulator.Got(a.id) / a.weight - simulator.Got(b.id) / b.weight;
+          const double bound = 3 * simulator.LongestList(a.id) / a.weight +
+                               3 * simulator.LongestList(b.id) / b.weight;
+          ASSERT_LE(difference, std::max(bound, 3 * 0.01 / std::min(a.weight, b.weight)));
+        }
+      }
+    }
+    EXPECT_EQ(simulator.idle_seconds(), 0);
+  }
+}
+
+TEST(Policy, JainsIndexAndWeightsOfVeryDifferentPrograms) {
+  const std::vector<SimulatedProgram> programs = {
+      {{1e-5}}, {{1e-3}}, {std::vector<double>(30, 1e-3)}, {std::vector<double>(50, 4e-3)}};
+  for (const bool equal : {true, false}) {
+    Simulator simulator;
+    std::vector<Flow> flows;
+    for (size_t user = 0; user < programs.size(); ++user) {
+      const double weight = equal ? 1 : std::exp2(static_cast<double>(user));
+      flows.push_back({simulator.flows().AddFlow(absl::StrCat("user", user), weight), weight});
+      simulator.KeepBusy(flows.back().id, programs[user]);
+    }
+    simulator.RunUntil(30);
+    double sum = 0, squares = 0;
+    for (const Flow& flow : flows) {
+      const double normalised = simulator.Got(flow.id) / flow.weight;
+      sum += normalised;
+      squares += normalised * normalised;
+    }
+    EXPECT_GT(sum * sum / (4 * squares), 0.9999);
+    for (const Flow& flow : flows)
+      EXPECT_NEAR(simulator.Got(flow.id) / flow.weight, sum / 4, 0.01 * sum / 4);
+  }
+}
+
+// Requests that come now and then, beside users with more work than the device can do.
+TEST(Policy, AShortRequestWaitsForASliceInFlightAndOneListOfEachCompetitor) {
+  for (int seed = 0; seed < 80; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    const QueueLimits limits;
+    Simulator simulator(limits);
+    const int competitors = 1 + random.Below(4);
+    std::vector<Flow> flows;
+    for (int user = 0; user < competitors; ++user) {
+      flows.push_back({simulator.flows().AddFlow(absl::StrCat("user", user), 1)});
+      const auto program = random.Program();
+      simulator.KeepBusy(flows.back().id, program, /*deep=*/0.5);
+    }
+    const auto asking = simulator.flows().AddFlow("asks", 1);
+    for (int request = 0; request < 20; ++request) {
+      simulator.RunUntil(simulator.now() + random.Between(0.1, 0.3));
+      const double asked = simulator.now();
+      double answered = 0;
+      simulator.Submit(asking, {{0.001}}, [&] { answered = simulator.now(); });
+      simulator.RunUntil(asked + 0.5);
+      double bound = 0.001 + limits.slice_seconds;
+      for (const Flow& flow : flows) bound += simulator.LongestList(flow.id);
+      ASSERT_GT(answered, 0);
+      ASSERT_LE(answered - asked, bound + kRounding);
+      // With lists of half a slice that is one slice for each of several competitors.
+      ASSERT_LE(answered - asked, 0.001 + limits.slice_seconds * (competitors + 1) + kRounding);
+    }
+  }
+}
+
+// Where nobody else has work, one user gets everything; nobody gets more by having idled.
+TEST(Policy, IdleSharesAreUsed) {
+  for (int seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    Simulator simulator;
+    const auto idle = simulator.flows().AddFlow("idle", random.Scale(0.1, 10));
+    const auto busy = simulator.flows().AddFlow(
+        "busy", 1, random.Below(2) ? Priority::kBatch : Priority::kInteractive);
+    simulator.KeepBusy(busy, random.Program());
+    simulator.RunUntil(1);
+    EXPECT_GT(simulator.Got(busy), 1 - 0.2);
+    simulator.Submit(idle, {{0.001}});
+    simulator.RunUntil(2);
+    EXPECT_GT(simulator.Got(busy), 2 - 0.2);
+    EXPECT_EQ(simulator.idle_seconds(), 0);
+  }
+}
+
+TEST(Policy, BatchIsNeverStarvedAndHardlyHoldsUpTheOthers) {
+  for (int seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    Simulator simulator;
+    std::vector<Flow> interactive, batch;
+    const int users = 1 + random.Below(4);
+    for (int user = 0; user < users; ++user) {
+      interactive.push_back({simulator.flows().AddFlow(absl::StrCat("now", user), 1)});
+      simulator.KeepBusy(interactive.back().id, random.Program());
+    }
+    const int later = 1 + random.Below(3);
+    for (int user = 0; user < later; ++user) {
+      const auto name = absl::StrCat("later", user);
+      batch.push_back({simulator.flows().AddFlow(name, 1, Priority::kBatch)});
+      simulator.KeepBusy(batch.back().id, random.Program());
+    }
+    simulator.RunUntil(5);
+    double got = 0;
+    for (const Flow& flow : batch) {
+      got += simulator.Got(flow.id);
+      EXPECT_NEAR(simulator.Got(flow.id), 5.0 / 17 / later, 0.05);
+    }
+    EXPECT_NEAR(got, 5.0 / 17, 0.05);
+  }
+}
+
+// Flows come and go, predictions are wild, work is put back: nothing is lost, doubled or out of
+// order, and what waits in the end is what was not popped.
+TEST(Policy, NothingIsLostOrReordered) {
+  for (int seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    Random random(seed);
+    DeviceQueue queue((QueueLimits()));
+    struct Client {
+      FairQueue::FlowId id = 0;
+      std::deque<FairQueue::Item> waiting;
+    };
+    std::vector<Client> clients;
+    std::vector<int64_t> tickets;
+    FairQueue::Item next = 1;
+    const auto client_of = [&](FairQueue::FlowId id) {
+      return std::find_if(clients.begin(), clients.end(),
+                          [id](const Client& client) { return client.id == id; });
+    };
+    for (int step = 0; step < 300; ++step) {
+      const int action = random.Below(10);
+      if (clients.empty() || (action == 0 && clients.size() < 8)) {
+        const auto priority = random.Below(2) ? Priority::kBatch : Priority::kInteractive;
+        const auto user = absl::StrCat("user", random.Below(3));
+        clients.push_back({queue.flows().AddFlow(user, random.Scale(0.1, 10), priority), {}});
+      } else if (action == 1) {
+        auto gone = clients.begin() + random.Below(static_cast<int>(clients.size()));
+        const auto left = queue.flows().RemoveFlow(gone->id);
+        EXPECT_TRUE(
+            std::equal(left.begin(), left.end(), gone->waiting.begin(), gone->waiting.end()));
+        clients.erase(gone);
+      } else if (action < 5) {
+        Client& client = clients[random.Below(static_cast<int>(clients.size()))];
+        client.waiting.push_back(next);
+        EXPECT_TRUE(queue.flows().Push(client.id, next++, random.Scale(1e-6, 1)));
+      } else if (action < 8 && !tickets.empty()) {
+        const int which = random.Below(static_cast<int>(tickets.size()));
+        EXPECT_TRUE(queue.Finished(tickets[which], random.Scale(1e-6, 1)));
+        tickets.erase(tickets.begin() + which);
+      } else if (const auto start = queue.Next()) {
+        const auto client = client_of(start->flow);
+        ASSERT_NE(client, clients.end());
+        ASSERT_EQ(start->item, client->waiting.front());
+        const int outcome = random.Below(4);
+        if (outcome == 0) {
+          EXPECT_TRUE(queue.PutBack(*start, queue.in_flight() > 1));
+          continue;
+        }
+        tickets.push_back(start->ticket);
+        if (outcome == 1) {
+          EXPECT_TRUE(queue.Continue(*start, random.Scale(1e-6, 1)));
+        } else {
+          client->waiting.pop_front();
+        }
+      }
+    }
+    for (const int64_t ticket : tickets) EXPECT_TRUE(queue.Finished(ticket, 1));
+    size_t waiting = 0;
+    for (const Client& client : clients) waiting += client.waiting.size();
+    EXPECT_EQ(queue.flows().size(), static_cast<int64_t>(waiting));
+    while (const auto start = queue.Next()) {
+      const auto client = client_of(start->flow);
+      ASSERT_EQ(start->item, client->waiting.front());
+      client->waiting.pop_front();
+      EXPECT_TRUE(queue.Finished(start->ticket, 1));
+      --waiting;
+    }
+    EXPECT_EQ(waiting, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::fairness

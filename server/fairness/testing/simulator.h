@@ -1,0 +1,85 @@
+// A device that is nothing but time: runs DeviceQueue's policy on workloads without threads or
+// clocks.
+#ifndef KILN_SERVER_FAIRNESS_TESTING_SIMULATOR_H_
+#define KILN_SERVER_FAIRNESS_TESTING_SIMULATOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/fairness/device_queue.h"
+#include "server/fairness/slices.h"
+
+namespace kiln::fairness {
+
+// A program as its commands' true times. What is predicted is `prediction` times as much.
+struct SimulatedProgram {
+  std::vector<double> commands;
+  double prediction = 1;
+};
+
+// Lists run one after another, in the order in which the policy starts them. Programs that are
+// predicted to take longer than a slice are cut as runtime::Program cuts them.
+class Simulator {
+ public:
+  explicit Simulator(QueueLimits limits = {}) : limits_(limits), queue_(limits) {}
+
+  FairQueue& flows() { return queue_.flows(); }
+  double now() const { return now_; }
+  // `done` is called when the run has ended.
+  void Submit(FairQueue::FlowId flow, const SimulatedProgram& program,
+              std::function<void()> done = nullptr);
+  void At(double time, std::function<void()> event) { events_.emplace(time, std::move(event)); }
+  // The flow has runs of the program waiting at any time, at least two and for `deep` seconds.
+  void KeepBusy(FairQueue::FlowId flow, const SimulatedProgram& program, double deep = 0.05);
+  void RunUntil(double time);
+
+  // Seconds on the device of what has ended.
+  double Got(FairQueue::FlowId flow) const;
+  // The longest list of the flow that has run.
+  double LongestList(FairQueue::FlowId flow) const;
+  // Seconds in which nothing ran.
+  double idle_seconds() const { return idle_seconds_; }
+
+ private:
+  struct Run {
+    std::deque<Slice> slices;  // with their true times
+    double prediction = 1;
+    std::function<void()> done;
+  };
+  struct List {
+    DeviceQueue::Start start;
+    double seconds = 0;
+    bool is_last = false;
+  };
+  struct Service {
+    double seconds = 0;
+    double longest = 0;
+  };
+
+  void SubmitForever(FairQueue::FlowId flow, const std::shared_ptr<const Run>& run);
+  void SubmitRun(FairQueue::FlowId flow, Run run);
+  Run MakeRun(const SimulatedProgram& program) const;
+  void StartLists();
+  void EndList();
+
+  const QueueLimits limits_;
+  DeviceQueue queue_;
+  double now_ = 0;
+  double idle_seconds_ = 0;
+  double list_ends_ = 0;  // while lists_ has any: when its first does
+  std::deque<List> lists_;
+  std::multimap<double, std::function<void()>> events_;
+  std::map<FairQueue::Item, Run> runs_;
+  std::map<FairQueue::FlowId, Service> services_;
+  FairQueue::Item next_item_ = 1;
+};
+
+}  // namespace kiln::fairness
+
+#endif  // KILN_SERVER_FAIRNESS_TESTING_SIMULATOR_H_

@@ -1,0 +1,342 @@
+// Runs that are submitted in pieces: what comes in between, what ends them early, and what becomes
+// of their memory.
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/metrics/metrics.h"
+#include "server/runtime/managed_device.h"
+#include "server/runtime/run.h"
+#include "server/testing/fake_device.h"
+
+namespace kiln::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kBytes = 64;
+constexpr int64_t kArenaBytes = 2 * kBytes;
+
+class SlicedRunTest : public ::testing::Test {
+ protected:
+  struct Waited {
+    absl::Notification ended;
+    absl::Status status;
+    double seconds = 0;
+    std::vector<ValuePointer> results;
+    float first() const { return *static_cast<const float*>(results[0]->buffer()->host_pointer()); }
+  };
+
+  explicit SlicedRunTest(int64_t memory_bytes = 1 << 20)
+      : raw_(new kiln::testing::FakeDevice("cpu:0", memory_bytes)) {
+    raw_->TakeTime();
+    device_ = std::make_unique<ManagedDevice>(std::unique_ptr<drivers::Device>(raw_), 0,
+                                              metrics_.ForDevice("cpu:0"), absl::Now);
+  }
+
+  ~SlicedRunTest() override {
+    EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+  }
+
+  // Three times its input: a copy to the arena, a sum in the arena, a sum to the output. Each
+  // kernel takes so many milliseconds; `last` is the code of the last.
+  std::shared_ptr<Program> Triple(int64_t milliseconds, const std::string& last = "add") {
+    compiler::CompiledProgram compiled;
+    const auto kernel = [&](const std::string& code) {
+      compiled.kernels.emplace_back();
+      compiled.kernels.back().image.name = compiled.kernels.back().image.code = code;
+      compiled.kernels.back().image.flops = 1000 * milliseconds;
+    };
+    kernel("copy");
+    kernel("add");
+    kernel(last);
+    using Kind = compiler::Slot::Kind;
+    compiled.slots = {
+        {Kind::kInput, 0, kBytes}, {Kind::kOutput, 0, kBytes}, {Kind::kArena, 0, kArenaBytes}};
+    const compiler::Argument in{0, 0, kBytes}, out{1, 0, kBytes};
+    const compiler::Argument once{2, 0, kBytes}, twice{2, kBytes, kBytes};
+    compiled.calls = {{0, {in, once}}, {1, {once, once, twice}}, {2, {twice, once, out}}};
+    const auto type = std::make_shared<const buffers::TensorType>(
+        buffers::TensorType{ir::DType::kFloat32, {kBytes / 4}});
+    Signature signature;
+    signature.inputs = {type};
+    signature.outputs = {type};
+    auto program = Program::Load(*device_, {"digest", "", "triple", absl::Now(), 0}, signature,
+                                 std::move(compiled));
+    EXPECT_TRUE(program.ok()) << program.status();
+    return *program;
+  }
+  ValuePointer Input(const Program& program, float value) {
+    auto input = *device_->pool()->Allocate(program.signature().inputs[0], account_);
+    auto* data = static_cast<float*>(input->buffer()->host_pointer());
+    std::fill(data, data + kBytes / 4, value);
+    input->Resolve(absl::OkStatus());
+    return input;
+  }
+  // The run, which is not queued, and what becomes of it.
+  std::pair<std::shared_ptr<runtime::Run>, std::shared_ptr<Waited>> Make(
+      const std::shared_ptr<Program>& program, float value) {
+    auto waited = std::make_shared<Waited>();
+    auto run = runtime::Run::Create("s1/1", Bound(program), {Input(*program, value)}, account_,
+                           [waited](const absl::Status& status, double seconds) {
+                             waited->status = status;
+                             waited->seconds = seconds;
+                             waited->ended.Notify();
+                           });
+    EXPECT_TRUE(run.ok()) << run.status();
+    waited->results = (*run)->results();
+    return {*run, waited};
+  }
+  std::shared_ptr<Waited> Start(fairness::FairQueue::FlowId flow,
+                                const std::shared_ptr<Program>& program, float value) {
+    auto [run, waited] = Make(program, value);
+    device_->dispatcher().Enqueue(flow, std::move(run));
+    return waited;
+  }
+  // Programs are cut by what their sizes promise until they have run.
+  void RunOnce(const std::shared_ptr<Program>& program) {
+    const auto flow = device_->dispatcher().AddFlow("first", 1);
+    const auto waited = Start(flow, program, 1);
+    waited->ended.WaitForNotification();
+    EXPECT_TRUE(waited->status.ok()) << waited->status;
+    waited->results.clear();
+    EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+    device_->dispatcher().RemoveFlow(flow);
+  }
+
+  metrics::Metrics metrics_{"test"};
+  kiln::testing::FakeDevice* raw_;
+  std::unique_ptr<ManagedDevice> device_;
+  const std::shared_ptr<buffers::Account> account_ = std::make_shared<buffers::Account>();
+};
+
+TEST_F(SlicedRunTest, ProgramsAreCutWhereTheyTakeLongerThanASlice) {
+  const auto pieces = [&](const std::shared_ptr<Program>& program) -> size_t {
+    RunOnce(program);
+    const auto cut = *program->CutIntoPieces(*program->OnDevice());
+    return cut ? cut->list.size() : 1;
+  };
+  EXPECT_EQ(pieces(Triple(1)), 1);
+  EXPECT_EQ(pieces(Triple(3)), 1);
+  EXPECT_EQ(pieces(Triple(4)), 3);
+  EXPECT_EQ(pieces(Triple(100)), 3) << "a kernel is never cut";
+}
+
+TEST_F(SlicedRunTest, ProgramsAreCutAgainByWhatTheirKernelsTake) {
+  const auto program = Triple(4);
+  const auto loaded = *program->OnDevice();
+  const auto first = *program->CutIntoPieces(loaded);
+  EXPECT_EQ(first->list.size(), 3);
+  EXPECT_EQ(*program->CutIntoPieces(loaded), first);
+  program->Record(0.012, {0.001, 0.001, 0.01});
+  const auto second = *program->CutIntoPieces(loaded);
+  ASSERT_EQ(second->list.size(), 2);
+  EXPECT_NEAR(second->list[0].seconds, 0.002, 1e-6);
+  EXPECT_NEAR(second->list[1].seconds, 0.010, 1e-6);
+  program->Record(0.012, {0.004, 0.004, 0.004});
+  EXPECT_EQ(*program->CutIntoPieces(loaded), second);
+  for (int i = 0; i < 6; ++i) program->Record(0.012, {0.01, 0.001, 0.001});
+  EXPECT_NE(*program->CutIntoPieces(loaded), second);
+}
+
+TEST_F(SlicedRunTest, APieceIsExpectedToTakeWhatItTakes) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  EXPECT_NEAR(program->predicted_seconds(), 0.012, 1e-6);
+  EXPECT_NEAR(program->first_seconds(), 0.005, 1e-6);
+  EXPECT_EQ(program->runs(), 1);
+  EXPECT_EQ(program->kernel_times()[2].samples, 1);
+  EXPECT_EQ(raw_->lists_run(), 3);
+}
+
+// Were there one arena, either would compute with the other's values.
+TEST_F(SlicedRunTest, RunsOfTwoUsersKeepTheirIntermediateResultsApart) {
+  const auto program = Triple(4);
+  const auto small = Triple(1);
+  RunOnce(program);
+  RunOnce(small);
+  const int64_t before = raw_->lists_run();
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  const auto bob = device_->dispatcher().AddFlow("bob", 1);
+  const auto cid = device_->dispatcher().AddFlow("cid", 1);
+  raw_->Hold();
+  std::vector<std::shared_ptr<Waited>> of_ann, of_bob, of_cid;
+  for (int i = 0; i < 20; ++i) {
+    of_ann.push_back(Start(ann, program, 1.0f + i));
+    of_bob.push_back(Start(bob, program, 101.0f + i));
+    of_cid.push_back(Start(cid, small, 201.0f + i));
+  }
+  raw_->LetGo();
+  for (const auto* all : {&of_ann, &of_bob, &of_cid}) {
+    for (const auto& waited : *all) {
+      waited->ended.WaitForNotification();
+      EXPECT_TRUE(waited->status.ok()) << waited->status;
+    }
+  }
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(of_ann[i]->first(), 3 * (1.0f + i));
+    EXPECT_EQ(of_bob[i]->first(), 3 * (101.0f + i));
+    EXPECT_EQ(of_cid[i]->first(), 3 * (201.0f + i));
+    EXPECT_NEAR(of_ann[i]->seconds, 0.012, 1e-9);
+  }
+  EXPECT_EQ(raw_->lists_run() - before, 20 * (3 + 3 + 1));
+  EXPECT_GT(device_->arenas().count(), 1);
+  EXPECT_LE(device_->arenas().count(), 3);
+}
+
+// Room for the results of two runs and for one arena.
+class LittleMemoryTest : public SlicedRunTest {
+ protected:
+  LittleMemoryTest() : SlicedRunTest(2 * 2 * kBytes + kArenaBytes) {}
+};
+
+TEST_F(LittleMemoryTest, ARunWaitsForTheOnlyArena) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  const auto bob = device_->dispatcher().AddFlow("bob", 1);
+  for (int i = 0; i < 50; ++i) {
+    raw_->Hold();
+    const auto first = Start(ann, program, 1), second = Start(bob, program, 2);
+    raw_->LetGo();
+    first->ended.WaitForNotification();
+    second->ended.WaitForNotification();
+    EXPECT_TRUE(second->status.ok()) << second->status;
+    EXPECT_EQ(first->first(), 3);
+    EXPECT_EQ(second->first(), 6);
+    EXPECT_EQ(device_->arenas().count(), 1);
+    EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+    // The runs may live a little longer, and what they call when they end with them.
+    first->results.clear();
+    second->results.clear();
+  }
+}
+
+TEST_F(LittleMemoryTest, TheArenaOfARunThatIsDroppedIsForTheNext) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  const auto bob = device_->dispatcher().AddFlow("bob", 1);
+  raw_->Hold();
+  const auto first = Start(ann, program, 1), second = Start(bob, program, 2);
+  device_->dispatcher().RemoveFlow(ann);
+  EXPECT_FALSE(first->ended.HasBeenNotified()) << "the device still uses its memory";
+  raw_->LetGo();
+  second->ended.WaitForNotification();
+  EXPECT_EQ(second->first(), 6);
+  first->ended.WaitForNotification();
+  EXPECT_EQ(first->status.code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(SlicedRunTest, ItsOwnersEndStopsItAtTheNextSlice) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  const int64_t before = raw_->lists_run();
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  raw_->Hold();
+  const auto waited = Start(ann, program, 1);
+  device_->dispatcher().RemoveFlow(ann);
+  raw_->LetGo();
+  waited->ended.WaitForNotification();
+  EXPECT_EQ(waited->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_NEAR(waited->seconds, 0.008, 1e-9) << "two slices were in flight";
+  EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(raw_->lists_run() - before, 2);
+}
+
+TEST_F(SlicedRunTest, CancelStopsItAndFreesItsMemoryOnceTheDeviceIsDone) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  EXPECT_EQ(account_->bytes(), 0);
+  const int64_t before = raw_->lists_run();
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  raw_->Hold();
+  auto [run, waited] = Make(program, 1);
+  waited->results.clear();
+  device_->dispatcher().Enqueue(ann, run);
+  const auto next = Start(ann, program, 2);
+  EXPECT_TRUE(run->Cancel());
+  EXPECT_FALSE(run->Cancel());
+  device_->dispatcher().DropUnwanted(ann);
+  EXPECT_FALSE(waited->ended.HasBeenNotified());
+  EXPECT_EQ(account_->bytes(), 2 * 2 * kBytes);
+  raw_->LetGo();
+  waited->ended.WaitForNotification();
+  EXPECT_EQ(waited->status.code(), absl::StatusCode::kCancelled);
+  next->ended.WaitForNotification();
+  EXPECT_EQ(next->first(), 6);
+  EXPECT_EQ(raw_->lists_run() - before, 2 + 3);
+  EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+  next->results.clear();
+  run.reset();
+  EXPECT_EQ(account_->bytes(), 0);
+}
+
+TEST_F(SlicedRunTest, WhatHasBeenSubmittedWholeCannotBeCancelled) {
+  const auto small = Triple(1);
+  RunOnce(small);
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  raw_->Hold();
+  auto [run, waited] = Make(small, 1);
+  device_->dispatcher().Enqueue(ann, run);
+  EXPECT_FALSE(run->Cancel());
+  device_->dispatcher().DropUnwanted(ann);
+  raw_->LetGo();
+  waited->ended.WaitForNotification();
+  EXPECT_TRUE(waited->status.ok());
+  EXPECT_EQ(waited->first(), 3);
+}
+
+TEST_F(SlicedRunTest, AFailedPieceFailsTheRunAndNothingElse) {
+  raw_->SetKernel("fail_once", [failed = std::make_shared<std::atomic<bool>>(false)](
+                                   const kiln::testing::FakeArguments& arguments) {
+    if (!failed->exchange(true)) return absl::InternalError("the kernel failed");
+    std::memcpy(arguments.data[2], arguments.data[0], kBytes);
+    return absl::OkStatus();
+  });
+  const auto program = Triple(4, "fail_once");
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  raw_->Hold();
+  const auto bad = Start(ann, program, 1), good = Start(ann, program, 2);
+  raw_->LetGo();
+  bad->ended.WaitForNotification();
+  EXPECT_THAT(std::string(bad->status.message()), HasSubstr("the kernel failed"));
+  good->ended.WaitForNotification();
+  EXPECT_TRUE(good->status.ok()) << good->status;
+  EXPECT_EQ(good->first(), 4);
+}
+
+// Lists and arenas are of the life in which they were made; the fake device refuses earlier ones.
+TEST_F(SlicedRunTest, ADeviceThatIsLostAndRevivedRunsThemAgain) {
+  const auto program = Triple(4);
+  RunOnce(program);
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  for (int i = 0; i < 3; ++i) {
+    raw_->Hold();
+    const auto lost = Start(ann, program, 1), waits = Start(ann, program, 1);
+    raw_->Break("it fell");
+    raw_->LetGo();
+    for (const auto& waited : {lost, waits}) {
+      waited->ended.WaitForNotification();
+      EXPECT_EQ(waited->status.code(), absl::StatusCode::kUnavailable);
+    }
+    EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+    raw_->Mend();
+    ASSERT_TRUE(device_->TryRevive());
+    const auto again = Start(ann, program, 2);
+    again->ended.WaitForNotification();
+    EXPECT_TRUE(again->status.ok()) << again->status;
+    EXPECT_EQ(again->first(), 6);
+    EXPECT_TRUE(device_->dispatcher().WaitIdle(absl::InfiniteDuration()));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::runtime
