@@ -245,8 +245,9 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.kernel_compiler = kernel_compiler.get();
   options.metrics = &metrics;
   options.now = now;
-  options.compile_threads = kCompileThreads;
-  options.compile_threads_of_one = kCompileThreadsOfOne;
+  options.threads = {.threads = kCompileThreads,
+                     .threads_of_one = kCompileThreadsOfOne,
+                     .waiting_of_one = static_cast<size_t>(config.compiles_waiting_limit)};
   options.run_seconds_max = config.run_seconds_limit;
   options.disabled_passes = config.disabled_passes;
   options.dumped_passes = config.dumped_passes;
@@ -548,6 +549,9 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
 }
 
+void Daemon::SetWeight(const std::string& user, double weight) {
+  implementation_->registry->SetWeight(user, weight);
+}
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
 bool Daemon::IsAlive() const {

@@ -43,6 +43,7 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   request.mutable_client()->set_op_set_version(kOpSetVersion);
   request.mutable_client()->set_description(options.description);
   request.set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(options.lease)));
+  if (options.batch) request.set_priority(v1::BATCH);
   request.set_device(options.device);
   grpc::ClientContext context;
   // Besides closing, the only call with a deadline: all others may have to wait for a long
@@ -277,6 +278,18 @@ absl::Status Client::Barrier() {
     reached.Set(std::move(result));
   });
   return reached.future().Get().status();
+}
+
+absl::Status Client::Cancel() {
+  v1::ConnectRequest request;
+  request.mutable_cancel()->set_first(1);
+  Future<v1::Result>::Promise taken;
+  impl_->core->stream.Send(std::move(request), [taken](absl::StatusOr<v1::Result> result) {
+    // Without an error it is answered in its turn, which nobody waits for.
+    if (!result.ok()) taken.Set(std::move(result));
+  });
+  const Future<v1::Result> refused = taken.future();
+  return refused.Ready() ? refused.Get().status() : absl::OkStatus();
 }
 
 std::string ErrorReason(const absl::Status& status) { return client::ReasonOf(status); }

@@ -48,7 +48,7 @@
 //   [fairness]
 //   slice_ms = 10                      # programs that take longer are cut between kernels, so that others'
 //                                      # runs come in between; 0: they are not
-//   compiles_waiting_limit = 256       # of each user; what comes then is refused
+//   compiles_waiting_limit = 1024      # of each user; what comes then is refused
 //
 //   [compiler]
 //   seconds_limit = 60                 # for a kernel; 0: none
@@ -116,7 +116,7 @@ struct Config {
   int run_seconds_limit = 600;          // 0: none
   int health_interval_seconds = 10;     // 0: none
   int slice_milliseconds = 10;          // 0: programs are not cut
-  int compiles_waiting_limit = 256;     // of each user
+  int compiles_waiting_limit = 1024;    // of each user
   // Of one kernel that is compiled; 0: none.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;

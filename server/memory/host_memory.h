@@ -125,6 +125,8 @@ class Account : public std::enable_shared_from_this<Account> {
   Charge Open(Use use) { return Charge(shared_from_this(), use); }
 
   const HostMemory& memory() const { return *memory_; }
+  // The parent, or itself without one: the same for all sessions of a user. For comparison.
+  const Account* user() const { return parent_ ? parent_.get() : this; }
   // A parent's: those of all its accounts.
   int64_t bytes() const { return used_.load(std::memory_order_relaxed); }
 

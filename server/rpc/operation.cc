@@ -64,6 +64,8 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
       return sessions::ReleaseProgram{request.release_program().program()};
     case v1::ConnectRequest::kBarrier:
       return sessions::Barrier{};
+    case v1::ConnectRequest::kCancel:
+      return sessions::Cancel{request.cancel().first()};
     case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::kDetach:
     case v1::ConnectRequest::OPERATION_NOT_SET:

@@ -22,6 +22,10 @@ sessions::ClientInfo FromProto(const v1::ClientInfo& proto) {
   return client;
 }
 
+fairness::Priority FromProto(v1::Priority priority) {
+  return priority == v1::BATCH ? fairness::Priority::kBatch : fairness::Priority::kInteractive;
+}
+
 void Fill(const sessions::Session& session, v1::Session* proto) {
   const sessions::Session::Identity& identity = session.identity();
   const sessions::Session::Snapshot now = session.GetSnapshot();
@@ -40,6 +44,8 @@ void Fill(const sessions::Session& session, v1::Session* proto) {
   proto->set_programs(static_cast<uint64_t>(now.programs));
   proto->set_runs(static_cast<uint64_t>(now.runs));
   proto->set_device_seconds(now.device_seconds);
+  const bool is_batch = identity.priority == fairness::Priority::kBatch;
+  proto->set_priority(is_batch ? v1::BATCH : v1::INTERACTIVE);
 }
 
 // Connect takes bytes, see message.h.
@@ -60,9 +66,9 @@ class SessionService final : public SessionMethods {
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
     sessions::ClientInfo client = FromProto(request->client());
     client.is_local = caller->how == "socket";
-    auto session =
-        daemon_.registry->Open(caller->user, std::move(client),
-                               absl::Seconds(request->lease_seconds()), request->device());
+    auto session = daemon_.registry->Open(caller->user, std::move(client),
+                                          absl::Seconds(request->lease_seconds()),
+                                          request->device(), FromProto(request->priority()));
     // Revoked meanwhile, after the revocation had closed the sessions that there were.
     if (const auto still = daemon_.access->Caller(*context); session.ok() && !still.ok()) {
       daemon_.registry->Close((*session)->identity().id).IgnoreError();

@@ -3,8 +3,8 @@
 #define KILN_SERVER_RUNTIME_COMPILE_THREADS_H_
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "server/memory/host_memory.h"
@@ -12,15 +12,25 @@
 
 namespace kiln::runtime {
 
-// Thread-safe. The destructor runs what is queued, then joins.
+// Users take turns: however much one has waiting, another's next task begins when a thread has
+// ended what it is at, and finds a thread at once while fewer users than `threads` /
+// `threads_of_one` compile. Thread-safe. The destructor runs what is queued, then joins.
 class CompileThreads {
  public:
-  CompileThreads(int threads, int threads_of_one) : pool_(threads, threads_of_one) {}
+  struct Options {
+    int threads = 8;
+    int threads_of_one = 2;        // at most, of one user's tasks
+    size_t waiting_of_one = 1024;  // tasks that clients have asked for
+  };
 
-  // The accounts take turns; work without one counts as one account's.
-  void Schedule(const memory::Account* account, std::function<void()> task) {
-    pool_.Schedule(account, std::move(task));
-  }
+  explicit CompileThreads(const Options& options)
+      : options_(options), pool_(options.threads, options.threads_of_one) {}
+
+  // What a client asks for. RESOURCE_EXHAUSTED: too much of the user's waits already; `task` is not
+  // called. Work without an account counts as one user's.
+  absl::Status Ask(const memory::Account* account, std::function<void()> task);
+  // What follows from it.
+  void Schedule(const memory::Account* account, std::function<void()> task);
 
   // From here on `status` is UNAVAILABLE. What is queued still runs, so that whoever waits for it
   // gets an answer: tasks ask `status` first.
@@ -28,6 +38,7 @@ class CompileThreads {
   absl::Status status() const;
 
  private:
+  const Options options_;
   std::atomic<bool> stopped_{false};
   FairPool pool_;  // last: its tasks use everything above
 };

@@ -1,6 +1,7 @@
 #include "server/runtime/fair_pool.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace kiln::runtime {
@@ -19,12 +20,19 @@ FairPool::~FairPool() {
 }
 
 void FairPool::Schedule(const void* owner, std::function<void()> task) {
+  TrySchedule(owner, std::numeric_limits<size_t>::max(), std::move(task));
+}
+
+bool FairPool::TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
+  const auto known = owners_.find(owner);
+  if (known != owners_.end() && known->second.waiting.size() >= most_waiting) return false;
   Owner& entry = owners_[owner];
   // An owner stands in turns_ once, however much it has waiting.
   if (entry.waiting.empty()) turns_.push_back(owner);
   entry.waiting.push_back(std::move(task));
   changed_.Signal();
+  return true;
 }
 
 bool FairPool::Take(const void** owner, std::function<void()>* task) {

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_RUNTIME_FAIR_POOL_H_
 #define KILN_SERVER_RUNTIME_FAIR_POOL_H_
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -21,6 +22,9 @@ class FairPool {
   ~FairPool();
   // `owner` is compared and nothing else.
   void Schedule(const void* owner, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same unless `most_waiting` tasks of the owner wait already. False: nothing was scheduled.
+  bool TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Owner {

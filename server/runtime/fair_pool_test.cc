@@ -36,6 +36,22 @@ TEST(FairPool, OwnersTakeTurnsAndKeepTheirOrder) {
   EXPECT_THAT(order, ::testing::ElementsAre(0, 10, 1, 11, 2));
 }
 
+TEST(FairPool, HoldsABoundedNumberOfOneOwnersTasks) {
+  absl::Notification go;
+  FairPool pool(1, 1);
+  absl::Notification begun;
+  pool.Schedule(kGreedy, [&] {
+    begun.Notify();
+    go.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  EXPECT_TRUE(pool.TrySchedule(kGreedy, 2, [] {}));
+  EXPECT_TRUE(pool.TrySchedule(kGreedy, 2, [] {}));
+  EXPECT_FALSE(pool.TrySchedule(kGreedy, 2, [] { ADD_FAILURE() << "it was refused"; }));
+  EXPECT_TRUE(pool.TrySchedule(&kOwners[1], 2, [] {}));
+  go.Notify();
+}
+
 TEST(FairPool, OneOwnerRunsSoManyAtATime) {
   std::atomic<int> running{0};
   std::atomic<int> most{0};

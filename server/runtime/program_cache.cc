@@ -20,7 +20,7 @@ ProgramCache::ProgramCache(Options options)
       compiler_(std::move(static_cast<ProgramCompiler::Options&>(options))),
       by_digest_(&compiler_, &threads_),
       by_source_({options.max_idle_programs, options.max_idle_bindings}),
-      threads_(options.compile_threads, options.compile_threads_of_one) {}
+      threads_(options.threads) {}
 ProgramCache::~ProgramCache() = default;
 
 std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
@@ -44,26 +44,31 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
-    dropped = by_source_.EvictIdle();
+    // With the lock held, so that nobody waits yet for what is refused.
+    const absl::Status asked = threads_.Ask(request.payer.account().get(), Task(request));
+    if (asked.ok()) {
+      dropped = by_source_.EvictIdle();
+    } else {
+      by_source_.Erase(key);
+      request.future->Resolve(asked);
+    }
   }
-  auto future = request.future;
-  Schedule(std::move(request));
-  return future;
+  return request.future;
 }
 
-void ProgramCache::Schedule(Request request) {
-  const memory::Account* payer = request.payer.account().get();
-  threads_.Schedule(payer, [this, request = std::move(request)] { Compile(request); });
+std::function<void()> ProgramCache::Task(Request request) {
+  return [this, request = std::move(request)] { Compile(request); };
 }
 
 void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
                          std::shared_ptr<memory::Account> account,
                          std::function<void(absl::Status)> done) {
   const memory::Account* owner = account.get();
-  threads_.Schedule(owner, [source = std::move(source), payer = Payer(std::move(account)),
-                            done = std::move(done)] {
-    done(source->Build(SmallestBindings(source->variables()), payer.ForNextGraph()).status());
-  });
+  const absl::Status asked =
+      threads_.Ask(owner, [source = std::move(source), payer = Payer(std::move(account)), done] {
+        done(source->Build(SmallestBindings(source->variables()), payer.ForNextGraph()).status());
+      });
+  if (!asked.ok()) done(asked);
 }
 
 void ProgramCache::Compile(const Request& request) {
@@ -112,7 +117,8 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
   if (!next) return request.future->Resolve(std::move(result));
   Request again = request;
   again.payer = Payer(std::move(next));
-  Schedule(std::move(again));
+  const memory::Account* const payer = again.payer.account().get();
+  threads_.Schedule(payer, Task(std::move(again)));
 }
 
 void ProgramCache::BindAhead(const Request& request, const VariableProgram& program) {

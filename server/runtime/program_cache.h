@@ -37,13 +37,12 @@ namespace kiln::runtime {
 //
 // `by_source_` alone decides how long programs live: ProgramsByDigest keeps none, and a source's
 // VariablePrograms go with its last entry. `mutex_` guards `by_source_`; no other part is called
-// with it held.
+// with it held but the threads' queue.
 class ProgramCache {
  public:
   struct Options : ProgramCompiler::Options {
-    int compile_threads = 8;         // programs compiled at once
-    int compile_threads_of_one = 2;  // for one account: huge graphs hold up nobody else
-    int max_idle_programs = 512;     // programs that no session names any more; the oldest go first
+    CompileThreads::Options threads;
+    int max_idle_programs = 512;  // programs that no session names any more; the oldest go first
     // Values at which a program for all values is known to be right; the oldest go first.
     int max_idle_bindings = 1 << 15;
   };
@@ -52,8 +51,9 @@ class ProgramCache {
   // Waits for the compilations under way.
   ~ProgramCache();
 
-  // Never null. `name` is remembered if this is the first to ask. The host memory that compiling
-  // and the program take is charged to `account`, if there is one.
+  // Never null. RESOURCE_EXHAUSTED, beside the compiler's errors, if too many programs of the
+  // user's wait to be compiled (CompileThreads). `name` is remembered if this is the first to ask.
+  // The host memory that compiling and the program take is charged to `account`, if there is one.
   std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
                                      const Bindings& bindings, ManagedDevice& device,
                                      const std::string& name,
@@ -88,7 +88,7 @@ class ProgramCache {
     std::shared_ptr<VariablePrograms> variables;  // of its source
   };
 
-  void Schedule(Request request);
+  std::function<void()> Task(Request request);
   void Compile(const Request& request);
   // A program of these bindings alone.
   void CompileAlone(const Request& request, const graph::Graph& graph);

@@ -67,7 +67,7 @@ class ProgramsByDigestTest : public ::testing::Test {
   bool fails_ = false;
   std::shared_ptr<memory::HostMemory> memory_ = std::make_shared<memory::HostMemory>(64 << 20, 4);
   ProgramCompiler compiler_{Options()};
-  CompileThreads threads_{1, 1};
+  CompileThreads threads_{{.threads = 1, .threads_of_one = 1}};
   ProgramsByDigest programs_{&compiler_, &threads_};
 };
 

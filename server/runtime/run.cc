@@ -30,6 +30,13 @@ absl::Status DependencyError(const absl::Status& cause) {
   return status;
 }
 
+absl::Status CancelledRun() {
+  return errors::WithReason(
+      absl::CancelledError("the run was cancelled by its client, and what it would have updated "
+                           "keeps its value; for its results, run it again"),
+      "CANCELLED");
+}
+
 absl::Status CheckInputs(const Signature& signature, absl::Span<const ValuePointer> inputs) {
   if (inputs.size() != signature.inputs.size())
     return CountError(signature.inputs.size(), inputs.size());
@@ -150,8 +157,7 @@ bool Run::is_wanted() const {
 bool Run::Cancel() {
   absl::MutexLock lock(&mutex_);
   if (all_submitted_ || !failure_.ok()) return false;
-  failure_ =
-      errors::WithReason(absl::CancelledError("the run was cancelled by its client"), "CANCELLED");
+  failure_ = CancelledRun();
   return true;
 }
 

@@ -125,6 +125,9 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   std::shared_ptr<Run> self_ ABSL_GUARDED_BY(mutex_);  // while the device has something of it
 };
 
+// The error of a run that its client cancelled.
+absl::Status CancelledRun();
+
 // The error of an operation that uses something that failed: same code, reason and details.
 absl::Status DependencyError(const absl::Status& cause);
 

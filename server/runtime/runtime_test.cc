@@ -7,6 +7,7 @@
 #include "compiler/graph/error.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/errors/errors.h"
 #include "server/runtime/explain.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
@@ -66,7 +67,8 @@ class ProgramCacheTest : public ::testing::Test {
   std::unique_ptr<ProgramCache> Make(std::function<void()> at_compile, int max_idle = 512,
                                      int compile_threads = 8) {
     ProgramCache::Options options;
-    options.compile_threads = compile_threads;
+    options.threads = threads_;
+    options.threads.threads = compile_threads;
     options.compile = [this, at_compile = std::move(at_compile)](
                           const auto& graph, const auto& target, const auto& compile_options) {
       ++compiled_;
@@ -104,7 +106,49 @@ class ProgramCacheTest : public ::testing::Test {
                         absl::Now};
   std::atomic<int> compiled_{0};
   bool refuse_schedules_ = false;
+  CompileThreads::Options threads_;
 };
+
+// However many sessions it opens.
+TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
+  threads_.waiting_of_one = 5;
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 16);
+  const auto greedy = memory->NewAccount("user ann"), other = memory->NewAccount("user bob");
+  std::vector<std::shared_ptr<memory::Account>> sessions;
+  for (int i = 0; i < 4; ++i) sessions.push_back(memory->NewAccount("a session", greedy));
+  absl::Notification go;
+  std::atomic<bool> is_short{false};
+  auto cache = Make(
+      [&] {
+        if (!is_short.exchange(false)) go.WaitForNotification();
+      },
+      /*max_idle=*/512, /*compile_threads=*/4);
+  std::vector<std::shared_ptr<ProgramFuture>> futures;
+  const auto ask = [&](int i, const std::shared_ptr<memory::Account>& account) {
+    return cache->Get(std::make_shared<CopySource>(absl::StrCat("key", i), 4 + i), {}, device_, "",
+                      account);
+  };
+  // Two begin sooner or later; as many more wait as may.
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    futures.push_back(ask(i, sessions[i % 4]));
+    if (!futures.back()->resolved()) continue;
+    ++refused;
+    const absl::Status status = futures.back()->result().status();
+    EXPECT_EQ(errors::Reason(status), "TOO_MANY_COMPILES") << status;
+    EXPECT_TRUE(absl::IsResourceExhausted(status));
+  }
+  EXPECT_GE(refused, 20 - 7);
+  EXPECT_LE(refused, 20 - 5);
+  while (compiled_ < 2) std::this_thread::yield();
+  is_short = true;
+  EXPECT_TRUE(Wait(ask(100, memory->NewAccount("a session", other))).ok());
+  EXPECT_EQ(compiled_, 3) << "two of one user, and the other's";
+  go.Notify();
+  for (const auto& future : futures) Wait(future).IgnoreError();
+  // What was refused is tried again when it is asked for again.
+  EXPECT_TRUE(Wait(ask(19, sessions[0])).ok());
+}
 
 TEST_F(ProgramCacheTest, RefusedSchedulesAreCountedAndRun) {
   refuse_schedules_ = true;

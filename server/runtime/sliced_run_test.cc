@@ -85,11 +85,11 @@ class SlicedRunTest : public ::testing::Test {
       const std::shared_ptr<Program>& program, float value) {
     auto waited = std::make_shared<Waited>();
     auto run = runtime::Run::Create("s1/1", Bound(program), {Input(*program, value)}, account_,
-                           [waited](const absl::Status& status, double seconds) {
-                             waited->status = status;
-                             waited->seconds = seconds;
-                             waited->ended.Notify();
-                           });
+                                    [waited](const absl::Status& status, double seconds) {
+                                      waited->status = status;
+                                      waited->seconds = seconds;
+                                      waited->ended.Notify();
+                                    });
     EXPECT_TRUE(run.ok()) << run.status();
     waited->results = (*run)->results();
     return {*run, waited};

@@ -45,7 +45,7 @@ class VariableProgramsTest : public ::testing::Test {
   std::atomic<int> compiled_{0};
   std::function<void()> at_first_compile_ = [] {};
   ProgramCompiler compiler_{Options()};
-  CompileThreads threads_{1, 1};
+  CompileThreads threads_{{.threads = 1, .threads_of_one = 1}};
   ProgramsByDigest programs_{&compiler_, &threads_};
   VariablePrograms variables_{&programs_};
 };

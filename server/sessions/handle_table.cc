@@ -52,6 +52,12 @@ void HandleTable::Poison(absl::Span<const uint64_t> handles, const absl::Status&
   Bind(fresh, std::vector<runtime::ValuePointer>(fresh.size(), failed));
 }
 
+void HandleTable::RebindIf(uint64_t handle, const buffers::Value* current,
+                           const runtime::ValuePointer& value) {
+  const auto found = values_.find(handle);
+  if (found != values_.end() && found->second.get() == current) found->second = value;
+}
+
 int64_t HandleTable::BytesWith(size_t more) const {
   constexpr size_t kPerHandle = 512;   // its entry, and a value with its type and buffer
   constexpr size_t kPerInterval = 64;  // of the numbers that have been used

@@ -31,8 +31,12 @@ class HandleTable {
   void Bind(absl::Span<const uint64_t> handles, absl::Span<const runtime::ValuePointer> values);
   // Binds those of `handles` that are new to one failed value; none if there is no room.
   void Poison(absl::Span<const uint64_t> handles, const absl::Status& error);
-  // A known handle names another value from here on.
-  void Rebind(uint64_t handle, runtime::ValuePointer value) { values_[handle] = std::move(value); }
+  // A known handle names another value from here on. Returns the one before.
+  runtime::ValuePointer Rebind(uint64_t handle, runtime::ValuePointer value) {
+    return std::exchange(values_[handle], std::move(value));
+  }
+  // The same if the handle names `current`; otherwise, or if it was released, nothing changes.
+  void RebindIf(uint64_t handle, const buffers::Value* current, const runtime::ValuePointer& value);
   // NOT_FOUND names the handle and says whether it was released.
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
   // Releases those that are known; the first error, if others are among them.

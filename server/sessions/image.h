@@ -23,6 +23,7 @@
 #include "absl/types/span.h"
 #include "server/buffers/blob_store.h"
 #include "server/buffers/value.h"
+#include "server/fairness/fair_queue.h"
 #include "server/runtime/run.h"
 #include "server/sessions/id_set.h"
 #include "server/sessions/in_flight.h"
@@ -46,6 +47,7 @@ struct SessionIdentity {
   absl::Duration lease;
   // After a lost connection, where that is less.
   absl::Duration away_lease = absl::InfiniteDuration();
+  fairness::Priority priority = fairness::Priority::kInteractive;
   absl::Time opened;
 };
 

@@ -89,6 +89,7 @@ void Put(Encoder& out, const SessionIdentity& identity) {
   out.Number(identity.client.is_local ? 1 : 0);
   Put(out, identity.lease);
   Put(out, std::min(identity.away_lease, identity.lease));
+  out.Number(identity.priority == fairness::Priority::kBatch ? 1 : 0);
   out.Signed(absl::ToUnixNanos(identity.opened));
 }
 
@@ -104,6 +105,8 @@ SessionIdentity TakeIdentity(Decoder& in) {
   identity.client.is_local = in.Number() != 0;
   identity.lease = TakeDuration(in);
   identity.away_lease = TakeDuration(in);
+  identity.priority =
+      in.Number() != 0 ? fairness::Priority::kBatch : fairness::Priority::kInteractive;
   identity.opened = absl::FromUnixNanos(in.Signed());
   if (identity.number <= 0 || identity.id.empty()) in.Fail();
   return identity;

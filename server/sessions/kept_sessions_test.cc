@@ -57,6 +57,7 @@ SessionImage ImageOf(int64_t number) {
   image.identity.number = number;
   image.identity.id = absl::StrCat("secret ", number);
   image.identity.name = absl::StrCat("s", number);
+  image.identity.priority = fairness::Priority::kBatch;
   image.identity.lease = absl::Seconds(100);
   image.identity.opened = absl::FromUnixSeconds(5);
   image.user = "ann";
@@ -82,6 +83,7 @@ TEST(Image, ComesBackAsItWas) {
   const auto again = Decode(Encode(image));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->identity.id, "secret 7");
+  EXPECT_EQ(again->identity.priority, fairness::Priority::kBatch);
   EXPECT_EQ(again->identity.opened, image.identity.opened);
   EXPECT_EQ(again->user, "ann");
   EXPECT_EQ(again->executed, 3);

@@ -49,6 +49,11 @@ struct ReleaseProgram {
   uint64_t program = 0;
 };
 struct Barrier {};
+// Cancels the runs with numbers from `first` up to its own that have not been handed to the device
+// whole.
+struct Cancel {
+  uint64_t first = 0;
+};
 // An operation that had no room in the daemon's memory: fails, and the handles with it.
 struct Refused {
   absl::Status error;
@@ -63,7 +68,7 @@ struct Resume {
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
-                               ReleaseProgram, Barrier, Refused, Resume>;
+                               ReleaseProgram, Barrier, Cancel, Refused, Resume>;
 
 // Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
 int64_t SizeOf(const Operation& operation);

@@ -124,8 +124,9 @@ absl::Status Registry::CheckRoomFor(const std::string& user) const {
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user, ClientInfo client,
                                                         absl::Duration lease,
-                                                        const std::string& device) {
-  auto session = Add(user, std::move(client), lease, device);
+                                                        const std::string& device,
+                                                        fairness::Priority priority) {
+  auto session = Add(user, std::move(client), lease, device, priority);
   if (!session.ok()) return session;
   // Without the lock: whoever reads the log may be slow.
   const Session::Identity& opened = (*session)->identity();
@@ -139,13 +140,14 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, ClientInfo client,
                                                        absl::Duration lease,
-                                                       const std::string& device) {
+                                                       const std::string& device,
+                                                       fairness::Priority priority) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   if (absl::Status status = CheckRoomFor(user); !status.ok()) return status;
   auto chosen = Choose(device);
   if (!chosen.ok()) return chosen.status();
-  const std::shared_ptr<User> owner = OwnerOf(user);
+  const std::shared_ptr<User> owner = UserOf(user);
   const bool names_no_lease = lease <= absl::ZeroDuration();
   if (names_no_lease) lease = options_.default_lease;
   // Before the number is taken: a session that has no room does not count.
@@ -161,11 +163,29 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   identity.lease = std::clamp(lease, absl::Seconds(1), options_.max_lease);
   // A socket within this machine closes when its process ends, and never because a laptop sleeps.
   if (names_no_lease && identity.client.is_local) identity.away_lease = options_.local_away_lease;
+  identity.priority = priority;
   identity.opened = options_.services.now();
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
   sessions_[session->identity().id] = session;
   return session;
+}
+
+const std::shared_ptr<User>& Registry::UserOf(const std::string& name) {
+  auto& user = users_[name];
+  if (!user) {
+    user = std::make_shared<User>();
+    user->name = name;
+    for (const runtime::ManagedDevice* each : devices_) user->devices[each->name()];
+    user->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(name)));
+  }
+  return user;
+}
+
+void Registry::SetWeight(const std::string& user, double weight) {
+  absl::MutexLock lock(&mutex_);
+  UserOf(user)->weight = weight;
+  for (runtime::ManagedDevice* device : devices_) device->dispatcher().SetWeight(user, weight);
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
@@ -222,17 +242,6 @@ int Registry::CloseAllOf(const std::string& user, const absl::Status& reason) {
   return absent + static_cast<int>(closed.size());
 }
 
-std::shared_ptr<User> Registry::OwnerOf(const std::string& user) {
-  auto& owner = users_[user];
-  if (!owner) {
-    owner = std::make_shared<User>();
-    owner->name = user;
-    for (const runtime::ManagedDevice* each : devices_) owner->devices[each->name()];
-    owner->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(user)));
-  }
-  return owner;
-}
-
 void Registry::CountFrom(int64_t number) {
   absl::MutexLock lock(&mutex_);
   next_number_ = std::max(next_number_, number);
@@ -250,7 +259,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
   std::shared_ptr<User> owner;
   {
     absl::MutexLock lock(&mutex_);
-    owner = OwnerOf(image.user);
+    owner = UserOf(image.user);
   }
   auto host = options_.services.host->NewAccount(absl::StrCat("session ", image.identity.name),
                                                  owner->host);

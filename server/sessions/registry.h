@@ -53,9 +53,12 @@ class Registry {
   // stops. RESOURCE_EXHAUSTED: as many are open as may be, reason TOO_MANY_SESSIONS, or as this
   // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
   // sixteenth is for users who have none. So nobody keeps others out.
-  absl::StatusOr<std::shared_ptr<Session>> Open(const std::string& user, ClientInfo client,
-                                                absl::Duration lease, const std::string& device)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Session>> Open(
+      const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
+      fairness::Priority priority = fairness::Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The user's share of every device's time from now on, relative to other users'; > 0. It lasts as
+  // long as the daemon.
+  void SetWeight(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
   // The user's. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon that did not keep it
   // (SESSION_LOST); of another's, what is said of one that never was. Once Refuse was called, its
   // reason instead. What AbsentSessions say of it comes before all that.
@@ -89,11 +92,14 @@ class Registry {
 
  private:
   absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
-                                               absl::Duration lease, const std::string& device)
+                                               absl::Duration lease, const std::string& device,
+                                               fairness::Priority priority)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<runtime::ManagedDevice*> Choose(const std::string& name) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<User> OwnerOf(const std::string& user) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Made when it is first asked for.
+  const std::shared_ptr<User>& UserOf(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoomFor(const std::string& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 

@@ -38,7 +38,7 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       charge_(std::move(charge)),
       device_(device),
       services_(std::move(services)),
-      flow_(device.dispatcher().AddFlow(user_->name, 1)),
+      flow_(device.dispatcher().AddFlow(user_->name, user_->weight, identity_.priority)),
       executor_(Steps()),
       expires_(services_.now() + identity_.lease),
       unfinished_(host_,
@@ -62,6 +62,7 @@ Executor::Steps Session::Steps() {
 
 Executor::AddWaiter Session::MustWaitFor(uint64_t sequence, const RunProgram& run) {
   absl::MutexLock lock(&mutex_);
+  if (!CheckNotCancelled(sequence).ok()) return nullptr;
   if (auto future = programs_.MustWaitFor(sequence, run)) {
     return [future = std::move(future)](std::function<void()> resume) {
       return future->AddWaiter(std::move(resume));
@@ -136,6 +137,7 @@ void Session::Detach(const Sink* sink) {
 
 absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
                              Operation operation) {
+  bool drops = false;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return *closed_;
@@ -152,10 +154,12 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     if (!fresh.ok()) return fresh.status();
     // Sent again by a client that could not know that it had arrived. It is answered once.
     if (!*fresh) return absl::OkStatus();
+    if (const auto* cancel = std::get_if<Cancel>(&operation)) drops = CancelRuns(sequence, *cancel);
     unfinished_.Admit(sequence, &operation);
     // With the lock held: an earlier stream of this session may still be handing over its last.
     executor_.Add(sequence, std::move(operation));
   }
+  if (drops) device_.dispatcher().DropUnwanted(flow_);
   ExecuteQueued();
   return absl::OkStatus();
 }
@@ -296,6 +300,7 @@ void Session::Close(const absl::Status& status) {
   std::map<uint64_t, DefinedProgram> programs;
   InFlightTable in_flight;
   std::unique_ptr<Resumption> resumption;
+  absl::btree_map<uint64_t, UnfinishedRuns::Entry> runs;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_ && !frozen_) return;
@@ -307,6 +312,7 @@ void Session::Close(const absl::Status& status) {
     programs = programs_.TakeAll();
     in_flight.swap(in_flight_);
     resumption.swap(resumption_);
+    runs = unfinished_runs_.TakeAll();
     unfinished_.Clear();
   }
   device_.dispatcher().RemoveFlow(flow_);

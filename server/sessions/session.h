@@ -9,11 +9,18 @@
 // same code and reason. A Run that fails before it starts (wrong inputs, no memory) changes no
 // state: the inputs it would have updated keep their values. One that fails on the device leaves
 // the updated inputs failed too.
+//
+// Cancel takes effect when it is received, ahead of what waits. The runs that it cancels are the
+// last of those it names: runs go to the device in order, and one that is there whole goes on to
+// its end, but what has been handed over in part stops at the next slice. Each of them fails with
+// CANCELLED, and with it its outputs. It changes no state: the inputs it would have updated keep
+// their values, all of them or, if it went on, none. What comes after the Cancel sees that.
 #ifndef KILN_SERVER_SESSIONS_SESSION_H_
 #define KILN_SERVER_SESSIONS_SESSION_H_
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -43,6 +50,7 @@
 #include "server/sessions/operation.h"
 #include "server/sessions/program_table.h"
 #include "server/sessions/unfinished_operations.h"
+#include "server/sessions/unfinished_runs.h"
 
 namespace kiln::sessions {
 
@@ -68,6 +76,8 @@ struct User {
   std::shared_ptr<buffers::Account> account = std::make_shared<buffers::Account>();
   std::shared_ptr<memory::Account> host;     // the parent of its sessions' accounts
   std::map<std::string, DeviceUse> devices;  // all of the daemon's, by name; none is added later
+  // The share of a device's time, relative to other users'; Registry::SetWeight changes it.
+  std::atomic<double> weight{1};
 };
 
 // What sessions stand on; all of it outlives them.
@@ -193,14 +203,19 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, Release& operation);
   void Execute(uint64_t sequence, ReleaseProgram& operation);
   void Execute(uint64_t sequence, Barrier& operation);
+  void Execute(uint64_t sequence, Cancel& operation);
   void Execute(uint64_t sequence, Refused& operation);
   void Execute(uint64_t sequence, sessions::Resume& operation);
 
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BindResults(const RunProgram& operation, const runtime::Signature& signature,
-                   absl::Span<const runtime::ValuePointer> results)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Binds the results of a run that is about to be queued.
+  void BindResults(uint64_t sequence, RunProgram& operation, const runtime::Signature& signature,
+                   const std::shared_ptr<runtime::Run>& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Cancels runs that are queued, and has those fail that are not executed yet. True if queued ones
+  // are to be dropped.
+  bool CancelRuns(uint64_t sequence, const Cancel& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckNotCancelled(uint64_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What a Write needs until its bytes are on the device.
   struct Upload {
     runtime::ValuePointer value;
@@ -272,6 +287,13 @@ class Session : public std::enable_shared_from_this<Session> {
   InFlightTable in_flight_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Resumption> resumption_ ABSL_GUARDED_BY(mutex_);
   uint64_t resumed_through_ ABSL_GUARDED_BY(mutex_) = 0;  // what a kept session had executed
+  UnfinishedRuns unfinished_runs_ ABSL_GUARDED_BY(mutex_);
+  // Received and not executed; no more than unfinished operations.
+  struct Cancelled {
+    uint64_t first = 0;
+    uint64_t cancel = 0;  // the number of the Cancel
+  };
+  std::deque<Cancelled> cancelled_ ABSL_GUARDED_BY(mutex_);
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
 };

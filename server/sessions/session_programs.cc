@@ -74,6 +74,7 @@ void Session::AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::
 }
 
 absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgram& operation) {
+  if (absl::Status status = CheckNotCancelled(sequence); !status.ok()) return status;
   auto program = programs_.Find(sequence, operation);
   if (!program.ok()) return program.status();
   Plan plan{std::move(*program), {}, programs_.OriginOf(operation.program)};
@@ -94,12 +95,23 @@ absl::StatusOr<Session::Plan> Session::PlanRun(uint64_t sequence, const RunProgr
   return plan;
 }
 
-void Session::BindResults(const RunProgram& operation, const runtime::Signature& signature,
-                          absl::Span<const runtime::ValuePointer> results) {
+void Session::BindResults(uint64_t sequence, RunProgram& operation,
+                          const runtime::Signature& signature,
+                          const std::shared_ptr<runtime::Run>& run) {
+  const absl::Span<const runtime::ValuePointer> results = run->results();
   size_t next = operation.outputs.size();
   handles_.Bind(operation.outputs, results.first(next));
-  for (const int input : signature.updated_inputs)
-    handles_.Rebind(operation.inputs[input], results[next++]);
+  UnfinishedRuns::Entry entry;
+  entry.run = run;
+  for (const auto& output : results.first(next)) entry.output_values.push_back(output.get());
+  entry.updates.reserve(signature.updated_inputs.size());
+  for (const int input : signature.updated_inputs) {
+    const runtime::ValuePointer& after = results[next++];
+    const uint64_t handle = operation.inputs[input];
+    entry.updates.push_back({handle, handles_.Rebind(handle, after), after.get()});
+  }
+  entry.outputs = std::move(operation.outputs);
+  unfinished_runs_.Add(sequence, std::move(entry));
 }
 
 void Session::Execute(uint64_t sequence, RunProgram& operation) {
@@ -118,30 +130,62 @@ void Session::Execute(uint64_t sequence, RunProgram& operation) {
         self->RunEnded(sequence, report_time, status, seconds);
       });
   if (!run.ok()) return Fail(sequence, operation.outputs, run.status());
+  absl::Status cancelled;
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) {
-      BindResults(operation, plan->program->signature, (*run)->results());
+    cancelled = CheckNotCancelled(sequence);
+    if (!closed_ && cancelled.ok()) {
+      BindResults(sequence, operation, plan->program->signature, *run);
       in_flight.results = (*run)->results();
       if (in_flight.program) in_flight_.emplace(sequence, std::move(in_flight));
     }
   }
+  if (!cancelled.ok()) return Fail(sequence, operation.outputs, cancelled);
   device_.dispatcher().Enqueue(flow_, std::move(*run));
 }
 
 void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& status,
                        double seconds) {
-  InFlightTable::node_type ended;  // its values go before the answer does, and without the lock
   DeviceUse& use = user_->devices.at(device_.name());
   use.nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
   use.runs.fetch_add(1, std::memory_order_relaxed);
+  // What they hold goes before the answer does, and without the lock.
+  InFlightTable::node_type in_flight;
+  UnfinishedRuns::Entry unfinished;
   {
     absl::MutexLock lock(&mutex_);
     device_seconds_ += seconds;
-    ended = in_flight_.extract(sequence);
+    in_flight = in_flight_.extract(sequence);
+    unfinished = unfinished_runs_.End(sequence);
   }
-  ended = {};
+  in_flight = {};
+  unfinished = {};
   Finish({.sequence = sequence, .error = status, .device_seconds = report_time ? seconds : 0});
+}
+
+bool Session::CancelRuns(uint64_t sequence, const Cancel& operation) {
+  cancelled_.push_back({operation.first, sequence});
+  const absl::Status error = runtime::CancelledRun();
+  memory::Charge charge = host_->Open(memory::Use::kHandles);
+  charge.ForceResize(errors::BytesOf(error));
+  return unfinished_runs_.Cancel(operation.first, buffers::Value::Failed(error, std::move(charge)),
+                                 &handles_);
+}
+
+absl::Status Session::CheckNotCancelled(uint64_t sequence) const {
+  for (const Cancelled& cancelled : cancelled_) {
+    if (sequence >= cancelled.first && sequence < cancelled.cancel) return runtime::CancelledRun();
+  }
+  return absl::OkStatus();
+}
+
+void Session::Execute(uint64_t sequence, Cancel&) {
+  {
+    // What it cancels has been executed.
+    absl::MutexLock lock(&mutex_);
+    cancelled_.pop_front();
+  }
+  Finish({.sequence = sequence});
 }
 
 void Session::Execute(uint64_t sequence, ReleaseProgram& operation) {

@@ -129,7 +129,11 @@ class SessionTest : public ::testing::Test {
       ++compiled_;
       if (slow_compile_) slow_compile_();
       if (out_of_memory_) return absl::ResourceExhaustedError("no memory just now");
-      return kiln::testing::FakeCompile(graph, target, compile_options);
+      auto program = kiln::testing::FakeCompile(graph, target, compile_options);
+      if (program.ok()) {
+        for (auto& kernel : program->kernels) kernel.image.flops = kernel_microseconds_;
+      }
+      return program;
     };
     options.metrics = &metrics_;
     options.now = [] { return absl::Now(); };
@@ -174,6 +178,7 @@ class SessionTest : public ::testing::Test {
   std::atomic<absl::Time> now_{absl::UnixEpoch()};
   std::atomic<int> compiled_{0};
   std::atomic<bool> out_of_memory_{false};
+  std::atomic<int64_t> kernel_microseconds_{0};  // where the device takes time
   std::function<void()> slow_compile_;
   kiln::testing::FakeDevice* raw_ = new kiln::testing::FakeDevice("cpu:0", kMemory);
   runtime::ManagedDevice device_{std::unique_ptr<drivers::Device>(raw_), 0,
@@ -480,6 +485,207 @@ TEST_F(SessionTest, ClosingDropsARunThatWaitsForItsProgram) {
   programs_.reset();  // waits for what compiles
   EXPECT_EQ(heard, 1);
   EXPECT_EQ(Failures(), before);
+}
+
+// One client whose runs add 1 to a tensor, which is handle 1.
+class CancelTest : public SessionTest {
+ protected:
+  static constexpr uint64_t kFirst = 4;  // run; its output is handle 100 + 4
+  static constexpr int kInFlight = 32;   // of short runs
+
+  void Begin() {
+    session_ = Open();
+    sink_ = std::make_shared<RecordingSink>();
+    ASSERT_TRUE(session_->Attach(sink_, 0).ok());
+    Send(Define(1, 4, true));
+    Send(WriteFloats(1, {0, 0, 0, 0}));
+    Send(WriteFloats(2, {1, 1, 1, 1}));
+  }
+  uint64_t Send(Operation operation) {
+    EXPECT_TRUE(session_->Accept(sink_.get(), ++sequence_, 0, std::move(operation)).ok());
+    return sequence_;
+  }
+  uint64_t SendRun() { return Send(RunOf(1, {1, 2}, {101 + sequence_})); }
+  // Until the program is compiled, and so much waits for the device.
+  void AwaitQueued(int64_t count) {
+    while (device_.dispatcher().queued() < count) std::this_thread::yield();
+  }
+  absl::Status Ended(uint64_t sequence) {
+    const auto answer = sink_->Wait(sequence);
+    return answer ? answer->error : absl::DeadlineExceededError("no answer");
+  }
+  float ReadFloat(uint64_t handle) {
+    const auto answer = sink_->Wait(Send(Read{handle}));
+    if (answer == nullptr || !answer->error.ok()) return -1;
+    return FirstFloat(*answer);
+  }
+  void ExpectCancelled(uint64_t sequence) {
+    EXPECT_EQ(Ended(sequence).code(), absl::StatusCode::kCancelled) << sequence;
+    EXPECT_EQ(errors::Reason(Ended(sequence)), "CANCELLED");
+    EXPECT_EQ(Ended(Send(Read{100 + sequence})).code(), absl::StatusCode::kCancelled);
+  }
+
+  std::shared_ptr<Session> session_;
+  std::shared_ptr<RecordingSink> sink_;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(CancelTest, WhatTheDeviceHasGoesOnAndTheRestChangesNothing) {
+  Begin();
+  raw_->Hold();
+  for (int i = 0; i < kInFlight + 20; ++i) SendRun();
+  AwaitQueued(20);
+  const uint64_t last = sequence_;
+  const uint64_t cancel = Send(Cancel{kFirst});
+  // Sent behind it, and queued before anything has run.
+  const uint64_t after = SendRun();
+  raw_->LetGo();
+  EXPECT_TRUE(Ended(cancel).ok());
+  for (uint64_t run = kFirst; run < kFirst + kInFlight; ++run) EXPECT_TRUE(Ended(run).ok()) << run;
+  EXPECT_TRUE(Ended(after).ok()) << Ended(after);
+  EXPECT_EQ(ReadFloat(1), kInFlight + 1);
+  EXPECT_EQ(ReadFloat(100 + after), kInFlight + 1);
+  for (uint64_t run = kFirst + kInFlight; run <= last; ++run) ExpectCancelled(run);
+  EXPECT_EQ(raw_->lists_run(), kInFlight + 1);
+}
+
+TEST_F(CancelTest, ItBeginsWhereItSays) {
+  Begin();
+  raw_->Hold();
+  for (int i = 0; i < kInFlight + 20; ++i) SendRun();
+  AwaitQueued(20);
+  const uint64_t last = sequence_;
+  Send(Cancel{last - 4});
+  Send(Cancel{last - 9});  // takes back what is before, too
+  raw_->LetGo();
+  EXPECT_EQ(ReadFloat(1), kInFlight + 10);
+  EXPECT_TRUE(Ended(last - 10).ok());
+  for (uint64_t run = last - 9; run <= last; ++run) ExpectCancelled(run);
+}
+
+TEST_F(CancelTest, ALongRunStopsAtTheNextSliceAndLeavesItsStateWhole) {
+  raw_->TakeTime();
+  kernel_microseconds_ = 6000;
+  Begin();
+  raw_->Hold();
+  const uint64_t first = SendRun(), second = SendRun();
+  AwaitQueued(2);
+  const uint64_t cancel = Send(Cancel{first});
+  EXPECT_TRUE(Ended(cancel).ok());
+  ExpectCancelled(second);
+  EXPECT_FALSE(sink_->Has(first)) << "the device still uses its memory";
+  raw_->LetGo();
+  ExpectCancelled(first);
+  EXPECT_EQ(ReadFloat(1), 0);
+  EXPECT_EQ(raw_->lists_run(), 1);
+  EXPECT_TRUE(Ended(SendRun()).ok());
+  EXPECT_EQ(ReadFloat(1), 1);
+  EXPECT_EQ(raw_->lists_run(), 3);
+}
+
+TEST_F(CancelTest, TheEndOfItsLeaseStopsALongRunAtTheNextSlice) {
+  raw_->TakeTime();
+  kernel_microseconds_ = 6000;
+  Begin();
+  raw_->Hold();
+  SendRun();
+  SendRun();
+  AwaitQueued(2);
+  session_->Detach(sink_.get());
+  now_ = now_.load() + absl::Minutes(1);
+  registry_->CloseExpired();
+  EXPECT_EQ(device_.dispatcher().queued(), 0);
+  raw_->LetGo();
+  EXPECT_TRUE(device_.dispatcher().WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(raw_->lists_run(), 1);
+}
+
+TEST_F(CancelTest, WhatWaitsForItsProgramIsCancelledToo) {
+  absl::Notification compile;
+  slow_compile_ = [&] { compile.WaitForNotification(); };
+  Begin();
+  const uint64_t first = SendRun(), second = SendRun();
+  Send(Cancel{first});
+  const uint64_t after = SendRun();
+  compile.Notify();
+  ExpectCancelled(first);
+  ExpectCancelled(second);
+  EXPECT_TRUE(Ended(after).ok()) << Ended(after);
+  EXPECT_EQ(ReadFloat(1), 1);
+}
+
+TEST_F(CancelTest, SentAgainItCancelsNothingNew) {
+  Begin();
+  raw_->Hold();
+  for (int i = 0; i < kInFlight + 5; ++i) SendRun();
+  AwaitQueued(5);
+  const uint64_t cancel = Send(Cancel{kFirst});
+  const uint64_t after = SendRun();
+  auto again = std::make_shared<RecordingSink>();
+  ASSERT_TRUE(session_->Attach(again, 0).ok());
+  ASSERT_TRUE(session_->Accept(again.get(), cancel, 0, Cancel{kFirst}).ok());
+  raw_->LetGo();
+  ASSERT_NE(again->Wait(after), nullptr);
+  EXPECT_TRUE(again->Wait(after)->error.ok());
+  for (uint64_t sequence = 1; sequence <= after; ++sequence)
+    EXPECT_NE(again->Wait(sequence), nullptr) << sequence;
+}
+
+TEST_F(CancelTest, ReleasedAndReadHandlesDoNotMatter) {
+  Begin();
+  raw_->Hold();
+  for (int i = 0; i < kInFlight + 5; ++i) SendRun();
+  AwaitQueued(5);
+  const uint64_t last = sequence_;
+  Send(Release{{100 + last}});
+  const uint64_t read = Send(Read{100 + last - 1});  // waits for the value
+  const uint64_t state = Send(Read{1});              // of the last run
+  Send(Cancel{kFirst});
+  EXPECT_EQ(Ended(read).code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(Ended(state).code(), absl::StatusCode::kCancelled) << "that value never came to be";
+  raw_->LetGo();
+  EXPECT_EQ(ReadFloat(1), kInFlight);
+}
+
+// Whatever the moment: the state counts the runs that went on, and those are the first ones.
+TEST_F(CancelTest, AtRandomMomentsNothingIsTorn) {
+  raw_->TakeTime();
+  for (const int64_t microseconds : {1, 6000}) {
+    kernel_microseconds_ = microseconds;
+    programs_->Reclaim(1 << 30);
+    sequence_ = 0;
+    Begin();
+    unsigned random = 1;
+    std::vector<uint64_t> runs;
+    uint64_t uncancelled = kFirst;
+    int went_on = 0;
+    for (int round = 0; round < 200; ++round) {
+      random = random * 1664525 + 1013904223;
+      const int count = static_cast<int>(random >> 26);
+      for (int i = 0; i < count; ++i) runs.push_back(SendRun());
+      if (runs.empty()) continue;
+      random = random * 1664525 + 1013904223;
+      const uint64_t first = std::max(uncancelled, runs[(random >> 8) % runs.size()]);
+      Send(Cancel{first});
+      bool goes_on = true;
+      for (const uint64_t run : runs) {
+        const absl::Status ended = Ended(run);
+        EXPECT_TRUE(ended.ok() || absl::IsCancelled(ended)) << ended;
+        EXPECT_TRUE(goes_on || !ended.ok()) << "run " << run << " went on after a cancelled one";
+        EXPECT_TRUE(ended.ok() || run >= first);
+        goes_on = ended.ok();
+        if (ended.ok()) {
+          EXPECT_EQ(ReadFloat(100 + run), ++went_on);
+        }
+        Send(Release{{100 + run}});
+      }
+      EXPECT_EQ(ReadFloat(1), went_on);
+      runs.clear();
+      uncancelled = sequence_ + 1;
+    }
+    EXPECT_GT(went_on, 0);
+    EXPECT_TRUE(registry_->Close(session_->identity().id).ok());
+  }
 }
 
 TEST_F(SessionTest, FewBindingsAreRemembered) {

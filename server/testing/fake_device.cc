@@ -105,6 +105,7 @@ FakeDevice::FakeDevice(std::string name, int64_t memory_bytes) {
   info_.model = "fake";
   info_.target.architecture = "fake";
   info_.memory_bytes = memory_bytes;
+  info_.target.rates.flops_per_second = info_.target.rates.bytes_per_second = 1e9;
   kernels_ = {
       {"add", AddKernel}, {"copy", CopyKernel}, {"fail", [](const FakeArguments&) {
                                                    return absl::InternalError("the kernel failed");

@@ -1,5 +1,7 @@
 // The C++ client beside a daemon in the same process: what it leaves behind, and how it hears of a
 // shutdown.
+#include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -7,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kiln/client.h"
+#include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
 
 namespace kiln::testing {
@@ -98,6 +101,44 @@ TEST_F(CppClientTest, ASessionThatWasNotKeptIsOneError) {
   ASSERT_TRUE(client_->Barrier().ok());
   daemon_.Restart(Daemon::Sessions::kEnd);
   ExpectStopped(client_->Barrier());
+}
+
+// Answered while the device still has what came first.
+TEST_F(CppClientTest, CancelEndsWhatTheDeviceHasNotBegun) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {1});
+  builder.Output(builder.AddNode("add", {x, x}));
+  auto program = *client_->Define(builder.Build(), "double");
+  auto input = *client_->Upload<float>({1}, {1});
+  daemon_.device().Hold();
+  const RunResult first = *client_->Run(program, {input});
+  RunResult last = first;
+  for (int i = 0; i < 200; ++i) last = *client_->Run(program, {last.outputs[0]});
+  ASSERT_TRUE(client_->DownloadBytes(input).ok());  // the daemon has received them all
+  EXPECT_TRUE(client_->Cancel().ok());
+  for (const absl::Status& status :
+       {last.done.Get().status(), client_->Read(last.outputs[0]).Get().status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_EQ(ErrorReason(status), "CANCELLED");
+    EXPECT_THAT(std::string(status.message()), HasSubstr("for its results, run it again"));
+  }
+  daemon_.device().LetGo();
+  EXPECT_TRUE(first.done.Get().ok());
+  EXPECT_TRUE(client_->Run(program, {input})->done.Get().ok());
+  EXPECT_LT(daemon_.device().lists_run(), 100);
+}
+
+TEST_F(CppClientTest, ASessionIsInteractiveUnlessItSaysBatch) {
+  const auto batch = *kiln::Client::Connect({.address = daemon_.address(), .batch = true});
+  Client admin(daemon_.address());
+  grpc::ClientContext context;
+  v1::ListSessionsResponse sessions;
+  ASSERT_TRUE(admin.sessions->ListSessions(&context, {}, &sessions).ok());
+  std::map<std::string, v1::Priority> priorities;
+  for (const v1::Session& session : sessions.sessions())
+    priorities[session.name()] = session.priority();
+  EXPECT_EQ(priorities[batch->session()], v1::BATCH);
+  EXPECT_EQ(priorities[client_->session()], v1::INTERACTIVE);
 }
 
 TEST_F(CppClientTest, AnUploadHearsOfAShutdown) {

@@ -144,6 +144,9 @@ struct ConnectOptions {
   std::string device = {};
   // Shown to the box's admins and viewers, for example "ann@laptop train".
   std::string description = {};
+  // The session takes what interactive ones leave of the device's time, and a seventeenth of it at
+  // least.
+  bool batch = false;
   // How long the session outlives a lost connection. Zero: the daemon's default.
   absl::Duration lease = absl::ZeroDuration();
   // How long Connect waits for the daemon.
@@ -208,6 +211,11 @@ class Client {
 
   // Waits until everything before it has finished.
   absl::Status Barrier();
+
+  // Cancels the runs sent so far that the device has not been given whole, the last ones: they fail
+  // with CANCELLED, and so do their outputs; what they would have updated keeps its value. A run
+  // that is on the device in part stops at the next slice. Does not wait for that.
+  absl::Status Cancel();
 
  private:
   struct Impl;

@@ -40,7 +40,7 @@ class StandInConnection:
         self._next += 1
         return _handles.Program(self, self._next)
 
-    def run(self, program, inputs, outputs, changes_state=False, bindings=None):
+    def run(self, program, inputs, outputs, changes_state=False, bindings=None, updates=False):
         handles = [buffer.handle for buffer in inputs]
         self.runs.append((program.number, handles, list(outputs), changes_state))
         return [self._buffer(dtype, shape) for dtype, shape in outputs]

@@ -34,10 +34,11 @@ class Connection:
     _kiln_watched = ()
 
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
-                 timeout: float = 5.0, login: Optional[Login] = None) -> None:
+                 timeout: float = 5.0, login: Optional[Login] = None,
+                 batch: bool = False) -> None:
         self.target = target
         self._session = session = Session(
-            target, device, lease_seconds, timeout, login or Login())
+            target, device, lease_seconds, timeout, login or Login(), batch)
         session.end_with(self)
         self.name: str = session.opened.name
         self.device: str = session.opened.device
@@ -77,12 +78,26 @@ class Connection:
     def synchronize(self) -> None:
         """Waits until everything sent before has finished; raises what failed unseen.
 
+        Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
+        results that somebody still holds: those go on, and so does what came before them. What a
+        traced function has updated is as it was before the runs that were cancelled.
+
         >>> kiln.default_connection().synchronize()
         """
         waiter = Waiter()
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
-        waiter.wait()
+        self.stream.wait(waiter)
         self.raise_unreported()
+
+    def cancel(self) -> None:
+        """Cancels all that was sent and has not begun; what has begun stops at its next slice.
+
+        Reading what the cancelled runs would have made raises kiln.Cancelled; what they
+        would have updated keeps its value. Does not wait for that.
+
+        >>> kiln.default_connection().cancel()
+        """
+        self.stream.cancel_all_runs()
 
     # Values.
 
@@ -115,6 +130,9 @@ class Connection:
         try:
             data = waiter.wait().data if waiter is not None else self._session.blobs.download(
                 buffer.handle, self.stream.last_sequence())
+        except KeyboardInterrupt:
+            self.stream.cancel_runs(buffer)
+            raise
         except KilnError as error:
             # The operation that failed says more than the attempt to read its result. Raised here,
             # it need not be raised by a later run as well.
@@ -155,8 +173,12 @@ class Connection:
     def run(self, program: Program, inputs: Sequence[Buffer],
             outputs: Sequence[Tuple[DType, Tuple[int, ...]]],
             changes_state: bool = False,
-            bindings: Optional[Bindings] = None) -> List[Buffer]:
-        """Runs a program; its outputs exist from here on."""
+            bindings: Optional[Bindings] = None, updates: bool = False) -> List[Buffer]:
+        """Runs a program; its outputs exist from here on.
+
+        One that `updates` its inputs is not kept from being cancelled by who holds its outputs:
+        they only tell of a step that then has not happened.
+        """
         self.raise_unreported()
         results = [Buffer(self, next(self._handles), dtype, shape) for dtype, shape in outputs]
         run = session_pb2.Run(
@@ -166,7 +188,9 @@ class Connection:
         if bindings:
             for symbol, number in bindings.items():
                 run.bindings[symbol.name] = number
-        self.stream.send(self._fails(results, program, changes_state), run=run)
+        self.stream.send(self._fails(results, program, changes_state),
+                         missed=() if updates else [weakref.ref(buffer) for buffer in results],
+                         run=run)
         return results
 
     def raise_unreported(self) -> None:
@@ -222,6 +246,9 @@ class Connection:
                 if buffer is not None:
                     buffer.error = cause
             connection = owner()
+            # What was cancelled has changed no state.
+            if error.reason == "CANCELLED":
+                return
             if changes_state and connection is not None:
                 with connection._lock:
                     connection._unreported.append(cause)
@@ -252,6 +279,7 @@ _default_lock = threading.RLock()
 
 
 def connect(address: Optional[str] = None, device: str = "", lease_seconds: int = 0, *,
+            batch: bool = False,
             token: str = "", ca: str = "", certificate: str = "", key: str = "") -> Connection:
     """Connects to a daemon and makes it the one that tensors use from here on.
 
@@ -259,6 +287,9 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
     127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
     daemon keeps the session's tensors when it hears nothing from this process (0: its default).
+
+    With `batch` the session takes what others leave of the device's time, and a seventeenth of it at
+    least.
 
     `token` tells a shared daemon who calls, and `ca` is a PEM file with the authority of its
     certificate ("system": those that this machine knows). `certificate` and `key` are the caller's
@@ -275,7 +306,7 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     login = find(Login(address or "", token, ca, certificate, key), os.environ)
     for target in candidates(login.address, os.environ, os.getuid()):
         try:
-            connection = Connection(target, device, lease_seconds, login=login)
+            connection = Connection(target, device, lease_seconds, login=login, batch=batch)
         # Any other error is a daemon's answer, so this is the right place and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")

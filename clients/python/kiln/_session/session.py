@@ -58,11 +58,13 @@ class Session:
     blobs: Blobs
 
     def __init__(self, target: str, device: str, lease_seconds: int, timeout: float,
-                 login: Login) -> None:
+                 login: Login, batch: bool = False) -> None:
         self.target = target
         self._login = login
         self._pid = os.getpid()
-        self._request = session_pb2.OpenSessionRequest(lease_seconds=lease_seconds, device=device)
+        self._request = session_pb2.OpenSessionRequest(
+            lease_seconds=lease_seconds, device=device,
+            priority=session_pb2.BATCH if batch else session_pb2.INTERACTIVE)
         self._timeout = timeout
         self._is_open, self._has_ended = Waiter(), Waiter()
         self._to_end: queue.SimpleQueue[Any] = queue.SimpleQueue()

@@ -11,8 +11,9 @@ import queue
 import random
 import threading
 import time
+import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, List, Optional
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
 import grpc
 
@@ -42,6 +43,7 @@ _WHAT_TO_DO = ("call kiln.connect() again, make what holds tensors anew and load
                "checkpoint")
 
 Callback = Callable[[Any, Optional[KilnError]], None]
+References = Sequence["weakref.ref[Any]"]
 
 
 def from_status(status: Any) -> KilnError:
@@ -74,14 +76,15 @@ def in_session(error: KilnError) -> KilnError:
 
 
 class _Pending:
-    __slots__ = ("callback", "request", "size", "through")
+    __slots__ = ("callback", "missed", "request", "size", "through")
 
     def __init__(self, request: Any, callback: Optional[Callback], size: int,
-                 through: int) -> None:
+                 through: int, missed: Optional[References]) -> None:
         self.request = request
         self.callback = callback
         self.size = size
         self.through = through  # bytes of all operations up to this one
+        self.missed = missed  # if the run were cancelled; None: no run
 
 
 class _Attachment:
@@ -121,21 +124,57 @@ class Stream:
 
     # For users of the stream.
 
-    def send(self, callback: Optional[Callback] = None, size: int = 256, **operation: Any) -> None:
+    def send(self, callback: Optional[Callback] = None, size: int = 256,
+             missed: Optional[References] = None, **operation: Any) -> None:
         """Sends an operation, for example send(run=Run(…)).
 
-        `callback` is called with (Result, error) on the reader's thread.
+        `callback` is called with (Result, error) on the reader's thread. An interrupt may cancel a
+        run once nobody holds any of what is `missed` without it.
         """
         while True:
             with self._lock:
                 self.check()
                 if not self._is_full():
-                    self._enqueue(callback, size, operation)
+                    self._enqueue(callback, size, operation, missed)
                     break
                 room = Waiter()
                 self._waiting_for_room.append(room)
-            room.wait()
+            self.wait(room)
         # An interrupt before this only lets the operation wait for the next idle moment.
+        self.wake()
+
+    def wait(self, waiter: Waiter) -> Any:
+        """waiter.wait(). A KeyboardInterrupt cancels the runs that it waits for."""
+        try:
+            return waiter.wait()
+        except KeyboardInterrupt:
+            self.cancel_runs()
+            raise
+
+    def cancel_runs(self, awaited: Any = None) -> None:
+        """Cancels the last runs, up to one of which somebody holds what would be missed.
+
+        `awaited` does not count, since its caller no longer waits for it. What the runs would have
+        updated keeps its value.
+        """
+        with self._lock:
+            first = 0
+            for sequence, pending in sorted(self._pending.items(), reverse=True):
+                if pending.missed is None:
+                    continue
+                held = [reference() for reference in pending.missed]
+                if any(result is not None and result is not awaited for result in held):
+                    break
+                first = sequence
+            if first:
+                self._cancel_from(first)
+        self.wake()
+
+    def cancel_all_runs(self) -> None:
+        """Cancels all runs."""
+        with self._lock:
+            self.check()
+            self._cancel_from(1)
         self.wake()
 
     def wake(self) -> None:
@@ -177,11 +216,17 @@ class Stream:
         return (len(self._pending) >= MAX_IN_FLIGHT
                 or self._bytes_sent() - self._bytes_answered >= MAX_BYTES_IN_FLIGHT)
 
-    def _enqueue(self, callback: Optional[Callback], size: int, operation: Dict[str, Any]) -> None:
+    def _enqueue(self, callback: Optional[Callback], size: int, operation: Dict[str, Any],
+                 missed: Optional[References] = None) -> None:
         sequence = self._last_sequence() + 1
         request = session_pb2.ConnectRequest(
             sequence=sequence, acknowledged=self._acknowledged, **operation)
-        self._pending[sequence] = _Pending(request, callback, size, self._bytes_sent() + size)
+        self._pending[sequence] = _Pending(
+            request, callback, size, self._bytes_sent() + size, missed)
+
+    def _cancel_from(self, first: int) -> None:
+        # However full it is: this makes room.
+        self._enqueue(None, 64, {"cancel": session_pb2.Cancel(first=first)})
 
     # On gRPC's sending thread.
 

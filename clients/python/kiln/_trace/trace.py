@@ -206,7 +206,8 @@ class Trace:
         if program is None:
             program = self.programs[connection] = connection.define(self.graph, self.name)
         results: List[Any] = connection.run(
-            program, buffers, outputs, bool(self.updated or self.draws), bindings)
+            program, buffers, outputs, bool(self.updated or self.draws), bindings,
+            updates=bool(self.updated))
         for generator, draws in self.draws.items():
             generator.draws += draws.count
             generator.device_draws = generator.draws

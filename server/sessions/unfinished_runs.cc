@@ -1,0 +1,29 @@
+#include "server/sessions/unfinished_runs.h"
+
+namespace kiln::sessions {
+
+UnfinishedRuns::Entry UnfinishedRuns::End(uint64_t sequence) {
+  const auto found = entries_.find(sequence);
+  if (found == entries_.end()) return {};
+  Entry entry = std::move(found->second);
+  entries_.erase(found);
+  return entry;
+}
+
+bool UnfinishedRuns::Cancel(uint64_t first, const runtime::ValuePointer& failed,
+                            HandleTable* handles) {
+  bool any = false;
+  for (auto entry = entries_.rbegin(); entry != entries_.rend() && entry->first >= first; ++entry) {
+    Entry& unfinished = entry->second;
+    // One that has failed or was cancelled before may have others before it that were not.
+    if (!unfinished.run->Cancel()) continue;
+    any = true;
+    for (size_t i = 0; i < unfinished.outputs.size(); ++i)
+      handles->RebindIf(unfinished.outputs[i], unfinished.output_values[i], failed);
+    for (const Update& update : unfinished.updates)
+      handles->RebindIf(update.handle, update.after, update.before);
+  }
+  return any;
+}
+
+}  // namespace kiln::sessions
