@@ -29,6 +29,7 @@
 #include "server/memory/host_memory.h"
 #include "server/metrics/metrics.h"
 #include "server/open_devices.h"
+#include "server/quota/limit_store.h"
 #include "server/rpc/access.h"
 #include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
@@ -136,6 +137,7 @@ struct Daemon::Implementation {
   std::unique_ptr<auth::UserStore> user_store;
   std::unique_ptr<auth::Authenticator> users;
   std::unique_ptr<auth::AuditLog> audit;
+  std::unique_ptr<quota::LimitStore> limits;
   std::unique_ptr<rpc::Access> access;
   std::unique_ptr<cache::KernelCache> kernel_cache;
   // Null: kernels are compiled in this process.
@@ -185,6 +187,9 @@ absl::Status Daemon::Implementation::OpenUsers() {
   auto log = auth::AuditLog::Open(config.state_folder + "/audit.jsonl");
   if (!log.ok()) return log.status();
   audit = *std::move(log);
+  auto quotas = quota::LimitStore::Open(config.state_folder + "/quotas", config.quota);
+  if (!quotas.ok()) return quotas.status();
+  limits = *std::move(quotas);
   users = std::make_unique<auth::Authenticator>(
       auth::Authenticator::Options{.store = user_store.get(), .key = *std::move(key), .now = now});
   access = std::make_unique<rpc::Access>(rpc::Access::Options{
@@ -253,9 +258,9 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
   options.dumped_passes = config.dumped_passes;
   options.kernel_threads = KernelThreads();
   programs = std::make_unique<runtime::ProgramCache>(std::move(options));
-  host->SetReclaimer([this](int64_t bytes) {
-    blobs.Reclaim(bytes);
-    programs->Reclaim(bytes);
+  host->SetReclaimer([this](int64_t bytes, const std::string& user) {
+    blobs.Reclaim(bytes, user);
+    programs->Reclaim(bytes, user);
   });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
 }
@@ -266,6 +271,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.max_lease = absl::Seconds(config.lease_seconds_limit);
   options.max_sessions = config.session_limit;
   options.mark = sessions::RandomId().substr(0, options.mark.size());
+  options.limits_of = [this](const std::string& user) { return limits->LimitsOf(user); };
   options.new_id = sessions::RandomId;
   options.services.programs = programs.get();
   options.services.blobs = &blobs;
@@ -287,6 +293,7 @@ void Daemon::Implementation::MakeRegistry() {
   view.copies = copies.get();
   view.users = users.get();
   view.audit = audit.get();
+  view.limits = limits.get();
   view.access = access.get();
   view.open_calls = &open_calls;
   view.devices = all;

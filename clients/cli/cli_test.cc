@@ -146,6 +146,31 @@ class Admin : public v1::AdminService::Service {
     return grpc::Status::OK;
   }
 
+  static void Fill(const std::string& name, uint64_t limit, bool is_set, v1::UserQuotas* user) {
+    user->set_user(name);
+    v1::ResourceQuota* memory = user->add_resources();
+    memory->set_resource("device_memory");
+    memory->set_device("cpu:0");
+    memory->set_used(1536);
+    memory->set_in_bytes(true);
+    v1::ResourceQuota* sessions = user->add_resources();
+    sessions->set_resource("sessions");
+    sessions->set_used(3);
+    sessions->set_limit(limit);
+    sessions->set_is_set(is_set);
+  }
+  grpc::Status ListQuotas(grpc::ServerContext*, const v1::ListQuotasRequest*,
+                          v1::ListQuotasResponse* answer) override {
+    Fill("ann", 8, true, answer->add_users());
+    Fill("bob", 4, false, answer->add_users());
+    return grpc::Status::OK;
+  }
+  grpc::Status SetQuota(grpc::ServerContext*, const v1::SetQuotaRequest* request,
+                        v1::SetQuotaResponse* answer) override {
+    set_quota = *request;
+    Fill(request->user(), 9, true, answer->mutable_user());
+    return grpc::Status::OK;
+  }
   // Each call finds that another second of ann's has passed.
   grpc::Status ListUsers(grpc::ServerContext*, const v1::ListUsersRequest*,
                          v1::ListUsersResponse* answer) override {
@@ -166,6 +191,7 @@ class Admin : public v1::AdminService::Service {
   int calls_ = 0;
   int fail_at_ = -1;
   std::atomic<bool> stopped_ = false;
+  v1::SetQuotaRequest set_quota;
 };
 
 class CliTest : public ::testing::Test {
@@ -337,6 +363,40 @@ TEST_F(CliTest, TopSaysWhatItTakes) {
                                              {"top", "--interval", "nan"},
                                              {"top", "--interval=0"},
                                              {"top", "x"}}) {
+    EXPECT_EQ(Run(wrong), 2) << wrong.back();
+  }
+}
+
+TEST_F(CliTest, Quotas) {
+  ASSERT_EQ(Run({"quota"}), 0) << error();
+  EXPECT_THAT(out(), ContainsRegex("USER +RESOURCE +DEVICE +USED +LIMIT"));
+  EXPECT_THAT(out(), ContainsRegex("ann +device_memory +cpu:0 +1.50 KiB +-\n"));
+  EXPECT_THAT(out(), ContainsRegex("ann +sessions +- +3 +8\n"));
+  EXPECT_THAT(out(), ContainsRegex("bob +sessions +- +3 +4 .default.\n"));
+  ASSERT_EQ(Run({"quota", "--json"}), 0);
+  EXPECT_THAT(out(), HasSubstr("\"resource\": \"sessions\""));
+}
+
+TEST_F(CliTest, SettingQuotas) {
+  ASSERT_EQ(Run({"quota", "set", "ann", "device_memory=4GiB", "sessions=9", "programs=none",
+                 "buffers=default"}),
+            0)
+      << error();
+  EXPECT_THAT(out(), ContainsRegex("ann +sessions +- +3 +9\n"));
+  EXPECT_EQ(admin_.set_quota.user(), "ann");
+  EXPECT_EQ(admin_.set_quota.limits_size(), 3);
+  EXPECT_EQ(admin_.set_quota.limits().at("device_memory"), uint64_t{4} << 30);
+  EXPECT_EQ(admin_.set_quota.limits().at("sessions"), 9);
+  EXPECT_EQ(admin_.set_quota.limits().at("programs"), 0);
+  ASSERT_EQ(admin_.set_quota.defaults_size(), 1);
+  EXPECT_EQ(admin_.set_quota.defaults(0), "buffers");
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"quota", "list"},
+                                             {"quota", "set", "ann"},
+                                             {"quota", "set", "ann", "sessions"},
+                                             {"quota", "set", "ann", "sessions="},
+                                             {"quota", "set", "ann", "=8"},
+                                             {"quota", "set", "ann", "sessions=many"}}) {
     EXPECT_EQ(Run(wrong), 2) << wrong.back();
   }
 }

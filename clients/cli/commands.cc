@@ -51,6 +51,13 @@ constexpr Command kCommands[] = {
      "  list                     all users\n"
      "  revoke NAME              ends the user's token and sessions\n",
      RunUser},
+    {"quota", "[set USER ...]", "how much users have, and may have",
+     "  set USER NAME=LIMIT...   NAME: a resource of the list; LIMIT: a number, bytes such as "
+     "4GiB, "
+     "\"none\",\n"
+     "                           or \"default\" for the daemon's. What a user has already stays "
+     "his\n",
+     RunQuota},
     {"audit", "[--follow]", "who changed what for others",
      "  --follow   goes on with what happens from now on\n", RunAudit},
 };

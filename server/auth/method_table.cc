@@ -30,6 +30,7 @@ constexpr MethodRule kTable[] = {
     {"/kiln.v1.AdminService/RevokeUser", Role::kAdmin},
     {"/kiln.v1.AdminService/ListUsers", Role::kViewer},
     {"/kiln.v1.AdminService/SetQuota", Role::kAdmin},
+    {"/kiln.v1.AdminService/ListQuotas", Role::kViewer},
     {"/kiln.v1.AdminService/ListAuditEvents", Role::kAdmin},
     {"/grpc.health.v1.Health/Check", Role::kViewer},
     {"/grpc.health.v1.Health/Watch", Role::kViewer},

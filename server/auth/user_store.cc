@@ -1,17 +1,8 @@
 #include "server/auth/user_store.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
+#include "server/state/line_file.h"
 
 namespace kiln::auth {
 namespace {
@@ -50,30 +42,6 @@ std::optional<StoredUser> FromLine(const std::string& line) {
   return user;
 }
 
-absl::Status Failed(const std::string& what, const std::string& path) {
-  return errors::WithReason(
-      absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno))),
-      "STATE_FOLDER");
-}
-
-// The folder's entry as well, or a crash could bring the old file back.
-absl::Status WriteWhole(const std::string& path, const std::string& text) {
-  const std::string draft = absl::StrCat(path, ".new");
-  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return Failed("make", draft);
-  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-                       fsync(file) == 0;
-  const absl::Status failed = written ? absl::OkStatus() : Failed("write", draft);
-  close(file);
-  if (!failed.ok()) return failed;
-  if (rename(draft.c_str(), path.c_str()) != 0) return Failed("replace", path);
-  const std::string folder = std::filesystem::path(path).parent_path();
-  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (opened < 0) return Failed("open", folder);
-  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
-  return fsync(opened) == 0 ? absl::OkStatus() : Failed("write", folder);
-}
-
 }  // namespace
 
 absl::Status CheckUserName(const std::string& name) {
@@ -94,32 +62,22 @@ absl::Status CheckUserName(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<UserStore>> UserStore::Open(const std::string& path,
                                                            int most_users) {
+  const auto lines = state::ReadLines(path, kHeader);
+  if (!lines.ok()) return lines.status();
   Users users;
-  std::ifstream stream(path);
-  if (stream) {
-    const auto damaged = [&path] {
-      return absl::DataLossError(absl::StrCat(
-          path, " is damaged; restore it, or remove it and add the users again (`kiln user add`)"));
-    };
-    std::string line;
-    if (!std::getline(stream, line) || line != kHeader) return damaged();
-    while (std::getline(stream, line)) {
-      auto user = FromLine(line);
-      if (!user) return damaged();
-      users[user->name] = *std::move(user);
-    }
+  for (const std::string& line : *lines) {
+    auto user = FromLine(line);
     // With fewer users than there are, a revoked one, or everybody, would get in.
-    if (stream.bad()) return Failed("read", path);
-  } else if (access(path.c_str(), F_OK) == 0) {
-    return Failed("read", path);
+    if (!user) return state::Damaged(path);
+    users[user->name] = *std::move(user);
   }
   return std::unique_ptr<UserStore>(new UserStore(path, most_users, std::move(users)));
 }
 
 absl::Status UserStore::Replace(Users users) {
-  std::string text = absl::StrCat(kHeader, "\n");
-  for (const auto& [name, user] : users) absl::StrAppend(&text, ToLine(user), "\n");
-  if (absl::Status status = WriteWhole(path_, text); !status.ok()) return status;
+  std::vector<std::string> lines;
+  for (const auto& [name, user] : users) lines.push_back(ToLine(user));
+  if (absl::Status status = state::WriteLines(path_, kHeader, lines); !status.ok()) return status;
   users_ = std::move(users);
   ++version_;
   return absl::OkStatus();

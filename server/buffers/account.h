@@ -1,38 +1,72 @@
-// Who holds how much memory.
+// Who holds how much device memory.
 #ifndef KILN_SERVER_BUFFERS_ACCOUNT_H_
 #define KILN_SERVER_BUFFERS_ACCOUNT_H_
 
-#include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/quota/meter.h"
+
 namespace kiln::buffers {
 
-// Counts the values of one session (and, through `parent`, those of its user). Thread-safe. Shared,
-// since values in flight outlive their session.
-class Account {
+// Counts the values of one session and, through `parent`, those of its user on the same device, and
+// through that one's those on all devices. Thread-safe. Shared, since values in flight outlive
+// their session.
+class Account : public std::enable_shared_from_this<Account> {
  public:
-  explicit Account(std::shared_ptr<Account> parent = nullptr) : parent_(std::move(parent)) {}
+  // Room for intermediate results, for as long as it lives.
+  class Arena {
+   public:
+    Arena(std::shared_ptr<Account> account, int64_t bytes)
+        : account_(std::move(account)), bytes_(bytes) {}
+    ~Arena() { account_->RemoveArena(bytes_); }
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
 
-  void Add(int64_t bytes) {
-    bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    buffers_.fetch_add(1, std::memory_order_relaxed);
-    if (parent_) parent_->Add(bytes);
-  }
-  void Remove(int64_t bytes) {
-    bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    buffers_.fetch_sub(1, std::memory_order_relaxed);
-    if (parent_) parent_->Remove(bytes);
-  }
+   private:
+    const std::shared_ptr<Account> account_;
+    const int64_t bytes_;
+  };
 
-  int64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  int64_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
+  // The scopes are for refusals; without them there is no limit at this level.
+  explicit Account(std::shared_ptr<Account> parent = nullptr, quota::Scope bytes = {},
+                   quota::Scope buffers = {})
+      : parent_(std::move(parent)), bytes_(std::move(bytes)), buffers_(std::move(buffers)) {}
+
+  // 0: none.
+  void SetLimits(int64_t bytes, int64_t buffers) {
+    bytes_.SetLimit(bytes);
+    buffers_.SetLimit(buffers);
+  }
+  // Counts another value. quota::Refusal, and nothing changes, if it is too much here or above.
+  absl::Status Add(int64_t bytes);
+  void Remove(int64_t bytes);
+  // For a run's intermediate results, while it is queued and runs. A session's runs come one after
+  // another, so that the largest alone counts. quota::Refusal.
+  absl::StatusOr<std::unique_ptr<Arena>> AddArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // With that of intermediate results.
+  int64_t bytes() const { return bytes_.used(); }
+  int64_t buffers() const { return buffers_.used(); }
+  int64_t bytes_limit() const { return bytes_.limit(); }
+  int64_t buffers_limit() const { return buffers_.limit(); }
 
  private:
+  absl::Status AddBytes(int64_t bytes);
+  void RemoveBytes(int64_t bytes);
+  void RemoveArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
   const std::shared_ptr<Account> parent_;
-  std::atomic<int64_t> bytes_{0};
-  std::atomic<int64_t> buffers_{0};
+  quota::Meter bytes_;
+  quota::Meter buffers_;
+  absl::Mutex mutex_;
+  std::map<int64_t, int64_t> arenas_ ABSL_GUARDED_BY(mutex_);  // how many of each size
 };
 
 }  // namespace kiln::buffers

@@ -139,7 +139,7 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
       account.Reserve(memory::Use::kBlobs, announced + kPerBlob + std::min(announced, kMostSpare));
   std::vector<Blob> dropped;  // outlives the lock
   absl::MutexLock lock(&mutex_);
-  if (size <= static_cast<uint64_t>(limit_)) DropUsed(bytes_ + announced - limit_, &dropped);
+  if (size <= static_cast<uint64_t>(limit_)) DropUsed(bytes_ + announced - limit_, "", &dropped);
   if (size > static_cast<uint64_t>(limit_ - bytes_)) {
     return errors::WithReason(
         absl::ResourceExhaustedError(
@@ -153,9 +153,11 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
       new Upload(*this, session, user, name, announced, *std::move(charge)));
 }
 
-void BlobStore::DropUsed(int64_t bytes, std::vector<Blob>* dropped) {
-  while (bytes > 0 && !used_.empty()) {
-    const auto entry = blobs_.find(used_.begin()->second);
+void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped) {
+  for (auto used = used_.begin(); bytes > 0 && used != used_.end();) {
+    const Key key = (used++)->second;  // before Erase, which takes it out
+    if (!user.empty() && key.first != user) continue;
+    const auto entry = blobs_.find(key);
     bytes -= entry->second.data->size();
     // Freeing gigabytes takes a while, so that is left to the caller, who does it without the lock.
     dropped->push_back(entry->second.data);
@@ -169,10 +171,10 @@ void BlobStore::Erase(std::map<Key, Entry>::iterator entry) {
   blobs_.erase(entry);
 }
 
-void BlobStore::Reclaim(int64_t bytes) {
+void BlobStore::Reclaim(int64_t bytes, const std::string& user) {
   std::vector<Blob> dropped;
   absl::MutexLock lock(&mutex_);
-  DropUsed(bytes, &dropped);
+  DropUsed(bytes, user, &dropped);
 }
 
 void BlobStore::Unreserve(int64_t bytes) {

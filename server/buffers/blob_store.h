@@ -52,8 +52,9 @@ class BlobStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets at least this many bytes of what may be forgotten, or all of it.
-  void Reclaim(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets at least this many bytes of what may be forgotten, or all of it; with a name, only what
+  // is that user's.
+  void Reclaim(int64_t bytes, const std::string& user = "") ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -99,8 +100,10 @@ class BlobStore {
   static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
   void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Moves the data of at least `bytes` of used blobs to `dropped`, or of all; the oldest first.
-  void DropUsed(int64_t bytes, std::vector<Blob>* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Moves the data of at least `bytes` of used blobs to `dropped`, or of all (of the user, if one
+  // is named); the oldest first.
+  void DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

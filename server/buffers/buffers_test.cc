@@ -43,6 +43,61 @@ TEST_F(BuffersTest, LastOwnerFreesAndAccountsFollow) {
   EXPECT_EQ(user_->buffers(), 0);
 }
 
+TEST_F(BuffersTest, WhatAUserMayHaveIsCheckedFirst) {
+  const auto user = std::make_shared<Account>(nullptr, quota::Scope{},
+                                              quota::Scope{"ann", quota::Resource::kBuffers});
+  const auto on_device =
+      std::make_shared<Account>(user, quota::Scope{"ann", quota::Resource::kDeviceMemory, "cpu:0"});
+  const auto session = std::make_shared<Account>(on_device);
+  user->SetLimits(0, 2);
+  on_device->SetLimits(400, 0);
+  int reclaimed = 0;
+  pool_->SetReclaimer([&] { ++reclaimed; });
+  auto value = *pool_->Allocate(Floats(60), session);
+  const auto refused = pool_->Allocate(Floats(50), session);
+  EXPECT_EQ(errors::Reason(refused.status()), "QUOTA_EXCEEDED");
+  EXPECT_EQ(errors::Details(refused.status()).at("device"), "cpu:0");
+  EXPECT_EQ(errors::Details(refused.status()).at("used"), "240");
+  EXPECT_EQ(errors::Details(pool_->Allocate(Floats(1), session, 200).status()).at("asked"), "200");
+  // Nobody else gives anything up for it, and nothing is left of it anywhere.
+  EXPECT_EQ(reclaimed, 0);
+  for (const auto& account : {session, on_device, user}) {
+    EXPECT_EQ(account->bytes(), 240);
+    EXPECT_EQ(account->buffers(), 1);
+  }
+  auto second = *pool_->Allocate(Floats(1), session);
+  EXPECT_EQ(errors::Details(pool_->Allocate(Floats(1), session).status()).at("quota"), "buffers");
+  EXPECT_EQ(session->bytes(), 244);
+  // What the device refuses is not counted either.
+  on_device->SetLimits(0, 0);
+  second.reset();
+  EXPECT_EQ(errors::Reason(pool_->Allocate(Floats(500), session).status()), "OUT_OF_MEMORY");
+  EXPECT_EQ(user->bytes(), 240);
+  value.reset();
+  EXPECT_EQ(user->buffers(), 0);
+}
+
+TEST_F(BuffersTest, OfASessionsArenasTheLargestCounts) {
+  const auto on_device = std::make_shared<Account>(
+      user_, quota::Scope{"ann", quota::Resource::kDeviceMemory, "cpu:0"});
+  const auto session = std::make_shared<Account>(on_device);
+  on_device->SetLimits(100, 0);
+  auto first = *session->AddArena(60);
+  auto second = *session->AddArena(80);
+  auto third = *session->AddArena(60);
+  EXPECT_EQ(on_device->bytes(), 80);
+  EXPECT_EQ(session->buffers(), 0);
+  EXPECT_EQ(errors::Details(session->AddArena(101).status()).at("asked"), "21");
+  first.reset();
+  EXPECT_EQ(user_->bytes(), 80);
+  second.reset();
+  EXPECT_EQ(user_->bytes(), 60);
+  // Another session's runs may be under way at the same time.
+  EXPECT_FALSE(std::make_shared<Account>(on_device)->AddArena(60).ok());
+  third.reset();
+  EXPECT_EQ(user_->bytes(), 0);
+}
+
 TEST_F(BuffersTest, LimitNamesTheNumbers) {
   auto value = *pool_->Allocate(Floats(200), session_);
   const auto refused = pool_->Allocate(Floats(100), session_);

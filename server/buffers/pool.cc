@@ -134,8 +134,15 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
                                                       std::shared_ptr<Account> account,
                                                       int64_t at_least) {
   const int64_t life = this->life();  // before the memory, which may be the next one's
-  auto buffer = AllocateBytes(std::max(type->bytes(), at_least));
-  if (!buffer.ok()) return buffer.status();
+  const int64_t bytes = std::max(type->bytes(), at_least);
+  // First: one who may have no more is no reason to take anything from others.
+  if (account)
+    if (absl::Status status = account->Add(bytes); !status.ok()) return status;
+  auto buffer = AllocateBytes(bytes);
+  if (!buffer.ok()) {
+    if (account) account->Remove(bytes);
+    return buffer.status();
+  }
   return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
                                  std::move(account), at_least, life);
 }

@@ -43,7 +43,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   absl::Status LostError() const;
 
   // A pending value with memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what
-  // was asked for and what is left; other errors are the device's.
+  // was asked for and what is left, or is quota::Refusal of `account`; other errors are the
+  // device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account,
                                                   int64_t at_least = 0);

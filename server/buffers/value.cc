@@ -56,9 +56,7 @@ Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Bu
       account_(std::move(account)),
       life_(life),
       // bytes() needs type_, which is declared first.
-      held_bytes_(std::max(bytes(), at_least)) {
-  if (account_) account_->Add(held_bytes_);
-}
+      held_bytes_(std::max(bytes(), at_least)) {}
 
 Value::~Value() {
   if (account_) account_->Remove(held_bytes_);

@@ -46,7 +46,7 @@ class Value {
   // A failed value has no device memory. `charge` is for its error.
   static std::shared_ptr<Value> Failed(absl::Status status, memory::Charge charge = {});
 
-  // Use Pool::Allocate.
+  // Use Pool::Allocate, which has counted it in `account`.
   Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Buffer> buffer,
         std::shared_ptr<Pool> pool, std::shared_ptr<Account> account, int64_t at_least = 0,
         int64_t life = 0);

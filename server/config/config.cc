@@ -22,8 +22,8 @@ namespace {
 
 // One key of the file: where it stands and how its value is taken.
 struct Key {
-  const char* path;  // "cache.limit"
-  const char* wants;
+  std::string path;  // "cache.limit"
+  std::string wants;
   std::function<bool(const toml::node&, Config*)> take;
 };
 
@@ -82,10 +82,26 @@ constexpr char kBytes[] = "a number of bytes such as \"512MiB\"";
 constexpr char kPasses[] = "an array of passes of the compiler; `irtool --list` names them";
 constexpr char kNumber[] = "a whole number, not negative";
 
+// And a key for each of quota::Resources.
+std::vector<Key> WithQuotas(std::vector<Key> keys) {
+  for (const quota::ResourceRow& row : quota::Resources()) {
+    keys.push_back({absl::StrCat("quota.", row.name), row.is_bytes ? kBytes : kNumber,
+                    [&row](const toml::node& n, Config* c) {
+                      int64_t* limit = &c->quota[row.resource];
+                      if (row.is_bytes) return TakeBytes(n, limit);
+                      int number = 0;
+                      const bool is_number = TakeInt(n, &number);
+                      if (is_number) *limit = number;
+                      return is_number;
+                    }});
+  }
+  return keys;
+}
+
 const std::vector<Key>& Keys() {
   // In the order in which config.h documents them. Never destroyed, as Google's style has it for
   // statics.
-  static const std::vector<Key>& keys = *new std::vector<Key>{
+  static const std::vector<Key>& keys = *new auto(WithQuotas({
       {"listen", "an array of addresses",
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->listen); }},
       {"log_level", "a string",
@@ -146,7 +162,7 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
       {"sessions.blob_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
-  };
+  }));
   return keys;
 }
 
@@ -316,32 +332,6 @@ absl::Status Check(const Config& config) {
     return absl::InvalidArgumentError("run_seconds_limit: it must not be negative");
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<int64_t> ParseBytes(const std::string& text) {
-  struct Unit {
-    const char* name;
-    double bytes;
-  };
-  // Longer names first, because all of them end with "B".
-  constexpr Unit kUnits[] = {
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0},
-      {"kB", 1e3},     {"MB", 1e6},        {"GB", 1e9},           {"TB", 1e12},
-      {"B", 1.0}};
-  absl::string_view number = text;
-  double unit = 1;
-  for (const Unit& row : kUnits) {
-    if (!absl::ConsumeSuffix(&number, row.name)) continue;
-    unit = row.bytes;
-    break;
-  }
-  double value = 0;
-  // Written so that NaN, which SimpleAtod takes, is refused; 9e18 is just below 2^63.
-  if (!absl::SimpleAtod(number, &value) || !(value >= 0) || value * unit > 9e18) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", text, "\" is not a number of bytes such as 1000000, 512MiB or 4GiB"));
-  }
-  return static_cast<int64_t>(value * unit);
 }
 
 }  // namespace kiln::config

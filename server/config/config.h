@@ -61,6 +61,16 @@
 //   host_limit = "0"                   # what clients make the daemon hold beside device memory; 0: a sixth
 //                                      # of the machine's memory or control group's
 //
+//   [quota]                            # of each user; 0: none but what holds for all together.
+//                                      # `kiln quota set` changes it for one of them
+//   host_memory = "0"                  # of memory.host_limit
+//   device_memory = "0"                # on each device
+//   sessions = 0
+//   buffers = 1048576                  # tensors on devices
+//   programs = 16384                   # that the sessions have defined
+//   operations = 65536                 # unanswered; then streams are not read for a while
+//   graph_nodes = 262144               # of one graph; 262144 are the most there can be
+//
 //   [sessions]
 //   lease_seconds = 900                # how long what a client holds outlives its connection, for clients that
 //                                      # name no time
@@ -85,6 +95,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/text/byte_count.h"
+#include "server/quota/resource.h"
 
 namespace kiln::config {
 
@@ -117,6 +129,7 @@ struct Config {
   int health_interval_seconds = 10;     // 0: none
   int slice_milliseconds = 10;          // 0: programs are not cut
   int compiles_waiting_limit = 1024;    // of each user
+  quota::Limits quota;                  // of each user for whom nothing else is set
   // Of one kernel that is compiled; 0: none.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;
@@ -140,9 +153,6 @@ absl::Status ApplyFile(const std::string& path, Config* config);
 
 // INVALID_ARGUMENT for values that no source may set (a malformed address, a negative number).
 absl::Status Check(const Config& config);
-
-// "512MiB", "4GiB", "1000000", "2.5GB". INVALID_ARGUMENT otherwise.
-absl::StatusOr<int64_t> ParseBytes(const std::string& text);
 
 }  // namespace kiln::config
 

@@ -161,13 +161,22 @@ TEST(Config, TakesUsersAndCertificates) {
   EXPECT_FALSE(ApplyToml("[auth]\nsystem_users = 1\n", "kiln.toml", &config).ok());
 }
 
-TEST(Config, ParsesBytes) {
-  EXPECT_EQ(*ParseBytes("512MiB"), 512 << 20);
-  EXPECT_EQ(*ParseBytes("2.5GB"), 2500000000);
-  EXPECT_EQ(*ParseBytes("17"), 17);
-  EXPECT_EQ(*ParseBytes("3B"), 3);
-  for (const char* bad : {"", "MiB", "-1", "1XB", "1e40", "nan"})
-    EXPECT_FALSE(ParseBytes(bad).ok()) << bad;
+TEST(Config, HasAKeyForEachQuota) {
+  Config config;
+  const std::string text =
+      "[quota]\nhost_memory = \"1GiB\"\ndevice_memory = \"2GiB\"\nsessions = 3\nbuffers = 4\n"
+      "programs = 5\noperations = 6\ngraph_nodes = 7\n";
+  ASSERT_TRUE(ApplyToml(text, "kiln.toml", &config).ok());
+  int64_t next = 3;
+  for (const quota::ResourceRow& row : quota::Resources()) {
+    if (row.is_bytes) continue;
+    EXPECT_EQ(config.quota[row.resource], next++) << row.name;
+  }
+  EXPECT_EQ(config.quota[quota::Resource::kHostMemory], 1 << 30);
+  EXPECT_EQ(config.quota[quota::Resource::kDeviceMemory], int64_t{2} << 30);
+  EXPECT_FALSE(ApplyToml("[quota]\nsessions = \"3GiB\"\n", "kiln.toml", &config).ok());
+  EXPECT_FALSE(ApplyToml("[quota]\nsessions = -1\n", "kiln.toml", &config).ok());
+  EXPECT_FALSE(ApplyToml("[quota]\ngold = 3\n", "kiln.toml", &config).ok());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
 
 namespace kiln::memory {
@@ -64,6 +65,11 @@ std::shared_ptr<Account> HostMemory::NewAccount(std::string name, std::shared_pt
   return std::make_shared<Account>(shared_from_this(), std::move(name), std::move(parent));
 }
 
+std::shared_ptr<Account> HostMemory::NewUserAccount(const std::string& user) {
+  return std::make_shared<Account>(shared_from_this(), absl::StrCat("user ", Quoted(user)), nullptr,
+                                   user);
+}
+
 std::string HostMemory::Describe() const {
   std::vector<std::pair<int64_t, absl::string_view>> held;
   for (int i = 0; i < kNumUses; ++i) {
@@ -92,6 +98,11 @@ int64_t Account::Add(Use use, int64_t bytes) {
   return shared;
 }
 
+bool Account::ExceedsLimit(int64_t bytes) const {
+  const int64_t limit = top().limit();
+  return limit > 0 && top().bytes() > limit - bytes;
+}
+
 bool Account::TryAdd(Use use, int64_t bytes) {
   // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
   if (bytes > memory_->limit_) return false;
@@ -99,7 +110,9 @@ bool Account::TryAdd(Use use, int64_t bytes) {
   const int64_t shared = Add(use, bytes);
   // Within its guarantee an account is refused only when what cannot be refused takes more than the
   // sixteenth that is left for it.
-  if (memory_->used_bytes() <= memory_->limit_ && (shared <= 0 || MayHoldItsShare())) return true;
+  if (memory_->used_bytes() <= memory_->limit_ && (shared <= 0 || MayHoldItsShare()) &&
+      !ExceedsLimit(0))
+    return true;
   Add(use, -bytes);
   return false;
 }
@@ -120,7 +133,8 @@ bool Account::MayHoldItsShare() const {
 absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
   if (TryAdd(use, bytes)) return absl::OkStatus();
   if (memory_->reclaimer_) {
-    memory_->reclaimer_(bytes);
+    // One who may have no more is no reason to take anything from others.
+    memory_->reclaimer_(bytes, ExceedsLimit(bytes) ? top().user_ : "");
     if (TryAdd(use, bytes)) return absl::OkStatus();
   }
   memory_->refused_.fetch_add(1, std::memory_order_relaxed);
@@ -128,6 +142,10 @@ absl::Status Account::AddOrRefuse(Use use, int64_t bytes) {
 }
 
 absl::Status Account::Refusal(Use use, int64_t bytes) const {
+  if (ExceedsLimit(bytes)) {
+    return quota::Refusal({top().user_, quota::Resource::kHostMemory}, bytes, top().bytes(),
+                          top().limit());
+  }
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
           "the daemon's host memory has no room for ", Size(bytes), " of ", Name(use), ": ",

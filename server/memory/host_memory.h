@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/quota/refusal.h"
 
 namespace kiln::memory {
 
@@ -89,11 +90,13 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
   // A client's; `name` is for messages: "session s3". `parent`: its user's, which has none itself;
   // null: it is alone.
   std::shared_ptr<Account> NewAccount(std::string name, std::shared_ptr<Account> parent = nullptr);
+  // A user's, which may have a limit of its own.
+  std::shared_ptr<Account> NewUserAccount(const std::string& user);
   // Called, before a charge is refused, with the bytes that are missing: gives back what nobody
-  // needs any more. Any thread may call it, with locks held. Before anything is charged.
-  void SetReclaimer(std::function<void(int64_t bytes)> reclaimer) {
-    reclaimer_ = std::move(reclaimer);
-  }
+  // needs any more. With a name, only what counts as that user's helps. Any thread may call it,
+  // with locks held. Before anything is charged.
+  using Reclaimer = std::function<void(int64_t bytes, const std::string& user)>;
+  void SetReclaimer(Reclaimer reclaimer) { reclaimer_ = std::move(reclaimer); }
 
  private:
   friend class Account;
@@ -105,7 +108,7 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
   const int64_t guaranteed_;    // to each account
   const int64_t shared_limit_;  // of what accounts have beyond that
   const int64_t modest_;        // an account that holds no more may use all of it
-  std::function<void(int64_t)> reclaimer_;
+  Reclaimer reclaimer_;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> shared_used_{0};
   std::atomic<int64_t> refused_{0};
@@ -116,10 +119,19 @@ class HostMemory : public std::enable_shared_from_this<HostMemory> {
 class Account : public std::enable_shared_from_this<Account> {
  public:
   // Use HostMemory::NewAccount.
-  Account(std::shared_ptr<HostMemory> memory, std::string name, std::shared_ptr<Account> parent)
-      : memory_(std::move(memory)), name_(std::move(name)), parent_(std::move(parent)) {}
+  Account(std::shared_ptr<HostMemory> memory, std::string name, std::shared_ptr<Account> parent,
+          std::string user = "")
+      : memory_(std::move(memory)),
+        name_(std::move(name)),
+        parent_(std::move(parent)),
+        user_(std::move(user)) {}
 
-  // RESOURCE_EXHAUSTED, reason HOST_MEMORY: who holds how much for what, and what to do.
+  // Of a user's account: for all that his sessions hold. 0: none but what holds for everybody.
+  void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
+  int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+
+  // RESOURCE_EXHAUSTED, reason HOST_MEMORY: who holds how much for what, and what to do; or
+  // quota::Refusal.
   absl::StatusOr<Charge> Reserve(Use use, int64_t bytes);
   // An empty charge, which Charge::ForceResize grows for what cannot be refused.
   Charge Open(Use use) { return Charge(shared_from_this(), use); }
@@ -135,6 +147,10 @@ class Account : public std::enable_shared_from_this<Account> {
   // `bytes` may be negative. Returns by how much the account's part of the shared memory grows.
   int64_t Add(Use use, int64_t bytes);
   bool TryAdd(Use use, int64_t bytes);
+  // The user's, or this one if it is alone.
+  const Account& top() const { return parent_ ? *parent_ : *this; }
+  // With so many bytes more.
+  bool ExceedsLimit(int64_t bytes) const;
   // Of the shared memory, with what it has just taken.
   bool MayHoldItsShare() const;
   absl::Status Refusal(Use use, int64_t bytes) const;
@@ -143,6 +159,8 @@ class Account : public std::enable_shared_from_this<Account> {
   const std::shared_ptr<HostMemory> memory_;
   const std::string name_;
   const std::shared_ptr<Account> parent_;
+  const std::string user_;
+  std::atomic<int64_t> limit_{0};
   std::atomic<int64_t> used_{0};
 };
 

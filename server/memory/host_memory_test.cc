@@ -128,12 +128,34 @@ TEST(HostMemory, ReclaimsBeforeItRefuses) {
   const auto memory = std::make_shared<HostMemory>(160, 20);
   const auto account = memory->NewAccount("session s1");
   Charge idle = account->Open(Use::kPrograms);
-  memory->SetReclaimer([&](int64_t bytes) {
+  memory->SetReclaimer([&](int64_t bytes, const std::string& user) {
     EXPECT_EQ(bytes, 50);
+    EXPECT_EQ(user, "");
     idle.Release();
   });
   idle.ForceResize(150);
   EXPECT_TRUE(account->Reserve(Use::kGraphs, 50).ok());
+}
+
+TEST(HostMemory, AUserHasALimitOfHisOwn) {
+  const auto memory = std::make_shared<HostMemory>(1600, 2);
+  const auto ann = memory->NewUserAccount("ann");
+  const auto session = memory->NewAccount("session s1", ann);
+  ann->SetLimit(100);
+  Charge idle = session->Open(Use::kBlobs);
+  std::string reclaimed_of = "nobody";
+  memory->SetReclaimer([&](int64_t, const std::string& user) { reclaimed_of = user; });
+  idle.ForceResize(60);
+  // Nobody else gives anything up for it.
+  const absl::Status refused = session->Reserve(Use::kGraphs, 50).status();
+  EXPECT_EQ(reclaimed_of, "ann");
+  EXPECT_EQ(errors::Reason(refused), "QUOTA_EXCEEDED");
+  EXPECT_EQ(errors::Details(refused).at("quota"), "host_memory");
+  EXPECT_EQ(errors::Details(refused).at("used"), "60");
+  EXPECT_EQ(memory->used_bytes(), 60);
+  EXPECT_TRUE(memory->NewAccount("session s2")->Reserve(Use::kGraphs, 50).ok());
+  ann->SetLimit(0);
+  EXPECT_TRUE(session->Reserve(Use::kGraphs, 50).ok());
 }
 
 TEST(HostMemory, ThreadsLeaveNothingBehind) {

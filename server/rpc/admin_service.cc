@@ -7,6 +7,7 @@
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/quotas.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 #include "server/rpc/watch.h"
@@ -20,10 +21,6 @@ using grpc::ServerUnaryReactor;
 
 constexpr absl::Duration kAuditInterval = absl::Milliseconds(200);
 constexpr int kEventsAtOnce = 100;
-
-absl::Status NoQuotas() {
-  return errors::WithReason(absl::UnimplementedError("this daemon has no quotas"), "NO_QUOTAS");
-}
 
 void Fill(const auth::StoredUser& user, v1::User* proto) {
   proto->set_name(user.name);
@@ -224,7 +221,20 @@ class AdminService final : public v1::AdminService::CallbackService {
                                v1::SetQuotaResponse* response) override {
     const auto caller = daemon_.access->Caller(*context);
     if (!caller.ok()) return Reply(daemon_, context, caller.status());
-    return Audited(context, *caller, "set_quota", request->user(), NoQuotas());
+    const absl::Status status = SetLimits(daemon_, *request);
+    if (status.ok()) Fill(daemon_, request->user(), response->mutable_user());
+    return Audited(context, *caller, "set_quota", ChangesText(*request), status);
+  }
+
+  ServerUnaryReactor* ListQuotas(CallbackServerContext* context,
+                                 const v1::ListQuotasRequest* request,
+                                 v1::ListQuotasResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    for (const std::string& user : UsersWithQuotas(daemon_)) {
+      if (caller->sees_all() || user == caller->user) Fill(daemon_, user, response->add_users());
+    }
+    return Reply(daemon_, context, absl::OkStatus());
   }
 
   grpc::ServerWriteReactor<v1::AuditEvent>* ListAuditEvents(

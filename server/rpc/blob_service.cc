@@ -48,7 +48,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
                                        header.blob(), header.size_bytes(), *session_->host());
     if (upload.ok()) upload_ = std::move(*upload);
-    return upload.status();
+    return session_->user().Explain(upload.status());
   }
 
   absl::Status Take() {

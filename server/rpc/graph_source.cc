@@ -69,6 +69,7 @@ class WireGraph : public runtime::GraphSource {
   const std::vector<runtime::Variable>& variables() const override { return variables_; }
   std::string Wire() const override { return graph_.SerializeAsString(); }
   int64_t bytes() const override { return charge_.bytes(); }
+  int64_t nodes() const override { return graph_.nodes_size(); }
   absl::StatusOr<graph::Graph> Build(const runtime::Bindings& bindings,
                                      const runtime::Grow& grow) const override {
     graph::Limits limits;

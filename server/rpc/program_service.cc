@@ -116,11 +116,14 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     auto session = FindSession(daemon_, caller, request->session_id());
     if (!session.ok()) return Reply(daemon_, context, session.status());
     const std::shared_ptr<memory::Account>& host = (*session)->host();
+    const sessions::User& user = (*session)->user();
     // The request lives until it is answered, beside the copy that is compiled.
     auto charge = host->Reserve(memory::Use::kGraphs, BytesHeld(request->graph()));
-    if (!charge.ok()) return Reply(daemon_, context, charge.status());
+    if (!charge.ok()) return Reply(daemon_, context, user.Explain(charge.status()));
     auto source = MakeGraphSource(request->graph(), *host);
-    if (!source.ok()) return Reply(daemon_, context, source.status());
+    if (source.ok())
+      if (absl::Status fits = user.graph_nodes.Check((*source)->nodes()); !fits.ok()) source = fits;
+    if (!source.ok()) return Reply(daemon_, context, user.Explain(source.status()));
     const runtime::Bindings bindings(request->bindings().begin(), request->bindings().end());
     absl::Status status = runtime::CheckBindings((*source)->variables(), bindings);
     if (status.ok()) status = (*session)->device().CheckUsable(true);

@@ -20,6 +20,7 @@
 #include "server/buffers/blob_store.h"
 #include "server/cache/kernel_cache.h"
 #include "server/metrics/metrics.h"
+#include "server/quota/limit_store.h"
 #include "server/rpc/access.h"
 #include "server/rpc/open_calls.h"
 #include "server/runtime/driver_report.h"
@@ -43,6 +44,7 @@ struct DaemonView {
   runtime::ThreadPool* copies = nullptr;
   auth::Authenticator* users = nullptr;
   auth::AuditLog* audit = nullptr;
+  quota::LimitStore* limits = nullptr;
   Access* access = nullptr;
   OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;

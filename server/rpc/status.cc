@@ -1,11 +1,41 @@
 #include "server/rpc/status.h"
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 
 namespace kiln::rpc {
 namespace {
 constexpr char kErrorInfoType[] = "type.googleapis.com/google.rpc.ErrorInfo";
+constexpr char kQuotaFailureType[] = "type.googleapis.com/google.rpc.QuotaFailure";
 constexpr char kDomain[] = "kiln";
+
+void AddDetail(const char* type, const google::protobuf::Message& detail, v1::Status* proto) {
+  google::protobuf::Any* any = proto->add_details();
+  any->set_type_url(type);
+  any->set_value(detail.SerializeAsString());
+}
+
+// Where it is known what is limited.
+void AddQuotaFailure(const v1::ErrorInfo& info, v1::Status* proto) {
+  const auto& details = info.metadata();
+  const auto limit = details.find("limit");
+  if (proto->code() != static_cast<int>(absl::StatusCode::kResourceExhausted) ||
+      limit == details.end())
+    return;
+  v1::QuotaFailure failure;
+  v1::QuotaFailure::Violation* violation = failure.add_violations();
+  violation->set_subject("daemon");
+  for (const char* subject : {"device", "user"})
+    if (const auto found = details.find(subject); found != details.end())
+      violation->set_subject(absl::StrCat(subject, ":", found->second));
+  violation->set_description(proto->message());
+  const auto quota = details.find("quota");
+  violation->set_quota_metric(quota != details.end() ? quota->second : info.reason());
+  int64_t value = 0;
+  if (absl::SimpleAtoi(limit->second, &value)) violation->set_quota_value(value);
+  AddDetail(kQuotaFailureType, failure, proto);
+}
 }  // namespace
 
 v1::Status ToProto(const absl::Status& status) {
@@ -16,9 +46,8 @@ v1::Status ToProto(const absl::Status& status) {
   v1::Status proto;
   proto.set_code(static_cast<int>(status.code()));
   proto.set_message(std::string(errors::WithBoundedMessage(status).message()));
-  google::protobuf::Any* detail = proto.add_details();
-  detail->set_type_url(kErrorInfoType);
-  detail->set_value(info.SerializeAsString());
+  AddDetail(kErrorInfoType, info, &proto);
+  AddQuotaFailure(info, &proto);
   return proto;
 }
 

@@ -1,5 +1,5 @@
-// Errors on the wire: canonical code, message, and an ErrorInfo with the reason and details of
-// server/errors.
+// Errors on the wire: canonical code, message, an ErrorInfo with the reason and details of
+// server/errors, and a QuotaFailure for what is limited and says its limit.
 #ifndef KILN_SERVER_RPC_STATUS_H_
 #define KILN_SERVER_RPC_STATUS_H_
 

@@ -3,6 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/errors/errors.h"
+#include "server/quota/refusal.h"
 
 namespace kiln::rpc {
 namespace {
@@ -23,6 +24,29 @@ TEST(Status, CarriesErrorInfo) {
   EXPECT_EQ(info.domain(), "kiln");
   EXPECT_EQ(info.reason(), "UNKNOWN_HANDLE");
   EXPECT_EQ(info.metadata().at("handle"), "7");
+}
+
+TEST(Status, WhatIsLimitedSaysHowMuch) {
+  const v1::Status proto =
+      ToProto(quota::Refusal({"ann", quota::Resource::kDeviceMemory, "cpu:0"}, 5, 1000, 1002));
+  ASSERT_EQ(proto.details_size(), 2);
+  EXPECT_EQ(proto.details(1).type_url(), "type.googleapis.com/google.rpc.QuotaFailure");
+  v1::QuotaFailure failure;
+  ASSERT_TRUE(failure.ParseFromString(proto.details(1).value()));
+  ASSERT_EQ(failure.violations_size(), 1);
+  EXPECT_EQ(failure.violations(0).subject(), "user:ann");
+  EXPECT_EQ(failure.violations(0).description(), proto.message());
+  EXPECT_EQ(failure.violations(0).quota_metric(), "device_memory");
+  EXPECT_EQ(failure.violations(0).quota_value(), 1002);
+  const v1::Status of_all = ToProto(errors::WithReason(absl::ResourceExhaustedError("full"),
+                                                       "TOO_MANY_SESSIONS", {{"limit", "7"}}));
+  ASSERT_TRUE(failure.ParseFromString(of_all.details(1).value()));
+  EXPECT_EQ(failure.violations(0).subject(), "daemon");
+  EXPECT_EQ(failure.violations(0).quota_metric(), "TOO_MANY_SESSIONS");
+  EXPECT_EQ(ToProto(absl::ResourceExhaustedError("full")).details_size(), 1);
+  EXPECT_EQ(ToProto(errors::WithReason(absl::InvalidArgumentError("large"), "X", {{"limit", "7"}}))
+                .details_size(),
+            1);
 }
 
 TEST(Status, CallsEndWithTheSameDetails) {

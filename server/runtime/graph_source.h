@@ -34,6 +34,8 @@ class GraphSource {
   virtual std::string Wire() const { return {}; }
   // Host memory that it takes.
   virtual int64_t bytes() const { return 0; }
+  // As it was sent.
+  virtual int64_t nodes() const { return 0; }
   // Checks the graph and expands it with these bindings. INVALID_ARGUMENT names the node; else the
   // error of `grow`, which may be empty.
   virtual absl::StatusOr<graph::Graph> Build(const Bindings& bindings, const Grow& grow) const = 0;

@@ -142,10 +142,10 @@ bool ProgramCache::Knows(const ProgramsBySource::Key& key) {
   return by_source_.Find(key) != nullptr;
 }
 
-void ProgramCache::Reclaim(int64_t bytes) {
+void ProgramCache::Reclaim(int64_t bytes, const std::string& user) {
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);
-  dropped = by_source_.Reclaim(bytes);
+  dropped = by_source_.Reclaim(bytes, user);
 }
 
 }  // namespace kiln::runtime

@@ -65,8 +65,8 @@ class ProgramCache {
              std::function<void(absl::Status)> done);
 
   // Drops programs that no session names any more, the oldest first, until `bytes` of host memory
-  // are free.
-  void Reclaim(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // are free; with a name, only those that this user has asked for.
+  void Reclaim(int64_t bytes, const std::string& user = "") ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What has not begun to compile fails with UNAVAILABLE from here on.
   void StopCompiling() { threads_.Stop(); }

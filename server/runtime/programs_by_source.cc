@@ -87,14 +87,20 @@ ProgramsBySource::Dropped ProgramsBySource::EvictIdle() {
   return dropped;
 }
 
-ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes) {
+ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes, const std::string& user) {
   Dropped dropped;
   for (const IdleProgram& program : IdlePrograms()) {
     if (bytes <= 0) break;
+    if (!user.empty() && !IsOf(program.entries[0]->second, user)) continue;
     bytes -= program.bytes;
     for (const auto& entry : program.entries) Drop(entry, &dropped);
   }
   return dropped;
+}
+
+bool ProgramsBySource::IsOf(const Entry& entry, const std::string& user) {
+  const auto& result = entry.future->result();
+  return result.ok() && (*result)->program && (*result)->program->NameFor(user);
 }
 
 bool ProgramsBySource::IsIdle(const Entry& entry) {

@@ -68,8 +68,9 @@ class ProgramsBySource {
   // Beyond the limits, the least recently used idle ones.
   Dropped EvictIdle();
   // The least recently used idle programs until `bytes` of host memory are free. A source's program
-  // for all values goes with all its bindings, if all are idle: alone they take next to none.
-  Dropped Reclaim(int64_t bytes);
+  // for all values goes with all its bindings, if all are idle: alone they take next to none. With
+  // a name, only those that this user has asked for.
+  Dropped Reclaim(int64_t bytes, const std::string& user = "");
 
  private:
   using Entries = std::map<Key, Entry>;
@@ -85,6 +86,8 @@ class ProgramsBySource {
   using Source = std::pair<std::string, std::string>;  // device, source
 
   static bool IsIdle(const Entry& entry);
+  // Of one that is idle.
+  static bool IsOf(const Entry& entry, const std::string& user);
   // Both: the least recently used first.
   std::vector<IdleProgram> IdlePrograms();
   std::vector<Entries::iterator> IdleBindings();

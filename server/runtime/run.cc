@@ -83,6 +83,9 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
     }
   }
   if (run->program().arena_bytes() > 0) {
+    auto charge = account->AddArena(run->program().arena_bytes());
+    if (!charge.ok()) return charge.status();
+    run->arena_charge_ = *std::move(charge);
     auto arena = device.arenas().Reserve(run->program().arena_bytes());
     if (!arena.ok()) return device.AfterFailure(arena.status());
     run->arena_ = std::move(*arena);
@@ -366,6 +369,7 @@ void Run::Resolve(const absl::Status& status, double seconds) {
   inputs_.clear();
   results_.clear();
   arena_.reset();
+  arena_charge_.reset();
   done_(status, seconds);
 }
 

@@ -110,6 +110,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   // The rest but what the mutex guards belongs to the thread that submits, until the end.
   std::shared_ptr<Arena> arena_;  // the one that was reserved, then the one that is used
   bool holds_arena_ = false;
+  std::unique_ptr<buffers::Account::Arena> arena_charge_;
   std::shared_ptr<const Program::Pieces> pieces_;  // null: it is submitted whole
   bool begun_ = false;
   bool sampled_ = false;

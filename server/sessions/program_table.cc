@@ -67,6 +67,11 @@ absl::StatusOr<DefinedProgram> ProgramTable::Make(
   program.source = std::move(source);
   program.origin = std::move(origin);
   if (program.source.ok()) program.variables = (*program.source)->variables();
+  if (services_.programs_of_user != nullptr) {
+    auto share = services_.programs_of_user->Reserve(1);
+    if (!share.ok()) return share.status();
+    program.share = *std::move(share);
+  }
   program.charge = services_.host->Open(memory::Use::kPrograms);
   if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
   return program;

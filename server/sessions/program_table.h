@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/memory/host_memory.h"
+#include "server/quota/meter.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
@@ -30,6 +31,7 @@ struct DefinedProgram {
   // Not null. Without bytes if the graph cannot be kept.
   std::shared_ptr<const ProgramOrigin> origin;
   memory::Charge charge;
+  quota::Share share;
   struct Instance {
     std::shared_ptr<runtime::ProgramFuture> future;
     uint64_t compiled_for = 0;  // the operation, by its sequence number, that asked for the future
@@ -43,20 +45,22 @@ struct DefinedProgram {
 // Not thread-safe: the session guards it.
 class ProgramTable {
  public:
-  // What is pointed to outlives the table.
+  // What is pointed to outlives the table and what it held.
   struct Services {
     runtime::ProgramCache* programs = nullptr;
     runtime::ManagedDevice* device = nullptr;
     std::shared_ptr<memory::Account> host;
-    size_t bindings_per_program = 0;  // remembered; the least recently used go first
-    std::string user;                 // who asks for the programs
+    size_t bindings_per_program = 0;           // remembered; the least recently used go first
+    std::string user;                          // who asks for the programs
+    quota::Meter* programs_of_user = nullptr;  // may be null
   };
 
   explicit ProgramTable(Services services) : services_(std::move(services)) {}
 
   // The program is being compiled where a future is returned; it is null where the graph has
   // variables, which a run binds. The error of a graph or a device is the program's from here on:
-  // runs get it. A number that was taken, or for which there is no room, stays as it was.
+  // runs get it. A number that was taken, or for which there is no room, stays as it was;
+  // quota::Refusal: the user has too many.
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> Define(const DefineProgram& operation);
   // What the run must wait for, by its sequence number; null if it can be looked up.
   std::shared_ptr<runtime::ProgramFuture> MustWaitFor(uint64_t sequence, const RunProgram& run);

@@ -101,23 +101,25 @@ absl::Status Registry::TooManySessions() const {
       "TOO_MANY_SESSIONS", {{"limit", absl::StrCat(options_.max_sessions)}});
 }
 
-absl::Status Registry::CheckRoomFor(const std::string& user) const {
+absl::Status Registry::CheckRoomFor(const User& user) const {
   const int64_t limit = options_.max_sessions;
   const int64_t free = limit - static_cast<int64_t>(sessions_.size());
   if (free <= 0) return TooManySessions();
   const int64_t held = std::count_if(sessions_.begin(), sessions_.end(), [&](const auto& entry) {
-    return entry.second->user().name == user;
+    return &entry.second->user() == &user;
   });
+  if (const int64_t allowed = user.sessions.limit(); allowed > 0 && held >= allowed)
+    return quota::Refusal(user.sessions.scope(), 1, held, allowed);
   if (held == 0) return absl::OkStatus();
   if (free > limit / kShareForNewcomers && held < std::max(kSessionsOfAUser, free))
     return absl::OkStatus();
   return errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          "user ", Quoted(user), " has ", held, " sessions open, and ", free, " of ", limit,
+          "user ", Quoted(user.name), " has ", held, " sessions open, and ", free, " of ", limit,
           " are free; one user may have as many as are still free, or ", kSessionsOfAUser,
           ": close one, or start kilnd with a higher --session_limit")),
       "USER_SESSIONS",
-      {{"user", user},
+      {{"user", user.name},
        {"used", absl::StrCat(held)},
        {"limit", absl::StrCat(std::max(kSessionsOfAUser, free))}});
 }
@@ -127,7 +129,7 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Open(const std::string& user,
                                                         const std::string& device,
                                                         fairness::Priority priority) {
   auto session = Add(user, std::move(client), lease, device, priority);
-  if (!session.ok()) return session;
+  if (!session.ok()) return Explained(user, session.status());
   // Without the lock: whoever reads the log may be slow.
   const Session::Identity& opened = (*session)->identity();
   log::Info("session_opened", {{"session", opened.name},
@@ -144,10 +146,10 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
                                                        fairness::Priority priority) {
   absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
-  if (absl::Status status = CheckRoomFor(user); !status.ok()) return status;
+  const std::shared_ptr<User> owner = UserOf(user);
+  if (absl::Status status = CheckRoomFor(*owner); !status.ok()) return status;
   auto chosen = Choose(device);
   if (!chosen.ok()) return chosen.status();
-  const std::shared_ptr<User> owner = UserOf(user);
   const bool names_no_lease = lease <= absl::ZeroDuration();
   if (names_no_lease) lease = options_.default_lease;
   // Before the number is taken: a session that has no room does not count.
@@ -168,16 +170,17 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Add(const std::string& user, 
   auto session = std::make_shared<Session>(std::move(identity), owner, **chosen, options_.services,
                                            std::move(host), *std::move(charge));
   sessions_[session->identity().id] = session;
+  owner->AddSession(session);
   return session;
 }
 
 const std::shared_ptr<User>& Registry::UserOf(const std::string& name) {
   auto& user = users_[name];
   if (!user) {
-    user = std::make_shared<User>();
-    user->name = name;
-    for (const runtime::ManagedDevice* each : devices_) user->devices[each->name()];
-    user->host = options_.services.host->NewAccount(absl::StrCat("user ", Quoted(name)));
+    std::vector<std::string> devices;
+    for (const runtime::ManagedDevice* device : devices_) devices.push_back(device->name());
+    user = std::make_shared<User>(name, options_.services.host->NewUserAccount(name), devices);
+    user->SetLimits(options_.limits_of(name));
   }
   return user;
 }
@@ -186,6 +189,23 @@ void Registry::SetWeight(const std::string& user, double weight) {
   absl::MutexLock lock(&mutex_);
   UserOf(user)->weight = weight;
   for (runtime::ManagedDevice* device : devices_) device->dispatcher().SetWeight(user, weight);
+}
+
+absl::Status Registry::Explained(const std::string& user, const absl::Status& status) const {
+  std::shared_ptr<User> owner;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = users_.find(user);
+    if (found == users_.end()) return status;
+    owner = found->second;
+  }
+  return owner->Explain(status);
+}
+
+void Registry::UpdateLimits(const std::string& user) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(user);
+  if (found != users_.end()) found->second->SetLimits(options_.limits_of(user));
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
@@ -265,8 +285,10 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
                                                  owner->host);
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
   if (!charge.ok()) return charge.status();
-  return std::make_shared<Session>(image.identity, std::move(owner), **device, options_.services,
-                                   std::move(host), *std::move(charge));
+  auto session = std::make_shared<Session>(image.identity, owner, **device, options_.services,
+                                           std::move(host), *std::move(charge));
+  owner->AddSession(session);
+  return session;
 }
 
 void Registry::Adopt(std::shared_ptr<Session> session) {

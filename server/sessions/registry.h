@@ -37,6 +37,10 @@ class Registry {
     // After a lost connection, for clients on this machine that name no lease.
     absl::Duration local_away_lease = absl::Minutes(2);
     int64_t max_sessions = 1024;  // open at once
+    // What a user may have; asked when he comes and whenever UpdateLimits is called.
+    std::function<quota::Limits(const std::string& user)> limits_of = [](const std::string&) {
+      return quota::Limits();
+    };
     // This daemon's, in front of the ids that it makes: those of others are known by it. Eight
     // characters.
     std::string mark = "00000000";
@@ -52,7 +56,7 @@ class Registry {
   // fewest sessions. NOT_FOUND: no such device. UNAVAILABLE: it takes no sessions, or the daemon
   // stops. RESOURCE_EXHAUSTED: as many are open as may be, reason TOO_MANY_SESSIONS, or as this
   // user may have, reason USER_SESSIONS: no more than are still free, or eight, and the last
-  // sixteenth is for users who have none. So nobody keeps others out.
+  // sixteenth is for users who have none. So nobody keeps others out. Or quota::Refusal.
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
       fairness::Priority priority = fairness::Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -83,6 +87,8 @@ class Registry {
   std::vector<std::shared_ptr<Session>> List() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Everybody who has opened a session since the daemon started.
   std::vector<std::shared_ptr<User>> ListUsers() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks for the user's limits again; they hold from now on.
+  void UpdateLimits(const std::string& user) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Closes the sessions whose lease has run out; returns how many.
   int CloseExpired() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,8 +106,11 @@ class Registry {
   // Made when it is first asked for.
   const std::shared_ptr<User>& UserOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // User::Explain.
+  absl::Status Explained(const std::string& user, const absl::Status& status) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoomFor(const std::string& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;

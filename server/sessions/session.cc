@@ -33,7 +33,7 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
                  Services services, std::shared_ptr<memory::Account> host, memory::Charge charge)
     : identity_(std::move(identity)),
       user_(std::move(user)),
-      account_(std::make_shared<buffers::Account>(user_->account)),
+      account_(std::make_shared<buffers::Account>(user_->devices.at(device.name()).account)),
       host_(std::move(host)),
       charge_(std::move(charge)),
       device_(device),
@@ -42,10 +42,11 @@ Session::Session(Identity identity, std::shared_ptr<User> user, runtime::Managed
       executor_(Steps()),
       expires_(services_.now() + identity_.lease),
       unfinished_(host_,
-                  {services_.limits.unfinished_operations, services_.limits.unfinished_bytes}),
+                  {services_.limits.unfinished_operations, services_.limits.unfinished_bytes},
+                  &user_->operations),
       handles_(host_),
       programs_({services_.programs, &device_, host_, services_.limits.bindings_per_program,
-                 user_->name}) {}
+                 user_->name, &user_->programs}) {}
 
 Executor::Steps Session::Steps() {
   Executor::Steps steps;
@@ -184,7 +185,7 @@ bool Session::WantsMore() {
 void Session::Fail(uint64_t sequence, absl::Span<const uint64_t> handles,
                    const absl::Status& error) {
   // A poisoned handle keeps its error, and everything that uses it repeats it.
-  const absl::Status bounded = errors::WithBoundedMessage(error);
+  const absl::Status bounded = errors::WithBoundedMessage(user_->Explain(error));
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) handles_.Poison(handles, bounded);
@@ -285,6 +286,11 @@ void Session::DropLost() {
   std::vector<runtime::ValuePointer> lost;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   if (!closed_) lost = handles_.FailLost(device_.pool()->LostError());
+}
+
+bool Session::is_closed() const {
+  absl::MutexLock lock(&mutex_);
+  return closed_.has_value();
 }
 
 bool Session::Expired() const {

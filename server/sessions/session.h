@@ -18,7 +18,6 @@
 #ifndef KILN_SERVER_SESSIONS_SESSION_H_
 #define KILN_SERVER_SESSIONS_SESSION_H_
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -51,6 +50,7 @@
 #include "server/sessions/program_table.h"
 #include "server/sessions/unfinished_operations.h"
 #include "server/sessions/unfinished_runs.h"
+#include "server/sessions/user.h"
 
 namespace kiln::sessions {
 
@@ -62,22 +62,6 @@ struct SessionLimits {
   int64_t unacknowledged_answers = 1 << 17;  // then the stream ends
   int64_t unacknowledged_bytes = 16 << 20;
   size_t bindings_per_program = 256;  // remembered; the least recently used go first
-};
-
-// What a user has had of a device since the daemon started.
-struct DeviceUse {
-  std::atomic<int64_t> nanoseconds{0};
-  std::atomic<int64_t> runs{0};
-};
-
-// Everybody who opens sessions under one name.
-struct User {
-  std::string name;
-  std::shared_ptr<buffers::Account> account = std::make_shared<buffers::Account>();
-  std::shared_ptr<memory::Account> host;     // the parent of its sessions' accounts
-  std::map<std::string, DeviceUse> devices;  // all of the daemon's, by name; none is added later
-  // The share of a device's time, relative to other users'; Registry::SetWeight changes it.
-  std::atomic<double> weight{1};
 };
 
 // What sessions stand on; all of it outlives them.
@@ -116,6 +100,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   const Identity& identity() const { return identity_; }
   const User& user() const { return *user_; }
+  bool is_closed() const ABSL_LOCKS_EXCLUDED(mutex_);
   runtime::ManagedDevice& device() const { return device_; }
   // The device was lost and works again: handles whose values were on it fail from here on.
   void DropLost() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -124,6 +109,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // True if one of its program ids names `program`.
   bool Uses(const runtime::Program& program) const ABSL_LOCKS_EXCLUDED(mutex_);
   Snapshot GetSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What it has of a resource, for refusals (quota::WithHolders): of device memory its largest
+  // values.
+  std::vector<quota::Holder> HoldersOf(quota::Resource resource) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that
   // were not acknowledged. A closed session says why it was closed; NOT_FOUND if the user did it.
@@ -207,6 +195,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, Refused& operation);
   void Execute(uint64_t sequence, sessions::Resume& operation);
 
+  std::vector<quota::Holder> LargestValues() const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<Plan> PlanRun(uint64_t sequence, const RunProgram& operation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Binds the results of a run that is about to be queued.

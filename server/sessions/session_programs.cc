@@ -35,6 +35,11 @@ absl::Status CheckResults(const RunProgram& operation, const runtime::Signature&
 }  // namespace
 
 void Session::Execute(uint64_t sequence, DefineProgram& operation) {
+  if (operation.graph.ok()) {
+    // The error is the program's from here on.
+    const absl::Status fits = user_->graph_nodes.Check((*operation.graph)->nodes());
+    if (!fits.ok()) operation.graph = fits;
+  }
   absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> defined;
   {
     absl::MutexLock lock(&mutex_);
@@ -67,7 +72,7 @@ void Session::AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::
   const auto compiled = [self, sequence, future] {
     const auto& result = future->result();
     self->Finish({.sequence = sequence,
-                  .error = result.status(),
+                  .error = self->user_->Explain(result.status()),
                   .digest = result.ok() ? (*result)->program->description().digest : ""});
   };
   if (!future->AddWaiter(compiled)) compiled();

@@ -16,6 +16,7 @@ constexpr int64_t kRefusable = 64 << 10;
 
 void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation) {
   ++count_;
+  if (of_user_ != nullptr) of_user_->ForceTake(1);
   const int64_t bytes = SizeOf(*operation);
   // The graph has been charged for where it was read; here it only counts towards the limit.
   const int64_t with_graph = bytes + GraphBytes(*operation);
@@ -35,6 +36,7 @@ void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation) {
 
 std::vector<uint64_t> UnfinishedOperations::End(uint64_t sequence) {
   --count_;
+  if (of_user_ != nullptr) of_user_->Give(1);
   ++ended_;
   if (const auto large = large_.find(sequence); large != large_.end()) {
     large_bytes_ -= large->second.bytes;
@@ -63,12 +65,16 @@ bool UnfinishedOperations::AddBarrier(uint64_t sequence) {
 }
 
 bool UnfinishedOperations::HasRoom() const {
-  // While memory is short, a session may have one operation under way.
+  if (count_ == 0) return true;
+  // While memory is short, or the user's other sessions have as many as he may have, a session may
+  // have one operation under way.
   return count_ < limits_.operations && large_bytes_ < limits_.bytes &&
-         (count_ == 0 || !host_->memory().IsShort());
+         !host_->memory().IsShort() && (of_user_ == nullptr || !of_user_->IsFull());
 }
 
 void UnfinishedOperations::Clear() {
+  if (of_user_ != nullptr) of_user_->Give(count_);
+  count_ = 0;
   large_.clear();
   small_.Release();
 }

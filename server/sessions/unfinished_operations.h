@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "server/memory/host_memory.h"
+#include "server/quota/meter.h"
 #include "server/sessions/operation.h"
 
 namespace kiln::sessions {
@@ -22,8 +23,14 @@ class UnfinishedOperations {
     int64_t bytes = 0;  // of them and their graphs
   };
 
-  UnfinishedOperations(std::shared_ptr<memory::Account> host, Limits limits)
-      : host_(std::move(host)), limits_(limits), small_(host_->Open(memory::Use::kOperations)) {}
+  // `of_user`, which outlives this, counts those of all the user's sessions; may be null.
+  UnfinishedOperations(std::shared_ptr<memory::Account> host, Limits limits,
+                       quota::Meter* of_user = nullptr)
+      : host_(std::move(host)),
+        limits_(limits),
+        of_user_(of_user),
+        small_(host_->Open(memory::Use::kOperations)) {}
+  ~UnfinishedOperations() { Clear(); }
 
   // Charges an operation until End. One that has no room becomes Refused. Sequence numbers count
   // up from 1.
@@ -45,7 +52,8 @@ class UnfinishedOperations {
 
   bool empty() const { return count_ == 0; }
   int64_t size() const { return count_; }
-  // False: no more should be received before some have ended.
+  // False: no more should be received before some have ended. One is always taken, so that there is
+  // one to wait for.
   bool HasRoom() const;
   // Gives back what all of them were charged for; End is not called any more.
   void Clear();
@@ -62,6 +70,7 @@ class UnfinishedOperations {
 
   const std::shared_ptr<memory::Account> host_;
   const Limits limits_;
+  quota::Meter* const of_user_;
   int64_t count_ = 0;
   uint64_t ended_ = 0;
   memory::Charge small_;                        // for those that are not in large_

@@ -132,7 +132,7 @@ TEST_F(AdminTest, CompileAhead) {
 }
 
 TEST_F(AdminTest, DaemonCacheAndUsers) {
-  grpc::ClientContext daemon_context, cache_context, clear_context, users_context, quota_context;
+  grpc::ClientContext daemon_context, cache_context, clear_context, users_context;
   v1::GetDaemonResponse daemon;
   ASSERT_TRUE(client_.admin->GetDaemon(&daemon_context, {}, &daemon).ok());
   EXPECT_EQ(daemon.version(), "0.1.0");
@@ -161,8 +161,6 @@ TEST_F(AdminTest, DaemonCacheAndUsers) {
   EXPECT_EQ(use.programs(), 1);
   EXPECT_EQ(use.waiting(), 0);
   EXPECT_EQ(users.users(0).devices(1).sessions(), 0);
-  v1::SetQuotaResponse quota;
-  EXPECT_EQ(client_.admin->SetQuota(&quota_context, {}, &quota).error_code(), grpc::UNIMPLEMENTED);
   grpc::ClientContext tune_context;
   const grpc::Status tune = client_.programs->TuneProgram(&tune_context, {})->Finish();
   EXPECT_EQ(tune.error_code(), grpc::UNIMPLEMENTED);

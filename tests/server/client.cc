@@ -337,7 +337,7 @@ std::vector<float> Floats(const std::string& bytes) {
 
 std::string Reason(const v1::Status& status) {
   v1::ErrorInfo info;
-  if (status.details_size() != 1 || !info.ParseFromString(status.details(0).value())) return "";
+  if (status.details_size() == 0 || !info.ParseFromString(status.details(0).value())) return "";
   return info.domain() == "kiln" ? info.reason() : "";
 }
 

@@ -14,7 +14,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13kiln/v1/error.proto\x12\x07kiln.v1\x1a\x19google/protobuf/any.proto\"\x90\x01\n\tErrorInfo\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x32\n\x08metadata\x18\x03 \x03(\x0b\x32 .kiln.v1.ErrorInfo.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"N\n\x06Status\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13kiln/v1/error.proto\x12\x07kiln.v1\x1a\x19google/protobuf/any.proto\"\x90\x01\n\tErrorInfo\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\x0e\n\x06\x64omain\x18\x02 \x01(\t\x12\x32\n\x08metadata\x18\x03 \x03(\x0b\x32 .kiln.v1.ErrorInfo.MetadataEntry\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xa1\x01\n\x0cQuotaFailure\x12\x33\n\nviolations\x18\x01 \x03(\x0b\x32\x1f.kiln.v1.QuotaFailure.Violation\x1a\\\n\tViolation\x12\x0f\n\x07subject\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x14\n\x0cquota_metric\x18\x04 \x01(\t\x12\x13\n\x0bquota_value\x18\x07 \x01(\x03\"N\n\x06Status\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12%\n\x07\x64\x65tails\x18\x03 \x03(\x0b\x32\x14.google.protobuf.Anyb\x06proto3')
 
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, globals())
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'kiln.v1.error_pb2', globals())
@@ -27,6 +27,10 @@ if _descriptor._USE_C_DESCRIPTORS == False:
   _ERRORINFO._serialized_end=204
   _ERRORINFO_METADATAENTRY._serialized_start=157
   _ERRORINFO_METADATAENTRY._serialized_end=204
-  _STATUS._serialized_start=206
-  _STATUS._serialized_end=284
+  _QUOTAFAILURE._serialized_start=207
+  _QUOTAFAILURE._serialized_end=368
+  _QUOTAFAILURE_VIOLATION._serialized_start=276
+  _QUOTAFAILURE_VIOLATION._serialized_end=368
+  _STATUS._serialized_start=370
+  _STATUS._serialized_end=448
 # @@protoc_insertion_point(module_scope)

@@ -1,0 +1,59 @@
+#include "server/buffers/account.h"
+
+#include <algorithm>
+
+namespace kiln::buffers {
+
+absl::Status Account::Add(int64_t bytes) {
+  if (absl::Status status = bytes_.Take(bytes); !status.ok()) return status;
+  absl::Status status = buffers_.Take(1);
+  if (status.ok()) {
+    if (parent_) status = parent_->Add(bytes);
+    if (status.ok()) return status;
+    buffers_.Give(1);
+  }
+  bytes_.Give(bytes);
+  return status;
+}
+
+void Account::Remove(int64_t bytes) {
+  bytes_.Give(bytes);
+  buffers_.Give(1);
+  if (parent_) parent_->Remove(bytes);
+}
+
+absl::Status Account::AddBytes(int64_t bytes) {
+  if (absl::Status status = bytes_.Take(bytes); !status.ok() || !parent_) return status;
+  absl::Status status = parent_->AddBytes(bytes);
+  if (!status.ok()) bytes_.Give(bytes);
+  return status;
+}
+
+void Account::RemoveBytes(int64_t bytes) {
+  bytes_.Give(bytes);
+  if (parent_) parent_->RemoveBytes(bytes);
+}
+
+absl::StatusOr<std::unique_ptr<Account::Arena>> Account::AddArena(int64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const int64_t largest = arenas_.empty() ? 0 : arenas_.rbegin()->first;
+    if (absl::Status status = AddBytes(std::max<int64_t>(0, bytes - largest)); !status.ok())
+      return status;
+    ++arenas_[bytes];
+  }
+  return std::make_unique<Arena>(shared_from_this(), bytes);
+}
+
+void Account::RemoveArena(int64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = arenas_.find(bytes);
+  if (--found->second > 0) return;
+  const bool was_largest = std::next(found) == arenas_.end();
+  arenas_.erase(found);
+  if (!was_largest) return;
+  const int64_t largest = arenas_.empty() ? 0 : arenas_.rbegin()->first;
+  RemoveBytes(bytes - largest);
+}
+
+}  // namespace kiln::buffers

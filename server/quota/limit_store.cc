@@ -1,0 +1,99 @@
+#include "server/quota/limit_store.h"
+
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/errors/errors.h"
+#include "server/state/line_file.h"
+
+namespace kiln::quota {
+namespace {
+
+// A line for each user: "ann device_memory=4294967296 sessions=8".
+constexpr char kHeader[] = "kiln quotas 1";
+
+std::string ToLine(const std::string& user, const LimitStore::Overrides& overrides) {
+  std::string line = user;
+  for (const auto& [resource, limit] : overrides)
+    absl::StrAppend(&line, " ", RowOf(resource).name, "=", limit);
+  return line;
+}
+
+std::optional<std::pair<std::string, LimitStore::Overrides>> FromLine(const std::string& line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, ' ');
+  if (fields.size() < 2 || fields[0].empty()) return std::nullopt;
+  LimitStore::Overrides overrides;
+  for (size_t i = 1; i < fields.size(); ++i) {
+    const std::pair<std::string, std::string> field = absl::StrSplit(fields[i], '=');
+    const auto resource = ParseResource(field.first);
+    int64_t limit = 0;
+    if (!resource || !absl::SimpleAtoi(field.second, &limit) || limit < 0) return std::nullopt;
+    overrides[*resource] = limit;
+  }
+  return std::pair(fields[0], std::move(overrides));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<LimitStore>> LimitStore::Open(const std::string& path,
+                                                             Limits defaults, size_t most_users) {
+  const auto lines = state::ReadLines(path, kHeader);
+  if (!lines.ok()) return lines.status();
+  Users users;
+  for (const std::string& line : *lines) {
+    auto entry = FromLine(line);
+    if (!entry) return state::Damaged(path);
+    users.insert(*std::move(entry));
+  }
+  return std::unique_ptr<LimitStore>(new LimitStore(path, defaults, most_users, std::move(users)));
+}
+
+Limits LimitStore::LimitsOf(const std::string& user) const {
+  Limits limits = defaults_;
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(user);
+  if (found == users_.end()) return limits;
+  for (const auto& [resource, limit] : found->second) limits[resource] = limit;
+  return limits;
+}
+
+LimitStore::Overrides LimitStore::OverridesOf(const std::string& user) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = users_.find(user);
+  return found == users_.end() ? Overrides() : found->second;
+}
+
+absl::Status LimitStore::Set(const std::string& user, const Changes& changes) {
+  absl::MutexLock lock(&mutex_);
+  Users users = users_;
+  Overrides& overrides = users[user];
+  for (const auto& [resource, limit] : changes) {
+    if (limit) {
+      overrides[resource] = *limit;
+    } else {
+      overrides.erase(resource);
+    }
+  }
+  if (overrides.empty()) users.erase(user);
+  if (users.size() > most_users_) {
+    return errors::WithReason(
+        absl::ResourceExhaustedError(absl::StrCat(
+            "limits are set for ", users_.size(),
+            " users, and no more can be; give some the defaults again, or change the defaults")),
+        "TOO_MANY_QUOTAS", {{"limit", absl::StrCat(most_users_)}});
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, set] : users) lines.push_back(ToLine(name, set));
+  if (absl::Status status = state::WriteLines(path_, kHeader, lines); !status.ok()) return status;
+  users_ = std::move(users);
+  return absl::OkStatus();
+}
+
+std::map<std::string, LimitStore::Overrides> LimitStore::List() const {
+  absl::MutexLock lock(&mutex_);
+  return users_;
+}
+
+}  // namespace kiln::quota

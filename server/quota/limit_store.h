@@ -1,0 +1,58 @@
+// The users whose limits differ from the daemon's defaults, in one file of its state folder.
+#ifndef KILN_SERVER_QUOTA_LIMIT_STORE_H_
+#define KILN_SERVER_QUOTA_LIMIT_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "server/quota/resource.h"
+
+namespace kiln::quota {
+
+// Thread-safe.
+class LimitStore {
+ public:
+  // What is set for one user.
+  using Overrides = std::map<Resource, int64_t>;
+  // Nothing: the default again.
+  using Changes = std::map<Resource, std::optional<int64_t>>;
+
+  // The file `path`; nothing is set if there is none. DATA_LOSS: it is damaged. `most_users`: of
+  // whom something may be set.
+  static absl::StatusOr<std::unique_ptr<LimitStore>> Open(const std::string& path, Limits defaults,
+                                                          size_t most_users = 4096);
+
+  Limits LimitsOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Empty if all are the defaults.
+  Overrides OverridesOf(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // `user` has no blanks. RESOURCE_EXHAUSTED, reason TOO_MANY_QUOTAS; UNAVAILABLE: it cannot be
+  // written. Nothing changes then.
+  absl::Status Set(const std::string& user, const Changes& changes) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::map<std::string, Overrides> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Users = std::map<std::string, Overrides>;
+  LimitStore(std::string path, Limits defaults, size_t most_users, Users users)
+      : path_(std::move(path)),
+        defaults_(defaults),
+        most_users_(most_users),
+        users_(std::move(users)) {}
+
+  const std::string path_;
+  const Limits defaults_;
+  const size_t most_users_;
+  mutable absl::Mutex mutex_;
+  Users users_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::quota
+
+#endif  // KILN_SERVER_QUOTA_LIMIT_STORE_H_

@@ -1,0 +1,93 @@
+// How much of something one user has, and how much he may have.
+#ifndef KILN_SERVER_QUOTA_METER_H_
+#define KILN_SERVER_QUOTA_METER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/quota/refusal.h"
+
+namespace kiln::quota {
+
+class Meter;
+
+// So much of a meter's, which outlives it, for as long as this lives. Movable; one thread at a
+// time.
+class Share {
+ public:
+  Share() = default;
+  ~Share() { Release(); }
+  Share(Share&& other) noexcept { *this = std::move(other); }
+  Share& operator=(Share&& other) noexcept {
+    Release();
+    meter_ = std::exchange(other.meter_, nullptr);
+    amount_ = std::exchange(other.amount_, 0);
+    return *this;
+  }
+  void Release();
+
+ private:
+  friend class Meter;
+  Share(Meter* meter, int64_t amount) : meter_(meter), amount_(amount) {}
+
+  Meter* meter_ = nullptr;
+  int64_t amount_ = 0;
+};
+
+// Thread-safe. The limit may be lowered below what is used: nothing is taken away then.
+class Meter {
+ public:
+  // `scope` is for messages. Without a user there is never a limit.
+  explicit Meter(Scope scope = {}, int64_t limit = 0) : scope_(std::move(scope)), limit_(limit) {}
+
+  int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
+  const Scope& scope() const { return scope_; }
+  // 0: none.
+  void SetLimit(int64_t limit) { limit_.store(limit, std::memory_order_relaxed); }
+
+  // Refusal, and nothing changes, if it does not fit.
+  absl::Status Take(int64_t amount) {
+    const int64_t limit = this->limit();
+    // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
+    if (limit > 0 && amount > limit) return Refusal(scope_, amount, used(), limit);
+    // Added first and taken back if it was too much, so that two threads never find the same room.
+    const int64_t before = used_.fetch_add(amount, std::memory_order_relaxed);
+    if (limit <= 0 || before <= limit - amount) return absl::OkStatus();
+    Give(amount);
+    return Refusal(scope_, amount, before, limit);
+  }
+  absl::StatusOr<Share> Reserve(int64_t amount) {
+    if (absl::Status status = Take(amount); !status.ok()) return status;
+    return Share(this, amount);
+  }
+  // For what cannot be refused.
+  void ForceTake(int64_t amount) { used_.fetch_add(amount, std::memory_order_relaxed); }
+  void Give(int64_t amount) { used_.fetch_sub(amount, std::memory_order_relaxed); }
+  // Of what does not add up: Refusal if `amount` alone is too much.
+  absl::Status Check(int64_t amount) const {
+    const int64_t limit = this->limit();
+    return limit > 0 && amount > limit ? Refusal(scope_, amount, 0, limit) : absl::OkStatus();
+  }
+  bool IsFull() const {
+    const int64_t limit = this->limit();
+    return limit > 0 && used() >= limit;
+  }
+
+ private:
+  const Scope scope_;
+  std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> limit_;
+};
+
+inline void Share::Release() {
+  if (meter_ != nullptr) meter_->Give(amount_);
+  meter_ = nullptr;
+}
+
+}  // namespace kiln::quota
+
+#endif  // KILN_SERVER_QUOTA_METER_H_

@@ -1,0 +1,68 @@
+// What a session has, by the names that its client knows.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/quoted.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+using quota::Resource;
+
+constexpr size_t kMostValues = 3;
+// Whoever is refused again and again costs no more than a look at so many.
+constexpr size_t kMostHandlesSeen = 10'000;
+
+}  // namespace
+
+std::vector<quota::Holder> Session::LargestValues() const {
+  using Entry = std::pair<int64_t, uint64_t>;  // bytes, handle
+  std::vector<Entry> largest;
+  std::vector<quota::Holder> holders;
+  absl::MutexLock lock(&mutex_);
+  size_t seen = 0;
+  for (const auto& [handle, value] : handles_.values()) {
+    if (++seen > kMostHandlesSeen) break;
+    if (value->type() == nullptr || value->buffer() == nullptr) continue;
+    largest.emplace_back(value->bytes(), handle);
+    std::push_heap(largest.begin(), largest.end(), std::greater<>());
+    if (largest.size() <= kMostValues) continue;
+    std::pop_heap(largest.begin(), largest.end(), std::greater<>());
+    largest.pop_back();
+  }
+  for (const auto& [bytes, handle] : largest) {
+    holders.push_back({absl::StrCat("handle ", handle, " of ", identity_.name, ", ",
+                                    handles_.values().at(handle)->type()->ToString()),
+                       bytes});
+  }
+  return holders;
+}
+
+std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
+  const std::string name = identity_.client.description.empty()
+                               ? absl::StrCat("session ", identity_.name)
+                               : absl::StrCat("session ", identity_.name, " (",
+                                              Shown(identity_.client.description), ")");
+  switch (resource) {
+    case Resource::kDeviceMemory:
+      return LargestValues();
+    case Resource::kHostMemory:
+      return {{name, host_->bytes()}};
+    case Resource::kBuffers:
+      return {{name, account_->buffers()}};
+    case Resource::kPrograms: {
+      absl::MutexLock lock(&mutex_);
+      return {{name, static_cast<int64_t>(programs_.size())}};
+    }
+    case Resource::kSessions:
+      return {{name, 0}};
+    case Resource::kOperations:
+    case Resource::kGraphNodes:
+      break;
+  }
+  return {};
+}
+
+}  // namespace kiln::sessions

@@ -1,0 +1,91 @@
+#include "server/sessions/user.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/sessions/session.h"
+
+namespace kiln::sessions {
+namespace {
+
+using quota::Resource;
+
+// Whoever is refused again and again costs no more than so many sessions are asked.
+constexpr size_t kMostSessionsAsked = 16;
+
+}  // namespace
+
+User::User(std::string name, std::shared_ptr<memory::Account> host,
+           const std::vector<std::string>& device_names)
+    : name(std::move(name)),
+      host(std::move(host)),
+      account(std::make_shared<buffers::Account>(nullptr, quota::Scope{},
+                                                 quota::Scope{this->name, Resource::kBuffers})),
+      programs({this->name, Resource::kPrograms}),
+      operations({this->name, Resource::kOperations}),
+      graph_nodes({this->name, Resource::kGraphNodes}),
+      sessions({this->name, Resource::kSessions}) {
+  for (const std::string& device : device_names) {
+    devices[device].account = std::make_shared<buffers::Account>(
+        account, quota::Scope{this->name, Resource::kDeviceMemory, device});
+  }
+}
+
+void User::SetLimits(const quota::Limits& limits) {
+  host->SetLimit(limits[Resource::kHostMemory]);
+  account->SetLimits(0, limits[Resource::kBuffers]);
+  for (const auto& [device, use] : devices)
+    use.account->SetLimits(limits[Resource::kDeviceMemory], 0);
+  programs.SetLimit(limits[Resource::kPrograms]);
+  operations.SetLimit(limits[Resource::kOperations]);
+  graph_nodes.SetLimit(limits[Resource::kGraphNodes]);
+  sessions.SetLimit(limits[Resource::kSessions]);
+}
+
+std::vector<User::Use> User::GetUses() const {
+  std::vector<Use> uses = {{Resource::kHostMemory, "", host->bytes(), host->limit()}};
+  for (const auto& [device, use] : devices) {
+    uses.push_back(
+        {Resource::kDeviceMemory, device, use.account->bytes(), use.account->bytes_limit()});
+  }
+  uses.push_back(
+      {Resource::kSessions, "", static_cast<int64_t>(ListSessions().size()), sessions.limit()});
+  uses.push_back({Resource::kBuffers, "", account->buffers(), account->buffers_limit()});
+  for (const quota::Meter* meter : {&programs, &operations, &graph_nodes})
+    uses.push_back({meter->scope().resource, "", meter->used(), meter->limit()});
+  return uses;
+}
+
+void User::AddSession(const std::shared_ptr<Session>& session) {
+  absl::MutexLock lock(&mutex_);
+  std::erase_if(sessions_, [](const auto& known) { return known.expired(); });
+  sessions_.push_back(session);
+}
+
+std::vector<std::shared_ptr<Session>> User::ListSessions() const {
+  std::vector<std::shared_ptr<Session>> list;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& known : sessions_)
+      if (auto session = known.lock()) list.push_back(std::move(session));
+  }
+  // Without the lock: this asks each session for its own.
+  std::erase_if(list, [](const auto& session) { return session->is_closed(); });
+  return list;
+}
+
+absl::Status User::Explain(const absl::Status& status) const {
+  const auto scope = quota::Unexplained(status);
+  if (!scope || scope->user != name) return status;
+  auto sessions = ListSessions();
+  if (sessions.size() > kMostSessionsAsked) sessions.resize(kMostSessionsAsked);
+  std::vector<quota::Holder> holders;
+  for (const auto& session : sessions) {
+    if (!scope->device.empty() && session->device().name() != scope->device) continue;
+    for (quota::Holder& holder : session->HoldersOf(scope->resource))
+      holders.push_back(std::move(holder));
+  }
+  return quota::WithHolders(status, scope->resource, std::move(holders));
+}
+
+}  // namespace kiln::sessions

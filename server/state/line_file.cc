@@ -1,0 +1,67 @@
+#include "server/state/line_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "server/errors/errors.h"
+
+namespace kiln::state {
+namespace {
+
+absl::Status Failed(const std::string& what, const std::string& path) {
+  return errors::WithReason(
+      absl::UnavailableError(absl::StrCat("cannot ", what, " ", path, ": ", strerror(errno))),
+      "STATE_FOLDER");
+}
+
+}  // namespace
+
+absl::Status Damaged(const std::string& path) {
+  return absl::DataLossError(
+      absl::StrCat(path, " is damaged; restore it, or remove it and enter its content again"));
+}
+
+absl::StatusOr<std::vector<std::string>> ReadLines(const std::string& path,
+                                                   const std::string& header) {
+  std::vector<std::string> lines;
+  std::ifstream stream(path);
+  if (!stream) {
+    if (access(path.c_str(), F_OK) == 0) return Failed("read", path);
+    return lines;
+  }
+  std::string line;
+  if (!std::getline(stream, line) || line != header) return Damaged(path);
+  while (std::getline(stream, line)) lines.push_back(line);
+  if (stream.bad()) return Failed("read", path);
+  return lines;
+}
+
+// The folder's entry as well, or a crash could bring the old file back.
+absl::Status WriteLines(const std::string& path, const std::string& header,
+                        const std::vector<std::string>& lines) {
+  std::string text = absl::StrCat(header, "\n");
+  for (const std::string& line : lines) absl::StrAppend(&text, line, "\n");
+  const std::string draft = absl::StrCat(path, ".new");
+  const int file = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return Failed("make", draft);
+  const bool written = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+                       fsync(file) == 0;
+  const absl::Status failed = written ? absl::OkStatus() : Failed("write", draft);
+  close(file);
+  if (!failed.ok()) return failed;
+  if (rename(draft.c_str(), path.c_str()) != 0) return Failed("replace", path);
+  const std::string folder = std::filesystem::path(path).parent_path();
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (opened < 0) return Failed("open", folder);
+  const auto close_folder = absl::MakeCleanup([opened] { close(opened); });
+  return fsync(opened) == 0 ? absl::OkStatus() : Failed("write", folder);
+}
+
+}  // namespace kiln::state

@@ -1,0 +1,59 @@
+#include "server/state/line_file.h"
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/errors/errors.h"
+
+namespace kiln::state {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::string NewFolder() {
+  std::string pattern = ::testing::TempDir() + "kiln_lines_XXXXXX";
+  return mkdtemp(pattern.data());
+}
+
+TEST(LineFile, WhatIsWrittenIsRead) {
+  const std::string path = NewFolder() + "/table";
+  EXPECT_THAT(*ReadLines(path, "table 1"), IsEmpty());
+  ASSERT_TRUE(WriteLines(path, "table 1", {"a b", "", "c"}).ok());
+  EXPECT_THAT(*ReadLines(path, "table 1"), ElementsAre("a b", "", "c"));
+  ASSERT_TRUE(WriteLines(path, "table 1", {}).ok());
+  EXPECT_THAT(*ReadLines(path, "table 1"), IsEmpty());
+  EXPECT_FALSE(std::filesystem::exists(path + ".new"));
+  struct stat file {};
+  ASSERT_EQ(stat(path.c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+}
+
+TEST(LineFile, AnotherHeaderIsDamage) {
+  const std::string path = NewFolder() + "/table";
+  ASSERT_TRUE(WriteLines(path, "table 2", {"a"}).ok());
+  EXPECT_EQ(ReadLines(path, "table 1").status(), Damaged(path));
+  std::ofstream(path).close();
+  EXPECT_EQ(ReadLines(path, "table 2").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST(LineFile, AFailureKeepsTheOldFile) {
+  const std::string folder = NewFolder();
+  const std::string path = folder + "/table";
+  ASSERT_TRUE(WriteLines(path, "table 1", {"old"}).ok());
+  // Nothing can be written where a folder is.
+  std::filesystem::create_directory(path + ".new");
+  const absl::Status failed = WriteLines(path, "table 1", {"new"});
+  EXPECT_EQ(failed.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(errors::Reason(failed), "STATE_FOLDER");
+  EXPECT_THAT(*ReadLines(path, "table 1"), ElementsAre("old"));
+}
+
+}  // namespace
+}  // namespace kiln::state

@@ -1,0 +1,256 @@
+// Limits of one user, as he and his admin see them.
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kiln/v1/error.pb.h"
+#include "server/rpc/peer_socket.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+// The violation in an error's details; an empty one if there is none.
+v1::QuotaFailure::Violation Violation(const v1::Status& status) {
+  for (const auto& detail : status.details()) {
+    v1::QuotaFailure failure;
+    if (detail.type_url() == "type.googleapis.com/google.rpc.QuotaFailure" &&
+        failure.ParseFromString(detail.value()) && failure.violations_size() == 1)
+      return failure.violations(0);
+  }
+  return {};
+}
+
+v1::Status Details(const grpc::Status& status) {
+  v1::Status details;
+  details.ParseFromString(status.error_details());
+  return details;
+}
+
+class QuotaTest : public ::testing::Test {
+ protected:
+  std::string AddUser(const std::string& name) {
+    grpc::ClientContext context;
+    v1::AddUserRequest request;
+    request.set_name(name);
+    v1::AddUserResponse response;
+    EXPECT_TRUE(owner_.admin->AddUser(&context, request, &response).ok());
+    return response.token();
+  }
+  grpc::Status Set(const std::string& user, const std::string& resource, uint64_t limit) {
+    grpc::ClientContext context;
+    v1::SetQuotaRequest request;
+    request.set_user(user);
+    (*request.mutable_limits())[resource] = limit;
+    v1::SetQuotaResponse response;
+    return owner_.admin->SetQuota(&context, request, &response);
+  }
+  static v1::ListQuotasResponse ListFor(Client& client) {
+    grpc::ClientContext context;
+    v1::ListQuotasResponse response;
+    EXPECT_TRUE(client.admin->ListQuotas(&context, {}, &response).ok());
+    return response;
+  }
+  // Of device memory, that of the device where most is used.
+  v1::ResourceQuota Quota(const std::string& user, const std::string& resource) {
+    const v1::ListQuotasResponse list = ListFor(owner_);
+    v1::ResourceQuota found;
+    for (const v1::UserQuotas& quotas : list.users()) {
+      if (quotas.user() != user) continue;
+      for (const v1::ResourceQuota& quota : quotas.resources())
+        if (quota.resource() == resource && quota.used() >= found.used()) found = quota;
+    }
+    return found;
+  }
+  std::string tcp() { return daemon_.daemon().listening()[1]; }
+
+  TestDaemon daemon_{TestDaemonOptions{.devices = 2}};
+  Client owner_{daemon_.address()};
+  const std::string ann_token_ = AddUser("ann");
+  Client ann_{tcp(), {.token = ann_token_}};
+  Client bob_{tcp(), {.token = AddUser("bob")}};
+};
+
+TEST_F(QuotaTest, DeviceMemorySaysWhatIsUsedByWhat) {
+  ASSERT_TRUE(Set("ann", "device_memory", 1000).ok());
+  auto stream = ann_.Connect();
+  ASSERT_FALSE(stream->Call(Write(1, std::vector<float>(50))).has_error());
+  ASSERT_FALSE(stream->Call(Write(2, std::vector<float>(150))).has_error());
+  const v1::Result refused = stream->Call(Write(3, std::vector<float>(100)));
+  EXPECT_EQ(refused.error().code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Reason(refused.error()), "QUOTA_EXCEEDED");
+  const auto violation = Violation(refused.error());
+  EXPECT_EQ(violation.subject(), "user:ann");
+  EXPECT_EQ(violation.quota_metric(), "device_memory");
+  EXPECT_EQ(violation.quota_value(), 1000);
+  EXPECT_THAT(violation.description(),
+              HasSubstr("1000 bytes of device memory on cpu:1 and has 800 bytes"));
+  EXPECT_THAT(violation.description(),
+              ContainsRegex("handle 2 of s[0-9]+, float32.150.: 600 bytes; handle 1"));
+  EXPECT_THAT(violation.description(), HasSubstr("release tensors"));
+  // What depends on it says the same, and others have room.
+  EXPECT_EQ(Reason(stream->Call(Read(3)).error()), "QUOTA_EXCEEDED");
+  auto others = bob_.Connect();
+  EXPECT_FALSE(others->Call(Write(1, std::vector<float>(1000))).has_error());
+  stream->Call(Release({2}));
+  EXPECT_FALSE(stream->Call(Write(4, std::vector<float>(100))).has_error());
+  EXPECT_EQ(Quota("ann", "device_memory").used(), 600);
+  EXPECT_TRUE(Quota("ann", "device_memory").is_set());
+}
+
+TEST_F(QuotaTest, ResultsOfRunsCountBeforeTheyRun) {
+  auto stream = ann_.Connect();
+  ASSERT_FALSE(stream->Call(Define(1, AddGraph(50))).has_error());
+  ASSERT_FALSE(stream->Call(Write(1, std::vector<float>(50))).has_error());
+  ASSERT_TRUE(Set("ann", "device_memory", 500).ok());
+  ASSERT_FALSE(stream->Call(RunProgram(1, {1, 1}, {2})).has_error());
+  const v1::Result refused = stream->Call(RunProgram(1, {1, 1}, {3}));
+  EXPECT_EQ(Violation(refused.error()).quota_metric(), "device_memory");
+  EXPECT_EQ(daemon_.device(1).lists_run(), 1);
+  stream->Call(Release({2}));
+  EXPECT_FALSE(stream->Call(RunProgram(1, {1, 1}, {4})).has_error());
+}
+
+TEST_F(QuotaTest, EachDeviceHasItsOwn) {
+  ASSERT_TRUE(Set("ann", "device_memory", 100).ok());
+  Client beside(tcp(), {.token = ann_token_}), elsewhere(tcp(), {.token = ann_token_});
+  ASSERT_TRUE(elsewhere.opened.ok());
+  ASSERT_NE(elsewhere.session.device(), ann_.session.device());
+  EXPECT_FALSE(ann_.Connect()->Call(Write(1, std::vector<float>(25))).has_error());
+  auto stream = elsewhere.Connect();
+  EXPECT_FALSE(stream->Call(Write(1, std::vector<float>(25))).has_error());
+  EXPECT_TRUE(stream->Call(Write(2, std::vector<float>(1))).has_error());
+}
+
+TEST_F(QuotaTest, SessionsBuffersProgramsAndGraphs) {
+  ASSERT_TRUE(Set("ann", "sessions", 1).ok());
+  const grpc::Status session = Client(tcp(), {.token = ann_token_}).opened;
+  EXPECT_EQ(session.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Violation(Details(session)).quota_metric(), "sessions");
+  EXPECT_THAT(session.error_message(), HasSubstr(absl::StrCat("session ", ann_.session.name())));
+  auto stream = ann_.Connect();
+  ASSERT_TRUE(Set("ann", "buffers", 2).ok());
+  ASSERT_FALSE(stream->Call(Write(1, {1})).has_error());
+  ASSERT_FALSE(stream->Call(Write(2, {1})).has_error());
+  EXPECT_EQ(Violation(stream->Call(Write(3, {1})).error()).quota_metric(), "buffers");
+  ASSERT_TRUE(Set("ann", "programs", 1).ok());
+  ASSERT_FALSE(stream->Call(Define(1, AddGraph(2))).has_error());
+  const v1::Result program = stream->Call(Define(2, AddGraph(3)));
+  EXPECT_EQ(Violation(program.error()).quota_metric(), "programs");
+  EXPECT_EQ(Quota("ann", "programs").used(), 1);
+  v1::ConnectRequest release;
+  release.mutable_release_program()->set_program(1);
+  ASSERT_FALSE(stream->Call(release).has_error());
+  EXPECT_FALSE(stream->Call(Define(2, AddGraph(3))).has_error());
+  ASSERT_TRUE(Set("ann", "programs", 0).ok());
+  ASSERT_TRUE(Set("ann", "graph_nodes", 2).ok());
+  EXPECT_EQ(Violation(stream->Call(Define(3, AddGraph(4))).error()).quota_metric(), "graph_nodes");
+  grpc::ClientContext context;
+  v1::CompileProgramRequest compile;
+  compile.set_session_id(ann_.session.session_id());
+  *compile.mutable_graph() = AddGraph(4);
+  v1::CompileProgramResponse compiled;
+  const grpc::Status refused = ann_.programs->CompileProgram(&context, compile, &compiled);
+  EXPECT_EQ(Violation(Details(refused)).quota_metric(), "graph_nodes");
+  // Closing gives everything back.
+  grpc::ClientContext close_context;
+  v1::CloseSessionRequest close;
+  close.set_session_id(ann_.session.session_id());
+  v1::CloseSessionResponse closed;
+  ASSERT_TRUE(ann_.sessions->CloseSession(&close_context, close, &closed).ok());
+  EXPECT_TRUE(Client(tcp(), {.token = ann_token_}).opened.ok());
+  EXPECT_TRUE(Eventually(
+      [&] { return Quota("ann", "programs").used() == 0 && Quota("ann", "buffers").used() == 0; }));
+}
+
+TEST_F(QuotaTest, HostMemory) {
+  ASSERT_TRUE(ann_.Upload("kept", std::string(1000, 'x')).ok());
+  const uint64_t used = Quota("ann", "host_memory").used();
+  EXPECT_GE(used, 1000);
+  ASSERT_TRUE(Set("ann", "host_memory", used + 10'000).ok());
+  const grpc::Status refused = ann_.Upload("more", std::string(100'000, 'x'));
+  EXPECT_EQ(refused.error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(Violation(Details(refused)).quota_metric(), "host_memory");
+  EXPECT_TRUE(bob_.Upload("more", std::string(100'000, 'x')).ok());
+}
+
+// Beyond it nothing fails: what is sent waits until what came before has been answered.
+TEST_F(QuotaTest, OperationsAreSlowedDown) {
+  ASSERT_TRUE(Set("ann", "operations", 4).ok());
+  Client second(tcp(), {.token = ann_token_});
+  auto stream = ann_.Connect();
+  auto other = second.Connect();
+  stream->Call(Define(1, AddGraph(1)));
+  stream->Call(Write(1, {1}));
+  FakeDevice& device = daemon_.device(ann_.session.device() == "cpu:0" ? 0 : 1);
+  device.Hold();
+  for (uint64_t i = 0; i < 20; ++i) stream->Send(RunProgram(1, {1, 1}, {10 + i}));
+  EXPECT_TRUE(Eventually([&] { return Quota("ann", "operations").used() >= 4; }));
+  // The user's other session goes on, one operation at a time.
+  for (uint64_t i = 1; i <= 8; ++i) EXPECT_FALSE(other->Call(Write(i, {1})).has_error());
+  EXPECT_LE(Quota("ann", "operations").used(), 6);
+  device.LetGo();
+  for (uint64_t i = 3; i <= 22; ++i) EXPECT_FALSE(stream->Answer(i).has_error()) << i;
+  EXPECT_TRUE(Eventually([&] { return Quota("ann", "operations").used() == 0; }));
+}
+
+TEST_F(QuotaTest, AdminsAloneSetThemAndItIsAudited) {
+  grpc::ClientContext context;
+  v1::SetQuotaRequest request;
+  request.set_user("ann");
+  (*request.mutable_limits())["sessions"] = 100;
+  v1::SetQuotaResponse response;
+  EXPECT_EQ(ann_.admin->SetQuota(&context, request, &response).error_code(),
+            grpc::PERMISSION_DENIED);
+  request.add_defaults("buffers");
+  grpc::ClientContext again;
+  ASSERT_TRUE(owner_.admin->SetQuota(&again, request, &response).ok());
+  EXPECT_EQ(response.user().user(), "ann");
+  const grpc::Status unknown = Set("ann", "gold", 1);
+  EXPECT_EQ(unknown.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(Reason(unknown), "UNKNOWN_RESOURCE");
+  EXPECT_THAT(unknown.error_message(), HasSubstr("device_memory"));
+  EXPECT_EQ(Reason(Set("an n", "sessions", 1)), "USER_NAME");
+  std::stringstream audit;
+  audit << std::ifstream(daemon_.folder() + "/state/audit.jsonl").rdbuf();
+  EXPECT_THAT(audit.str(), HasSubstr("\"action\":\"set_quota\",\"subject\":\"ann sessions=100 "
+                                     "buffers=default\",\"outcome\":\"ok\""));
+  EXPECT_THAT(audit.str(), HasSubstr("UNKNOWN_RESOURCE"));
+}
+
+TEST_F(QuotaTest, AUserSeesHisOwnAlone) {
+  ASSERT_TRUE(Set("carl", "sessions", 3).ok());  // who has not come yet
+  EXPECT_EQ(Quota("carl", "sessions").limit(), 3);
+  EXPECT_EQ(Quota("carl", "buffers").limit(), 1 << 20);
+  const v1::ListQuotasResponse list = ListFor(ann_);
+  ASSERT_EQ(list.users_size(), 1);
+  EXPECT_EQ(list.users(0).user(), "ann");
+  EXPECT_GE(ListFor(owner_).users_size(), 4);
+}
+
+TEST(QuotaConfiguration, HoldsForEverybodyWhoHasNoOther) {
+  TestDaemon daemon(
+      {.configure = [](config::Config& config) { config.quota[quota::Resource::kBuffers] = 1; }});
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
+  EXPECT_EQ(Reason(stream->Call(Write(2, {1})).error()), "QUOTA_EXCEEDED");
+  grpc::ClientContext context;
+  v1::SetQuotaRequest request;
+  request.set_user(*rpc::SystemUserName(geteuid()));
+  (*request.mutable_limits())["buffers"] = 0;
+  v1::SetQuotaResponse response;
+  ASSERT_TRUE(client.admin->SetQuota(&context, request, &response).ok());
+  for (uint64_t i = 3; i < 10; ++i) EXPECT_FALSE(stream->Call(Write(i, {1})).has_error());
+}
+
+}  // namespace
+}  // namespace kiln::testing
