@@ -266,7 +266,7 @@ TEST_F(SlicedRunTest, CancelStopsItAndFreesItsMemoryOnceTheDeviceIsDone) {
   EXPECT_FALSE(run->Cancel());
   device_->dispatcher().DropUnwanted(ann);
   EXPECT_FALSE(waited->ended.HasBeenNotified());
-  EXPECT_EQ(account_->bytes(), 2 * 2 * kBytes);
+  EXPECT_EQ(account_->bytes(), 2 * 2 * kBytes + kArenaBytes);
   raw_->LetGo();
   waited->ended.WaitForNotification();
   EXPECT_EQ(waited->status.code(), absl::StatusCode::kCancelled);
