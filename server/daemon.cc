@@ -270,6 +270,7 @@ void Daemon::Implementation::MakeRegistry() {
   options.default_lease = absl::Seconds(config.lease_seconds);
   options.max_lease = absl::Seconds(config.lease_seconds_limit);
   options.max_sessions = config.session_limit;
+  options.services.max_keep = absl::Hours(config.detach_hours_limit);
   options.mark = sessions::RandomId().substr(0, options.mark.size());
   options.limits_of = [this](const std::string& user) { return limits->LimitsOf(user); };
   options.new_id = sessions::RandomId;

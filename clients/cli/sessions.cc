@@ -16,6 +16,12 @@ std::string ClientOf(const v1::Session& session) {
   return absl::StrCat(client.name(), " ", client.version());
 }
 
+std::string StateOf(const v1::Session& session) {
+  const std::string state = session.connected() ? "connected" : "away";
+  return session.detached_name().empty() ? state
+                                         : absl::StrCat(state, " as ", session.detached_name());
+}
+
 }  // namespace
 
 absl::Status RunSessions(Invocation& invocation) {
@@ -33,7 +39,7 @@ absl::Status RunSessions(Invocation& invocation) {
                ">runs", ">device time"});
   for (const v1::Session& session : answer.sessions()) {
     table.Add({session.name(), session.user(), ClientOf(session), session.device(),
-               session.connected() ? "connected" : "away", Bytes(session.memory_bytes()),
+               StateOf(session), Bytes(session.memory_bytes()),
                absl::StrCat(session.buffers()), absl::StrCat(session.programs()),
                absl::StrCat(session.runs()), Duration(session.device_seconds())});
   }

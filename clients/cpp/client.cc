@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 
@@ -57,6 +58,30 @@ absl::StatusOr<v1::OpenSessionResponse> OpenSession(v1::SessionService::StubInte
   return answer;
 }
 
+constexpr absl::Duration kRestorePause = absl::Milliseconds(50);
+
+// A daemon that has been restarted brings its sessions back one after another.
+absl::StatusOr<v1::AttachSessionResponse> AttachSession(v1::SessionService::StubInterface& stub,
+                                                        const std::string& name,
+                                                        absl::Time deadline,
+                                                        const std::string& address) {
+  v1::AttachSessionRequest request;
+  request.set_name(name);
+  while (true) {
+    v1::AttachSessionResponse answer;
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(deadline));
+    absl::Status status = client::FromGrpc(stub.AttachSession(&context, request, &answer), address);
+    if (status.ok()) {
+      if (answer.session().chunk_bytes() == 0)
+        answer.mutable_session()->set_chunk_bytes(kDefaultChunkBytes);
+      return answer;
+    }
+    if (client::ReasonOf(status) != "RESTARTING" || absl::Now() > deadline) return status;
+    absl::SleepFor(kRestorePause);
+  }
+}
+
 void Ignore(const absl::StatusOr<v1::Result>& result) {}
 
 }  // namespace
@@ -64,20 +89,24 @@ void Ignore(const absl::StatusOr<v1::Result>& result) {}
 // Everything a session's handles need; they keep a weak reference, so that they may outlive the
 // client.
 struct ClientCore {
+  // `attached` without a session: of one that has just been opened.
   ClientCore(const std::shared_ptr<grpc::Channel>& channel, const v1::OpenSessionResponse& opened,
-             const std::string& address)
+             const std::string& address, const v1::AttachSessionResponse& attached = {})
       : sessions(v1::SessionService::NewStub(channel)),
         blob_service(v1::BlobService::NewStub(channel)),
         info(opened),
         blobs(*blob_service, opened.session_id(), address, opened.chunk_bytes()),
-        stream(*sessions, opened.session_id(), address, absl::Seconds(opened.lease_seconds())) {}
+        next_number(1 + std::max(attached.last_handle(), attached.last_program())),
+        stream(*sessions, opened.session_id(), address, absl::Seconds(opened.lease_seconds()),
+               attached.last_sequence()) {}
 
   std::unique_ptr<v1::SessionService::Stub> sessions;
   std::unique_ptr<v1::BlobService::Stub> blob_service;
   const v1::OpenSessionResponse info;
   client::Blobs blobs;
-  std::atomic<uint64_t> next_number{1};  // of handles, programs and blobs alike
-  client::OperationStream stream;        // last: its thread uses what stands above
+  std::atomic<uint64_t> next_number;      // of handles, programs and blobs alike
+  std::atomic<bool> is_detached = false;  // nothing more is released, and the session stays
+  client::OperationStream stream;         // last: its thread uses what stands above
 };
 
 // Tensors and programs end with their last copy.
@@ -86,7 +115,7 @@ struct Tensor::Handle {
   ~Handle() {
     // The client may be gone, and its session with it: then there is nothing to release.
     auto alive = core.lock();
-    if (alive == nullptr) return;
+    if (alive == nullptr || alive->is_detached) return;
     v1::ConnectRequest request;
     request.mutable_release()->add_handles(number);
     alive->stream.Send(std::move(request), Ignore);
@@ -104,7 +133,7 @@ struct Program::Handle {
         name(std::move(name)) {}
   ~Handle() {
     auto alive = core.lock();
-    if (alive == nullptr) return;
+    if (alive == nullptr || alive->is_detached) return;
     v1::ConnectRequest request;
     request.mutable_release_program()->set_program(number);
     alive->stream.Send(std::move(request), Ignore);
@@ -140,7 +169,53 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const ConnectOptions& op
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
+absl::StatusOr<Attached> Client::Attach(const std::string& name, const ConnectOptions& options) {
+  const auto login = client::FindLogin(
+      {options.address, options.token, options.ca, options.certificate, options.key},
+      client::ProcessSurroundings());
+  if (!login.ok()) return login.status();
+  auto channel = OpenChannel(*login);
+  if (!channel.ok()) return channel.status();
+  auto stub = v1::SessionService::NewStub(*channel);
+  const auto answer = AttachSession(*stub, name, absl::Now() + options.timeout, login->address);
+  if (!answer.ok()) return answer.status();
+  auto impl = std::make_unique<Impl>();
+  impl->core = std::make_shared<ClientCore>(*channel, answer->session(), login->address, *answer);
+  Attached attached;
+  for (const v1::NamedTensor& tensor : answer->tensors()) {
+    attached.tensors.emplace(
+        tensor.name(),
+        NamedTensor{Tensor(std::make_shared<Tensor::Handle>(impl->core, tensor.handle())),
+                    static_cast<DType>(tensor.dtype()),
+                    Shape(tensor.shape().begin(), tensor.shape().end())});
+  }
+  attached.client.reset(new Client(std::move(impl)));
+  return attached;
+}
+
+absl::Status Client::Detach(const std::string& name, absl::Duration keep,
+                            const std::map<std::string, Tensor>& tensors) {
+  v1::ConnectRequest request;
+  v1::Detach* detach = request.mutable_detach();
+  detach->set_name(name);
+  detach->set_keep_seconds(static_cast<uint32_t>(std::max(int64_t{1}, absl::ToInt64Seconds(keep))));
+  for (const auto& [tensor_name, tensor] : tensors) {
+    v1::NamedTensor* named = detach->add_tensors();
+    named->set_name(tensor_name);
+    named->set_handle(tensor.handle());
+  }
+  ClientCore& core = *impl_->core;
+  core.is_detached = true;
+  Future<v1::Result>::Promise done;
+  core.stream.Send(std::move(request),
+                   [done](absl::StatusOr<v1::Result> result) { done.Set(std::move(result)); });
+  const absl::Status status = done.future().Get().status();
+  core.is_detached = status.ok();
+  return status;
+}
+
 Client::~Client() {
+  if (impl_->core->is_detached) return;
   v1::CloseSessionRequest request;
   request.set_session_id(impl_->core->info.session_id());
   v1::CloseSessionResponse answer;

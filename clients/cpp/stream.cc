@@ -21,11 +21,13 @@ bool IsFinal(const absl::Status& status) { return !status.ok() && !IsLostConnect
 }  // namespace
 
 OperationStream::OperationStream(v1::SessionService::StubInterface& stub, std::string session_id,
-                                 std::string address, absl::Duration patience)
+                                 std::string address, absl::Duration patience,
+                                 uint64_t last_sequence)
     : stub_(stub),
       session_id_(std::move(session_id)),
       address_(std::move(address)),
-      patience_(patience) {
+      patience_(patience),
+      last_sequence_(last_sequence) {
   reader_ = std::thread([this] { ReadLoop(); });
 }
 

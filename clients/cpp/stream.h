@@ -18,9 +18,10 @@
 
 namespace kiln::client {
 
-// Numbers operations and sends them in order; one thread reads the answers and calls back. When the
-// connection is lost it attaches again and sends what the daemon has not received, until `patience`
-// has passed without success; then everything fails with UNAVAILABLE. Thread-safe.
+// Numbers operations, from the one behind `last_sequence` on, and sends them in order; one thread
+// reads the answers and calls back. When the connection is lost it attaches again and sends what
+// the daemon has not received, until `patience` has passed without success; then everything fails
+// with UNAVAILABLE. Thread-safe.
 class OperationStream {
  public:
   // Called once, from the reading thread or from Send; must not block. An operation that failed
@@ -28,7 +29,7 @@ class OperationStream {
   using Callback = std::function<void(absl::StatusOr<v1::Result>)>;
 
   OperationStream(v1::SessionService::StubInterface& stub, std::string session_id,
-                  std::string address, absl::Duration patience);
+                  std::string address, absl::Duration patience, uint64_t last_sequence = 0);
   // Open operations fail with CANCELLED.
   ~OperationStream();
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -109,6 +110,20 @@ TEST_F(SecretTest, AnotherUsersFolderIsRefused) {
   const absl::Status status = OpenPrivateFolder(theirs);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("belongs to user 65534"));
+}
+
+// RFC 4231, test case 2, in pieces.
+TEST(AuthenticatorTest, IsHmacSha256) {
+  Authenticator authenticator("Jefe");
+  authenticator.Update("what do ya want ");
+  authenticator.Update("");
+  authenticator.Update("for nothing?");
+  const std::string tag = authenticator.Finish();
+  EXPECT_EQ(absl::BytesToHexString(tag),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_TRUE(SameTag(tag, tag));
+  EXPECT_FALSE(SameTag(tag, tag.substr(1)));
+  EXPECT_FALSE(SameTag(tag, std::string(tag.size(), 'x')));
 }
 
 }  // namespace

@@ -58,8 +58,9 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     }
     // The session may have ended meanwhile, as it does when the daemon stops, and the caller may
     // have been revoked.
-    auto session = FindSession(daemon_, daemon_.access->Caller(context_), session_->identity().id);
-    if (!session.ok()) return session.status();
+    if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) return caller.status();
+    if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
+    session_->Renew();
     daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
     return upload_->Append(*request_.mutable_data());
   }
@@ -69,9 +70,9 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (!upload_) return Begin();
     if (absl::Status status = upload_->Finish(); !status.ok()) return status;
     // A session that has ended meanwhile will not free the blob any more.
-    auto session = daemon_.registry->Find(session_->user().name, session_->identity().id);
-    if (!session.ok()) daemon_.blobs->EndSession(session_->identity().number);
-    return session.status();
+    const absl::Status status = session_->CheckOpen();
+    if (!status.ok()) daemon_.blobs->EndSession(session_->identity().number);
+    return status;
   }
 
   const DaemonView& daemon_;

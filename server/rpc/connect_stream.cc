@@ -59,7 +59,8 @@ absl::Status ConnectStream::Attach() {
   charge_ = *std::move(charge);
   // Before Attach, which starts the first write: from then on other threads read it.
   session_ = std::move(*session);
-  return session_->Attach(self_, request_.acknowledged());
+  return session_->Attach(self_, request_.acknowledged(),
+                          sessions::Split(request_.attach().session_id()).generation);
 }
 
 absl::Status ConnectStream::Handle() {

@@ -44,6 +44,15 @@ sessions::Operation FromWrite(v1::Write& message) {
   return operation;
 }
 
+sessions::Operation FromDetach(const v1::Detach& message) {
+  sessions::DetachAs operation;
+  operation.name = message.name();
+  operation.keep = absl::Seconds(message.keep_seconds());
+  for (const v1::NamedTensor& tensor : message.tensors())
+    operation.tensors.push_back({tensor.name(), tensor.handle()});
+  return operation;
+}
+
 }  // namespace
 
 sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& account) {
@@ -66,8 +75,9 @@ sessions::Operation ToOperation(v1::ConnectRequest& request, memory::Account& ac
       return sessions::Barrier{};
     case v1::ConnectRequest::kCancel:
       return sessions::Cancel{request.cancel().first()};
-    case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::kDetach:
+      return FromDetach(request.detach());
+    case v1::ConnectRequest::kAttach:
     case v1::ConnectRequest::OPERATION_NOT_SET:
       break;
   }

@@ -46,6 +46,34 @@ void Fill(const sessions::Session& session, v1::Session* proto) {
   proto->set_device_seconds(now.device_seconds);
   const bool is_batch = identity.priority == fairness::Priority::kBatch;
   proto->set_priority(is_batch ? v1::BATCH : v1::INTERACTIVE);
+  proto->set_detached_name(now.detached_name);
+}
+
+void Fill(const DaemonView& daemon, const sessions::Session& session,
+          v1::OpenSessionResponse* response) {
+  const sessions::Session::Identity& identity = session.identity();
+  response->set_session_id(identity.id);
+  response->set_name(identity.name);
+  response->set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(identity.lease)));
+  response->set_device(session.device().name());
+  response->set_daemon_version(daemon.version);
+  response->set_op_set_version(daemon.op_set_version);
+  response->set_max_message_bytes(kMaxMessageBytes);
+  response->set_chunk_bytes(kChunkBytes);
+}
+
+void Fill(const sessions::Session::Takeover& takeover, v1::AttachSessionResponse* response) {
+  response->mutable_session()->set_session_id(takeover.id);
+  response->set_last_sequence(takeover.last_sequence);
+  response->set_last_handle(takeover.last_handle);
+  response->set_last_program(takeover.last_program);
+  for (const auto& [named, type] : takeover.tensors) {
+    v1::NamedTensor* tensor = response->add_tensors();
+    tensor->set_name(named.name);
+    tensor->set_handle(named.handle);
+    tensor->set_dtype(static_cast<v1::DType>(type.dtype));
+    tensor->mutable_shape()->Assign(type.shape.begin(), type.shape.end());
+  }
 }
 
 // Connect takes bytes, see message.h.
@@ -53,7 +81,9 @@ using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
     v1::SessionService::WithCallbackMethod_RenewSession<
         v1::SessionService::WithCallbackMethod_CloseSession<
             v1::SessionService::WithCallbackMethod_ListSessions<
-                v1::SessionService::WithRawCallbackMethod_Connect<v1::SessionService::Service>>>>>;
+                v1::SessionService::WithCallbackMethod_AttachSession<
+                    v1::SessionService::WithRawCallbackMethod_Connect<
+                        v1::SessionService::Service>>>>>>;
 
 class SessionService final : public SessionMethods {
  public:
@@ -74,18 +104,23 @@ class SessionService final : public SessionMethods {
       daemon_.registry->Close((*session)->identity().id).IgnoreError();
       session = still.status();
     }
-    if (session.ok()) {
-      const sessions::Session::Identity& identity = (*session)->identity();
-      response->set_session_id(identity.id);
-      response->set_name(identity.name);
-      response->set_lease_seconds(static_cast<uint32_t>(absl::ToInt64Seconds(identity.lease)));
-      response->set_device((*session)->device().name());
-      response->set_daemon_version(daemon_.version);
-      response->set_op_set_version(daemon_.op_set_version);
-      response->set_max_message_bytes(kMaxMessageBytes);
-      response->set_chunk_bytes(kChunkBytes);
-    }
+    if (session.ok()) Fill(daemon_, **session, response);
     return Reply(daemon_, context, session.status());
+  }
+
+  ServerUnaryReactor* AttachSession(CallbackServerContext* context,
+                                    const v1::AttachSessionRequest* request,
+                                    v1::AttachSessionResponse* response) override {
+    const auto caller = daemon_.access->Caller(*context);
+    if (!caller.ok()) return Reply(daemon_, context, caller.status());
+    const auto session = daemon_.registry->FindByName(caller->user, request->name());
+    if (!session.ok()) return Reply(daemon_, context, session.status());
+    const auto takeover = (*session)->TakeOver();
+    if (takeover.ok()) {
+      Fill(daemon_, **session, response->mutable_session());
+      Fill(*takeover, response);
+    }
+    return Reply(daemon_, context, takeover.status());
   }
 
   ServerUnaryReactor* RenewSession(CallbackServerContext* context,
@@ -100,8 +135,9 @@ class SessionService final : public SessionMethods {
                                    const v1::CloseSessionRequest* request,
                                    v1::CloseSessionResponse* response) override {
     auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
-    return Reply(daemon_, context,
-                 session.ok() ? daemon_.registry->Close(request->session_id()) : session.status());
+    return Reply(
+        daemon_, context,
+        session.ok() ? daemon_.registry->Close((*session)->identity().id) : session.status());
   }
 
   ServerUnaryReactor* ListSessions(CallbackServerContext* context,

@@ -80,6 +80,18 @@ absl::Status HandleTable::Release(absl::Span<const uint64_t> handles) {
   return status;
 }
 
+std::vector<runtime::ValuePointer> HandleTable::ReleaseAllBut(
+    const absl::flat_hash_set<uint64_t>& handles) {
+  std::vector<runtime::ValuePointer> released;
+  absl::erase_if(values_, [&](auto& entry) {
+    if (handles.contains(entry.first)) return false;
+    released.push_back(std::move(entry.second));
+    return true;
+  });
+  Settle();
+  return released;
+}
+
 std::vector<runtime::ValuePointer> HandleTable::FailLost(const absl::Status& error) {
   std::vector<runtime::ValuePointer> lost;
   runtime::ValuePointer failed;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -41,6 +42,9 @@ class HandleTable {
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
   // Releases those that are known; the first error, if others are among them.
   absl::Status Release(absl::Span<const uint64_t> handles);
+  // The values are destroyed by the caller, without locks.
+  [[nodiscard]] std::vector<runtime::ValuePointer> ReleaseAllBut(
+      const absl::flat_hash_set<uint64_t>& handles);
   // Those whose memory was lost with their device fail with `error`; the values are destroyed by
   // the caller, without locks.
   [[nodiscard]] std::vector<runtime::ValuePointer> FailLost(const absl::Status& error);

@@ -35,6 +35,8 @@ class IdSet {
   // All from `first` to `last`, of which none is there yet.
   void InsertAll(uint64_t first, uint64_t last) { first_to_last_[first] = last; }
   const std::map<uint64_t, uint64_t>& first_to_last() const { return first_to_last_; }
+  // The highest; 0 if there is none.
+  uint64_t last() const { return first_to_last_.empty() ? 0 : first_to_last_.rbegin()->second; }
   size_t intervals() const { return first_to_last_.size(); }
 
  private:

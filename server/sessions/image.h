@@ -27,6 +27,7 @@
 #include "server/runtime/run.h"
 #include "server/sessions/id_set.h"
 #include "server/sessions/in_flight.h"
+#include "server/sessions/operation.h"
 
 namespace kiln::sessions {
 
@@ -115,7 +116,15 @@ struct SessionImage {
     buffers::BlobStore::Blob data{};  // not encoded
   };
 
+  struct Detached {
+    std::string name;
+    absl::Duration keep;
+    std::vector<NamedHandle> tensors;
+  };
+
   SessionIdentity identity;
+  uint64_t generation = 0;
+  std::optional<Detached> detached;
   std::string user;
   std::string device;
   absl::Duration remaining;  // of the lease

@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "server/sessions/encoding.h"
 #include "server/sessions/image.h"
+#include "server/sessions/session_names.h"
 
 namespace kiln::sessions {
 namespace {
@@ -203,6 +204,32 @@ Image::KeptAnswer TakeAnswer(Decoder& in, size_t values) {
   return answer;
 }
 
+void Put(Encoder& out, const std::optional<Image::Detached>& detached) {
+  out.Number(detached ? 1 : 0);
+  if (!detached) return;
+  out.Text(detached->name);
+  Put(out, detached->keep);
+  out.Number(detached->tensors.size());
+  for (const NamedHandle& tensor : detached->tensors) {
+    out.Text(tensor.name);
+    out.Number(tensor.handle);
+  }
+}
+
+std::optional<Image::Detached> TakeDetached(Decoder& in) {
+  if (in.Below(2) == 0) return std::nullopt;
+  Image::Detached detached;
+  detached.name = std::string(in.Text());
+  detached.keep = TakeDuration(in);
+  for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+    std::string name(in.Text());
+    detached.tensors.push_back({std::move(name), in.Number()});
+  }
+  if (!CheckName("a session", detached.name).ok() || detached.tensors.size() > kMostNamedTensors)
+    in.Fail();
+  return detached;
+}
+
 // What the tables say of one another.
 bool IsConsistent(const Image& image) {
   // Each pending value is made by one run, before whatever uses it.
@@ -260,6 +287,8 @@ bool HasCountableBytes(const Image& image) {
 std::string Encode(const SessionImage& image) {
   Encoder out;
   Put(out, image.identity);
+  out.Number(image.generation);
+  Put(out, image.detached);
   out.Text(image.user);
   out.Text(image.device);
   Put(out, image.remaining);
@@ -302,6 +331,8 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes) {
   Decoder in(bytes);
   Image image;
   image.identity = TakeIdentity(in);
+  image.generation = in.Number();
+  image.detached = TakeDetached(in);
   image.user = std::string(in.Text());
   image.device = std::string(in.Text());
   image.remaining = TakeDuration(in);

@@ -1,5 +1,7 @@
 #include "server/sessions/operation.h"
 
+#include <algorithm>
+
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
@@ -34,6 +36,11 @@ struct Sizes {
   int64_t operator()(const Release& release) const {
     return BytesOf(release.handles) + BytesOf(release.blobs);
   }
+  int64_t operator()(const DetachAs& detach) const {
+    int64_t bytes = BytesOf(detach.name) + BytesOf(detach.tensors);
+    for (const NamedHandle& tensor : detach.tensors) bytes += BytesOf(tensor.name);
+    return bytes;
+  }
   int64_t operator()(const Refused& refused) const { return BytesOf(refused.handles); }
   template <typename Small>
   int64_t operator()(const Small&) const {
@@ -54,6 +61,18 @@ std::vector<uint64_t> NewHandles(const Operation& operation) {
   if (const auto* write = std::get_if<Write>(&operation)) return {write->handle};
   if (const auto* run = std::get_if<RunProgram>(&operation)) return run->outputs;
   return {};
+}
+
+uint64_t HighestHandle(const Operation& operation, uint64_t highest) {
+  if (const auto* write = std::get_if<Write>(&operation)) return std::max(highest, write->handle);
+  if (const auto* run = std::get_if<RunProgram>(&operation))
+    for (const uint64_t output : run->outputs) highest = std::max(highest, output);
+  return highest;
+}
+
+uint64_t HighestProgram(const Operation& operation, uint64_t highest) {
+  const auto* define = std::get_if<DefineProgram>(&operation);
+  return define == nullptr ? highest : std::max(highest, define->program);
 }
 
 int64_t SizeOf(const Answer& answer) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "server/buffers/value.h"
 #include "server/memory/host_memory.h"
 #include "server/runtime/graph_source.h"
@@ -54,6 +55,18 @@ struct Barrier {};
 struct Cancel {
   uint64_t first = 0;
 };
+// The session and these tensors get names, and everything else that has a number is released. It is
+// kept for so long once its stream has ended; 0: for the lease.
+struct NamedHandle {
+  std::string name;
+  uint64_t handle = 0;
+};
+inline constexpr size_t kMostNamedTensors = 4096;
+struct DetachAs {
+  std::string name;
+  absl::Duration keep;
+  std::vector<NamedHandle> tensors;
+};
 // An operation that had no room in the daemon's memory: fails, and the handles with it.
 struct Refused {
   absl::Status error;
@@ -68,7 +81,7 @@ struct Resume {
 struct UnknownOperation {};
 
 using Operation = std::variant<UnknownOperation, DefineProgram, RunProgram, Write, Read, Release,
-                               ReleaseProgram, Barrier, Cancel, Refused, Resume>;
+                               ReleaseProgram, Barrier, Cancel, DetachAs, Refused, Resume>;
 
 // Bytes of host memory that an operation holds, but for its graph, which is charged by itself.
 int64_t SizeOf(const Operation& operation);
@@ -76,6 +89,9 @@ int64_t SizeOf(const Operation& operation);
 int64_t GraphBytes(const Operation& operation);
 // The handles that it would bind.
 std::vector<uint64_t> NewHandles(const Operation& operation);
+// The highest of them, or `highest` if that is more; likewise of programs.
+uint64_t HighestHandle(const Operation& operation, uint64_t highest);
+uint64_t HighestProgram(const Operation& operation, uint64_t highest);
 
 struct Answer {
   uint64_t sequence = 0;

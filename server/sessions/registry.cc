@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler/ir/quoted.h"
@@ -54,8 +55,20 @@ std::string RandomId() {
   return absl::BytesToHexString(bytes);
 }
 
+FullId Split(const std::string& id) {
+  const size_t dot = id.find('.');
+  FullId split{id.substr(0, dot)};
+  if (dot != std::string::npos && !absl::SimpleAtoi(id.substr(dot + 1), &split.generation))
+    return {};
+  return split;
+}
+
 Registry::Registry(Options options, std::vector<runtime::ManagedDevice*> devices)
-    : options_(std::move(options)), devices_(std::move(devices)) {}
+    : options_([&] {
+        options.services.names = &names_;
+        return std::move(options);
+      }()),
+      devices_(std::move(devices)) {}
 
 absl::StatusOr<runtime::ManagedDevice*> Registry::Choose(const std::string& name) const {
   if (!name.empty()) {
@@ -209,7 +222,8 @@ void Registry::UpdateLimits(const std::string& user) {
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
-                                                        const std::string& id) const {
+                                                        const std::string& full_id) const {
+  const auto [id, generation] = Split(full_id);
   // First: what comes back meanwhile is found below.
   if (absent_ != nullptr)
     if (absl::Status status = absent_->Ask(user, id); !status.ok()) return status;
@@ -217,6 +231,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
   const auto found = sessions_.find(id);
   if (found != sessions_.end() && found->second->user().name == user) {
     if (absl::Status status = found->second->CheckOpen(); !status.ok()) return status;
+    if (absl::Status status = found->second->CheckGeneration(generation); !status.ok())
+      return status;
     return found->second;
   }
   if (!refusal_.ok()) return refusal_;
@@ -224,6 +240,24 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
   const bool is_ours =
       absl::StartsWith(id, options_.mark) || (adopted != adopted_.end() && adopted->second == user);
   return is_ours || id.size() != options_.mark.size() + kIdSize ? UnknownSession() : LostSession();
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string& user,
+                                                              const std::string& name) const {
+  const int64_t number = names_.Find(user, name);
+  if (absent_ != nullptr && number != 0)
+    if (absl::Status status = absent_->Ask(number); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  if (!refusal_.ok()) return refusal_;
+  for (const auto& [id, session] : sessions_) {
+    if (number == 0 || session->identity().number != number) continue;
+    if (absl::Status status = session->CheckOpen(); !status.ok()) return status;
+    return session;
+  }
+  return errors::WithReason(
+      absl::NotFoundError(absl::StrCat("you have no session of the name ", Quoted(name),
+                                       ": it was never detached, was closed, or its time is up")),
+      "UNKNOWN_NAME", {{"name", name}});
 }
 
 absl::Status Registry::Close(const std::string& id) {

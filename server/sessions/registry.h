@@ -24,6 +24,7 @@ class AbsentSessions {
   virtual ~AbsentSessions() = default;
   // Why the user's session is not there; OK if it is none of these.
   virtual absl::Status Ask(const std::string& user, const std::string& id) = 0;
+  virtual absl::Status Ask(int64_t number) = 0;
   // Those of one user end; returns how many there were.
   virtual int DropAllOf(const std::string& user) = 0;
 };
@@ -69,6 +70,11 @@ class Registry {
   absl::StatusOr<std::shared_ptr<Session>> Find(const std::string& user,
                                                 const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The user's that has this name. NOT_FOUND, reason UNKNOWN_NAME; otherwise as Find.
+  absl::StatusOr<std::shared_ptr<Session>> FindByName(const std::string& user,
+                                                      const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  SessionNames& names() { return names_; }
   // Before anything is found. They outlive this.
   void SetAbsent(AbsentSessions* absent) { absent_ = absent; }
   absl::Status Close(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -112,6 +118,7 @@ class Registry {
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
+  SessionNames names_;
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
   AbsentSessions* absent_ = nullptr;
@@ -124,6 +131,14 @@ class Registry {
   // not there any more, it has ended.
   std::map<std::string, std::string> adopted_ ABSL_GUARDED_BY(mutex_);
 };
+
+// A session's id as its client knows it: that of Session::identity, and how often it was taken
+// over.
+struct FullId {
+  std::string id;
+  uint64_t generation = 0;
+};
+FullId Split(const std::string& id);
 
 // 128 bits of getrandom(2) in hexadecimal.
 std::string RandomId();

@@ -14,6 +14,8 @@ namespace {
 // What did not come back, for lack of memory perhaps, is tried again after this.
 constexpr absl::Duration kPause = absl::Seconds(1);
 
+absl::Status BeingRestored() { return Restarting("the session is being restored; attach again"); }
+
 }  // namespace
 
 absl::Status Restarting(absl::string_view why) {
@@ -26,7 +28,9 @@ Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::T
 void Restorer::Start() {
   std::deque<std::unique_ptr<Waiting>> all;
   for (KeptSessions::Kept& kept : kept_.List()) {
-    registry_.CountFrom(kept.image.identity.number + 1);
+    const SessionImage& image = kept.image;
+    registry_.CountFrom(image.identity.number + 1);
+    ClaimName(image);
     auto waiting = std::make_unique<Waiting>();
     waiting->expires = now_() + kept.image.lease_then();
     waiting->kept = std::move(kept);
@@ -43,6 +47,14 @@ void Restorer::Start() {
   thread_ = std::thread([this] { Loop(); });
 }
 
+void Restorer::ClaimName(const SessionImage& image) {
+  if (!image.detached) return;
+  const absl::Status status =
+      registry_.names().Claim(image.user, image.detached->name, image.identity.number);
+  if (!status.ok())
+    log::Warning("name_lost", {{"session", image.identity.name}, {"why", status.ToString()}});
+}
+
 void Restorer::Stop() {
   {
     absl::MutexLock lock(&mutex_);
@@ -54,19 +66,33 @@ void Restorer::Stop() {
 
 absl::Status Restorer::Ask(const std::string& user, const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  if (!id.empty() && id == under_way_.id && user == under_way_.user)
-    return Restarting("the session is being restored; attach again");
-  const auto found = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
+  if (!id.empty() && id == under_way_.id && user == under_way_.user) return BeingRestored();
+  return AskFor(std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
     return waiting->kept.image.identity.id == id && waiting->kept.image.user == user;
-  });
-  if (found == waiting_.end()) return absl::OkStatus();
-  auto wanted = std::move(*found);
-  waiting_.erase(found);
-  const std::string why = wanted->why;
-  waiting_.push_front(std::move(wanted));
-  return Restarting(
-      why.empty() ? "the session waits to be restored; attach again"
-                  : absl::StrCat("the session cannot be restored yet, and is tried again: ", why));
+  }));
+}
+
+absl::Status Restorer::Ask(int64_t number) {
+  absl::MutexLock lock(&mutex_);
+  if (number == under_way_.number) return BeingRestored();
+  return AskFor(std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& waiting) {
+    return waiting->kept.image.identity.number == number;
+  }));
+}
+
+absl::Status Restorer::AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wanted) {
+  if (wanted == waiting_.end()) return absl::OkStatus();
+  auto next = std::move(*wanted);
+  waiting_.erase(wanted);
+  const std::string why = next->why;
+  waiting_.push_front(std::move(next));
+  if (why.empty()) return Restarting("the session waits to be restored; attach again");
+  return Restarting(absl::StrCat("the session cannot be restored yet, and is tried again: ", why));
+}
+
+void Restorer::Drop(const KeptSessions::Kept& kept) {
+  kept_.Remove(kept).IgnoreError();
+  registry_.names().Release(kept.image.identity.number);
 }
 
 int Restorer::DropAllOf(const std::string& user) {
@@ -74,7 +100,7 @@ int Restorer::DropAllOf(const std::string& user) {
   if (under_way_.user == user) under_way_.is_dropped = true;
   return static_cast<int>(std::erase_if(waiting_, [&](const std::unique_ptr<Waiting>& waiting) {
     if (waiting->kept.image.user != user) return false;
-    kept_.Remove(waiting->kept).IgnoreError();
+    Drop(waiting->kept);
     return true;
   }));
 }
@@ -83,7 +109,8 @@ std::unique_ptr<Restorer::Waiting> Restorer::Take() {
   if (stopping_ || waiting_.empty()) return nullptr;
   auto next = std::move(waiting_.front());
   waiting_.pop_front();
-  under_way_ = {next->kept.image.identity.id, next->kept.image.user};
+  const SessionImage& image = next->kept.image;
+  under_way_ = {image.identity.id, image.identity.number, image.user};
   return next;
 }
 
@@ -92,32 +119,41 @@ void Restorer::Loop() {
   while (auto next = Take()) {
     mutex_.Unlock();
     const absl::Status status = Restore(next->kept);
+    const bool waits = !status.ok() && Waits(*next, status);
     mutex_.Lock();
+    // In one step: whoever asks finds it under way, or waiting, or back.
     const UnderWay ended = std::exchange(under_way_, {});
+    if (waits && !ended.is_dropped) {
+      next->why = std::string(status.message());
+      waiting_.push_back(std::move(next));
+      if (!stopping_) changed_.WaitWithTimeout(&mutex_, kPause);
+      continue;
+    }
     if (status.ok() && !ended.is_dropped) continue;
     mutex_.Unlock();
-    const bool waits = !status.ok() && Waits(*next, status, ended.is_dropped);
-    if (status.ok()) registry_.Close(ended.id).IgnoreError();
+    if (status.ok()) {
+      registry_.Close(ended.id).IgnoreError();
+    } else {
+      Lose(next->kept, status);
+    }
     mutex_.Lock();
-    if (!waits) continue;
-    next->why = std::string(status.message());
-    waiting_.push_back(std::move(next));
-    if (!stopping_) changed_.WaitWithTimeout(&mutex_, kPause);
   }
 }
 
-bool Restorer::Waits(const Waiting& waiting, const absl::Status& status, bool is_dropped) {
-  const std::string& name = waiting.kept.image.identity.name;
-  if (!is_dropped && !absl::IsDataLoss(status) && now_() < waiting.expires) {
-    if (waiting.why != status.message())
-      log::Warning("session_waits", {{"session", name}, {"why", std::string(status.message())}});
-    return true;
+bool Restorer::Waits(const Waiting& waiting, const absl::Status& status) const {
+  if (absl::IsDataLoss(status) || now_() >= waiting.expires) return false;
+  if (waiting.why != status.message()) {
+    log::Warning("session_waits", {{"session", waiting.kept.image.identity.name},
+                                   {"why", std::string(status.message())}});
   }
-  kept_.Remove(waiting.kept).IgnoreError();
-  log::Error("session_lost", {{"session", name},
-                              {"why", std::string(status.message())},
+  return true;
+}
+
+void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
+  Drop(kept);
+  log::Error("session_lost", {{"session", kept.image.identity.name},
+                              {"why", std::string(why.message())},
                               {"lost", "its tensors and programs; its client is told"}});
-  return false;
 }
 
 absl::Status Restorer::Restore(const KeptSessions::Kept& kept) {
@@ -133,6 +169,7 @@ absl::Status Restorer::Restore(const KeptSessions::Kept& kept) {
   if (status.ok()) status = kept_.Remove(kept);
   if (!status.ok()) {
     (*session)->Close(status);
+    ClaimName(kept.image);
     return status;
   }
   registry_.Adopt(*session);

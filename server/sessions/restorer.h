@@ -36,6 +36,7 @@ class Restorer final : public AbsentSessions {
   // Restarting if the session is one of those that are not there yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Ask(int64_t number) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Their files go. The one under way ends as soon as it is back, and does not count.
   int DropAllOf(const std::string& user) override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,11 +47,18 @@ class Restorer final : public AbsentSessions {
     std::string why;  // it did not come back when it was tried last
   };
 
+  absl::Status AskFor(std::deque<std::unique_ptr<Waiting>>::iterator wanted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ClaimName(const SessionImage& image);
+  // Its file and its name go.
+  void Drop(const KeptSessions::Kept& kept);
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes the next; null if there is none or this stops.
   std::unique_ptr<Waiting> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether one that did not come back is tried again. If not, it is lost, and the log says so.
-  bool Waits(const Waiting& waiting, const absl::Status& status, bool is_dropped);
+  // Whether one that did not come back is tried again; if so, and why is new, the log says it.
+  bool Waits(const Waiting& waiting, const absl::Status& status) const;
+  // It never comes back, and the log says so.
+  void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
   // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
   absl::Status Restore(const KeptSessions::Kept& kept);
 
@@ -62,6 +70,7 @@ class Restorer final : public AbsentSessions {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   struct UnderWay {
     std::string id;  // empty: none
+    int64_t number = 0;
     std::string user;
     bool is_dropped = false;
   };

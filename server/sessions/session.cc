@@ -86,7 +86,8 @@ Session::Snapshot Session::GetSnapshot() const {
   absl::MutexLock lock(&mutex_);
   Snapshot snapshot;
   snapshot.connected = sink_ != nullptr;
-  snapshot.expires = snapshot.connected ? services_.now() + identity_.lease : expires_;
+  snapshot.expires = snapshot.connected ? services_.now() + FullLease() : expires_;
+  if (detached_) snapshot.detached_name = detached_->name;
   snapshot.memory_bytes = account_->bytes();
   snapshot.buffers = account_->buffers();
   snapshot.programs = static_cast<int64_t>(programs_.size());
@@ -101,11 +102,13 @@ bool Session::Uses(const runtime::Program& program) const {
   return programs_.Names(program);
 }
 
-absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged) {
+absl::Status Session::Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged,
+                             uint64_t generation) {
   std::shared_ptr<Sink> earlier;
   {
     absl::MutexLock lock(&mutex_);
     if (closed_) return *closed_;
+    if (generation != generation_) return TakenOver();
     earlier = std::exchange(sink_, sink);
     refused_more_ = false;
     end_after_answers_ = false;
@@ -131,7 +134,8 @@ void Session::Detach(const Sink* sink) {
     // Another stream has taken over, whose lease does not run.
     if (sink_.get() != sink) return;
     sink_.reset();
-    expires = StartLease(std::min(identity_.lease, identity_.away_lease));
+    expires =
+        StartLease(detached_ ? detached_->keep : std::min(identity_.lease, identity_.away_lease));
   }
   LogLease("stream_detached", expires);
 }
@@ -156,6 +160,8 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     // Sent again by a client that could not know that it had arrived. It is answered once.
     if (!*fresh) return absl::OkStatus();
     if (const auto* cancel = std::get_if<Cancel>(&operation)) drops = CancelRuns(sequence, *cancel);
+    highest_handle_ = HighestHandle(operation, highest_handle_);
+    highest_program_ = HighestProgram(operation, highest_program_);
     unfinished_.Admit(sequence, &operation);
     // With the lock held: an earlier stream of this session may still be handing over its last.
     executor_.Add(sequence, std::move(operation));
@@ -265,7 +271,11 @@ void Session::Renew() {
   LogLease("lease_renewed", expires);
 }
 
-absl::Time Session::StartLease() { return StartLease(identity_.lease); }
+absl::Duration Session::FullLease() const {
+  return detached_ ? std::max(identity_.lease, detached_->keep) : identity_.lease;
+}
+
+absl::Time Session::StartLease() { return StartLease(FullLease()); }
 
 absl::Time Session::StartLease(absl::Duration lease) { return expires_ = services_.now() + lease; }
 
@@ -323,6 +333,7 @@ void Session::Close(const absl::Status& status) {
   }
   device_.dispatcher().RemoveFlow(flow_);
   services_.blobs->EndSession(identity_.number);
+  services_.names->Release(identity_.number);
   for (const auto& waiter : dropped.waiters) waiter();
   if (sink) sink->Close(status);
 }

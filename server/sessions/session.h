@@ -48,6 +48,7 @@
 #include "server/sessions/in_flight.h"
 #include "server/sessions/operation.h"
 #include "server/sessions/program_table.h"
+#include "server/sessions/session_names.h"
 #include "server/sessions/unfinished_operations.h"
 #include "server/sessions/unfinished_runs.h"
 #include "server/sessions/user.h"
@@ -76,6 +77,8 @@ struct Services {
                                                                             memory::Account&)>
       unpack_graph;
   SessionLimits limits;
+  SessionNames* names = nullptr;                  // the registry's
+  absl::Duration max_keep = absl::Hours(7 * 24);  // of a detached session
   std::shared_ptr<memory::HostMemory> host =
       std::make_shared<memory::HostMemory>(int64_t{1} << 30, 1024);
 };
@@ -93,6 +96,7 @@ class Session : public std::enable_shared_from_this<Session> {
     int64_t runs = 0;
     int64_t waiting = 0;  // operations received that have not ended
     double device_seconds = 0;
+    std::string detached_name;  // empty if it was not detached
   };
 
   Session(Identity identity, std::shared_ptr<User> user, runtime::ManagedDevice& device,
@@ -115,7 +119,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
   // A new stream takes over; an earlier one ends with ABORTED. Pushes Attached and the answers that
   // were not acknowledged. A closed session says why it was closed; NOT_FOUND if the user did it.
-  absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged)
+  // ABORTED: it was taken over since it had this generation.
+  absl::Status Attach(std::shared_ptr<Sink> sink, uint64_t acknowledged, uint64_t generation = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The stream has ended. The lease runs from here on, unless another stream has taken over.
   void Detach(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -132,6 +137,25 @@ class Session : public std::enable_shared_from_this<Session> {
   void WhenReadable(uint64_t handle, uint64_t after_sequence,
                     std::function<void(absl::StatusOr<runtime::ValuePointer>)> done)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For a process that has found it by its name: numbers go on behind these. The session gets
+  // another id; its stream, if there is one, ends with TAKEN_OVER, as does whoever uses an earlier
+  // id.
+  struct Takeover {
+    struct Tensor {
+      NamedHandle named;
+      buffers::TensorType type;
+    };
+    std::string id;
+    uint64_t last_sequence = 0;
+    uint64_t last_handle = 0;
+    uint64_t last_program = 0;
+    std::vector<Tensor> tensors;
+  };
+  absl::StatusOr<Takeover> TakeOver() ABSL_LOCKS_EXCLUDED(mutex_);
+  // How often it has been taken over, which is a part of its id. ABORTED, TAKEN_OVER, if it is more
+  // often.
+  absl::Status CheckGeneration(uint64_t generation) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   void Renew() ABSL_LOCKS_EXCLUDED(mutex_);
   bool Expired() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -179,6 +203,8 @@ class Session : public std::enable_shared_from_this<Session> {
   Executor::AddWaiter MustWaitFor(const sessions::Resume& resume) ABSL_LOCKS_EXCLUDED(mutex_);
   // The lease runs from now on. Returns when it ends.
   absl::Time StartLease() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // With or without a name.
+  absl::Duration FullLease() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::Time StartLease(absl::Duration lease) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Without the lock: whoever reads the log may be slow. `event` is what has happened.
   void LogLease(absl::string_view event, absl::Time expires) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -192,6 +218,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void Execute(uint64_t sequence, ReleaseProgram& operation);
   void Execute(uint64_t sequence, Barrier& operation);
   void Execute(uint64_t sequence, Cancel& operation);
+  void Execute(uint64_t sequence, DetachAs& operation);
   void Execute(uint64_t sequence, Refused& operation);
   void Execute(uint64_t sequence, sessions::Resume& operation);
 
@@ -221,6 +248,10 @@ class Session : public std::enable_shared_from_this<Session> {
                  const std::function<void(absl::StatusOr<runtime::ValuePointer>)>& done)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // session_detach.cc
+  absl::Status TakeName(DetachAs& operation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string IdOf(uint64_t generation) const;
+  static absl::Status TakenOver();
   // session_image.cc
   // Each operation that was executed has been answered or is in flight, and none is half of either.
   bool IsSettled(uint64_t executed) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
@@ -232,6 +263,8 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status RestoreBlobs(ByteSource& bytes);
   absl::Status RestorePrograms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RestoreOperations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RestoreName() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static int64_t BytesOf(const std::vector<NamedHandle>& tensors);
   absl::Status RestoreHandles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run);
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Definition& definition);
@@ -283,6 +316,17 @@ class Session : public std::enable_shared_from_this<Session> {
     uint64_t cancel = 0;  // the number of the Cancel
   };
   std::deque<Cancelled> cancelled_ ABSL_GUARDED_BY(mutex_);
+  struct Detached {
+    std::string name;
+    absl::Duration keep;
+    std::vector<NamedHandle> tensors;
+    memory::Charge charge;
+  };
+  std::optional<Detached> detached_ ABSL_GUARDED_BY(mutex_);
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of all that were received, whether they have been executed or not.
+  uint64_t highest_handle_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t highest_program_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -176,8 +176,11 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason) {
   mutex_.AwaitWithTimeout(absl::Condition(&is_settled), kEndOfRun);
   auto image = resumption_ ? MakeImageOfResumption() : MakeImage(executed);
   if (!image.ok()) return image.status();
+  image->generation = generation_;
+  if (detached_)
+    image->detached = SessionImage::Detached{detached_->name, detached_->keep, detached_->tensors};
   image->remaining =
-      sink_ ? identity_.lease : std::max(expires_ - services_.now(), absl::ZeroDuration());
+      sink_ ? FullLease() : std::max(expires_ - services_.now(), absl::ZeroDuration());
   closed_ = reason;
   frozen_ = true;
   // After closed_ is set: a client that is told from here on that its upload has ended is told that

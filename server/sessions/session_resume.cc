@@ -46,6 +46,7 @@ absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSou
   if (status.ok()) status = RestorePrograms();
   if (status.ok()) status = RestoreHandles();
   if (status.ok()) status = RestoreOperations();
+  if (status.ok()) RestoreName();
   expires_ = services_.now() + resumption_->image->lease_then();
   return status;
 }
@@ -122,6 +123,18 @@ absl::Status Session::RestoreHandles() {
   for (const auto& [handle, place] : image.handles)
     if (resumption_->values[place]) handles_.RestoreValue(handle, resumption_->values[place]);
   return absl::OkStatus();
+}
+
+void Session::RestoreName() {
+  const SessionImage& image = *resumption_->image;
+  generation_ = image.generation;
+  highest_handle_ = image.used_handles.last();
+  highest_program_ = image.used_programs.last();
+  if (!image.detached) return;
+  memory::Charge charge = host_->Open(memory::Use::kHandles);
+  charge.ForceResize(BytesOf(image.detached->tensors));
+  detached_.emplace(Detached{image.detached->name, image.detached->keep, image.detached->tensors,
+                             std::move(charge)});
 }
 
 absl::Status Session::RestoreOperations() {

@@ -43,6 +43,9 @@ SessionImage RandomImage(Random& random) {
   image.identity.id = "an id";
   image.identity.lease = absl::Seconds(Below(random, 1000));
   image.user = "ann";
+  image.generation = Below(random, 3);
+  if (OneIn(random, 2))
+    image.detached = SessionImage::Detached{"night", absl::Seconds(60), {{"weights", 1}}};
   image.device = "cpu:0";
   auto origin = std::make_shared<sessions::ProgramOrigin>();
   origin->wire = "a graph";

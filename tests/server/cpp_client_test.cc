@@ -96,6 +96,31 @@ TEST_F(CppClientTest, GoesOnAfterARestart) {
   EXPECT_THAT(*client_->Download<float>(run.outputs[0]), ::testing::ElementsAre(16));
 }
 
+TEST_F(CppClientTest, AnotherClientAttaches) {
+  GraphBuilder builder;
+  Value x = builder.Input(DType::kFloat32, {1});
+  builder.Output(builder.AddNode("add", {x, x}));
+  auto first = *kiln::Client::Connect({.address = daemon_.address()});
+  auto program = *first->Define(builder.Build(), "double");
+  daemon_.device().Hold();
+  RunResult run = *first->Run(program, {*first->Upload<float>({1}, {3})});
+  ASSERT_TRUE(first->Detach("night", absl::Minutes(1), {{"six", run.outputs[0]}}).ok());
+  EXPECT_EQ(ErrorReason(client_->Detach("night", absl::Minutes(1), {})), "NAME_TAKEN");
+  first.reset();
+  daemon_.device().LetGo();
+  auto attached = kiln::Client::Attach("night", {.address = daemon_.address()});
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  const NamedTensor& six = attached->tensors.at("six");
+  EXPECT_EQ(six.dtype, DType::kFloat32);
+  EXPECT_EQ(six.shape, Shape{1});
+  EXPECT_THAT(*attached->client->Download<float>(six.tensor), ::testing::ElementsAre(6));
+  auto again = *attached->client->Define(builder.Build(), "double");
+  run = *attached->client->Run(again, {six.tensor});
+  EXPECT_THAT(*attached->client->Download<float>(run.outputs[0]), ::testing::ElementsAre(12));
+  EXPECT_EQ(ErrorReason(kiln::Client::Attach("day", {.address = daemon_.address()}).status()),
+            "UNKNOWN_NAME");
+}
+
 TEST_F(CppClientTest, ASessionThatWasNotKeptIsOneError) {
   auto input = *client_->Upload<float>({1}, {1});
   ASSERT_TRUE(client_->Barrier().ok());

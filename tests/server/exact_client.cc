@@ -38,6 +38,23 @@ std::vector<Exact> Model::Last() const {
   return reads;
 }
 
+Exact Model::Leave(const std::string& name) const {
+  v1::ConnectRequest request;
+  request.mutable_detach()->set_name(name);
+  request.mutable_detach()->set_keep_seconds(3600);
+  for (const auto& [handle, value] : values_) {
+    v1::NamedTensor* tensor = request.mutable_detach()->add_tensors();
+    tensor->set_name(absl::StrCat(handle));
+    tensor->set_handle(handle);
+  }
+  return {std::move(request), {}};
+}
+
+std::vector<Exact> Model::DefineAgain() {
+  programs_ += 2;
+  return {{Define(programs_, AddGraph(1)), {}}, {Define(programs_ + 1, AccumulateOnly()), {}}};
+}
+
 uint64_t Model::Any(Random& random) const {
   return std::next(values_.begin(), static_cast<int64_t>(random() % values_.size()))->first;
 }
@@ -51,13 +68,13 @@ Exact Model::NextWrite(Random& random) {
 Exact Model::NextAdd(Random& random) {
   const uint64_t x = Any(random), y = Any(random);
   values_[next_] = values_[x] + values_[y];
-  return {RunProgram(1, {x, y}, {next_++}), {}};
+  return {RunProgram(programs_, {x, y}, {next_++}), {}};
 }
 
 Exact Model::NextAccumulate(Random& random) {
   const uint64_t x = Any(random), y = Any(random);
   values_[x] += values_[y];
-  return {RunProgram(2, {x, y}, {}), {}};
+  return {RunProgram(programs_ + 1, {x, y}, {}), {}};
 }
 
 Exact Model::NextRead(Random& random) {

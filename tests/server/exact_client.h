@@ -24,7 +24,7 @@ struct Expected {
 };
 using Exact = std::pair<v1::ConnectRequest, Expected>;
 
-// The session as it must be: programs 1 (x + y) and 2 (x becomes x + y) on single numbers.
+// The session as it must be: two programs (x + y; x becomes x + y) on single numbers.
 class Model {
  public:
   // Defines the programs. Before all others.
@@ -33,6 +33,10 @@ class Model {
   Exact Next(Random& random);
   // Reads everything there is.
   std::vector<Exact> Last() const;
+  // Leaves everything there is under a name, but for the programs.
+  Exact Leave(const std::string& name) const;
+  // Defines the programs anew, for whoever takes the session over.
+  std::vector<Exact> DefineAgain();
 
  private:
   uint64_t Any(Random& random) const;
@@ -45,6 +49,7 @@ class Model {
   Exact NextMistake(Random& random);
 
   uint64_t next_ = 1;
+  uint64_t programs_ = 1;  // the first of the two
   std::map<uint64_t, float> values_;
 };
 

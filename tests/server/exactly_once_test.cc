@@ -1,6 +1,7 @@
-// Random operations through connections that are cut and daemons that are restarted: none is lost,
-// none is done twice, none overtakes another. What a client must see is what a model in this
-// process computes; a number that comes once too often or too early changes all that follow.
+// Random operations through connections that are cut, daemons that are restarted and sessions that
+// another process takes over: none is lost, none is done twice, none overtakes another. What a
+// client must see is what a model in this process computes; a number that comes once too often or
+// too early changes all that follow.
 //
 //   KILN_OPERATIONS=1000000 KILN_SEED=7 exactly_once_test      takes a minute or so
 //
@@ -28,13 +29,29 @@ int64_t FromEnvironment(const char* name, int64_t otherwise) {
 struct Odds {
   uint64_t cut = 200;       // one in so many steps
   uint64_t restart = 1000;  // likewise
+  uint64_t takeover = 1000;
 };
 
 struct Outcome {
   std::string wrong;
   int cuts = 0;
   int restarts = 0;
+  int takeovers = 0;
 };
+
+// The client becomes the one that has taken over its session, which it had left under a name.
+std::string TakeOver(const std::string& address, Client* client) {
+  const auto stub =
+      v1::SessionService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  v1::AttachSessionRequest request;
+  request.set_name("exact");
+  v1::AttachSessionResponse taken;
+  grpc::ClientContext context;
+  const grpc::Status status = stub->AttachSession(&context, request, &taken);
+  if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
+  client->session = taken.session();
+  return {};
+}
 
 Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
   Outcome outcome;
@@ -54,6 +71,15 @@ Outcome TrySteps(uint64_t seed, int64_t steps, const Odds& odds) {
     if (accidents() % odds.cut == 0) {
       sender.Cut();
       ++outcome.cuts;
+    }
+    if (accidents() % odds.takeover == 0) {
+      sender.Send(model.Leave("exact"));
+      sender.AnswerAllBut(0);
+      sender.Cut();
+      outcome.wrong = TakeOver(daemon.address(), &client);
+      if (!outcome.wrong.empty()) return outcome;
+      for (Exact& define : model.DefineAgain()) sender.Send(std::move(define));
+      ++outcome.takeovers;
     }
     if (accidents() % odds.restart != 0) continue;
     // Sometimes with runs on the device that do not end before the daemon does.
@@ -94,12 +120,12 @@ TEST(ExactlyOnce, WhateverHappens) {
   const auto seed = static_cast<uint64_t>(FromEnvironment("KILN_SEED", 1));
   Odds odds;
   // A restart takes as long as thousands of operations.
-  if (steps > 100'000) odds = {2000, 10'000};
+  if (steps > 100'000) odds = {2000, 10'000, 10'000};
   const Outcome outcome = TrySteps(seed, steps, odds);
   RecordProperty("cuts", outcome.cuts);
   RecordProperty("restarts", outcome.restarts);
-  std::printf("%ld operations, %d cuts, %d restarts\n", static_cast<long>(steps), outcome.cuts,
-              outcome.restarts);
+  std::printf("%ld operations, %d cuts, %d restarts, %d takeovers\n", static_cast<long>(steps),
+              outcome.cuts, outcome.restarts, outcome.takeovers);
   if (outcome.wrong.empty()) {
     EXPECT_GT(outcome.cuts + outcome.restarts, 0);
     return;

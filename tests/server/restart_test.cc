@@ -209,6 +209,36 @@ TEST(Restart, AnotherUsersIdIsNoneThatThereIs) {
   EXPECT_EQ(Reason(asks.End()), "SESSION_LOST");  // as of any id of another daemon's
 }
 
+TEST(Restart, ARevokedUsersSessionsDoNotComeBack) {
+  TestDaemon daemon;
+  std::string token;
+  {
+    Client admin(daemon.address());
+    grpc::ClientContext context;
+    v1::AddUserRequest request;
+    request.set_name("ann");
+    v1::AddUserResponse added;
+    ASSERT_TRUE(admin.admin->AddUser(&context, request, &added).ok());
+    token = added.token();
+  }
+  Client ann(daemon.address(), Client::Login{.token = token});
+  ann.Connect()->Call(Write(1, std::vector<float>(1000, 1.5f)));
+  daemon.set_memory_bytes(1000);  // it waits to be restored
+  daemon.Restart();
+  EXPECT_FALSE(KeptFile(daemon).empty());
+  Client admin(daemon.address());
+  grpc::ClientContext context;
+  v1::RevokeUserRequest request;
+  request.set_name("ann");
+  v1::RevokeUserResponse revoked;
+  ASSERT_TRUE(admin.admin->RevokeUser(&context, request, &revoked).ok());
+  EXPECT_TRUE(Eventually([&] { return KeptFile(daemon).empty(); }));
+  daemon.set_memory_bytes(1 << 20);
+  daemon.Restart();
+  const v1::ListSessionsResponse all = Sessions(daemon.address());
+  for (const v1::Session& session : all.sessions()) EXPECT_NE(session.user(), "ann");
+}
+
 TEST(Restart, WithoutKeepingTheSessionIsLost) {
   TestDaemon daemon;
   Client client(daemon.address());

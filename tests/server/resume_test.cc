@@ -43,6 +43,34 @@ TEST(Resume, OperationsRunOnceAndAnswersAreRepeated) {
   EXPECT_EQ(daemon.device().lists_run(), 1);
 }
 
+// The default lease: a process elsewhere may be on a laptop that sleeps, one on this machine has
+// ended.
+TEST(Resume, ALaptopThatSleepsKeepsItsSession) {
+  TestDaemon daemon;
+  Client laptop(daemon.daemon().listening()[1]), local(daemon.address());
+  Client watcher(daemon.address(), /*lease_seconds=*/3600);
+  const auto connected = [&] {
+    grpc::ClientContext context;
+    v1::ListSessionsResponse sessions;
+    watcher.sessions->ListSessions(&context, {}, &sessions);
+    return std::count_if(sessions.sessions().begin(), sessions.sessions().end(),
+                         [](const v1::Session& session) { return session.connected(); });
+  };
+  laptop.Connect()->Call(Write(1, {1}));
+  local.Connect()->Call(Write(1, {1}));
+  ASSERT_TRUE(Eventually([&] { return connected() == 0; }));
+  daemon.Advance(absl::Seconds(60));
+  EXPECT_TRUE(laptop.Connect()->attached());
+  EXPECT_TRUE(local.Connect()->attached());
+  ASSERT_TRUE(Eventually([&] { return connected() == 0; }));
+  daemon.Advance(absl::Seconds(14 * 60));
+  EXPECT_EQ(Reason(local.Connect()->End()), "UNKNOWN_SESSION");
+  EXPECT_TRUE(laptop.Connect()->attached());
+  ASSERT_TRUE(Eventually([&] { return connected() == 0; }));
+  daemon.Advance(absl::Seconds(15 * 60));
+  EXPECT_EQ(Reason(laptop.Connect()->End()), "UNKNOWN_SESSION");
+}
+
 TEST(Resume, AcknowledgedAnswersAreForgotten) {
   TestDaemon daemon;
   Client client(daemon.address());

@@ -153,6 +153,14 @@ struct ConnectOptions {
   absl::Duration timeout = absl::Seconds(10);
 };
 
+// A tensor of Client::Attach, with what it is.
+struct NamedTensor {
+  Tensor tensor;
+  DType dtype = DType::kUnspecified;
+  Shape shape;
+};
+struct Attached;
+
 // A session on a daemon. Thread-safe: operations of one thread take effect in its order. Tensors
 // and programs may outlive the client; they are then of no use.
 class Client {
@@ -160,8 +168,13 @@ class Client {
   // UNAVAILABLE if no daemon answers there, UNAUTHENTICATED if it does not know the caller, with
   // what to do.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const ConnectOptions& options = {});
-  // Ends the session: the daemon frees what it holds. Futures that are still open fail with
-  // CANCELLED.
+  // Takes up a session that was detached under this name, by this or another process of the user's;
+  // of `options` only what says where the daemon is and who calls. Whoever had it before cannot use
+  // it any more. NOT_FOUND if there is none of that name.
+  static absl::StatusOr<Attached> Attach(const std::string& name,
+                                         const ConnectOptions& options = {});
+  // Ends the session, unless it was detached: the daemon frees what it holds. Futures that are
+  // still open fail with CANCELLED.
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -217,10 +230,23 @@ class Client {
   // that is on the device in part stops at the next slice. Does not wait for that.
   absl::Status Cancel();
 
+  // Leaves the session and these tensors to whoever calls Attach with its name. What was sent
+  // before goes on; everything is kept for `keep`, held to the daemon's limit, once this client has
+  // been destroyed, which is all that may be done with it then. Names have 1 to 64 letters, digits
+  // and
+  // "._-". ALREADY_EXISTS if another session of the user's has the name; then nothing has changed.
+  absl::Status Detach(const std::string& name, absl::Duration keep,
+                      const std::map<std::string, Tensor>& tensors);
+
  private:
   struct Impl;
   explicit Client(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+struct Attached {
+  std::unique_ptr<Client> client;
+  std::map<std::string, NamedTensor> tensors;  // by the names that Detach gave them
 };
 
 // The constant that names the kind of an error of the daemon's ("SHAPE_MISMATCH"); empty if there

@@ -72,6 +72,7 @@ from kiln._session.connection import Connection, connect, default_connection
 from kiln._trace.jit import Jit, jit
 from kiln.amp import GradScaler, autocast
 from kiln.autograd import enable_grad, grad, is_grad_enabled, no_grad, value_and_grad
+from kiln.detached import attach
 from kiln.functional import *  # noqa: F403
 from kiln.functional import __all__ as _neural
 from kiln.method_functions import *  # noqa: F403
@@ -155,6 +156,7 @@ __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
     "__version__",
+    "attach",
     "autocast",
     "autograd",
     "bernoulli",

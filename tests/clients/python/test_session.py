@@ -517,3 +517,57 @@ def test_a_client_that_sleeps_within_its_lease_goes_on(proxied):
     f()
     proxy.cut_for(SLEEP_SECONDS)
     assert f().item() == 2
+
+
+ATTACHING = """
+import sys, kiln
+tensors = kiln.attach("night", sys.argv[1])
+count = tensors["count"]
+assert (count + 1).item() == 301, count.item()
+kiln.default_connection().detach("morning", 60, {"count": count, "more": count * 2})
+"""
+
+
+def test_another_process_attaches_while_the_work_goes_on(fresh_kilnd):
+    connection = kiln.connect(fresh_kilnd.address)
+    count = kiln.tensor(0.0)
+
+    @kiln.jit
+    def step():
+        count.assign(count + 1)
+
+    for _ in range(300):
+        step()
+    with pytest.raises(kiln.InvalidArgument, match="is not made of 1 to 64 letters"):
+        connection.detach("../night")
+    connection.detach("night", keep_seconds=60, tensors={"count": count})
+    with pytest.raises(kiln.FailedPrecondition, match="kiln.attach\\('night'\\) goes on with it"):
+        count.numpy()
+    environment = dict(os.environ, PYTHONPATH=str(SOURCE))
+    said = subprocess.run([sys.executable, "-c", ATTACHING, fresh_kilnd.address], env=environment,
+                          capture_output=True, text=True, timeout=60)
+    assert said.returncode == 0, said.stderr
+    with pytest.raises(kiln.NotFound, match="no session of the name"):
+        kiln.attach("night", fresh_kilnd.address)
+    assert fresh_kilnd.stop(signal.SIGTERM) == 0
+    fresh_kilnd.start()
+    tensors = kiln.attach("morning", fresh_kilnd.address)
+    assert {name: tensor.item() for name, tensor in tensors.items()} == {"count": 300, "more": 600}
+    # It ends in order now, and so does the session.
+    kiln.default_connection().close()
+    _connection._default = None
+    with pytest.raises(kiln.NotFound):
+        kiln.attach("morning", fresh_kilnd.address)
+
+
+def test_whoever_is_taken_over_hears_so_at_once(fresh_kilnd):
+    first = kiln.connect(fresh_kilnd.address)
+    x = kiln.ones(2).realize()
+    first.detach("mine", 60, {"x": x})
+    kiln.attach("mine", fresh_kilnd.address)
+    second = kiln.default_connection()
+    kiln.attach("mine", fresh_kilnd.address)
+    with pytest.raises(kiln.Aborted, match="another process has attached"):
+        second.synchronize()
+    kiln.default_connection().close()
+    _connection._default = None

@@ -5,11 +5,11 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from kiln._basics import errors as _errors
 from kiln._basics.bindings import Bindings
-from kiln._basics.dtypes import DType
+from kiln._basics.dtypes import BY_CODE, DType, float32
 from kiln._basics.errors import KilnError
 from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
@@ -35,16 +35,17 @@ class Connection:
 
     def __init__(self, target: str, device: str = "", lease_seconds: int = 0,
                  timeout: float = 5.0, login: Optional[Login] = None,
-                 batch: bool = False) -> None:
+                 batch: bool = False, detached_name: str = "") -> None:
         self.target = target
         self._session = session = Session(
-            target, device, lease_seconds, timeout, login or Login(), batch)
+            target, device, lease_seconds, timeout, login or Login(), batch, detached_name)
         session.end_with(self)
         self.name: str = session.opened.name
         self.device: str = session.opened.device
         self.daemon_version: str = session.opened.daemon_version
         self.stream: Stream = session.stream
-        self._handles = itertools.count(1)
+        attached = session.attached or session_pb2.AttachSessionResponse()
+        self._handles = itertools.count(1 + max(attached.last_handle, attached.last_program))
         self._lock = threading.Lock()
         # Weak, so that a program ends with its last user. `_recent` holds on to the latest for
         # those who make the same graph again, as eager code does in a loop.
@@ -52,6 +53,11 @@ class Connection:
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
         self._unreported: List[KilnError] = []
+        self._attached = {
+            # What has failed has no dtype; reading it raises why.
+            tensor.name: Buffer(
+                self, tensor.handle, BY_CODE.get(tensor.dtype, float32), tuple(tensor.shape))
+            for tensor in attached.tensors}
 
     def __repr__(self) -> str:
         return f"<kiln.Connection {self.target}, session {self.name}, device {self.device}>"
@@ -65,6 +71,41 @@ class Connection:
     def close(self) -> None:
         """Ends the session. Its tensors are gone."""
         self._session.end()
+
+    def detach(self, name: str, keep_seconds: float = 3600,
+               tensors: Optional[Dict[str, Any]] = None) -> None:
+        """Leaves the session and its `tensors` to whoever calls `kiln.attach(name)`.
+
+        What was sent before goes on without this process. The daemon keeps everything for
+        `keep_seconds`, held to its own limit, and forgets all tensors but those that are given
+        names here. Names have 1 to 64 letters, digits and "._-", as the keys of a module's
+        `state_dict()` do; they are the user's own. Raises AlreadyExists if another session of the
+        user's has the name, and then all goes on as before.
+
+        >>> connection = kiln.connect()
+        >>> connection.detach("night", keep_seconds=600, tensors={"weights": kiln.ones(3)})
+        >>> kiln.attach("night")["weights"].tolist()
+        [1.0, 1.0, 1.0]
+        """
+        buffers = _buffers_of(self, tensors or {})
+        detach = session_pb2.Detach(
+            name=name, keep_seconds=max(1, int(keep_seconds)), tensors=[
+                session_pb2.NamedTensor(name=key, handle=buffer.handle)
+                for key, buffer in buffers.items()])
+        # Before it is: a connection that breaks then ends this process's part at once.
+        self._session.stays = True
+        try:
+            self.stream.detach(detach)
+        except KilnError:
+            self._session.stays = False
+            raise
+        _forget_default(self)
+        self._session.end()
+
+    def take_attached(self) -> Dict[str, Buffer]:
+        """The buffers that the session was detached with, by their names; once."""
+        attached, self._attached = self._attached, {}
+        return attached
 
     def devices(self) -> List[Any]:
         """The daemon's devices, as kiln.v1.Device messages.
@@ -260,6 +301,22 @@ class Connection:
             self._unreported = [other for other in self._unreported if other is not error]
 
 
+_BuffersOf = Callable[[Connection, Dict[str, Any]], Dict[str, Buffer]]
+
+
+def _no_buffers(connection: Connection, tensors: Dict[str, Any]) -> Dict[str, Buffer]:
+    return {}
+
+
+_buffers_of: _BuffersOf = _no_buffers
+
+
+def set_buffers_of(function: _BuffersOf) -> None:
+    """How named tensors, of which nothing is known here, are computed and left on the device."""
+    global _buffers_of
+    _buffers_of = function
+
+
 def _while_it_lives(method: Any) -> Any:
     """A callback that calls an object's method and does not keep the object."""
     weak = weakref.WeakMethod(method)
@@ -301,12 +358,21 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     >>> connection is kiln.default_connection()
     True
     """
+    return open_default(
+        Login(address or "", token, ca, certificate, key), device, lease_seconds, batch)
+
+
+def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: bool = False,
+                 detached_name: str = "") -> Connection:
+    """What `connect` does, or, with the name of a detached session, `kiln.attach`."""
     global _default, _default_pid
     tried: List[str] = []
-    login = find(Login(address or "", token, ca, certificate, key), os.environ)
+    login = find(given, os.environ)
     for target in candidates(login.address, os.environ, os.getuid()):
         try:
-            connection = Connection(target, device, lease_seconds, login=login, batch=batch)
+            connection = Connection(
+                target, device, lease_seconds, login=login, batch=batch,
+                detached_name=detached_name)
         # Any other error is a daemon's answer, so this is the right place and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
@@ -317,6 +383,13 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     raise _errors.Unavailable(
         "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
         "kiln.connect(\"host:port\") or KILN_ADDRESS. Tried:\n  " + "\n  ".join(tried))
+
+
+def _forget_default(connection: Connection) -> None:
+    global _default
+    with _default_lock:
+        if _default is connection:
+            _default = None
 
 
 def default_connection() -> Connection:

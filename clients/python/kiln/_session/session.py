@@ -39,6 +39,7 @@ _CHANNEL_OPTIONS = (
 )
 _DEFAULT_LEASE_SECONDS = 60
 _DEFAULT_CHUNK_BYTES = 1 << 20
+_RESTORE_PAUSE_SECONDS = 0.05
 _END_SECONDS = 2.0  # for a daemon to answer; then the lease ends the session
 
 # Those that still have to end; the process ends them at its exit.
@@ -58,8 +59,12 @@ class Session:
     blobs: Blobs
 
     def __init__(self, target: str, device: str, lease_seconds: int, timeout: float,
-                 login: Login, batch: bool = False) -> None:
+                 login: Login, batch: bool = False, detached_name: str = "") -> None:
         self.target = target
+        # Of the session to take over, instead of opening one; and what it holds.
+        self._detached_name = detached_name
+        self.attached: Any = None
+        self.stays = False  # the daemon keeps it when this process's part ends
         self._login = login
         self._pid = os.getpid()
         self._request = session_pb2.OpenSessionRequest(
@@ -110,9 +115,11 @@ class Session:
             if self._opens(service):
                 self._to_end.get()
                 self.stream.close()
-                with contextlib.suppress(grpc.RpcError):
-                    service.CloseSession(
-                        session_pb2.CloseSessionRequest(session_id=self.id), timeout=_END_SECONDS)
+                if not self.stays:
+                    with contextlib.suppress(grpc.RpcError):
+                        service.CloseSession(
+                            session_pb2.CloseSessionRequest(session_id=self.id),
+                            timeout=_END_SECONDS)
             self.channel.close()
         finally:
             _open.pop(id(self), None)
@@ -120,10 +127,16 @@ class Session:
 
     def _opens(self, service: Any) -> bool:
         try:
-            self._request.client.CopyFrom(_client_info())
-            self.opened = service.OpenSession(self._request, timeout=self._timeout)
+            if self._detached_name:
+                self.attached = self._take_over(service)
+                self.opened = self.attached.session
+            else:
+                self._request.client.CopyFrom(_client_info())
+                self.opened = service.OpenSession(self._request, timeout=self._timeout)
             self.id = self.opened.session_id
-            self.stream = Stream(self.id, self.opened.lease_seconds or _DEFAULT_LEASE_SECONDS)
+            self.stream = Stream(
+                self.id, self.opened.lease_seconds or _DEFAULT_LEASE_SECONDS,
+                self.attached.last_sequence if self.attached else 0)
             self.blobs = Blobs(self.channel, self.id, self.chunk_bytes, is_local(self.target),
                                self.stream)
             threading.Thread(
@@ -136,6 +149,19 @@ class Session:
             raise
         self._is_open.resolve()
         return True
+
+    def _take_over(self, service: Any) -> Any:
+        request = session_pb2.AttachSessionRequest(name=self._detached_name)
+        deadline = time.monotonic() + self._timeout
+        while True:
+            try:
+                return service.AttachSession(request, timeout=self._timeout)
+            except grpc.RpcError as error:
+                # A daemon that has been restarted brings its sessions back one after another.
+                is_restarting = from_rpc(error).reason == "RESTARTING"
+                if not is_restarting or time.monotonic() > deadline:
+                    raise
+            time.sleep(_RESTORE_PAUSE_SECONDS)
 
     def _read(self, connect: Any) -> None:
         self.stream.run(connect)

@@ -103,7 +103,7 @@ class Stream:
     be written follow from that, so that a KeyboardInterrupt never leaves a half-sent one.
     """
 
-    def __init__(self, session_id: str, lease_seconds: float) -> None:
+    def __init__(self, session_id: str, lease_seconds: float, last_sequence: int = 0) -> None:
         self.lease_seconds = lease_seconds
         self.releases = Releases()  # handles and programs: many at once
         self.blobs = Releases()  # large, so each at once
@@ -114,9 +114,10 @@ class Stream:
         self._waiting_for_room: Deque[Waiter] = deque()
         # Of the highest operation that is answered (answers come in any order): its number, and the
         # bytes of all up to it.
-        self._last_answered = 0
+        self._last_answered = last_sequence
         self._through_answered = 0
-        self._acknowledged = 0  # all up to this one are answered
+        self._acknowledged = last_sequence  # all up to this one are answered
+        self._detaching = False  # nothing may come after the operation that does it
         self._bytes_answered = 0
         self._attachment = _Attachment()
         self._failure: Optional[KilnError] = None
@@ -134,7 +135,10 @@ class Stream:
         while True:
             with self._lock:
                 self.check()
+                if self._detaching:
+                    raise errors.FailedPrecondition("this session is being detached")
                 if not self._is_full():
+                    self._detaching = "detach" in operation
                     self._enqueue(callback, size, operation, missed)
                     break
                 room = Waiter()
@@ -193,6 +197,19 @@ class Stream:
                 "this connection was made before a fork; call kiln.connect() in the child process")
         if self._failure is not None:
             raise self._failure
+
+    def detach(self, detach: Any) -> None:
+        """Sends a Detach as the last operation and waits for its answer. If it fails, all goes on."""
+        done = Waiter()
+        self.send(done.resolve, detach=detach)
+        try:
+            done.wait()
+        except KilnError:
+            with self._lock:
+                self._detaching = False
+            raise
+        self._fail(errors.FailedPrecondition(
+            f"this session was detached; kiln.attach({detach.name!r}) goes on with it"))
 
     def close(self) -> None:
         """Ends what is in flight with an error. The end of the channel ends the stream itself."""
@@ -257,7 +274,7 @@ class Stream:
 
     def _release_dead(self) -> None:
         with self._lock:
-            if self._failure is not None:
+            if self._failure is not None or self._detaching:
                 return
             names = {**self.releases.take(), **self.blobs.take()}
             for number in names.pop("program", ()):
@@ -307,6 +324,9 @@ class Stream:
                 "the daemon does not know this session any more (it was closed, or its lease of "
                 f"{self.lease_seconds:.0f} s ran out), so its tensors are lost; " + _WHAT_TO_DO,
                 why.reason)
+        if why.reason == "TAKEN_OVER":
+            return errors.Aborted(
+                "another process has attached to this session by its name", why.reason)
         # The daemon has answered, and would say the same next time.
         if why.reason == "SHUTTING_DOWN" or error.code() in (
                 grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAUTHENTICATED,

@@ -1,0 +1,41 @@
+"""Sessions that were left under a name and are taken up by another process."""
+
+from typing import Any, Dict, Optional
+
+from kiln._basics.errors import InvalidArgument
+from kiln._graph import node
+from kiln._graph.realize import buffer_of
+from kiln._graph.realize import realize as _realize
+from kiln._session import connection as _connections
+from kiln._session.login import Login
+from kiln._tensor.base import wrap
+from kiln.tensor import Tensor
+
+__all__ = ["attach"]
+
+
+def attach(name: str, address: Optional[str] = None, *, token: str = "", ca: str = "",
+           certificate: str = "", key: str = "") -> Dict[str, Tensor]:
+    """Takes up a session that was left by `Connection.detach`, in this process or another one.
+
+    Returns the tensors by their names, and makes the session the one that tensors use from here
+    on, as `kiln.connect` does, which explains the other arguments. Whoever had the session before
+    cannot use it any more. If this process dies, the session is kept as long again; if it ends in
+    order, the session ends with it, unless it is detached once more. Raises NotFound if the user
+    has none of that name.
+    """
+    connection = _connections.open_default(
+        Login(address or "", token, ca, certificate, key), detached_name=name)
+    return {key: wrap(node.value(buffer)) for key, buffer in connection.take_attached().items()}
+
+
+def _buffers_of(connection: Any, tensors: Dict[str, Tensor]) -> Dict[str, Any]:
+    _realize(tensors.values())
+    buffers = {key: buffer_of(tensor._node, connection) for key, tensor in tensors.items()}
+    for key, buffer in buffers.items():
+        if buffer.connection is not connection:
+            raise InvalidArgument(f"the tensor {key!r} belongs to another connection")
+    return buffers
+
+
+_connections.set_buffers_of(_buffers_of)
