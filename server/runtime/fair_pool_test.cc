@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,6 +35,37 @@ TEST(FairPool, OwnersTakeTurnsAndKeepTheirOrder) {
     go.Notify();
   }
   EXPECT_THAT(order, ::testing::ElementsAre(0, 10, 1, 11, 2));
+}
+
+// Even where one owner may have all threads.
+TEST(FairPool, AThousandTasksOfOneDelayAnothersByOneAThread) {
+  constexpr int kThreads = 3;
+  absl::Mutex mutex;
+  int begun = 0, may_end = 0, before = 0;
+  absl::Notification served;
+  FairPool pool(kThreads, kThreads);
+  for (int i = 0; i < 1000; ++i) {
+    pool.Schedule(kGreedy, [&, i] {
+      absl::MutexLock lock(&mutex);
+      ++begun;
+      const auto ends = [&] { return i < may_end; };
+      mutex.Await(absl::Condition(&ends));
+    });
+  }
+  const auto is_full = [&] { return begun == kThreads; };
+  absl::MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&is_full));
+  pool.Schedule(&kOwners[1], [&] {
+    absl::MutexLock in_task(&mutex);
+    before = begun;
+    served.Notify();
+  });
+  may_end = kThreads;
+  mutex.Unlock();
+  EXPECT_TRUE(served.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  mutex.Lock();
+  EXPECT_LT(before, 2 * kThreads);
+  may_end = 1000;
 }
 
 TEST(FairPool, HoldsABoundedNumberOfOneOwnersTasks) {
