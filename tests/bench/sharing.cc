@@ -86,7 +86,7 @@ class User {
       const double seconds = OrExit(open.front().done.Get()).device_seconds;
       open.pop_front();
       const absl::Time now = absl::Now();
-      if (now > end) break;
+      if (now > end && share.runs >= 2) break;
       if (first == absl::InfiniteFuture()) {
         first = now;
         continue;
@@ -160,12 +160,14 @@ class Bench {
   // Sizes so that a kernel takes as long as it should.
   void Calibrate(Load* load) {
     load->size = std::max<int64_t>(256, static_cast<int64_t>(load->kernel_seconds * 1e8));
-    for (int i = 0; i < 3; ++i) {
+    // The time does not grow with the size alone, so carefully.
+    for (int i = 0; i < 6; ++i) {
       User user(address(), tokens_[0], *load);
       const int runs = std::clamp(static_cast<int>(0.2 / load->seconds()), 3, 20);
       double least = user.Run();
       for (int j = 1; j < runs; ++j) least = std::min(least, user.Run());
-      load->size = std::max<int64_t>(64, load->size * load->seconds() / least);
+      const double factor = std::clamp(load->seconds() / std::max(least, 1e-9), 0.33, 3.0);
+      load->size = std::max<int64_t>(64, static_cast<int64_t>(load->size * factor));
     }
   }
 
@@ -204,27 +206,26 @@ class Bench {
     const std::vector<User::Share> before = Alone();
     const std::vector<User::Share> shares = Together({0, 1, 2, 3}, nullptr);
     const std::vector<User::Share> after = Alone();
-    double sum = 0, squares = 0, all = 0, weight = 0, throughput = 0, busy_alone = 0;
+    double sum = 0, squares = 0, all = 0, weight = 0, throughput = 0;
     for (size_t i = 0; i < shares.size(); ++i) {
       const double normalised = shares[i].device_seconds / weights[i];
       sum += normalised;
       squares += normalised * normalised;
       all += shares[i].device_seconds;
       weight += weights[i];
-      const double alone = before[i].device_seconds + after[i].device_seconds;
-      throughput += shares[i].runs * alone / (before[i].runs + after[i].runs);
-      busy_alone = std::max(busy_alone, alone / 2);
+      // Short runs keep the device busy for a part of the time only, alone as well.
+      throughput += 2 * shares[i].runs / (before[i].runs + after[i].runs);
     }
     std::printf("\n%s\n", title);
     for (size_t i = 0; i < shares.size(); ++i) {
       const double seconds = before[i].device_seconds / before[i].runs;
-      std::printf("%-8s alone %9.3f ms, %8.1f runs/s; share %.4f, due %.4f: %+.1f %%\n",
-                  loads_[i].name, seconds * 1e3, before[i].runs, shares[i].device_seconds / all,
-                  weights[i] / weight,
+      std::printf("%-8s alone %9.3f ms, %8.1f runs/s, busy %.2f; share %.4f, due %.4f: %+.1f %%\n",
+                  loads_[i].name, seconds * 1e3, before[i].runs, before[i].device_seconds,
+                  shares[i].device_seconds / all, weights[i] / weight,
                   100 * (shares[i].device_seconds / all / (weights[i] / weight) - 1));
     }
-    std::printf("Jain's index %.4f; device busy %.3f, alone %.3f; throughput / one alone %.3f\n",
-                sum * sum / (4 * squares), all, busy_alone, throughput / busy_alone);
+    std::printf("Jain's index %.4f; device busy %.3f; throughput / one alone %.3f\n",
+                sum * sum / (4 * squares), all, throughput);
   }
 
   static void PrintTimes(const char* title, std::vector<double> times) {
