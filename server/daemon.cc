@@ -66,6 +66,10 @@ constexpr int64_t kLeastTransport = 256 << 20;
 constexpr int64_t kTrimAfter = 32 << 20;
 // Of what looks after leases and devices; it takes milliseconds.
 constexpr std::chrono::minutes kLongestRound{1};
+// How often programs that nobody uses are looked for.
+constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
+// An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
+constexpr absl::Duration kIdleUpload = absl::Minutes(10);
 // After the last answer has been queued, the connections get this long to take it.
 constexpr absl::Duration kFlushTime = absl::Seconds(2);
 
@@ -147,6 +151,7 @@ struct Daemon::Implementation {
   Devices devices;
   // What `copies` still has to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
+  rpc::OpenUploads open_uploads;
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
   std::unique_ptr<runtime::ProgramCache> programs;
@@ -297,6 +302,7 @@ void Daemon::Implementation::MakeRegistry() {
   view.limits = limits.get();
   view.access = access.get();
   view.open_calls = &open_calls;
+  view.open_uploads = &open_uploads;
   view.devices = all;
   view.now = now;
   view.version = DaemonVersion();
@@ -407,6 +413,7 @@ void Daemon::Implementation::ReviveDevices() {
 void Daemon::Implementation::StartLeases(absl::Duration interval) {
   leases = std::thread([this, interval] {
     int64_t most = 0;
+    absl::Time next_look = absl::InfinitePast();  // at programs, which are many
     while (true) {
       {
         absl::MutexLock lock(&mutex);
@@ -415,6 +422,11 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       }
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
+      open_uploads.EndIdle(now() - kIdleUpload);
+      if (config.unused_minutes_limit > 0 && now() >= next_look) {
+        programs->DropUnused(now(), absl::Minutes(config.unused_minutes_limit));
+        next_look = now() + kLookAtPrograms;
+      }
       ReviveDevices();
       for (const auto& probe : health_probes) probe->Tick(now());
       last_round = std::chrono::steady_clock::now();

@@ -51,6 +51,8 @@ class Account : public std::enable_shared_from_this<Account> {
   // another, so that the largest alone counts. quota::Refusal.
   absl::StatusOr<std::unique_ptr<Arena>> AddArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Tells one user from another: the topmost account.
+  const Account* top() const { return parent_ ? parent_->top() : this; }
   // With that of intermediate results.
   int64_t bytes() const { return bytes_.used(); }
   int64_t buffers() const { return buffers_.used(); }

@@ -18,6 +18,8 @@ constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
 constexpr int64_t kPerBlob = 1 << 10;
 constexpr int64_t kMostSpare = 1 << 20;
 
+int64_t Overhead(int64_t announced) { return kPerBlob + std::min(announced, kMostSpare); }
+
 bool IsLowerHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -132,25 +134,37 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
                                                                     uint64_t size,
                                                                     memory::Account& account) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
-  // The client's number may not fit an int64; one beyond the limit is refused below.
-  const auto announced = static_cast<int64_t>(std::min<uint64_t>(size, limit_));
-  // Before the lock, because a charge that does not fit calls Reclaim, which takes it.
-  auto charge =
-      account.Reserve(memory::Use::kBlobs, announced + kPerBlob + std::min(announced, kMostSpare));
-  std::vector<Blob> dropped;  // outlives the lock
-  absl::MutexLock lock(&mutex_);
-  if (size <= static_cast<uint64_t>(limit_)) DropUsed(bytes_ + announced - limit_, "", &dropped);
-  if (size > static_cast<uint64_t>(limit_ - bytes_)) {
-    return errors::WithReason(
-        absl::ResourceExhaustedError(
-            absl::StrCat("a blob of ", size, " bytes does not fit: ", bytes_, " of ", limit_,
-                         " bytes for uploads are in use; delete blobs or raise blob_limit")),
-        "BLOB_LIMIT", {{"blob", name}});
+  if (size > static_cast<uint64_t>(limit_)) {
+    absl::MutexLock lock(&mutex_);
+    return Refusal(name, size);
   }
+  const auto announced = static_cast<int64_t>(size);
+  if (absl::Status status =
+          account.CheckFitsAlone(memory::Use::kBlobs, announced + Overhead(announced));
+      !status.ok())
+    return status;
+  auto charge = account.Reserve(memory::Use::kBlobs, kPerBlob);
   if (!charge.ok()) return charge.status();
-  bytes_ += announced;
   return std::unique_ptr<Upload>(
       new Upload(*this, session, user, name, announced, *std::move(charge)));
+}
+
+absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {
+  return errors::WithReason(
+      absl::ResourceExhaustedError(
+          absl::StrCat(bytes, " bytes of blob ", Quoted(name), " do not fit: ", bytes_, " of ",
+                       limit_, " bytes for uploads are in use; delete blobs or raise blob_limit")),
+      "BLOB_LIMIT",
+      {{"blob", name}, {"used", absl::StrCat(bytes_)}, {"limit", absl::StrCat(limit_)}});
+}
+
+absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes) {
+  std::vector<Blob> dropped;  // outlives the lock
+  absl::MutexLock lock(&mutex_);
+  DropUsed(bytes_ + bytes - limit_, "", &dropped);
+  if (bytes > limit_ - bytes_) return Refusal(name, static_cast<uint64_t>(bytes));
+  bytes_ += bytes;
+  return absl::OkStatus();
 }
 
 void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped) {
@@ -204,18 +218,22 @@ BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string u
 }
 
 BlobStore::Upload::~Upload() {
-  if (!finished_) store_.Unreserve(size_);
+  if (!finished_) store_.Unreserve(reserved_);
 }
 
 absl::Status BlobStore::Upload::Append(std::string& data) {
-  // Whatever comes has been charged for and reserved as announced, so no more than that may be
-  // kept.
   if (data.size() > static_cast<size_t>(size_ - data_->size())) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
                                                 size_, " bytes, but more came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
+  const auto bytes = static_cast<int64_t>(data.size());
+  // Without the store's lock: what does not fit has Reclaim called, which takes it.
+  absl::Status status = data_->GrowCharge(data_->size() + bytes + Overhead(size_));
+  if (status.ok()) status = store_.Reserve(name_, bytes);
+  if (!status.ok()) return status;
+  reserved_ += bytes;
   if (digest_) digest_->Update(data);
   data_->Append(data);
   return absl::OkStatus();
@@ -237,7 +255,7 @@ absl::Status BlobStore::Upload::Finish() {
                                 "BLOB_DIGEST", {{"blob", name_}});
     }
   }
-  // What was reserved for the upload belongs to the stored entry from here on.
+  // What was reserved for the bytes belongs to the stored entry from here on.
   finished_ = true;
   data_->ShrinkCharge(size_ + kPerBlob);
   store_.Store(KeyOf(session_, user_, name_), session_, std::move(data_));

@@ -62,7 +62,8 @@ class BlobStore {
   class Upload {
    public:
     ~Upload();
-    // Takes the bytes out of `data`, see Chunks. INVALID_ARGUMENT if more come than were announced.
+    // Takes the bytes out of `data`, see Chunks. INVALID_ARGUMENT if more come than were announced;
+    // RESOURCE_EXHAUSTED if there is no room for them any more.
     absl::Status Append(std::string& data);
     // INVALID_ARGUMENT if bytes are missing or their digest is not the name.
     absl::Status Finish();
@@ -77,13 +78,15 @@ class BlobStore {
     const std::string user_;
     const std::string name_;
     const int64_t size_;
+    int64_t reserved_ = 0;  // in the store
     std::shared_ptr<Chunks> data_;
     // If the name is one. Fed while the bytes come in, so that Finish need not go over them again.
     std::optional<compiler::Sha256> digest_;
     bool finished_ = false;
   };
-  // The announced size is charged to `account` for as long as anybody has the bytes.
-  // INVALID_ARGUMENT: the name. RESOURCE_EXHAUSTED: the size does not fit any more.
+  // Bytes are charged to `account` as they come, for as long as anybody has them: what is only
+  // announced takes nothing from others. INVALID_ARGUMENT: the name. RESOURCE_EXHAUSTED: the size
+  // would not fit if nothing else were there.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(SessionNumber session, const std::string& user,
                                                 const std::string& name, uint64_t size,
                                                 memory::Account& account)
@@ -99,6 +102,10 @@ class BlobStore {
 
   static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
   void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Room for so many bytes more of the blob; RESOURCE_EXHAUSTED.
+  absl::Status Reserve(const std::string& name, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Refusal(const std::string& name, uint64_t bytes) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Moves the data of at least `bytes` of used blobs to `dropped`, or of all (of the user, if one
   // is named); the oldest first.
@@ -111,7 +118,7 @@ class BlobStore {
   const int64_t limit_;
   const std::shared_ptr<ChunkRecycler> recycler_;
   mutable absl::Mutex mutex_;
-  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // stored and announced
+  int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have come
   std::map<Key, Entry> blobs_ ABSL_GUARDED_BY(mutex_);
   int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
   // Content-addressed ones that nobody has asked for since a buffer was made from them, the oldest

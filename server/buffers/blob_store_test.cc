@@ -1,5 +1,6 @@
 #include "server/buffers/blob_store.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -71,17 +72,42 @@ TEST(BlobStore, PrivateNamesBelongToTheirSession) {
   EXPECT_EQ(store.bytes(), 6);
 }
 
-TEST(BlobStore, LimitCountsUnfinishedUploads) {
+TEST(BlobStore, LimitCountsWhatHasComeOfUnfinishedUploads) {
   BlobStore store(10);
   auto first = store.Begin(1, "ann", "a", 8, Host());
   ASSERT_TRUE(first.ok());
-  const auto second = store.Begin(1, "ann", "b", 3, Host());
-  EXPECT_EQ(second.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(second.status().message()), HasSubstr("8 of 10"));
+  auto second = store.Begin(2, "bob", "b", 6, Host());
+  ASSERT_TRUE(second.ok());
+  ASSERT_TRUE(Append(**first, "12345").ok());
+  ASSERT_TRUE(Append(**second, "123").ok());
+  EXPECT_EQ(store.bytes(), 8);
+  const absl::Status refused = Append(**second, "456");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("8 of 10"));
   first->reset();
-  EXPECT_TRUE(store.Begin(1, "ann", "b", 3, Host()).ok());
+  EXPECT_TRUE(Append(**second, "456").ok());
+  EXPECT_TRUE((*second)->Finish().ok());
+  EXPECT_EQ(store.bytes(), 6);
   EXPECT_EQ(store.Begin(1, "ann", "c", ~uint64_t{0}, Host()).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// Announcing much and sending nothing keeps nobody from sending.
+TEST(BlobStore, WhatIsOnlyAnnouncedTakesNothing) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 2);
+  const auto ann = memory->NewAccount("session s1");
+  const auto bob = memory->NewAccount("session s2");
+  BlobStore store(64 << 20);
+  std::vector<std::unique_ptr<BlobStore::Upload>> announced;
+  for (int i = 0; i < 100; ++i)
+    announced.push_back(*store.Begin(1, "ann", absl::StrCat(i), 60 << 20, *ann));
+  EXPECT_EQ(store.bytes(), 0);
+  EXPECT_LT(memory->used_bytes(), 1 << 20);
+  auto upload = *store.Begin(2, "bob", "b", 8 << 20, *bob);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Append(*upload, std::string(1 << 20, 'x')).ok());
+  EXPECT_TRUE(upload->Finish().ok());
+  announced.clear();
+  EXPECT_EQ(ann->bytes(), 0);
 }
 
 TEST(BlobStore, BytesAreChargedForAsLongAsAnybodyHasThem) {

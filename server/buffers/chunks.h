@@ -46,6 +46,8 @@ class Chunks {
   // `data` is empty after, and may have memory for the next ones.
   void Append(std::string& data);
   int64_t size() const { return size_; }
+  // RESOURCE_EXHAUSTED, and nothing changes, if there is no room for it.
+  absl::Status GrowCharge(int64_t bytes) { return charge_.Resize(bytes); }
   // The rest of what was charged was for taking the bytes in.
   void ShrinkCharge(int64_t bytes) { charge_.ForceResize(bytes); }
   // In order.

@@ -125,7 +125,16 @@ absl::StatusOr<std::unique_ptr<drivers::Buffer>> Pool::AllocateBytes(int64_t byt
   return TryAllocate(bytes);
 }
 
-void Pool::Free(std::unique_ptr<drivers::Buffer> buffer) {
+void Pool::ClearOthers(drivers::Buffer& buffer, const Account& account) {
+  void* const host = buffer.host_pointer();
+  if (host == nullptr || owners_.Take(host, account.top())) return;
+  std::memset(host, 0, static_cast<size_t>(buffer.bytes()));
+  cleared_.fetch_add(buffer.bytes(), std::memory_order_relaxed);
+}
+
+void Pool::Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner) {
+  // Before the device may give it to somebody else.
+  if (const void* host = buffer->host_pointer()) owners_.GivenBack(host, owner);
   used_.fetch_sub(buffer->bytes(), std::memory_order_relaxed);
   buffer.reset();
 }
@@ -143,6 +152,7 @@ absl::StatusOr<std::shared_ptr<Value>> Pool::Allocate(std::shared_ptr<const Tens
     if (account) account->Remove(bytes);
     return buffer.status();
   }
+  if (account) ClearOthers(**buffer, *account);
   return std::make_shared<Value>(std::move(type), std::move(*buffer), shared_from_this(),
                                  std::move(account), at_least, life);
 }

@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "drivers/interface/device.h"
 #include "server/buffers/account.h"
+#include "server/buffers/block_owners.h"
 #include "server/buffers/value.h"
 
 namespace kiln::buffers {
@@ -42,15 +43,18 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // UNAVAILABLE: what is said of a value from an earlier life.
   absl::Status LostError() const;
 
-  // A pending value with memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what
-  // was asked for and what is left, or is quota::Refusal of `account`; other errors are the
-  // device's.
+  // Memory that the host sees is cleared unless it was the same user's before. A pending value with
+  // memory for `type`, and for `at_least` bytes. RESOURCE_EXHAUSTED names what was asked for and
+  // what is left, or is quota::Refusal of `account`; other errors are the device's.
   absl::StatusOr<std::shared_ptr<Value>> Allocate(std::shared_ptr<const TensorType> type,
                                                   std::shared_ptr<Account> account,
                                                   int64_t at_least = 0);
   // Memory without a type, for intermediate results; give it back with Free.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> AllocateBytes(int64_t bytes);
-  void Free(std::unique_ptr<drivers::Buffer> buffer);
+  // `owner`: whose bytes are in it (Account::top); null: those of several users.
+  void Free(std::unique_ptr<drivers::Buffer> buffer, const void* owner = nullptr);
+  // Of memory that was not the same user's before; for tests.
+  int64_t cleared_bytes() const { return cleared_.load(std::memory_order_relaxed); }
 
   // Called once, on a thread of the device's or before the call returns; must not block.
   using Done = std::function<void(const absl::Status&)>;
@@ -75,6 +79,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Done Counted(Done done) ABSL_LOCKS_EXCLUDED(copies_mutex_);
   bool TryReserve(int64_t bytes);
   absl::Status Refusal(int64_t bytes) const;
+  void ClearOthers(drivers::Buffer& buffer, const Account& account);
   // The device's, counted.
   absl::StatusOr<std::unique_ptr<drivers::Buffer>> TryAllocate(int64_t bytes);
 
@@ -82,6 +87,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const int64_t limit_;
   std::function<void()> reclaimer_;
   std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> cleared_{0};
+  BlockOwners owners_;
   std::atomic<int64_t> life_{0};
   absl::Mutex copies_mutex_;
   int64_t copies_ ABSL_GUARDED_BY(copies_mutex_) = 0;  // under way

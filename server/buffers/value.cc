@@ -60,7 +60,7 @@ Value::Value(std::shared_ptr<const TensorType> type, std::unique_ptr<drivers::Bu
 
 Value::~Value() {
   if (account_) account_->Remove(held_bytes_);
-  if (buffer_) pool_->Free(std::move(buffer_));
+  if (buffer_) pool_->Free(std::move(buffer_), account_ ? account_->top() : nullptr);
 }
 
 bool Value::lost() const { return pool_ != nullptr && pool_->life() != life_; }

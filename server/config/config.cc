@@ -146,6 +146,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->compile_seconds_limit); }},
       {"compiler.memory_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->compile_memory_limit_bytes); }},
+      {"compiler.unused_minutes_limit", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->unused_minutes_limit); }},
       {"compiler.disable_passes", kPasses,
        [](const toml::node& n, Config* c) { return TakeStrings(n, &c->disabled_passes); }},
       {"compiler.dump_passes", kPasses,

@@ -53,6 +53,8 @@
 //   [compiler]
 //   seconds_limit = 60                 # for a kernel; 0: none
 //   memory_limit = "4GiB"              # likewise
+//   unused_minutes_limit = 60          # programs that no session has named for so long leave memory; the cache
+//                                      # keeps their kernels; 0: they stay while there is room
 //                                      # for debugging; `irtool --list` names the passes:
 //   disable_passes = []                # optional passes to leave out: ["simplify", "schedule"]
 //   dump_passes = []                   # those whose outcome `kiln explain` shows: ["normalize", "lower"]
@@ -70,6 +72,7 @@
 //   programs = 16384                   # that the sessions have defined
 //   operations = 65536                 # unanswered; then streams are not read for a while
 //   graph_nodes = 262144               # of one graph; 262144 are the most there can be
+//   uploads = 256                      # under way
 //
 //   [sessions]
 //   lease_seconds = 900                # how long what a client holds outlives its connection, for clients that
@@ -133,6 +136,7 @@ struct Config {
   // Of one kernel that is compiled; 0: none.
   int compile_seconds_limit = 60;
   int64_t compile_memory_limit_bytes = int64_t{4} << 30;
+  int unused_minutes_limit = 60;  // of programs; 0: none
   // The compiler knows which there are (compiler/pipeline.h).
   std::vector<std::string> disabled_passes;
   std::vector<std::string> dumped_passes;

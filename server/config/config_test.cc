@@ -161,11 +161,17 @@ TEST(Config, TakesUsersAndCertificates) {
   EXPECT_FALSE(ApplyToml("[auth]\nsystem_users = 1\n", "kiln.toml", &config).ok());
 }
 
+TEST(Config, ProgramsLeaveMemoryAfterATime) {
+  Config config;
+  ASSERT_TRUE(ApplyToml("[compiler]\nunused_minutes_limit = 5\n", "kiln.toml", &config).ok());
+  EXPECT_EQ(config.unused_minutes_limit, 5);
+}
+
 TEST(Config, HasAKeyForEachQuota) {
   Config config;
   const std::string text =
       "[quota]\nhost_memory = \"1GiB\"\ndevice_memory = \"2GiB\"\nsessions = 3\nbuffers = 4\n"
-      "programs = 5\noperations = 6\ngraph_nodes = 7\n";
+      "programs = 5\noperations = 6\ngraph_nodes = 7\nuploads = 8\n";
   ASSERT_TRUE(ApplyToml(text, "kiln.toml", &config).ok());
   int64_t next = 3;
   for (const quota::ResourceRow& row : quota::Resources()) {

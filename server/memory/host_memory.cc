@@ -163,6 +163,12 @@ absl::Status Account::Refusal(Use use, int64_t bytes) const {
        {"limit", absl::StrCat(memory_->limit_)}});
 }
 
+absl::Status Account::CheckFitsAlone(Use use, int64_t bytes) const {
+  const int64_t limit = top().limit();
+  if (bytes <= memory_->limit_ && (limit <= 0 || bytes <= limit)) return absl::OkStatus();
+  return Refusal(use, bytes);
+}
+
 absl::StatusOr<Charge> Account::Reserve(Use use, int64_t bytes) {
   Charge charge = Open(use);
   if (absl::Status status = charge.Resize(bytes); !status.ok()) return status;

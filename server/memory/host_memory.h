@@ -133,6 +133,8 @@ class Account : public std::enable_shared_from_this<Account> {
   // RESOURCE_EXHAUSTED, reason HOST_MEMORY: who holds how much for what, and what to do; or
   // quota::Refusal.
   absl::StatusOr<Charge> Reserve(Use use, int64_t bytes);
+  // The same error for what would not fit if nothing else were there.
+  absl::Status CheckFitsAlone(Use use, int64_t bytes) const;
   // An empty charge, which Charge::ForceResize grows for what cannot be refused.
   Charge Open(Use use) { return Charge(shared_from_this(), use); }
 

@@ -17,6 +17,7 @@ constexpr ResourceRow kResources[kNumResources] = {
     {Resource::kOperations, "operations", "unanswered operations", "wait for answers", false,
      1 << 16},
     {Resource::kGraphNodes, "graph_nodes", "nodes in one graph", "split the graph", false, 1 << 18},
+    {Resource::kUploads, "uploads", "uploads under way", "wait for some to end", false, 256},
 };
 
 }  // namespace

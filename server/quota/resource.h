@@ -20,8 +20,9 @@ enum class Resource {
   kPrograms,      // that the sessions have numbers for
   kOperations,    // received and not answered; beyond it, streams are not read for a while
   kGraphNodes,    // of one graph, as it was sent
+  kUploads,       // under way
 };
-inline constexpr int kNumResources = 7;
+inline constexpr int kNumResources = 8;
 
 struct ResourceRow {
   Resource resource;

@@ -14,25 +14,62 @@ namespace {
 
 using grpc::CallbackServerContext;
 
-// Needs no lock: each read is started by the end of the one before, so only one thread at a time is
-// here. Deletes itself.
-class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+// Each read is started by the end of the one before, so that all but what the mutex guards needs no
+// lock. Alive until OnDone.
+class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public OpenUploads::Upload {
  public:
   UploadReader(const DaemonView& daemon, const CallbackServerContext& context,
                grpc::ByteBuffer* response)
-      : daemon_(daemon), context_(context), call_(daemon.open_calls), response_bytes_(response) {
-    StartRead(&request_bytes_);
+      : daemon_(daemon), context_(context), call_(daemon.open_calls), response_bytes_(response) {}
+
+  static UploadReader* Start(const DaemonView& daemon, const CallbackServerContext& context,
+                             grpc::ByteBuffer* response) {
+    const auto upload = std::make_shared<UploadReader>(daemon, context, response);
+    upload->self_ = upload;
+    daemon.open_uploads->Add(upload);
+    upload->ReadOn();
+    return upload.get();
   }
 
   void OnReadDone(bool ok) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      waits_ = false;
+      if (finished_) return;
+    }
     const absl::Status status = ok ? Take() : Complete();
-    if (ok && status.ok()) return StartRead(&request_bytes_);
+    if (ok && status.ok()) return ReadOn();
+    {
+      absl::MutexLock lock(&mutex_);
+      finished_ = true;
+    }
     Serialize(response_, response_bytes_);
     Finish(End(daemon_, status));
   }
-  void OnDone() override { delete this; }
+  void EndIfIdle(absl::Time since) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (finished_ || !waits_ || last_ > since) return;
+      finished_ = true;
+    }
+    Finish(End(daemon_, errors::WithReason(
+                            absl::UnavailableError(
+                                "nothing has come of this upload for a long time, so that it was "
+                                "ended; begin it again"),
+                            "UPLOAD_IDLE")));
+  }
+  void OnDone() override { self_.reset(); }
 
  private:
+  void ReadOn() {
+    {
+      absl::MutexLock lock(&mutex_);
+      waits_ = true;
+      last_ = daemon_.now();
+    }
+    StartRead(&request_bytes_);
+  }
+
   absl::Status Begin() {
     if (!request_.has_header()) {
       return errors::WithReason(
@@ -45,6 +82,9 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     session_ = std::move(*session);
     response_.set_blob(header.blob());
     response_.set_size_bytes(header.size_bytes());
+    auto share = session_->uploads_of_user().Reserve(1);
+    if (!share.ok()) return share.status();
+    share_ = *std::move(share);
     auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
                                        header.blob(), header.size_bytes(), *session_->host());
     if (upload.ok()) upload_ = std::move(*upload);
@@ -62,7 +102,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
     session_->Renew();
     daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
-    return upload_->Append(*request_.mutable_data());
+    return session_->user().Explain(upload_->Append(*request_.mutable_data()));
   }
 
   absl::Status Complete() {
@@ -83,7 +123,13 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   v1::UploadResponse response_;
   grpc::ByteBuffer* const response_bytes_;
   std::shared_ptr<sessions::Session> session_;
+  quota::Share share_;
   std::unique_ptr<buffers::BlobStore::Upload> upload_;
+  std::shared_ptr<UploadReader> self_;
+  absl::Mutex mutex_;
+  bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // for the next message
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time last_ ABSL_GUARDED_BY(mutex_);  // when it began to
 };
 
 // Sends a value in chunks. Alive until OnDone, and until the session has answered WhenReadable.
@@ -228,7 +274,7 @@ class BlobService final : public BlobMethods {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return new UploadReader(daemon_, *context, response);
+    return UploadReader::Start(daemon_, *context, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(

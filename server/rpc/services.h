@@ -23,6 +23,7 @@
 #include "server/quota/limit_store.h"
 #include "server/rpc/access.h"
 #include "server/rpc/open_calls.h"
+#include "server/rpc/open_uploads.h"
 #include "server/runtime/driver_report.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/program_cache.h"
@@ -46,6 +47,7 @@ struct DaemonView {
   auth::AuditLog* audit = nullptr;
   quota::LimitStore* limits = nullptr;
   Access* access = nullptr;
+  OpenUploads* open_uploads = nullptr;
   OpenCalls* open_calls = nullptr;  // of the streams that answer
   std::vector<runtime::ManagedDevice*> devices;
   std::vector<runtime::DriverReport> drivers;

@@ -55,6 +55,7 @@ class ServicesTest : public ::testing::Test {
     daemon_.audit = audit_.get();
     daemon_.access = access_.get();
     daemon_.open_calls = &open_calls_;
+    daemon_.open_uploads = &open_uploads_;
     daemon_.devices = {&device_};
     daemon_.drivers = {{"cpu", 1, ""}, {"cuda", 0, "no library \xff"}};
     daemon_.now = [] { return absl::Now(); };
@@ -87,6 +88,7 @@ class ServicesTest : public ::testing::Test {
   std::unique_ptr<auth::AuditLog> audit_;
   std::unique_ptr<Access> access_;
   OpenCalls open_calls_;
+  OpenUploads open_uploads_;
   DaemonView daemon_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;

@@ -142,6 +142,12 @@ bool ProgramCache::Knows(const ProgramsBySource::Key& key) {
   return by_source_.Find(key) != nullptr;
 }
 
+void ProgramCache::DropUnused(absl::Time now, absl::Duration limit) {
+  ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
+  absl::MutexLock lock(&mutex_);
+  dropped = by_source_.DropUnused(now, limit);
+}
+
 void ProgramCache::Reclaim(int64_t bytes, const std::string& user) {
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   absl::MutexLock lock(&mutex_);

@@ -68,6 +68,9 @@ class ProgramCache {
   // are free; with a name, only those that this user has asked for.
   void Reclaim(int64_t bytes, const std::string& user = "") ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Drops programs that no session has named whenever this was called in the last `limit`.
+  void DropUnused(absl::Time now, absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // What has not begun to compile fails with UNAVAILABLE from here on.
   void StopCompiling() { threads_.Stop(); }
 

@@ -13,7 +13,10 @@ ProgramsBySource::Entry* ProgramsBySource::Find(const Key& key) {
 
 ProgramsBySource::Entry* ProgramsBySource::Use(const Key& key) {
   Entry* const entry = Find(key);
-  if (entry != nullptr) entry->used = ++uses_;
+  if (entry != nullptr) {
+    entry->used = ++uses_;
+    entry->unused_since = absl::InfiniteFuture();
+  }
   return entry;
 }
 
@@ -93,6 +96,20 @@ ProgramsBySource::Dropped ProgramsBySource::Reclaim(int64_t bytes, const std::st
     if (bytes <= 0) break;
     if (!user.empty() && !IsOf(program.entries[0]->second, user)) continue;
     bytes -= program.bytes;
+    for (const auto& entry : program.entries) Drop(entry, &dropped);
+  }
+  return dropped;
+}
+
+ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Duration limit) {
+  for (auto& [key, entry] : entries_)
+    entry.unused_since = IsIdle(entry) ? std::min(entry.unused_since, now) : absl::InfiniteFuture();
+  Dropped dropped;
+  for (const IdleProgram& program : IdlePrograms()) {
+    const bool all_unused =
+        std::all_of(program.entries.begin(), program.entries.end(),
+                    [&](const auto& entry) { return entry->second.unused_since <= now - limit; });
+    if (!all_unused) continue;
     for (const auto& entry : program.entries) Drop(entry, &dropped);
   }
   return dropped;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "server/runtime/bound_program.h"
 #include "server/runtime/graph_source.h"
 #include "server/runtime/program_request.h"
@@ -43,6 +44,7 @@ class ProgramsBySource {
     // nothing.
     bool shared = false;
     int64_t used = 0;
+    absl::Time unused_since = absl::InfiniteFuture();  // when DropUnused first found it idle
   };
   using Dropped = std::vector<Entry>;
 
@@ -71,6 +73,8 @@ class ProgramsBySource {
   // for all values goes with all its bindings, if all are idle: alone they take next to none. With
   // a name, only those that this user has asked for.
   Dropped Reclaim(int64_t bytes, const std::string& user = "");
+  // The programs that have been idle whenever this was called in the last `limit`.
+  Dropped DropUnused(absl::Time now, absl::Duration limit);
 
  private:
   using Entries = std::map<Key, Entry>;

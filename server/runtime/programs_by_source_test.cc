@@ -61,6 +61,26 @@ TEST(ProgramsBySource, WhatSomebodyHoldsOrWaitsForStays) {
   EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("compiling")}), ElementsAre(false, true));
 }
 
+TEST(ProgramsBySource, WhatNobodyUsesForATimeGoes) {
+  ProgramsBySource table({/*idle_programs=*/10, /*idle_bindings=*/10});
+  const absl::Time begin = absl::UnixEpoch();
+  const absl::Duration limit = absl::Minutes(10);
+  auto held = Add(table, KeyOf("held"));
+  Add(table, KeyOf("used"));
+  Add(table, KeyOf("unused"));
+  EXPECT_TRUE(table.DropUnused(begin, limit).empty());
+  ASSERT_NE(table.Use(KeyOf("used")), nullptr);
+  EXPECT_TRUE(table.DropUnused(begin + absl::Minutes(9), limit).empty());
+  EXPECT_EQ(table.DropUnused(begin + absl::Minutes(10), limit).size(), 1);
+  EXPECT_THAT(Has(table, {KeyOf("held"), KeyOf("used"), KeyOf("unused")}),
+              ElementsAre(true, true, false));
+  // Its time begins when it is found idle.
+  held.reset();
+  EXPECT_EQ(table.DropUnused(begin + absl::Minutes(19), limit).size(), 1);
+  EXPECT_TRUE(table.DropUnused(begin + absl::Minutes(28), limit).empty());
+  EXPECT_EQ(table.DropUnused(begin + absl::Minutes(29), limit).size(), 1);
+}
+
 TEST(ProgramsBySource, BindingsOfOneProgramHaveALimitOfTheirOwn) {
   ProgramsBySource table({/*idle_programs=*/2, /*idle_bindings=*/8});
   Add(table, KeyOf("own"));

@@ -60,6 +60,7 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
       return {{name, 0}};
     case Resource::kOperations:
     case Resource::kGraphNodes:
+    case Resource::kUploads:
       break;
   }
   return {};

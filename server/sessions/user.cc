@@ -23,6 +23,7 @@ User::User(std::string name, std::shared_ptr<memory::Account> host,
                                                  quota::Scope{this->name, Resource::kBuffers})),
       programs({this->name, Resource::kPrograms}),
       operations({this->name, Resource::kOperations}),
+      uploads({this->name, Resource::kUploads}),
       graph_nodes({this->name, Resource::kGraphNodes}),
       sessions({this->name, Resource::kSessions}) {
   for (const std::string& device : device_names) {
@@ -38,6 +39,7 @@ void User::SetLimits(const quota::Limits& limits) {
     use.account->SetLimits(limits[Resource::kDeviceMemory], 0);
   programs.SetLimit(limits[Resource::kPrograms]);
   operations.SetLimit(limits[Resource::kOperations]);
+  uploads.SetLimit(limits[Resource::kUploads]);
   graph_nodes.SetLimit(limits[Resource::kGraphNodes]);
   sessions.SetLimit(limits[Resource::kSessions]);
 }
@@ -51,7 +53,7 @@ std::vector<User::Use> User::GetUses() const {
   uses.push_back(
       {Resource::kSessions, "", static_cast<int64_t>(ListSessions().size()), sessions.limit()});
   uses.push_back({Resource::kBuffers, "", account->buffers(), account->buffers_limit()});
-  for (const quota::Meter* meter : {&programs, &operations, &graph_nodes})
+  for (const quota::Meter* meter : {&programs, &operations, &graph_nodes, &uploads})
     uses.push_back({meter->scope().resource, "", meter->used(), meter->limit()});
   return uses;
 }

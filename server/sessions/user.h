@@ -44,6 +44,7 @@ class User {
   std::atomic<double> weight{1};
   quota::Meter programs;
   quota::Meter operations;
+  quota::Meter uploads;
   quota::Meter graph_nodes;  // of one graph: nothing is ever taken
   quota::Meter sessions;     // likewise: the registry counts them
 

@@ -1,8 +1,11 @@
 // Limits of one user, as he and his admin see them.
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
+#include <map>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -76,7 +79,8 @@ class QuotaTest : public ::testing::Test {
   Client owner_{daemon_.address()};
   const std::string ann_token_ = AddUser("ann");
   Client ann_{tcp(), {.token = ann_token_}};
-  Client bob_{tcp(), {.token = AddUser("bob")}};
+  const std::string bob_token_ = AddUser("bob");
+  Client bob_{tcp(), {.token = bob_token_}};
 };
 
 TEST_F(QuotaTest, DeviceMemorySaysWhatIsUsedByWhat) {
@@ -200,6 +204,104 @@ TEST_F(QuotaTest, OperationsAreSlowedDown) {
   device.LetGo();
   for (uint64_t i = 3; i <= 22; ++i) EXPECT_FALSE(stream->Answer(i).has_error()) << i;
   EXPECT_TRUE(Eventually([&] { return Quota("ann", "operations").used() == 0; }));
+}
+
+// Announces an upload, and sends nothing of it.
+struct Announced {
+  Announced(Client& client, const std::string& blob, uint64_t size) {
+    writer = client.blobs->Upload(&context, &response);
+    v1::UploadRequest request;
+    request.mutable_header()->set_session_id(client.session.session_id());
+    request.mutable_header()->set_blob(blob);
+    request.mutable_header()->set_size_bytes(size);
+    writer->Write(request);
+  }
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadRequest>> writer;
+};
+
+TEST_F(QuotaTest, UploadsThatAreOnlyAnnouncedTakeNothing) {
+  ASSERT_TRUE(Set("ann", "uploads", 2).ok());
+  Announced first(ann_, "a", 1 << 20), second(ann_, "b", 1 << 20);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 2; }));
+  // All that there may be of blobs has been announced twice.
+  EXPECT_TRUE(bob_.Upload("c", std::string(1 << 20, 'x')).ok());
+  Announced third(ann_, "d", 10);
+  third.writer->WritesDone();
+  const grpc::Status refused = third.writer->Finish();
+  EXPECT_EQ(Violation(Details(refused)).quota_metric(), "uploads");
+  // What comes in the end is taken, if there is room.
+  v1::UploadRequest request;
+  request.set_data(std::string(1 << 20, 'y'));
+  first.writer->Write(request);
+  first.writer->WritesDone();
+  EXPECT_EQ(first.writer->Finish().error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
+}
+
+TEST_F(QuotaTest, UploadsFromWhichNothingComesEnd) {
+  Announced idle(ann_, "a", 1 << 20);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
+  daemon_.Advance(absl::Minutes(9));
+  EXPECT_EQ(Quota("ann", "uploads").used(), 1);
+  daemon_.Advance(absl::Minutes(2));
+  const grpc::Status ended = idle.writer->Finish();
+  EXPECT_EQ(ended.error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(Reason(ended), "UPLOAD_IDLE");
+  EXPECT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 0; }));
+}
+
+// One at all of his limits at once makes nobody else's call fail.
+TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
+  for (const auto& [resource, limit] : std::map<std::string, uint64_t>{{"device_memory", 4096},
+                                                                       {"buffers", 20},
+                                                                       {"programs", 2},
+                                                                       {"operations", 16},
+                                                                       {"sessions", 1},
+                                                                       {"uploads", 1},
+                                                                       {"graph_nodes", 3},
+                                                                       {"host_memory", 400'000}}) {
+    ASSERT_TRUE(Set("ann", resource, limit).ok());
+  }
+  auto stream = ann_.Connect();
+  Announced upload(ann_, "announced", 1 << 16);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
+  std::atomic<bool> stop{false};
+  std::atomic<int> refused{0};
+  std::thread greedy([&] {
+    for (uint64_t i = 1; !stop; ++i) {
+      if (stream->Call(Write(i, std::vector<float>(100))).has_error()) ++refused;
+      if (stream->Call(Define(i, AddGraph(static_cast<int64_t>(i)))).has_error()) ++refused;
+      if (!ann_.Upload(absl::StrCat("more", i), std::string(1000, 'x')).ok()) ++refused;
+      if (!Client(tcp(), {.token = ann_token_}).opened.ok()) ++refused;
+    }
+  });
+  // Everything that a client does, again and again.
+  for (int round = 0; round < 20; ++round) {
+    Client bob(tcp(), {.token = bob_token_});
+    ASSERT_TRUE(bob.opened.ok()) << bob.opened.error_message();
+    auto others = bob.Connect();
+    DefineCounter(*others);
+    for (uint64_t step = 0; step < 10; ++step)
+      EXPECT_FALSE(others->Call(RunProgram(1, {1, 2}, {10 + step})).has_error());
+    EXPECT_EQ(Floats(others->Call(Read(1)).data())[0], 10);
+    EXPECT_TRUE(bob.Upload("blob", std::string(100'000, 'b')).ok());
+    EXPECT_FALSE(others->Call(WriteBlob(50, "blob", 25'000)).has_error());
+    std::string data;
+    EXPECT_TRUE(bob.Download(50, others->next_sequence() - 1, &data).ok());
+    EXPECT_EQ(data, std::string(100'000, 'b'));
+    grpc::ClientContext context;
+    v1::CloseSessionRequest close;
+    close.set_session_id(bob.session.session_id());
+    v1::CloseSessionResponse closed;
+    EXPECT_TRUE(bob.sessions->CloseSession(&context, close, &closed).ok());
+  }
+  stop = true;
+  greedy.join();
+  EXPECT_GT(refused, 20);
+  EXPECT_LE(Quota("ann", "device_memory").used(), 4096);
+  EXPECT_LE(Quota("ann", "host_memory").used(), 400'000);
 }
 
 TEST_F(QuotaTest, AdminsAloneSetThemAndItIsAudited) {
