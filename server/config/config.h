@@ -73,6 +73,7 @@
 //   operations = 65536                 # unanswered; then streams are not read for a while
 //   graph_nodes = 262144               # of one graph; 262144 are the most there can be
 //   uploads = 256                      # under way
+//   weight = 100                       # of a device's time: who has 200 gets twice as much as the others
 //
 //   [sessions]
 //   lease_seconds = 900                # how long what a client holds outlives its connection, for clients that

@@ -171,7 +171,7 @@ TEST(Config, HasAKeyForEachQuota) {
   Config config;
   const std::string text =
       "[quota]\nhost_memory = \"1GiB\"\ndevice_memory = \"2GiB\"\nsessions = 3\nbuffers = 4\n"
-      "programs = 5\noperations = 6\ngraph_nodes = 7\nuploads = 8\n";
+      "programs = 5\noperations = 6\ngraph_nodes = 7\nuploads = 8\nweight = 9\n";
   ASSERT_TRUE(ApplyToml(text, "kiln.toml", &config).ok());
   int64_t next = 3;
   for (const quota::ResourceRow& row : quota::Resources()) {

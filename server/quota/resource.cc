@@ -18,6 +18,7 @@ constexpr ResourceRow kResources[kNumResources] = {
      1 << 16},
     {Resource::kGraphNodes, "graph_nodes", "nodes in one graph", "split the graph", false, 1 << 18},
     {Resource::kUploads, "uploads", "uploads under way", "wait for some to end", false, 256},
+    {Resource::kWeight, "weight", "weight", "wait for others", false, kUsualWeight},
 };
 
 }  // namespace

@@ -21,8 +21,13 @@ enum class Resource {
   kOperations,    // received and not answered; beyond it, streams are not read for a while
   kGraphNodes,    // of one graph, as it was sent
   kUploads,       // under way
+  kWeight,        // share of each device's time, relative to others'
 };
-inline constexpr int kNumResources = 8;
+inline constexpr int kNumResources = 9;
+
+// Who has twice this gets twice the time.
+inline constexpr int64_t kUsualWeight = 100;
+inline constexpr int64_t kMostWeight = 10'000;
 
 struct ResourceRow {
   Resource resource;

@@ -30,6 +30,12 @@ absl::StatusOr<quota::LimitStore::Changes> ChangesIn(const v1::SetQuotaRequest& 
   for (const auto& [name, limit] : request.limits()) {
     const auto resource = ResourceOf(name);
     if (!resource.ok()) return resource.status();
+    if (*resource == quota::Resource::kWeight && (limit < 1 || limit > quota::kMostWeight)) {
+      return errors::WithReason(
+          absl::InvalidArgumentError(absl::StrCat("weight is 1 to ", quota::kMostWeight, ", and ",
+                                                  quota::kUsualWeight, " unless it is set")),
+          "BAD_WEIGHT");
+    }
     // More than there can be is as good as the most.
     changes[*resource] =
         static_cast<int64_t>(std::min<uint64_t>(limit, std::numeric_limits<int64_t>::max()));

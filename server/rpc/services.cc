@@ -39,8 +39,9 @@ std::vector<std::shared_ptr<sessions::Session>> VisibleSessions(const DaemonView
 std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView& daemon,
                                                                const auth::Principal& caller) {
   auto programs = daemon.programs->List();
-  if (caller.sees_all()) return programs;
-  std::erase_if(programs, [&](const auto& program) { return !program->NameFor(caller.user); });
+  std::erase_if(programs, [&](const auto& program) {
+    return caller.sees_all() ? !program->has_users() : !program->NameFor(caller.user);
+  });
   return programs;
 }
 

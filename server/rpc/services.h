@@ -89,7 +89,7 @@ class Refusal : public grpc::ServerWriteReactor<Response> {
 absl::StatusOr<std::shared_ptr<sessions::Session>> FindSession(
     const DaemonView& daemon, const absl::StatusOr<auth::Principal>& caller, const std::string& id);
 
-// Those that the caller may see: a user his own (Principal::sees_all).
+// Those that the caller may see: a user his own (Principal::sees_all), nobody the daemon's.
 std::vector<std::shared_ptr<sessions::Session>> VisibleSessions(const DaemonView& daemon,
                                                                 const auth::Principal& caller);
 std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView& daemon,

@@ -277,6 +277,11 @@ std::optional<std::string> Program::NameFor(const std::string& user) const {
   return std::nullopt;
 }
 
+bool Program::has_users() const {
+  absl::MutexLock lock(&mutex_);
+  return !users_.empty();
+}
+
 double Program::device_seconds() const {
   absl::MutexLock lock(&mutex_);
   return device_seconds_;

@@ -115,6 +115,8 @@ class Program {
   void NoteUser(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // What `user` calls it; nothing if he never asked for it.
   std::optional<std::string> NameFor(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // False for what the daemon runs for itself.
+  bool has_users() const ABSL_LOCKS_EXCLUDED(mutex_);
   // One for each kernel of compiled().
   std::vector<KernelTimes> kernel_times() const ABSL_LOCKS_EXCLUDED(mutex_);
 

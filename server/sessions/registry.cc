@@ -218,7 +218,10 @@ absl::Status Registry::Explained(const std::string& user, const absl::Status& st
 void Registry::UpdateLimits(const std::string& user) {
   absl::MutexLock lock(&mutex_);
   const auto found = users_.find(user);
-  if (found != users_.end()) found->second->SetLimits(options_.limits_of(user));
+  if (found == users_.end()) return;
+  found->second->SetLimits(options_.limits_of(user));
+  for (runtime::ManagedDevice* device : devices_)
+    device->dispatcher().SetWeight(user, found->second->weight);
 }
 
 absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,

@@ -1,5 +1,7 @@
 #include "server/sessions/user.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +44,8 @@ void User::SetLimits(const quota::Limits& limits) {
   uploads.SetLimit(limits[Resource::kUploads]);
   graph_nodes.SetLimit(limits[Resource::kGraphNodes]);
   sessions.SetLimit(limits[Resource::kSessions]);
+  const int64_t share = std::clamp<int64_t>(limits[Resource::kWeight], 1, quota::kMostWeight);
+  weight = static_cast<double>(share) / quota::kUsualWeight;
 }
 
 std::vector<User::Use> User::GetUses() const {
@@ -55,6 +59,7 @@ std::vector<User::Use> User::GetUses() const {
   uses.push_back({Resource::kBuffers, "", account->buffers(), account->buffers_limit()});
   for (const quota::Meter* meter : {&programs, &operations, &graph_nodes, &uploads})
     uses.push_back({meter->scope().resource, "", meter->used(), meter->limit()});
+  uses.push_back({Resource::kWeight, "", 0, std::llround(weight * quota::kUsualWeight)});
   return uses;
 }
 

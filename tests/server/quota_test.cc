@@ -304,6 +304,25 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
   EXPECT_LE(Quota("ann", "host_memory").used(), 400'000);
 }
 
+TEST_F(QuotaTest, AUsersShareOfTheDevicesTime) {
+  const auto weight = [&] {
+    grpc::ClientContext context;
+    v1::ListUsersResponse users;
+    EXPECT_TRUE(owner_.admin->ListUsers(&context, {}, &users).ok());
+    for (const v1::User& user : users.users())
+      if (user.name() == "ann") return user.quota().weight();
+    return 0.0;
+  };
+  EXPECT_EQ(weight(), 1);
+  ASSERT_TRUE(Set("ann", "weight", 250).ok());
+  EXPECT_EQ(weight(), 2.5);
+  ASSERT_TRUE(Set("ann", "weight", 50).ok());
+  EXPECT_EQ(weight(), 0.5);
+  EXPECT_EQ(Quota("ann", "weight").limit(), 50);
+  EXPECT_EQ(Reason(Set("ann", "weight", 0)), "BAD_WEIGHT");
+  EXPECT_EQ(weight(), 0.5);
+}
+
 TEST_F(QuotaTest, AdminsAloneSetThemAndItIsAudited) {
   grpc::ClientContext context;
   v1::SetQuotaRequest request;
