@@ -321,7 +321,11 @@ void Daemon::Implementation::OpenKeptSessions() {
                                               {"so", "they end with this daemon"}});
   }
   kept_sessions = *std::move(opened);
-  restorer = std::make_unique<sessions::Restorer>(*kept_sessions, *registry, now);
+  restorer = std::make_unique<sessions::Restorer>(*kept_sessions, *registry, now,
+                                                  [this](const std::string& name) {
+                                                    const auto user = users->store().Find(name);
+                                                    return user && user->revoked;
+                                                  });
   registry->SetAbsent(restorer.get());
 }
 
@@ -340,12 +344,13 @@ absl::Status Daemon::Implementation::Serve() {
   }
   metrics.SetGauges([this] { return ReadGauges(); });
   if (config.metrics_listen.empty()) return absl::OkStatus();
-  if (absl::Status status =
-          rpc::CheckMetricsListening(config.metrics_listen, users->nobody_known());
+  // Users may also be the system's or those of certificates.
+  const bool one_user =
+      users->nobody_known() && !config.system_users && config.tls_client_ca.empty();
+  if (absl::Status status = rpc::CheckMetricsListening(config.metrics_listen, one_user);
       !status.ok())
     return status;
-  const auto port =
-      metrics.Listen(config.metrics_listen, users->nobody_known() ? nullptr : MayScrape());
+  const auto port = metrics.Listen(config.metrics_listen, one_user ? nullptr : MayScrape());
   if (!port.ok()) return port.status();
   metrics_port = *port;
   return absl::OkStatus();

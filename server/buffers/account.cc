@@ -4,7 +4,17 @@
 
 namespace kiln::buffers {
 
+void Account::ForceAdd(int64_t bytes) {
+  bytes_.ForceTake(bytes);
+  buffers_.ForceTake(1);
+  if (parent_) parent_->ForceAdd(bytes);
+}
+
 absl::Status Account::Add(int64_t bytes) {
+  if (exempt_.load(std::memory_order_relaxed)) {
+    ForceAdd(bytes);
+    return absl::OkStatus();
+  }
   if (absl::Status status = bytes_.Take(bytes); !status.ok()) return status;
   absl::Status status = buffers_.Take(1);
   if (status.ok()) {

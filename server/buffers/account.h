@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_BUFFERS_ACCOUNT_H_
 #define KILN_SERVER_BUFFERS_ACCOUNT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,6 +45,8 @@ class Account : public std::enable_shared_from_this<Account> {
     bytes_.SetLimit(bytes);
     buffers_.SetLimit(buffers);
   }
+  // While it is set, nothing is refused here or above: what a user has already stays his.
+  void SetExempt(bool exempt) { exempt_.store(exempt, std::memory_order_relaxed); }
   // Counts another value. quota::Refusal, and nothing changes, if it is too much here or above.
   absl::Status Add(int64_t bytes);
   void Remove(int64_t bytes);
@@ -60,11 +63,13 @@ class Account : public std::enable_shared_from_this<Account> {
   int64_t buffers_limit() const { return buffers_.limit(); }
 
  private:
+  void ForceAdd(int64_t bytes);
   absl::Status AddBytes(int64_t bytes);
   void RemoveBytes(int64_t bytes);
   void RemoveArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::shared_ptr<Account> parent_;
+  std::atomic<bool> exempt_{false};
   quota::Meter bytes_;
   quota::Meter buffers_;
   absl::Mutex mutex_;

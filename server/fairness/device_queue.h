@@ -63,6 +63,8 @@ class DeviceQueue {
   void Refused(int64_t ticket) { Finished(ticket, 0); }
 
   int64_t in_flight() const { return static_cast<int64_t>(running_.size()); }
+  // As predicted.
+  double seconds_in_flight() const { return seconds_in_flight_; }
 
  private:
   struct Running {

@@ -251,6 +251,11 @@ int64_t Dispatcher::queued() const {
   return queue_.flows().size();
 }
 
+double Dispatcher::predicted_seconds_in_flight() const {
+  absl::MutexLock lock(&mutex_);
+  return queue_.seconds_in_flight();
+}
+
 double Dispatcher::device_seconds() const {
   absl::MutexLock lock(&mutex_);
   return device_seconds_;

@@ -84,6 +84,8 @@ class Dispatcher {
 
   // Work that waits.
   int64_t queued() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of what is on the device now.
+  double predicted_seconds_in_flight() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Seconds of device time of everything that has ended.
   double device_seconds() const ABSL_LOCKS_EXCLUDED(mutex_);
 

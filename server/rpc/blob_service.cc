@@ -267,7 +267,9 @@ class BlobService final : public BlobMethods {
         response->add_found(std::move(name));
       }
       // Of a session that has ended meanwhile they are held no more.
+      const auto number = (*session)->identity().number;
       session = daemon_.registry->Find((*session)->user().name, request->session_id());
+      if (!session.ok()) daemon_.blobs->EndSession(number);
     }
     return Reply(daemon_, context, session.status());
   }

@@ -1,5 +1,6 @@
 #include "server/runtime/health_probe.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -56,9 +57,16 @@ HealthProbe::HealthProbe(Options options)
 HealthProbe::~HealthProbe() { options_.device->dispatcher().RemoveFlow(flow_); }
 
 void HealthProbe::Tick(absl::Time now) {
+  const fairness::Dispatcher& dispatcher = options_.device->dispatcher();
+  const double device_seconds = dispatcher.device_seconds();
+  // Kernels are not cut, and one may take as long as it was predicted to, or somewhat longer.
+  const absl::Duration patience =
+      options_.patience + 2 * absl::Seconds(dispatcher.predicted_seconds_in_flight());
   bool begins = false, is_late = false;
   {
     absl::MutexLock lock(&mutex_);
+    if (device_seconds != device_seconds_then_) last_end_ = now;
+    device_seconds_then_ = device_seconds;
     if (!under_way_ && now >= next_) {
       under_way_ = begins = true;
       next_ = now + options_.interval;
@@ -66,14 +74,20 @@ void HealthProbe::Tick(absl::Time now) {
     }
     // Queue says that it is queued, and this when: the clock is the caller's.
     if (under_way_ && queued_ == absl::InfinitePast()) queued_ = now;
-    is_late = under_way_ && !overdue_ && now - queued_ > options_.patience;
+    is_late = under_way_ && !overdue_ && now - std::max(queued_, last_end_) > patience;
     overdue_ = overdue_ || is_late;
   }
   if (begins) return Begin();
-  if (is_late) {
-    options_.device->SetUnresponsive(
-        absl::StrCat("a tiny program has waited for ", absl::FormatDuration(options_.patience)));
+  if (!is_late) return;
+  options_.device->SetUnresponsive(
+      absl::StrCat("a tiny program has waited for ", absl::FormatDuration(patience)));
+  // It may have ended meanwhile, and End has said so too early.
+  bool has_ended;
+  {
+    absl::MutexLock lock(&mutex_);
+    has_ended = !overdue_;
   }
+  if (has_ended) options_.device->SetUnresponsive("");
 }
 
 void HealthProbe::Begin() {

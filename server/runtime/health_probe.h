@@ -30,7 +30,8 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
     ManagedDevice* device = nullptr;  // outlives this, as do
     ProgramCache* programs = nullptr;
     absl::Duration interval = absl::Seconds(10);
-    // From when the program is queued. Others' slices come first, and one kernel may take long.
+    // While nothing ends on the device, though the program is queued; and twice what is predicted
+    // of the kernels that are there.
     absl::Duration patience = absl::Minutes(1);
   };
   explicit HealthProbe(Options options);
@@ -58,6 +59,9 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
   absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time queued_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();  // no earlier than now
   uint32_t number_ ABSL_GUARDED_BY(mutex_) = 0;                         // of the probe
+  // When Tick last saw that something had ended on the device.
+  absl::Time last_end_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  double device_seconds_then_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace kiln::runtime

@@ -14,6 +14,22 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// Ends as soon as it is submitted.
+class Instant : public fairness::Work {
+ public:
+  explicit Instant(fairness::Dispatcher& dispatcher) : dispatcher_(dispatcher) {}
+  double predicted_seconds() const override { return 1e-6; }
+  absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration) override {
+    dispatcher_.Finished(ticket, 0.001);
+    return Handed::kAll;
+  }
+  std::string label() const override { return "instant"; }
+  void Fail(const absl::Status&) override {}
+
+ private:
+  fairness::Dispatcher& dispatcher_;
+};
+
 class HealthProbeTest : public ::testing::Test {
  protected:
   HealthProbeTest() {
@@ -107,6 +123,24 @@ TEST_F(HealthProbeTest, ADeviceThatDoesNotAnswerGetsNothingNewUntilItDoes) {
   ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
   EXPECT_EQ(device_.health(), Health::kHealthy);
   EXPECT_TRUE(device_.CheckUsable(true).ok());
+}
+
+// A device on which others' work ends is no silent one, however long the probe waits.
+TEST_F(HealthProbeTest, ABusyDeviceAnswers) {
+  TickAndWait();
+  raw_->Hold();
+  now_ += absl::Seconds(10);
+  probe_->Tick(now_);
+  probe_->Tick(now_);
+  for (int minutes = 0; minutes < 5; ++minutes) {
+    const auto other = device_.dispatcher().AddFlow("ann", 1);
+    const auto work = std::make_shared<Instant>(device_.dispatcher());
+    device_.dispatcher().Enqueue(other, work);
+    probe_->Tick(now_ += absl::Seconds(50));
+    EXPECT_EQ(device_.health(), Health::kHealthy);
+  }
+  raw_->LetGo();
+  ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
 }
 
 TEST_F(HealthProbeTest, AFullDeviceIsNoSickOne) {

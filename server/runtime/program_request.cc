@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/errors/errors.h"
+#include "server/quota/refusal.h"
 
 namespace kiln::runtime {
 namespace {
@@ -40,7 +41,10 @@ std::shared_ptr<memory::Account> PayersInTurn::Next() {
 }
 
 bool LacksHostMemory(const absl::Status& status) {
-  return absl::IsResourceExhausted(status) && errors::Reason(status) == "HOST_MEMORY";
+  if (!absl::IsResourceExhausted(status)) return false;
+  const auto scope = quota::Unexplained(status);
+  return errors::Reason(status) == "HOST_MEMORY" ||
+         (scope && scope->resource == quota::Resource::kHostMemory);
 }
 
 }  // namespace kiln::runtime

@@ -367,6 +367,7 @@ void Run::Resolve(const absl::Status& status, double seconds) {
   for (const ValuePointer& value : results_) value->Resolve(status);
   // Memory of what this run alone still used is back before its answer goes out.
   inputs_.clear();
+  wider_.clear();
   results_.clear();
   arena_.reset();
   arena_charge_.reset();

@@ -52,6 +52,11 @@ class Executor {
   // Nothing is taken for execution any more; returns, once nothing is being executed, the number of
   // the last operation that was. What has been added stays until Close.
   uint64_t Pause() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of the last operation that was executed.
+  uint64_t executed() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return executed_;
+  }
   // What has not been taken for execution is dropped, and what waits; nothing is taken any more.
   [[nodiscard]] Dropped Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,7 +79,7 @@ class Executor {
 
   const Steps steps_;
   Queued current_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
   bool executing_ ABSL_GUARDED_BY(mutex_) = false;  // false while `current_` waits
   bool paused_ ABSL_GUARDED_BY(mutex_) = false;

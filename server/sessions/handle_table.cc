@@ -71,10 +71,16 @@ absl::StatusOr<runtime::ValuePointer> HandleTable::Find(uint64_t handle) const {
   return found->second;
 }
 
-absl::Status HandleTable::Release(absl::Span<const uint64_t> handles) {
+absl::Status HandleTable::Release(absl::Span<const uint64_t> handles,
+                                  std::vector<runtime::ValuePointer>* released) {
   absl::Status status;
   for (const uint64_t handle : handles) {
-    if (values_.erase(handle) == 0) status.Update(Unknown(handle));
+    auto value = values_.extract(handle);
+    if (value.empty()) {
+      status.Update(Unknown(handle));
+    } else {
+      released->push_back(std::move(value.mapped()));
+    }
   }
   Settle();
   return status;

@@ -41,7 +41,9 @@ class HandleTable {
   // NOT_FOUND names the handle and says whether it was released.
   absl::StatusOr<runtime::ValuePointer> Find(uint64_t handle) const;
   // Releases those that are known; the first error, if others are among them.
-  absl::Status Release(absl::Span<const uint64_t> handles);
+  // What they named is `released`: freeing it may take long, so that is done without locks.
+  absl::Status Release(absl::Span<const uint64_t> handles,
+                       std::vector<runtime::ValuePointer>* released);
   // The values are destroyed by the caller, without locks.
   [[nodiscard]] std::vector<runtime::ValuePointer> ReleaseAllBut(
       const absl::flat_hash_set<uint64_t>& handles);

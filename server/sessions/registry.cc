@@ -304,6 +304,17 @@ void Registry::CountFrom(int64_t number) {
   next_number_ = std::max(next_number_, number);
 }
 
+absl::Status Registry::CheckRoomFor(const SessionImage& image, runtime::ManagedDevice& device) {
+  int64_t needed = 0;
+  for (const SessionImage::Value& value : image.values)
+    if (value.kind == SessionImage::Value::Kind::kBytes) needed += value.type.bytes();
+  const auto free = [&] { return device.pool()->total_bytes() - device.pool()->used_bytes(); };
+  if (needed > free()) device.arenas().DropIdle();
+  if (needed <= free()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("its tensors take ", needed, " bytes, and ",
+                                                   free(), " are free on ", device.name()));
+}
+
 absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& image) {
   const auto device = std::find_if(devices_.begin(), devices_.end(),
                                    [&](const auto* each) { return each->name() == image.device; });
@@ -313,6 +324,8 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
   }
   // A draining device takes back what it had.
   if (absl::Status status = (*device)->CheckUsable(false); !status.ok()) return status;
+  // Before a byte is read: one that does not fit is tried again and again.
+  if (absl::Status status = CheckRoomFor(image, **device); !status.ok()) return status;
   std::shared_ptr<User> owner;
   {
     absl::MutexLock lock(&mutex_);
@@ -322,16 +335,16 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
                                                  owner->host);
   auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
   if (!charge.ok()) return charge.status();
-  auto session = std::make_shared<Session>(image.identity, owner, **device, options_.services,
-                                           std::move(host), *std::move(charge));
-  owner->AddSession(session);
-  return session;
+  return std::make_shared<Session>(image.identity, std::move(owner), **device, options_.services,
+                                   std::move(host), *std::move(charge));
 }
 
 void Registry::Adopt(std::shared_ptr<Session> session) {
   absl::MutexLock lock(&mutex_);
   const std::string id = session->identity().id;
   adopted_[id] = session->user().name;
+  // Only now: until it is whole, whoever asks it for something would wait.
+  UserOf(session->user().name)->AddSession(session);
   sessions_[id] = std::move(session);
 }
 

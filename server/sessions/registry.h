@@ -116,6 +116,7 @@ class Registry {
   absl::Status Explained(const std::string& user, const absl::Status& status) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status TooManySessions() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  static absl::Status CheckRoomFor(const SessionImage& image, runtime::ManagedDevice& device);
   absl::Status CheckRoomFor(const User& user) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   SessionNames names_;

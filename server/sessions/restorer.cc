@@ -22,14 +22,20 @@ absl::Status Restarting(absl::string_view why) {
   return errors::WithReason(absl::UnavailableError(why), "RESTARTING");
 }
 
-Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now)
-    : kept_(kept), registry_(registry), now_(std::move(now)) {}
+Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
+                   std::function<bool(const std::string&)> is_revoked)
+    : kept_(kept), registry_(registry), now_(std::move(now)), is_revoked_(std::move(is_revoked)) {}
 
 void Restorer::Start() {
   std::deque<std::unique_ptr<Waiting>> all;
   for (KeptSessions::Kept& kept : kept_.List()) {
     const SessionImage& image = kept.image;
     registry_.CountFrom(image.identity.number + 1);
+    // While the daemon before this one was writing it, or by one that did not know of it.
+    if (is_revoked_(image.user)) {
+      Lose(kept, absl::UnauthenticatedError("its user was revoked"));
+      continue;
+    }
     ClaimName(image);
     auto waiting = std::make_unique<Waiting>();
     waiting->expires = now_() + kept.image.lease_then();

@@ -26,7 +26,8 @@ absl::Status Restarting(absl::string_view why);
 class Restorer final : public AbsentSessions {
  public:
   // Both outlive this. Nothing happens before Start.
-  Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now);
+  Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
+           std::function<bool(const std::string& user)> is_revoked);
   ~Restorer() override { Stop(); }
 
   // Reads what there is; sessions number on behind them.
@@ -65,6 +66,7 @@ class Restorer final : public AbsentSessions {
   KeptSessions& kept_;
   Registry& registry_;
   const std::function<absl::Time()> now_;
+  const std::function<bool(const std::string&)> is_revoked_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -274,6 +274,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void Redo(uint64_t sequence, size_t pending, const SessionImage::Barrier& barrier);
   absl::StatusOr<std::shared_ptr<runtime::Run>> MakeAgain(uint64_t sequence, size_t pending,
                                                           const SessionImage::Run& run);
+  // Of a run that cannot be done again.
+  void FailResults(size_t pending, const SessionImage::Run& run,
+                   const runtime::ValuePointer& failed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndResuming();
 
   void AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,

@@ -72,6 +72,8 @@ void Session::Execute(uint64_t sequence, DetachAs& operation) {
       programs = programs_.TakeAll();
     }
   }
+  // What Writes before this needed of the uploads they hold themselves.
+  if (status.ok()) services_.blobs->EndSession(identity_.number);
   Finish({.sequence = sequence, .error = std::move(status)});
 }
 
@@ -85,6 +87,14 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
     if (resumption_) {
       return errors::WithReason(
           absl::UnavailableError("the session is being restored; attach again"), "RESTARTING");
+    }
+    // What its holder has sent would be lost if the daemon started again before it is executed: the
+    // new one does not have it to send it again.
+    if (executor_.executed() < log_.last_received()) {
+      return errors::WithReason(
+          absl::UnavailableError("what was sent by who has the session now is still being taken; "
+                                 "attach again"),
+          "RESTARTING");
     }
     ++generation_;
     takeover.id = IdOf(generation_);

@@ -61,6 +61,7 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
     case Resource::kOperations:
     case Resource::kGraphNodes:
     case Resource::kUploads:
+    case Resource::kWeight:
       break;
   }
   return {};

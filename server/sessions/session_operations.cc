@@ -3,11 +3,18 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
 
 namespace kiln::sessions {
+namespace {
+
+// Of a Write. Pieces of 4 MiB, as clients make them, are 256 GiB.
+constexpr size_t kMostPieces = 1 << 16;
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write& operation) {
   if (absl::Status status = buffers::CheckTensorType(operation.type); !status.ok()) {
@@ -16,19 +23,29 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write
   }
   auto upload = std::make_shared<Upload>();
   const auto type = std::make_shared<const buffers::TensorType>(operation.type);
+  if (operation.blobs.size() > kMostPieces) {
+    return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
+                                  "handle ", operation.handle, ": ", operation.blobs.size(),
+                                  " pieces are more than ", kMostPieces, "; make them larger")),
+                              "TOO_MANY_PIECES", {{"handle", absl::StrCat(operation.handle)}});
+  }
   int64_t size = static_cast<int64_t>(operation.data.size());
   if (operation.blobs.empty()) {
     upload->data = std::move(operation.data);
     upload->pieces = {upload->data};
   }
+  // Each name is looked up once: what has been found may be forgotten by the store.
+  absl::flat_hash_map<std::string, buffers::BlobStore::Blob> found;
   for (const std::string& name : operation.blobs) {
-    auto found = services_.blobs->Find(identity_.number, user_->name, name);
-    if (!found.ok()) return found.status();
-    size += (*found)->size();
+    buffers::BlobStore::Blob& blob = found[name];
+    if (!blob) {
+      auto stored = services_.blobs->Find(identity_.number, user_->name, name);
+      if (!stored.ok()) return stored.status();
+      blob = *std::move(stored);
+    }
+    size += blob->size();
     if (size > type->bytes()) break;  // a name may come again and again
-    upload->pieces.insert(upload->pieces.end(), (*found)->pieces().begin(),
-                          (*found)->pieces().end());
-    upload->blobs.push_back(*std::move(found));
+    upload->blobs.push_back(blob);
   }
   if (size != type->bytes()) {
     return errors::WithReason(
@@ -41,6 +58,9 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write
   auto value = device_.pool()->Allocate(type, account_);
   if (!value.ok()) return device_.AfterFailure(value.status());
   upload->value = *std::move(value);
+  // Only now: however often a name comes, there is memory for as much.
+  for (const buffers::BlobStore::Blob& blob : upload->blobs)
+    upload->pieces.insert(upload->pieces.end(), blob->pieces().begin(), blob->pieces().end());
   return upload;
 }
 
@@ -115,10 +135,12 @@ void Session::FinishRead(uint64_t sequence, const runtime::ValuePointer& value) 
 
 void Session::Execute(uint64_t sequence, Release& operation) {
   absl::Status status;
+  std::vector<runtime::ValuePointer> released;  // outlives the lock: a device may take long to free
   {
     absl::MutexLock lock(&mutex_);
-    status = handles_.Release(operation.handles);
+    status = handles_.Release(operation.handles, &released);
   }
+  released.clear();
   services_.blobs->Delete(identity_.number, user_->name, operation.blobs);
   Finish({.sequence = sequence, .error = status});
 }

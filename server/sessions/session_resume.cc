@@ -41,7 +41,10 @@ absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSou
   absl::MutexLock lock(&mutex_);
   resumption_ = std::make_unique<Resumption>();
   resumption_->image = std::move(image);
+  // A limit that was lowered since takes nothing away.
+  account_->SetExempt(true);
   absl::Status status = RestoreValues(bytes);
+  account_->SetExempt(false);
   if (status.ok()) status = RestoreBlobs(bytes);
   if (status.ok()) status = RestorePrograms();
   if (status.ok()) status = RestoreHandles();
@@ -238,19 +241,31 @@ absl::StatusOr<std::shared_ptr<runtime::Run>> Session::MakeAgain(uint64_t sequen
   return made;
 }
 
+void Session::FailResults(size_t pending, const SessionImage::Run& run,
+                          const runtime::ValuePointer& failed) {
+  const auto& program = resumption_->programs[pending]->result();
+  const size_t updates = program.ok() ? (*program)->signature.updated_inputs.size() : 0;
+  const size_t outputs = run.results.size() - std::min(updates, run.results.size());
+  for (size_t i = 0; i < run.results.size(); ++i) {
+    resumption_->values[run.results[i]] =
+        i < outputs ? failed
+                    : resumption_->values[run.inputs[static_cast<size_t>(
+                          (*program)->signature.updated_inputs[i - outputs])]];
+  }
+}
+
 void Session::Redo(uint64_t sequence, size_t pending, const SessionImage::Run& run) {
   auto made = MakeAgain(sequence, pending, run);
   if (made.ok()) return device_.dispatcher().Enqueue(flow_, *std::move(made));
-  // Later operations stand on its results, so that they fail as they do when a run fails on the
-  // device.
+  // It has not begun, so it changes no state: what it would have updated keeps its value. Later
+  // operations that stand on its outputs fail.
   const absl::Status error = errors::WithBoundedMessage(made.status());
   memory::Charge charge = host_->Open(memory::Use::kHandles);
   charge.ForceResize(errors::BytesOf(error));
   const auto failed = buffers::Value::Failed(error, std::move(charge));
   {
     absl::MutexLock lock(&mutex_);
-    if (resumption_)
-      for (const size_t result : run.results) resumption_->values[result] = failed;
+    if (resumption_) FailResults(pending, run, failed);
   }
   Finish({.sequence = sequence, .error = error});
 }

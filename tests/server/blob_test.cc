@@ -151,7 +151,9 @@ TEST(Blob, OneValueFromSeveralBlobs) {
   EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>({1, 2, 3, 4}));
   EXPECT_EQ(Reason(stream->Call(WritePieces(2, {"a", "x", "b"}, 4)).error()), "UNKNOWN_BLOB");
   EXPECT_EQ(Reason(stream->Call(WritePieces(3, {"a"}, 4)).error()), "SIZE_MISMATCH");
-  const v1::Result often = stream->Call(WritePieces(4, std::vector<std::string>(100'000, "b"), 4));
+  EXPECT_EQ(Reason(stream->Call(WritePieces(5, std::vector<std::string>(1 << 17, "b"), 4)).error()),
+            "TOO_MANY_PIECES");
+  const v1::Result often = stream->Call(WritePieces(4, std::vector<std::string>(50'000, "b"), 4));
   EXPECT_EQ(Reason(often.error()), "SIZE_MISMATCH");
   EXPECT_THAT(often.error().message(), HasSubstr("takes 16 bytes, but 22 or more are given"));
 }

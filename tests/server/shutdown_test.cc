@@ -137,9 +137,10 @@ TEST(Shutdown, UploadsEndWithTheReason) {
   request.mutable_header()->set_session_id(client.session.session_id());
   request.mutable_header()->set_blob("large");
   request.mutable_header()->set_size_bytes(1 << 20);
+  request.set_data(std::string(1000, 'x'));
   ASSERT_TRUE(writer->Write(request));
   ASSERT_TRUE(Eventually([&] {
-    return daemon.daemon().MetricsText().find("kiln_blob_bytes 1048576") != std::string::npos;
+    return daemon.daemon().MetricsText().find("kiln_blob_bytes 1000\n") != std::string::npos;
   }));
   std::thread stop([&] { daemon.daemon().Stop(); });
   request.clear_header();

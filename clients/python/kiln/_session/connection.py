@@ -94,17 +94,17 @@ class Connection:
                 for key, buffer in buffers.items()])
         # Before it is: a connection that breaks then ends this process's part at once.
         self._session.stays = True
-        try:
-            self.stream.detach(detach)
-        except KilnError:
-            self._session.stays = False
-            raise
+        self.stream.detach(detach, self._goes_on)
         _forget_default(self)
         self._session.end()
+
+    def _goes_on(self) -> None:
+        self._session.stays = False
 
     def take_attached(self) -> Dict[str, Buffer]:
         """The buffers that the session was detached with, by their names; once."""
         attached, self._attached = self._attached, {}
+        self._session.stays = False
         return attached
 
     def devices(self) -> List[Any]:

@@ -64,7 +64,9 @@ class Session:
         # Of the session to take over, instead of opening one; and what it holds.
         self._detached_name = detached_name
         self.attached: Any = None
-        self.stays = False  # the daemon keeps it when this process's part ends
+        # The daemon keeps it when this process's part ends: what is taken over, until somebody here
+        # has it.
+        self.stays = bool(detached_name)
         self._login = login
         self._pid = os.getpid()
         self._request = session_pb2.OpenSessionRequest(
@@ -159,7 +161,8 @@ class Session:
             except grpc.RpcError as error:
                 # A daemon that has been restarted brings its sessions back one after another.
                 is_restarting = from_rpc(error).reason == "RESTARTING"
-                if not is_restarting or time.monotonic() > deadline:
+                nobody_waits = not self._to_end.empty()
+                if not is_restarting or nobody_waits or time.monotonic() > deadline:
                     raise
             time.sleep(_RESTORE_PAUSE_SECONDS)
 

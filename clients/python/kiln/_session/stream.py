@@ -198,16 +198,23 @@ class Stream:
         if self._failure is not None:
             raise self._failure
 
-    def detach(self, detach: Any) -> None:
-        """Sends a Detach as the last operation and waits for its answer. If it fails, all goes on."""
+    def detach(self, detach: Any, goes_on: Callable[[], None]) -> None:
+        """Sends a Detach as the last operation and waits for its answer.
+
+        If the daemon refuses it, `goes_on` is called on the reader's thread and all goes on,
+        whether or not somebody still waits.
+        """
         done = Waiter()
-        self.send(done.resolve, detach=detach)
-        try:
-            done.wait()
-        except KilnError:
-            with self._lock:
-                self._detaching = False
-            raise
+
+        def answered(result: Any, error: Optional[KilnError]) -> None:
+            if result is not None and error is not None:
+                with self._lock:
+                    self._detaching = False
+                goes_on()
+            done.resolve(result, error)
+
+        self.send(answered, detach=detach)
+        done.wait()
         self._fail(errors.FailedPrecondition(
             f"this session was detached; kiln.attach({detach.name!r}) goes on with it"))
 
