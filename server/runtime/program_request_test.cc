@@ -2,6 +2,7 @@
 
 #include "gtest/gtest.h"
 #include "server/errors/errors.h"
+#include "server/quota/refusal.h"
 
 namespace kiln::runtime {
 namespace {
@@ -31,6 +32,9 @@ TEST(LacksHostMemory, IsNotWhatADeviceLacks) {
   EXPECT_TRUE(LacksHostMemory(errors::WithReason(status, "HOST_MEMORY")));
   EXPECT_FALSE(LacksHostMemory(errors::WithReason(status, "OUT_OF_MEMORY")));
   EXPECT_FALSE(LacksHostMemory(absl::OkStatus()));
+  // A limit of one user's is no reason for another.
+  EXPECT_TRUE(LacksHostMemory(quota::Refusal({"ann", quota::Resource::kHostMemory}, 5, 9, 10)));
+  EXPECT_FALSE(LacksHostMemory(quota::Refusal({"ann", quota::Resource::kDeviceMemory}, 5, 9, 10)));
 }
 
 TEST(PayersInTurn, PayOnceEachUnlessTheirSessionHasEnded) {

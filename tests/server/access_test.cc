@@ -97,6 +97,16 @@ TEST_F(AccessTest, MetricsTakeATokenOnceThereAreUsers) {
   EXPECT_NE(scrape(viewer), 0);
 }
 
+TEST(AccessMetrics, TakeATokenWhereTheSystemsUsersComeIn) {
+  TestDaemonOptions options;
+  options.configure = [](config::Config& config) { config.system_users = true; };
+  TestDaemon daemon(std::move(options));
+  EXPECT_NE(std::system(absl::StrCat("curl -sf http://127.0.0.1:", daemon.daemon().metrics_port(),
+                                     "/metrics >/dev/null")
+                            .c_str()),
+            0);
+}
+
 // Calls that go on for long end as well.
 TEST_F(AccessTest, RevokingEndsCallsThatAreUnderWay) {
   Client ann(tcp(), {.token = AddUser("ann")});

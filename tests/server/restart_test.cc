@@ -239,6 +239,32 @@ TEST(Restart, ARevokedUsersSessionsDoNotComeBack) {
   for (const v1::Session& session : all.sessions()) EXPECT_NE(session.user(), "ann");
 }
 
+// What somebody has already stays his, as it does without a restart.
+TEST(Restart, ALimitThatWasLoweredTakesNothingAway) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  for (uint64_t handle : {1, 2, 3})
+    ASSERT_FALSE(stream->Call(Write(handle, std::vector<float>(1000, 7))).has_error());
+  v1::ListSessionsResponse sessions = Sessions(daemon.address());
+  grpc::ClientContext context;
+  v1::SetQuotaRequest request;
+  request.set_user(sessions.sessions(0).user());
+  (*request.mutable_limits())["device_memory"] = 8000;
+  (*request.mutable_limits())["buffers"] = 2;
+  v1::SetQuotaResponse response;
+  ASSERT_TRUE(client.admin->SetQuota(&context, request, &response).ok());
+  daemon.Restart();
+  grpc::Status why;
+  auto second = Reattach(daemon.address(), client, 0, &why);
+  ASSERT_NE(second, nullptr) << why.error_message();
+  EXPECT_EQ(Floats(second->Call(Read(3)).data()), std::vector<float>(1000, 7));
+  EXPECT_EQ(Reason(second->Call(Write(4, {1})).error()), "QUOTA_EXCEEDED");
+  // The answer to the read holds the third until it is acknowledged.
+  ASSERT_FALSE(second->Call(Release({1, 2, 3})).has_error());
+  EXPECT_FALSE(second->Call(Write(5, {1})).has_error());
+}
+
 TEST(Restart, WithoutKeepingTheSessionIsLost) {
   TestDaemon daemon;
   Client client(daemon.address());
