@@ -46,8 +46,11 @@ std::string TakeOver(const std::string& address, Client* client) {
   v1::AttachSessionRequest request;
   request.set_name("exact");
   v1::AttachSessionResponse taken;
-  grpc::ClientContext context;
-  const grpc::Status status = stub->AttachSession(&context, request, &taken);
+  grpc::Status status;
+  do {  // what was sent has to be executed first
+    grpc::ClientContext context;
+    status = stub->AttachSession(&context, request, &taken);
+  } while (Reason(status) == "RESTARTING");
   if (!status.ok()) return absl::StrCat("it cannot be taken over: ", status.error_message());
   client->session = taken.session();
   return {};
