@@ -23,6 +23,10 @@ def attach(name: str, address: Optional[str] = None, *, token: str = "", ca: str
     cannot use it any more. If this process dies, the session is kept as long again; if it ends in
     order, the session ends with it, unless it is detached once more. Raises NotFound if the user
     has none of that name.
+
+    >>> kiln.connect().detach("evening", tensors={"weights": kiln.zeros(2)})
+    >>> kiln.attach("evening")["weights"].tolist()
+    [0.0, 0.0]
     """
     connection = _connections.open_default(
         Login(address or "", token, ca, certificate, key), detached_name=name)

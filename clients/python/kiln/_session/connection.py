@@ -102,7 +102,11 @@ class Connection:
         self._session.stays = False
 
     def take_attached(self) -> Dict[str, Buffer]:
-        """The buffers that the session was detached with, by their names; once."""
+        """The buffers that the session was detached with, by their names; once.
+
+        >>> kiln.connect().take_attached()
+        {}
+        """
         attached, self._attached = self._attached, {}
         self._session.stays = False
         return attached
