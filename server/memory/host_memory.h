@@ -138,6 +138,9 @@ class Account : public std::enable_shared_from_this<Account> {
   // An empty charge, which Charge::ForceResize grows for what cannot be refused.
   Charge Open(Use use) { return Charge(shared_from_this(), use); }
 
+  // False: what it asks for beyond its guarantee is refused at present.
+  bool HasRoom() const { return MayHoldItsShare() && !ExceedsLimit(0); }
+
   const HostMemory& memory() const { return *memory_; }
   // The parent, or itself without one: the same for all sessions of a user. For comparison.
   const Account* user() const { return parent_ ? parent_.get() : this; }

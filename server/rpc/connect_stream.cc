@@ -14,6 +14,9 @@ namespace {
 constexpr int64_t kStreamBytes = 32 << 10;  // what gRPC keeps for one
 // A client whose answers take more than this until it has read them is not read itself.
 constexpr int64_t kMostUnsent = 4 << 20;
+// The same for one who may hold no more memory: answers are charged all the same, and with many
+// streams they would take what the user's other sessions need.
+constexpr int64_t kMostUnsentWithoutRoom = 256 << 10;
 // Larger values are copied on a thread that may take its time.
 constexpr int64_t kCopyAtOnce = 64 << 10;
 
@@ -78,6 +81,10 @@ absl::Status ConnectStream::Handle() {
   return session_->Accept(this, sequence, acknowledged, std::move(operation));
 }
 
+int64_t ConnectStream::MostUnsent() const {
+  return session_->host()->HasRoom() ? kMostUnsent : kMostUnsentWithoutRoom;
+}
+
 void ConnectStream::OnReadDone(bool ok) {
   if (!ok) return session_ ? session_->EndAfterAnswers(this) : Close(absl::OkStatus());
   const absl::Status status = Handle();
@@ -86,7 +93,7 @@ void ConnectStream::OnReadDone(bool ok) {
     // Before asking: the session may take more, and say so, at any moment from then on.
     absl::MutexLock lock(&mutex_);
     reading_ = false;
-    stalled_ = unsent_bytes_ > kMostUnsent;
+    stalled_ = unsent_bytes_ > MostUnsent();
   }
   if (session_->WantsMore()) ReadMore();
 }
@@ -209,7 +216,7 @@ void ConnectStream::OnWriteDone(bool ok) {
     writing_ = false;
     if (!ok) broken_ = closing_ = true;
     // At half of the limit, so that the stream does not stop and start with every answer.
-    resume = stalled_ && unsent_bytes_ <= kMostUnsent / 2;
+    resume = stalled_ && unsent_bytes_ <= MostUnsent() / 2;
     if (resume) stalled_ = false;
   }
   // Before the next write, which may end the stream.

@@ -49,6 +49,8 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
 
   absl::Status Handle();
   absl::Status Attach();
+  // Bytes of answers beyond which the client is not read.
+  int64_t MostUnsent() const;
   // Sends what writing_ was set for. `more`: another message follows at once.
   void Write(const Outgoing& next, bool more);
   // The same when `response` has all but the value's bytes, which it gets first; they are charged

@@ -151,7 +151,7 @@ class AttackTest : public ProcessTest {
                          [](const auto& flood) { return flood->sent() > 1; });
     };
     const absl::Time start = absl::Now();
-    const absl::Time end = start + absl::Milliseconds(700) * Scale();
+    const absl::Time end = start + absl::Seconds(3) * Scale();
     const absl::Time deadline = start + absl::Seconds(60) * Scale();
     while (absl::Now() < end || (!all_flood() && absl::Now() < deadline)) {
       EXPECT_TRUE(trainer_->Advances(1));
