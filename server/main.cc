@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "compiler/workers/worker.h"
 #include "server/config/flags.h"
@@ -44,8 +46,8 @@ void RaiseDescriptorLimit() {
 }
 
 // Tells systemd meanwhile that the daemon is alive, as long as it is. Returns what becomes of the
-// sessions: kilnd is stopped for good by whoever sits before it, and to be started again, perhaps as
-// another build, by whoever looks after the machine.
+// sessions: kilnd is stopped for good by whoever sits before it, and to be started again, perhaps
+// as another build, by whoever looks after the machine.
 kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
                                    const kiln::Daemon& daemon) {
   const timespec interval =
@@ -57,6 +59,22 @@ kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceM
   }
   kiln::log::Info("signal", {{"signal", received == SIGTERM ? "SIGTERM" : "SIGINT"}});
   return received == SIGTERM ? kiln::Daemon::Sessions::kKeep : kiln::Daemon::Sessions::kEnd;
+}
+
+// False if something still runs. Large sessions take minutes to write: how long that may go on is
+// for systemd's TimeoutStopSec to say, not for the watchdog.
+bool Stop(kiln::Daemon& daemon, kiln::Daemon::Sessions sessions,
+          const kiln::ServiceManager& manager) {
+  absl::Notification stopped;
+  std::thread alive([&] {
+    const absl::Duration interval = std::min(manager.watchdog_interval(), absl::Minutes(1));
+    while (!stopped.WaitForNotificationWithTimeout(interval)) manager.Alive();
+  });
+  manager.Alive();
+  const bool idle = daemon.Stop(absl::Seconds(3), sessions);
+  stopped.Notify();
+  alive.join();
+  return idle;
 }
 
 int Fail(const absl::Status& status) {
@@ -95,6 +113,6 @@ int main(int argc, char** argv) {
   const kiln::Daemon::Sessions sessions = WaitForStop(signals, manager, **daemon);
   manager.Stopping();
   // What hangs on a device cannot be ended but with the process.
-  if (!(*daemon)->Stop(absl::Seconds(3), sessions)) _exit(0);
+  if (!Stop(**daemon, sessions, manager)) _exit(0);
   return 0;
 }
