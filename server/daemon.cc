@@ -574,9 +574,6 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   return std::unique_ptr<Daemon>(new Daemon(std::move(implementation)));
 }
 
-void Daemon::SetWeight(const std::string& user, double weight) {
-  implementation_->registry->SetWeight(user, weight);
-}
 std::vector<std::string> Daemon::listening() const { return implementation_->server->listening(); }
 int Daemon::metrics_port() const { return implementation_->metrics_port; }
 bool Daemon::IsAlive() const {

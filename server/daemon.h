@@ -42,9 +42,6 @@ class Daemon {
   // Stops, if Stop was not called.
   ~Daemon();
 
-  // The user's share of the devices' time from now on, relative to other users', who have 1.
-  void SetWeight(const std::string& user, double weight);
-
   // Where it listens, with the ports that were picked.
   std::vector<std::string> listening() const;
   // Port of /metrics; 0 if none is served.

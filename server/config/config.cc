@@ -323,6 +323,11 @@ absl::Status Check(const Config& config) {
         "compiler.memory_limit: ", config.compile_memory_limit_bytes, " bytes are too few; give ",
         kLeastCompileMemory, " or more, or 0 for no limit"));
   }
+  const int64_t weight = config.quota[quota::Resource::kWeight];
+  if (weight < 1 || weight > quota::kMostWeight) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("quota.weight: ", weight, " is not between 1 and ", quota::kMostWeight));
+  }
   if (config.health_interval_seconds < 0) {
     return absl::InvalidArgumentError("health_interval_seconds: it must not be negative");
   }

@@ -133,6 +133,7 @@ TEST(Config, ChecksValues) {
                 {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
                 {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
                 {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
+                {[](Config* c) { c->quota[quota::Resource::kWeight] = 0; }, "quota.weight: 0"},
                 {[](Config* c) { c->host_memory_limit_bytes = 1000; }, "1000 bytes are too few"},
                 {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
                  "compiler.memory_limit: 1000 bytes are too few"},

@@ -206,7 +206,7 @@ class AdminService final : public v1::AdminService::CallbackService {
     for (const auto& user : daemon_.registry->ListUsers()) {
       v1::User* proto = &users[user->name];
       proto->set_name(user->name);
-      proto->mutable_quota()->set_weight(user->weight);
+      proto->set_weight(user->weight);
       proto->set_memory_bytes(static_cast<uint64_t>(user->account->bytes()));
     }
     for (const sessions::Usage& usage : sessions::ListUsage(*daemon_.registry))

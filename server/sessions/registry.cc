@@ -198,12 +198,6 @@ const std::shared_ptr<User>& Registry::UserOf(const std::string& name) {
   return user;
 }
 
-void Registry::SetWeight(const std::string& user, double weight) {
-  absl::MutexLock lock(&mutex_);
-  UserOf(user)->weight = weight;
-  for (runtime::ManagedDevice* device : devices_) device->dispatcher().SetWeight(user, weight);
-}
-
 absl::Status Registry::Explained(const std::string& user, const absl::Status& status) const {
   std::shared_ptr<User> owner;
   {

@@ -61,9 +61,6 @@ class Registry {
   absl::StatusOr<std::shared_ptr<Session>> Open(
       const std::string& user, ClientInfo client, absl::Duration lease, const std::string& device,
       fairness::Priority priority = fairness::Priority::kInteractive) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The user's share of every device's time from now on, relative to other users'; > 0. It lasts as
-  // long as the daemon.
-  void SetWeight(const std::string& user, double weight) ABSL_LOCKS_EXCLUDED(mutex_);
   // The user's. NOT_FOUND: closed or expired (UNKNOWN_SESSION), or of a daemon that did not keep it
   // (SESSION_LOST); of another's, what is said of one that never was. Once Refuse was called, its
   // reason instead. What AbsentSessions say of it comes before all that.

@@ -40,7 +40,7 @@ class User {
   // Of all devices together.
   const std::shared_ptr<buffers::Account> account;
   std::map<std::string, DeviceUse> devices;  // by name; none is added later
-  // The share of a device's time, relative to other users'; Registry::SetWeight changes it.
+  // The share of a device's time, relative to other users'; one of the limits.
   std::atomic<double> weight{1};
   quota::Meter programs;
   quota::Meter operations;

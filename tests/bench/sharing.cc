@@ -26,6 +26,7 @@
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/daemon.h"
 #include "server/log/log.h"
+#include "server/quota/resource.h"
 
 namespace kiln::bench {
 namespace {
@@ -144,16 +145,28 @@ class Bench {
   }
 
  private:
+  std::unique_ptr<v1::AdminService::Stub> Admin() const {
+    return v1::AdminService::NewStub(
+        grpc::CreateChannel(daemon_->listening()[0], grpc::InsecureChannelCredentials()));
+  }
   std::string AddUser(const std::string& name) {
-    auto channel = grpc::CreateChannel(daemon_->listening()[0], grpc::InsecureChannelCredentials());
-    auto admin = v1::AdminService::NewStub(channel);
     grpc::ClientContext context;
     v1::AddUserRequest request;
     request.set_name(name);
     v1::AddUserResponse response;
-    const grpc::Status status = admin->AddUser(&context, request, &response);
+    const grpc::Status status = Admin()->AddUser(&context, request, &response);
     if (!status.ok()) std::fprintf(stderr, "%s\n", status.error_message().c_str());
     return response.token();
+  }
+  // 1 is everybody's.
+  void SetWeight(const std::string& user, double weight) {
+    grpc::ClientContext context;
+    v1::SetQuotaRequest request;
+    request.set_user(user);
+    (*request.mutable_limits())["weight"] = static_cast<uint64_t>(weight * quota::kUsualWeight);
+    v1::SetQuotaResponse response;
+    const grpc::Status status = Admin()->SetQuota(&context, request, &response);
+    if (!status.ok()) std::fprintf(stderr, "%s\n", status.error_message().c_str());
   }
   std::string address() const { return daemon_->listening()[1]; }
 
@@ -200,8 +213,7 @@ class Bench {
   }
 
   void Shares(const char* title, const std::vector<double>& weights) {
-    for (size_t i = 0; i < weights.size(); ++i)
-      daemon_->SetWeight(absl::StrCat("user", i), weights[i]);
+    for (size_t i = 0; i < weights.size(); ++i) SetWeight(absl::StrCat("user", i), weights[i]);
     // Before and after, since the machine's speed drifts.
     const std::vector<User::Share> before = Alone();
     const std::vector<User::Share> shares = Together({0, 1, 2, 3}, nullptr);
@@ -249,7 +261,7 @@ class Bench {
   }
 
   void Latency() {
-    for (size_t i = 0; i < 4; ++i) daemon_->SetWeight(absl::StrCat("user", i), 1);
+    for (size_t i = 0; i < 4; ++i) SetWeight(absl::StrCat("user", i), 1);
     std::printf("\na request of 1 ms\n");
     User user(address(), tokens_[4], loads_[1]);
     PrintTimes("alone", Ask(user));

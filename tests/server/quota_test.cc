@@ -309,7 +309,7 @@ TEST_F(QuotaTest, AUsersShareOfTheDevicesTime) {
     v1::ListUsersResponse users;
     EXPECT_TRUE(owner_.admin->ListUsers(&context, {}, &users).ok());
     for (const v1::User& user : users.users())
-      if (user.name() == "ann") return user.quota().weight();
+      if (user.name() == "ann") return user.weight();
     return 0.0;
   };
   EXPECT_EQ(weight(), 1);
