@@ -49,7 +49,8 @@ void Endpoint::Serve(const std::vector<std::shared_ptr<prometheus::Collectable>>
 }
 
 void Endpoint::Protect(const std::function<bool(const std::string&)>& allow) {
-  if (!exposer_) return;
+  if (!exposer_ || is_protected_) return;
+  is_protected_ = true;
   exposer_->RegisterAuth(
       [allow](const std::string&, const std::string& password) { return allow(password); },
       "kilnd: a viewer's or an admin's token as the password");

@@ -25,13 +25,14 @@ class Endpoint {
   // What is collected is served at /metrics from now on.
   void Serve(const std::vector<std::shared_ptr<prometheus::Collectable>>& collectables);
   // From now on a scrape takes a password for which `allow` is true, of any name (RFC 7617). It is
-  // called on the threads that serve, and outlives them.
+  // called on the threads that serve, and outlives them. Later calls change nothing.
   void Protect(const std::function<bool(const std::string&)>& allow);
   // No scrape is answered afterwards. May be called at any time.
   void Stop();
 
  private:
   std::unique_ptr<prometheus::Exposer> exposer_;
+  bool is_protected_ = false;
 };
 
 }  // namespace kiln::metrics

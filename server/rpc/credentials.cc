@@ -69,8 +69,8 @@ absl::Status CheckListening(const std::vector<std::string>& addresses, const Tls
   return absl::OkStatus();
 }
 
-absl::Status CheckMetricsListening(const std::string& address, bool nobody_known) {
-  if (!nobody_known || IsLoopback(address)) return absl::OkStatus();
+absl::Status CheckMetricsListening(const std::string& address, bool is_open) {
+  if (!is_open || IsLoopback(address)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "metrics: ", address, " can be reached from other machines, and the daemon has no users: ",
       "add one with `kiln user add NAME --role viewer`, whose token is the password for scraping, ",

@@ -31,8 +31,9 @@ bool IsLoopback(const std::string& address);
 absl::Status CheckListening(const std::vector<std::string>& addresses, const TlsFiles& tls,
                             bool nobody_known);
 
-// INVALID_ARGUMENT if anybody could read the metrics from another machine: that takes users.
-absl::Status CheckMetricsListening(const std::string& address, bool nobody_known);
+// `is_open`: whoever connects may read them. INVALID_ARGUMENT if that could be from another
+// machine.
+absl::Status CheckMetricsListening(const std::string& address, bool is_open);
 
 // Of a port, which is everything but a Unix socket. With TLS, loopback's too.
 std::shared_ptr<grpc::ServerCredentials> PortCredentials(const TlsFiles& tls, Access& access);

@@ -232,9 +232,9 @@ class Client {
 
   // Leaves the session and these tensors to whoever calls Attach with its name. What was sent
   // before goes on; everything is kept for `keep`, held to the daemon's limit, once this client has
-  // been destroyed, which is all that may be done with it then. Names have 1 to 64 letters, digits
-  // and
-  // "._-". ALREADY_EXISTS if another session of the user's has the name; then nothing has changed.
+  // been destroyed, which is all that may be done with it then. Names have 1 to 64 letters, digits,
+  // ".", "_" and "-". ALREADY_EXISTS if another session of the user's has the name; then nothing
+  // has changed.
   absl::Status Detach(const std::string& name, absl::Duration keep,
                       const std::map<std::string, Tensor>& tensors);
 
