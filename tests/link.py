@@ -74,8 +74,9 @@ class Link:
         self._delay = delay
         self._lock = threading.Lock()
         self._open = []
-        self._cut = False
+        self._is_down = False
         self.bytes_sent = 0  # by clients
+        self.connections = 0  # that were made
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -87,7 +88,7 @@ class Link:
             except OSError:
                 return
             with self._lock:
-                if self._cut:
+                if self._is_down:
                     _hang_up(client)
                     continue
                 try:
@@ -96,6 +97,7 @@ class Link:
                     _hang_up(client)
                     continue
                 self._open += [client, daemon]
+                self.connections += 1
             for end in (client, daemon):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _Direction(client, daemon, self._delay, self._count)
@@ -105,18 +107,16 @@ class Link:
         with self._lock:
             self.bytes_sent += size
 
-    def cut(self) -> None:
-        """Ends all connections; new ones are refused until `mend`."""
+    def cut(self, seconds: float = 0.0) -> None:
+        """Ends all connections, and refuses new ones for so long."""
         with self._lock:
-            self._cut = True
+            self._is_down = True
             for end in self._open:
                 _hang_up(end)
             self._open.clear()
-
-    def mend(self) -> None:
-        """Lets clients in again."""
+        time.sleep(seconds)
         with self._lock:
-            self._cut = False
+            self._is_down = False
 
     def __enter__(self) -> "Link":
         return self

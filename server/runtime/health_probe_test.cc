@@ -51,7 +51,7 @@ class HealthProbeTest : public ::testing::Test {
       return absl::OkStatus();
     });
   }
-  // The second time, once the first probe has ended.
+  // A probe, to its end.
   void TickAndWait() {
     const int64_t before = runs_;
     probe_->Tick(now_);

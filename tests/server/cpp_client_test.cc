@@ -31,6 +31,13 @@ class CppClientTest : public ::testing::Test {
     EXPECT_TRUE(client_->Barrier().ok());  // its stream has attached
   }
 
+  // x + x.
+  static Graph Doubling() {
+    GraphBuilder builder;
+    const Value x = builder.Input(DType::kFloat32, {1});
+    builder.Output(builder.AddNode("add", {x, x}));
+    return *builder.Build();
+  }
   absl::Status UploadLarge() {
     return client_->Upload<float>({kLargeFloats}, absl::MakeConstSpan(large_)).status();
   }
@@ -62,10 +69,7 @@ TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {
 }
 
 TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
-  GraphBuilder builder;
-  Value x = builder.Input(DType::kFloat32, {1});
-  builder.Output(builder.AddNode("add", {x, x}));
-  auto program = *client_->Define(builder.Build(), "double");
+  auto program = *client_->Define(Doubling(), "double");
   auto input = *client_->Upload<float>({1}, {1});
   daemon_.device().Hold();
   const RunResult first = *client_->Run(program, {input});
@@ -82,10 +86,7 @@ TEST_F(CppClientTest, AClientThatWaitsHearsOfAShutdown) {
 }
 
 TEST_F(CppClientTest, GoesOnAfterARestart) {
-  GraphBuilder builder;
-  Value x = builder.Input(DType::kFloat32, {1});
-  builder.Output(builder.AddNode("add", {x, x}));
-  auto program = *client_->Define(builder.Build(), "double");
+  auto program = *client_->Define(Doubling(), "double");
   RunResult run = *client_->Run(program, {*client_->Upload<float>({1}, {1})});
   std::vector<Tensor> doubled;
   for (int restarts = 0; restarts < 3; ++restarts) {
@@ -97,11 +98,8 @@ TEST_F(CppClientTest, GoesOnAfterARestart) {
 }
 
 TEST_F(CppClientTest, AnotherClientAttaches) {
-  GraphBuilder builder;
-  Value x = builder.Input(DType::kFloat32, {1});
-  builder.Output(builder.AddNode("add", {x, x}));
   auto first = *kiln::Client::Connect({.address = daemon_.address()});
-  auto program = *first->Define(builder.Build(), "double");
+  auto program = *first->Define(Doubling(), "double");
   daemon_.device().Hold();
   RunResult run = *first->Run(program, {*first->Upload<float>({1}, {3})});
   ASSERT_TRUE(first->Detach("night", absl::Minutes(1), {{"six", run.outputs[0]}}).ok());
@@ -114,7 +112,7 @@ TEST_F(CppClientTest, AnotherClientAttaches) {
   EXPECT_EQ(six.dtype, DType::kFloat32);
   EXPECT_EQ(six.shape, Shape{1});
   EXPECT_THAT(*attached->client->Download<float>(six.tensor), ::testing::ElementsAre(6));
-  auto again = *attached->client->Define(builder.Build(), "double");
+  auto again = *attached->client->Define(Doubling(), "double");
   run = *attached->client->Run(again, {six.tensor});
   EXPECT_THAT(*attached->client->Download<float>(run.outputs[0]), ::testing::ElementsAre(12));
   EXPECT_EQ(ErrorReason(kiln::Client::Attach("day", {.address = daemon_.address()}).status()),
@@ -130,10 +128,7 @@ TEST_F(CppClientTest, ASessionThatWasNotKeptIsOneError) {
 
 // Answered while the device still has what came first.
 TEST_F(CppClientTest, CancelEndsWhatTheDeviceHasNotBegun) {
-  GraphBuilder builder;
-  Value x = builder.Input(DType::kFloat32, {1});
-  builder.Output(builder.AddNode("add", {x, x}));
-  auto program = *client_->Define(builder.Build(), "double");
+  auto program = *client_->Define(Doubling(), "double");
   auto input = *client_->Upload<float>({1}, {1});
   daemon_.device().Hold();
   const RunResult first = *client_->Run(program, {input});

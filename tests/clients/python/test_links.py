@@ -83,7 +83,6 @@ def test_an_upload_goes_on_where_it_was_cut_off(link):
         while link.bytes_sent - start < share * data.nbytes:
             time.sleep(0.001)
         link.cut()
-        link.mend()
     upload.join()
     np.testing.assert_array_equal(result[0].numpy(), data)
     # After each cut at most the pieces that were on their way are sent again.

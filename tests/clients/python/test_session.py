@@ -1,11 +1,9 @@
 """Sessions: reconnection, release, processes that fork or are killed."""
 
-import contextlib
 import gc
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -21,6 +19,7 @@ from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
 from kilnd_process import build_folder
+from link import Link
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
 # Longer by hand: a link that is down for 5 s, a laptop that sleeps for a minute.
@@ -29,75 +28,17 @@ SLEEP_SECONDS = float(os.environ.get("KILN_SLEEP_SECONDS", "1"))
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
 
-class Proxy:
-    """Passes bytes between a port and the daemon until it is told to cut all connections."""
-
-    def __init__(self, target):
-        self._target = target
-        self._pairs = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.connections = 0
-        self.is_down = False
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            if self.is_down:
-                near.close()
-                continue
-            host, port = self._target.split(":")
-            far = socket.create_connection((host, int(port)))
-            self.connections += 1
-            self._pairs.append((near, far))
-            for source, sink in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(source, sink), daemon=True).start()
-
-    @staticmethod
-    def _pump(source, sink):
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-        except OSError:
-            pass
-        finally:
-            for end in (source, sink):
-                end.close()
-
-    def cut(self):
-        pairs, self._pairs = self._pairs, []
-        for pair in pairs:
-            for end in pair:
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-
-    def cut_for(self, seconds):
-        self.is_down = True
-        self.cut()
-        time.sleep(seconds)
-        self.is_down = False
-
-    def close(self):
-        self._listener.close()
-        self.cut()
-
-
 @pytest.fixture
-def proxied(kilnd):
-    proxy = Proxy(kilnd.tcp_address)
-    connection = kiln.connect(proxy.address)
-    yield proxy, connection
-    _connection._default = None
-    connection.close()
-    proxy.close()
+def linked(kilnd):
+    with Link(kilnd.tcp_address) as link:
+        connection = kiln.connect(link.address)
+        yield link, connection
+        _connection._default = None
+        connection.close()
 
 
-def test_a_dropped_connection_resumes_and_runs_everything_once(proxied):
-    proxy, _ = proxied
+def test_a_dropped_connection_resumes_and_runs_everything_once(linked):
+    link, _ = linked
     count = kiln.tensor(0)
 
     @kiln.jit
@@ -109,15 +50,15 @@ def test_a_dropped_connection_resumes_and_runs_everything_once(proxied):
     for i in range(300):
         results.append(f())
         if i % 60 == 30:
-            proxy.cut()
+            link.cut()
         if i % 50 == 0:
             assert results[-1].item() == i + 1
     assert [result.item() for result in results] == list(range(1, 301))
-    assert count.item() == 300 and proxy.connections > 3
+    assert count.item() == 300 and link.connections > 3
 
 
-def test_cuts_with_answers_outstanding_resume_soon(proxied):
-    proxy, connection = proxied
+def test_cuts_with_answers_outstanding_resume_soon(linked):
+    link, connection = linked
     x = kiln.tensor(np.arange(1000, dtype=np.float32)).realize()
     waits = []
     for _ in range(CUTS):
@@ -125,32 +66,32 @@ def test_cuts_with_answers_outstanding_resume_soon(proxied):
         for answer in answers:
             connection.stream.send(
                 answer.resolve, read=session_pb2.Read(handle=x._node.buffer.handle))
-        proxy.cut()
+        link.cut()
         start = time.monotonic()
         assert all(len(answer.wait().data) == 4000 for answer in answers)
         waits.append(time.monotonic() - start)
     print(f"{CUTS} cuts, the slowest resumed after {max(waits):.3f} s")
-    assert max(waits) < 5 and proxy.connections > CUTS // 2
+    assert max(waits) < 5 and link.connections > CUTS // 2
 
 
-def test_large_transfers_survive_cuts(proxied):
-    proxy, _ = proxied
+def test_large_transfers_survive_cuts(linked):
+    link, _ = linked
     data = np.arange(8 << 20, dtype=np.float32)
     for delay in (0.005, 0.02, 0.05):
-        cutter = threading.Timer(delay, proxy.cut)
+        cutter = threading.Timer(delay, link.cut)
         cutter.start()
         x = kiln.tensor(data).realize()
         cutter.join()
-        cutter = threading.Timer(delay, proxy.cut)
+        cutter = threading.Timer(delay, link.cut)
         cutter.start()
         np.testing.assert_array_equal(x.numpy(), data)
         cutter.join()
 
 
-def test_a_read_that_waits_survives_a_cut(proxied):
-    proxy, _ = proxied
+def test_a_read_that_waits_survives_a_cut(linked):
+    link, _ = linked
     x = kiln.tensor(np.ones((64, 64), np.float32)).realize()
-    cutter = threading.Timer(0.05, proxy.cut)
+    cutter = threading.Timer(0.05, link.cut)
     cutter.start()
     for _ in range(40):
         x = (x @ x / 64).realize()
@@ -431,25 +372,24 @@ def assert_same_training(one, other):
 
 def test_training_through_twenty_cuts_changes_no_bit(fresh_kilnd):
     undisturbed = train_at(fresh_kilnd.tcp_address, 200, lambda step: None)
-    proxy = Proxy(fresh_kilnd.tcp_address)
     random = np.random.default_rng(CUTS)
     cut_at = set(random.choice(200, 20, replace=False).tolist())
     cutters = []
+    with Link(fresh_kilnd.tcp_address) as link:
 
-    def cut(step):
-        # The link goes down while steps go on being sent.
-        if step in cut_at:
+        def cut(step):
+            # The link goes down while steps go on being sent.
+            if step in cut_at:
+                for cutter in cutters:
+                    cutter.join()
+                cutters.append(threading.Thread(target=link.cut, args=(CUT_SECONDS,)))
+                cutters[-1].start()
+
+        try:
+            cut_off = train_at(link.address, 200, cut)
+        finally:
             for cutter in cutters:
                 cutter.join()
-            cutters.append(threading.Thread(target=proxy.cut_for, args=(CUT_SECONDS,)))
-            cutters[-1].start()
-
-    try:
-        cut_off = train_at(proxy.address, 200, cut)
-    finally:
-        for cutter in cutters:
-            cutter.join()
-        proxy.close()
     assert len(cutters) == 20
     assert_same_training(undisturbed, cut_off)
 
@@ -505,8 +445,8 @@ def test_a_daemon_that_was_killed_is_one_clear_error(fresh_kilnd):
     connection.close()
 
 
-def test_a_client_that_sleeps_within_its_lease_goes_on(proxied):
-    proxy, _ = proxied
+def test_a_client_that_sleeps_within_its_lease_goes_on(linked):
+    link, _ = linked
     count = kiln.tensor(0)
 
     @kiln.jit
@@ -515,7 +455,7 @@ def test_a_client_that_sleeps_within_its_lease_goes_on(proxied):
         return count * 1
 
     f()
-    proxy.cut_for(SLEEP_SECONDS)
+    link.cut(SLEEP_SECONDS)
     assert f().item() == 2
 
 
