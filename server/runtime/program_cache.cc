@@ -1,5 +1,6 @@
 #include "server/runtime/program_cache.h"
 
+#include <atomic>
 #include <utility>
 
 namespace kiln::runtime {
@@ -36,7 +37,7 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     ProgramsBySource::Entry* const known = by_source_.Use(key);
     metrics_->ProgramCacheLookup(known != nullptr);
     if (known != nullptr) {
-      if (known->compiling) known->payers.Add(request.payer.account());
+      if (known->compiling) Join(*known, request.payer.account());
       return known->future;
     }
     ProgramsBySource::Entry& entry = by_source_.Add(key);
@@ -44,8 +45,9 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
+    entry.compile = Task(request);
     // With the lock held, so that nobody waits yet for what is refused.
-    const absl::Status asked = threads_.Ask(request.payer.account().get(), Task(request));
+    const absl::Status asked = threads_.Ask(request.payer.account().get(), entry.compile);
     if (asked.ok()) {
       dropped = by_source_.EvictIdle();
     } else {
@@ -56,8 +58,18 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
   return request.future;
 }
 
+void ProgramCache::Join(ProgramsBySource::Entry& entry,
+                        const std::shared_ptr<memory::Account>& account) {
+  // The first one's user may have much that waits before it. Where this one's has too much as
+  // well, it is made when the other's turn comes.
+  if (entry.payers.Add(account)) threads_.Ask(account.get(), entry.compile).IgnoreError();
+}
+
 std::function<void()> ProgramCache::Task(Request request) {
-  return [this, request = std::move(request)] { Compile(request); };
+  auto begun = std::make_shared<std::atomic<bool>>(false);
+  return [this, request = std::move(request), begun = std::move(begun)] {
+    if (!begun->exchange(true)) Compile(request);
+  };
 }
 
 void ProgramCache::Check(std::shared_ptr<const GraphSource> source,

@@ -91,6 +91,10 @@ class ProgramCache {
     std::shared_ptr<VariablePrograms> variables;  // of its source
   };
 
+  // One more asks for what compiles: it is made in the turn of whichever user's comes first.
+  void Join(ProgramsBySource::Entry& entry, const std::shared_ptr<memory::Account>& account)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Compiles when it is first called.
   std::function<void()> Task(Request request);
   void Compile(const Request& request);
   // A program of these bindings alone.

@@ -27,10 +27,16 @@ Grow Payer::ForNextGraph() const {
   };
 }
 
-void PayersInTurn::Add(const std::shared_ptr<memory::Account>& account) {
-  const bool is_there = std::any_of(accounts_.begin(), accounts_.end(),
-                                    [&](const auto& payer) { return payer.lock() == account; });
-  if (!is_there) accounts_.push_back(account);
+bool PayersInTurn::Add(const std::shared_ptr<memory::Account>& account) {
+  const auto user_of = [](const auto& each) { return each ? each->user() : nullptr; };
+  bool knows_account = false, knows_user = false;
+  for (const auto& payer : accounts_) {
+    const auto known = payer.lock();
+    knows_account = knows_account || known == account;
+    knows_user = knows_user || user_of(known) == user_of(account);
+  }
+  if (!knows_account) accounts_.push_back(account);
+  return !knows_user;
 }
 
 std::shared_ptr<memory::Account> PayersInTurn::Next() {

@@ -36,7 +36,8 @@ class Payer {
 // one lacks the host memory, the next does.
 class PayersInTurn {
  public:
-  void Add(const std::shared_ptr<memory::Account>& account);
+  // False: another account of the same user is there already, perhaps this one.
+  bool Add(const std::shared_ptr<memory::Account>& account);
   // The next after the first whose session has not ended; null if there is none.
   std::shared_ptr<memory::Account> Next();
 

@@ -43,8 +43,14 @@ TEST(PayersInTurn, PayOnceEachUnlessTheirSessionHasEnded) {
   auto ended = memory->NewAccount("session s2");
   PayersInTurn payers;
   for (const auto& account : {first, ended, first, last, last}) payers.Add(account);
+  const auto user = memory->NewAccount("user ann");
+  EXPECT_TRUE(payers.Add(memory->NewAccount("session s4", user)));
+  const auto other = memory->NewAccount("session s5", user);
+  EXPECT_TRUE(payers.Add(other)) << "the user's only session has ended";
+  EXPECT_FALSE(payers.Add(memory->NewAccount("session s6", user)));
   ended.reset();
   EXPECT_EQ(payers.Next(), last) << "the first pays already";
+  EXPECT_EQ(payers.Next(), other);
   EXPECT_EQ(payers.Next(), nullptr);
 }
 

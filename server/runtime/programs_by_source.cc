@@ -51,6 +51,7 @@ void ProgramsBySource::EndCompiling(const Key& key, bool shared) {
   Entry& entry = entries_.at(key);
   entry.compiling = false;
   entry.payers = {};
+  entry.compile = nullptr;
   if (shared && !entry.shared) CountShared(key, 1);
   entry.shared = entry.shared || shared;
 }

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,7 +39,8 @@ class ProgramsBySource {
     // All bindings of a source have the same, which goes with the last of them. Null until the
     // first one sets it.
     std::shared_ptr<VariablePrograms> variables;
-    PayersInTurn payers;  // while it compiles
+    PayersInTurn payers;            // while it compiles
+    std::function<void()> compile;  // then, too: for the threads' queue; does so once
     bool compiling = false;
     // Bound to a program that serves its source's other bindings too, so that it costs next to
     // nothing.

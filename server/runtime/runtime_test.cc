@@ -142,8 +142,15 @@ TEST_F(ProgramCacheTest, OneUserWhoFillsTheQueueHoldsUpNobody) {
   EXPECT_LE(refused, 20 - 5);
   while (compiled_ < 2) std::this_thread::yield();
   is_short = true;
-  EXPECT_TRUE(Wait(ask(100, memory->NewAccount("a session", other))).ok());
+  const auto of_other = memory->NewAccount("a session", other);
+  EXPECT_TRUE(Wait(ask(100, of_other)).ok());
   EXPECT_EQ(compiled_, 3) << "two of one user, and the other's";
+  // Nor does it wait in the other's queue where both want the same.
+  int waiting = 19;
+  while (futures[waiting]->resolved()) --waiting;
+  is_short = true;
+  EXPECT_TRUE(Wait(ask(waiting, of_other)).ok());
+  EXPECT_EQ(compiled_, 4);
   go.Notify();
   for (const auto& future : futures) Wait(future).IgnoreError();
   // What was refused is tried again when it is asked for again.
