@@ -79,8 +79,8 @@ class Flood {
   std::thread thread_;
 };
 
-// ThreadSanitizer's shadow of what was touched is resident, too, several bytes for each.
-#ifdef __SANITIZE_THREAD__
+// A sanitizer's shadow of what was touched is resident, too.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr bool kMemoryIsOurs = false;
 #else
 constexpr bool kMemoryIsOurs = true;

@@ -25,6 +25,8 @@ CUTS = int(os.environ.get("KILN_CUTS", "20"))
 # Longer by hand: a link that is down for 5 s, a laptop that sleeps for a minute.
 CUT_SECONDS = float(os.environ.get("KILN_CUT_SECONDS", "0.1"))
 SLEEP_SECONDS = float(os.environ.get("KILN_SLEEP_SECONDS", "1"))
+# By hand, too: the daemon of another build, to which this one is upgraded.
+OTHER_KILND = os.environ.get("KILN_OTHER_KILND")
 SOURCE = pathlib.Path(kiln.__file__).resolve().parents[1]
 
 
@@ -400,6 +402,7 @@ def test_training_through_restarts_changes_no_bit(fresh_kilnd):
     def restart(step):
         if step == 20:
             assert fresh_kilnd.stop(signal.SIGTERM) == 0
+            fresh_kilnd.command[0] = OTHER_KILND or fresh_kilnd.command[0]
         elif step == 40:
             said = subprocess.run(
                 [build_folder() / "clients" / "cli" / "kiln", "drain"], env=fresh_kilnd.environment(),
