@@ -131,6 +131,7 @@ absl::Status OperationStream::Attach() {
     attach.set_acknowledged(Acknowledged());
   }
   attach.mutable_attach()->set_session_id(session_id_);
+  attach.mutable_attach()->set_takes_more(true);
   v1::ConnectResponse answer;
   if (!stream_->Write(attach) || !stream_->Read(&answer))
     return FromGrpc(stream_->Finish(), address_);
@@ -153,6 +154,7 @@ absl::Status OperationStream::ReadAnswers() {
   v1::ConnectResponse answer;
   while (stream_->Read(&answer)) {
     if (answer.has_result()) Deliver(std::move(*answer.mutable_result()));
+    for (v1::Result& result : *answer.mutable_more()) Deliver(std::move(result));
   }
   {
     absl::MutexLock write_lock(&write_mutex_);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/errors/errors.h"
 #include "server/rpc/graph_source.h"
 #include "server/rpc/message.h"
@@ -17,6 +18,10 @@ constexpr int64_t kMostUnsent = 4 << 20;
 // The same for one who may hold no more memory: answers are charged all the same, and with many
 // streams they would take what the user's other sessions need.
 constexpr int64_t kMostUnsentWithoutRoom = 256 << 10;
+// In one message. The bytes are of small answers, so that none waits long for the others.
+constexpr int kMostOperations = 256;
+constexpr size_t kMostAnswers = 256;
+constexpr int64_t kMostAnswerBytes = 64 << 10;
 // Larger values are copied on a thread that may take its time.
 constexpr int64_t kCopyAtOnce = 64 << 10;
 
@@ -62,6 +67,7 @@ absl::Status ConnectStream::Attach() {
   charge_ = *std::move(charge);
   // Before Attach, which starts the first write: from then on other threads read it.
   session_ = std::move(*session);
+  takes_more_ = request_.attach().takes_more();
   return session_->Attach(self_, request_.acknowledged(),
                           sessions::Split(request_.attach().session_id()).generation);
 }
@@ -74,11 +80,29 @@ absl::Status ConnectStream::Handle() {
         absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
         "ATTACHED_TWICE");
   }
-  sessions::Operation operation = ToOperation(request_, *session_->host());
-  const uint64_t sequence = request_.sequence();
-  const uint64_t acknowledged = request_.acknowledged();
-  request_.Clear();  // it would keep its memory until the next message
-  return session_->Accept(this, sequence, acknowledged, std::move(operation));
+  if (request_.more_size() >= kMostOperations) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("a message carries ", request_.more_size() + 1,
+                                                " operations, more than ", kMostOperations)),
+        "TOO_MANY_OPERATIONS");
+  }
+  v1::ConnectRequest request;  // request_ would keep its memory until the next message
+  request.Swap(&request_);
+  if (absl::Status status = Accept(request); !status.ok()) return status;
+  for (v1::ConnectRequest& following : *request.mutable_more()) {
+    if (following.has_attach() || following.more_size() > 0) {
+      return errors::WithReason(
+          absl::InvalidArgumentError("what follows an operation in its message must be one"),
+          "NESTED_OPERATIONS");
+    }
+    if (absl::Status status = Accept(following); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ConnectStream::Accept(v1::ConnectRequest& request) {
+  sessions::Operation operation = ToOperation(request, *session_->host());
+  return session_->Accept(this, request.sequence(), request.acknowledged(), std::move(operation));
 }
 
 int64_t ConnectStream::MostUnsent() const {
@@ -125,8 +149,27 @@ void ConnectStream::Push(std::shared_ptr<const sessions::Answer> answer) {
   outgoing_.emplace_back(std::move(answer));
 }
 
+std::vector<ConnectStream::Outgoing> ConnectStream::TakeNext() {
+  std::vector<Outgoing> taken;
+  int64_t bytes = 0;
+  do {
+    const sessions::Answer* answer = AnswerIn(outgoing_.front());
+    if (answer != nullptr) {
+      bytes += answer->charge.bytes();
+      unsent_bytes_ -= answer->charge.bytes();
+    }
+    const bool is_alone = answer == nullptr || answer->value;
+    taken.push_back(std::move(outgoing_.front()));
+    outgoing_.pop_front();
+    if (is_alone || !takes_more_ || outgoing_.empty()) break;
+    answer = AnswerIn(outgoing_.front());
+    if (answer == nullptr || answer->value) break;
+  } while (taken.size() < kMostAnswers && bytes < kMostAnswerBytes);
+  return taken;
+}
+
 void ConnectStream::Flush() {
-  Outgoing next;
+  std::vector<Outgoing> next;
   bool finish = false;
   absl::Status end;
   bool more = false;
@@ -135,10 +178,7 @@ void ConnectStream::Flush() {
     // OnWriteDone calls this again, so nothing is left behind.
     if (writing_ || finished_) return;
     if (!outgoing_.empty() && !broken_) {
-      next = std::move(outgoing_.front());
-      outgoing_.pop_front();
-      const sessions::Answer* answer = AnswerIn(next);
-      if (answer != nullptr) unsent_bytes_ -= answer->charge.bytes();
+      next = TakeNext();
       writing_ = true;
       more = !outgoing_.empty() && !TakesTimeToCopy(AnswerIn(outgoing_.front()));
     } else if (closing_ && !restarting_) {
@@ -150,19 +190,21 @@ void ConnectStream::Flush() {
   }
   // Without the lock: once Finish has been called, OnDone may destroy this at any moment.
   if (finish) return Finish(End(daemon_, end));
-  if (!TakesTimeToCopy(AnswerIn(next))) return Write(next, more);
+  if (!TakesTimeToCopy(AnswerIn(next.front()))) return Write(next, more);
   // This may be a thread of the device's, which must not be held up.
   daemon_.copies->Schedule([self = self_, next, more] { self->Write(next, more); });
 }
 
-void ConnectStream::Write(const Outgoing& next, bool more) {
+void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
   auto response = std::make_shared<v1::ConnectResponse>();
-  const sessions::Answer* answer = AnswerIn(next);
+  const sessions::Answer* answer = AnswerIn(next.front());
   if (answer == nullptr) {
-    response->mutable_attached()->set_last_sequence(std::get<uint64_t>(next));
+    response->mutable_attached()->set_last_sequence(std::get<uint64_t>(next.front()));
+    response->mutable_attached()->set_most_operations(kMostOperations);
     return Send(*response, false);
   }
   FillResult(*answer, response->mutable_result());
+  for (size_t i = 1; i < next.size(); ++i) FillResult(*AnswerIn(next[i]), response->add_more());
   if (answer->value) return CopyAndSend(answer->value, std::move(response), more);
   Send(*response, more);
 }

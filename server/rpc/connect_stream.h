@@ -10,6 +10,7 @@
 #include <memory>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -48,11 +49,15 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
       : daemon_(daemon), caller_(std::move(caller)), call_(daemon.open_calls) {}
 
   absl::Status Handle();
+  // One operation of a message.
+  absl::Status Accept(v1::ConnectRequest& request);
   absl::Status Attach();
   // Bytes of answers beyond which the client is not read.
   int64_t MostUnsent() const;
+  // What the next message says: one of outgoing_, or several answers that are small.
+  std::vector<Outgoing> TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sends what writing_ was set for. `more`: another message follows at once.
-  void Write(const Outgoing& next, bool more);
+  void Write(const std::vector<Outgoing>& next, bool more);
   // The same when `response` has all but the value's bytes, which it gets first; they are charged
   // until the message has been written.
   void CopyAndSend(const runtime::ValuePointer& value,
@@ -71,6 +76,7 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   memory::Charge transfer_;                     // for a value in it; also the writing thread's
   memory::Charge charge_;                       // for the stream
   std::shared_ptr<sessions::Session> session_;  // set by the first read
+  bool takes_more_ = false;                     // likewise
 
   absl::Mutex mutex_;
   std::deque<Outgoing> outgoing_ ABSL_GUARDED_BY(mutex_);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "compiler/compiler.h"
 #include "drivers/cpu/driver.h"
@@ -289,6 +290,7 @@ class Bench {
 }  // namespace kiln::bench
 
 int main(int argc, char** argv) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as kilnd does
   kiln::log::SetLevel(kiln::log::Level::kWarning);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const double seconds = argc > 1 ? std::atof(argv[1]) : 30;

@@ -47,6 +47,7 @@ Stream::Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string
 void Stream::Attach(const std::string& session_id, uint64_t acknowledged) {
   v1::ConnectRequest attach;
   attach.mutable_attach()->set_session_id(session_id);
+  attach.mutable_attach()->set_takes_more(true);
   attach.set_acknowledged(acknowledged);
   stream_->Write(attach);
   v1::ConnectResponse response;
@@ -67,12 +68,33 @@ uint64_t Stream::Send(v1::ConnectRequest request, uint64_t sequence) {
   return sequence;
 }
 
+uint64_t Stream::SendTogether(std::vector<v1::ConnectRequest> requests, uint64_t sequence) {
+  if (sequence == 0) {
+    sequence = next_sequence_;
+    next_sequence_ += requests.size();
+  }
+  v1::ConnectRequest message = std::move(requests.front());
+  message.set_sequence(sequence);
+  for (size_t i = 1; i < requests.size(); ++i) {
+    requests[i].set_sequence(++sequence);
+    *message.add_more() = std::move(requests[i]);
+  }
+  stream_->Write(message);
+  return sequence;
+}
+
 bool Stream::ReadOne() {
   v1::ConnectResponse response;
   if (finished_ || !stream_->Read(&response)) return false;
-  ++received_[response.result().sequence()];
-  answers_[response.result().sequence()] = response.result();
+  ++messages_;
+  Keep(response.result());
+  for (const v1::Result& result : response.more()) Keep(result);
   return true;
+}
+
+void Stream::Keep(const v1::Result& result) {
+  ++received_[result.sequence()];
+  answers_[result.sequence()] = result;
 }
 
 v1::Result Stream::Answer(uint64_t sequence) {

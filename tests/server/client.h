@@ -33,6 +33,8 @@ class Stream {
   uint64_t last_sequence() const { return last_sequence_; }
   // Sends the operation under the next number (or the one given) and returns the number.
   uint64_t Send(v1::ConnectRequest request, uint64_t sequence = 0);
+  // Several in one message, the first under the next number (or the one given); returns the last's.
+  uint64_t SendTogether(std::vector<v1::ConnectRequest> requests, uint64_t sequence = 0);
   // Waits for the answer to an operation. An answer that never comes (the stream ended) has code
   // -1.
   v1::Result Answer(uint64_t sequence);
@@ -45,12 +47,15 @@ class Stream {
   const std::map<uint64_t, int>& received() const { return received_; }
   // The answers so far, by sequence.
   const std::map<uint64_t, v1::Result>& answers() const { return answers_; }
+  // In how many messages they came.
+  int messages() const { return messages_; }
   uint64_t next_sequence() const { return next_sequence_; }
   void set_next_sequence(uint64_t sequence) { next_sequence_ = sequence; }
 
  private:
   void Attach(const std::string& session_id, uint64_t acknowledged);
   bool ReadOne();
+  void Keep(const v1::Result& result);
 
   grpc::ClientContext context_;
   std::unique_ptr<v1::SessionService::Stub> stub_;  // if it has one of its own
@@ -60,6 +65,7 @@ class Stream {
   uint64_t next_sequence_ = 1;
   std::map<uint64_t, v1::Result> answers_;
   std::map<uint64_t, int> received_;
+  int messages_ = 0;
   bool finished_ = false;
 };
 

@@ -99,16 +99,24 @@ void Sender::Send(Exact operation) {
   const uint64_t sequence = next_++;
   operation.first.set_acknowledged(Acknowledged());
   const Exact& kept = pending_[sequence] = std::move(operation);
-  if (stream_) stream_->Send(kept.first, sequence);
+  if (!stream_) return;
+  held_.push_back(kept.first);
+  if (held_.size() > sequence % 7) SendHeld();
+}
+
+void Sender::SendHeld() {
+  if (!held_.empty()) stream_->SendTogether(held_, next_ - held_.size());
+  held_.clear();
 }
 
 void Sender::AnswerAllBut(size_t count) {
   while (pending_.size() > count && wrong_.empty()) {
     if (!stream_ && !Attach()) return;
+    SendHeld();
     const auto& [sequence, operation] = *pending_.begin();
     const v1::Result result = stream_->Answer(sequence);
     if (result.error().code() == -1) {
-      stream_.reset();
+      Cut();
       continue;
     }
     Check(sequence, operation.second, result);
@@ -119,6 +127,7 @@ void Sender::AnswerAllBut(size_t count) {
 void Sender::Cut() {
   if (stream_) stream_->Drop();
   stream_.reset();
+  held_.clear();
 }
 
 uint64_t Sender::Acknowledged() const {

@@ -60,6 +60,7 @@ class Sender {
   Sender(std::string address, const Client& client)
       : address_(std::move(address)), client_(client) {}
 
+  // Perhaps not before others: some travel together.
   void Send(Exact operation);
   // Waits for the oldest answers until no more than so many are missing.
   void AnswerAllBut(size_t count);
@@ -69,6 +70,7 @@ class Sender {
   const std::string& wrong() const { return wrong_; }
 
  private:
+  void SendHeld();
   uint64_t Acknowledged() const;
   bool Attach();
   void Check(uint64_t sequence, const Expected& expected, const v1::Result& result);
@@ -78,6 +80,7 @@ class Sender {
   std::unique_ptr<Stream> stream_;
   uint64_t next_ = 1;
   std::map<uint64_t, Exact> pending_;
+  std::vector<v1::ConnectRequest> held_;  // the last of pending_, not sent yet
   std::string wrong_;
 };
 

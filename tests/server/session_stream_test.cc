@@ -39,6 +39,73 @@ TEST(SessionStream, DefineRunRead) {
   EXPECT_GT(stream->Answer(ran).device_seconds(), 0);
 }
 
+TEST(SessionStream, ManyOperationsTravelTogether) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  std::vector<v1::ConnectRequest> requests = {Define(1, AccumulateGraph(1)), Write(1, {0}),
+                                              Write(2, {1}), Read(3)};
+  for (uint64_t i = 0; i < 250; ++i) requests.push_back(RunProgram(1, {1, 2}, {100 + i}));
+  requests.push_back(Read(1));
+  const uint64_t read = stream->SendTogether(requests);
+  EXPECT_EQ(read, 255);
+  EXPECT_THAT(Floats(stream->Answer(read).data()), ElementsAre(250));
+  EXPECT_EQ(stream->Answer(4).error().code(), grpc::NOT_FOUND);
+  stream->Call(Barrier());
+  for (uint64_t sequence = 1; sequence <= read; ++sequence)
+    EXPECT_EQ(stream->received().at(sequence), 1) << sequence;
+}
+
+TEST(SessionStream, AnswersTravelTogetherToWhoTakesThem) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  for (int i = 0; i < 20; ++i)
+    stream->SendTogether(std::vector<v1::ConnectRequest>(200, Release({7})));
+  EXPECT_FALSE(stream->Call(Barrier()).has_error());
+  EXPECT_EQ(stream->answers().size(), 4001);
+  EXPECT_LT(stream->messages(), 4001);
+}
+
+TEST(SessionStream, AnswersTravelAloneToWhoDoesNotSay) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  grpc::ClientContext context;
+  auto stream = client.sessions->Connect(&context);
+  v1::ConnectRequest request;
+  request.mutable_attach()->set_session_id(client.session.session_id());
+  stream->Write(request);
+  for (uint64_t i = 1; i <= 1000; ++i) {
+    request = Release({7});
+    request.set_sequence(i);
+    stream->Write(request);
+  }
+  stream->WritesDone();
+  v1::ConnectResponse response;
+  int messages = 0;
+  while (stream->Read(&response)) {
+    EXPECT_EQ(response.more_size(), 0);
+    ++messages;
+  }
+  EXPECT_EQ(messages, 1001);
+}
+
+TEST(SessionStream, WhatTravelsTogetherIsBoundedAndFlat) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->SendTogether(std::vector<v1::ConnectRequest>(257, Barrier()));
+  grpc::Status end = stream->End();
+  EXPECT_EQ(Reason(end), "TOO_MANY_OPERATIONS") << end.error_message();
+  stream = client.Connect();
+  EXPECT_EQ(stream->last_sequence(), 0) << "nothing of it was taken";
+  v1::ConnectRequest nested = Barrier();
+  *nested.add_more() = Barrier();
+  stream->SendTogether({Barrier(), nested});
+  end = stream->End();
+  EXPECT_EQ(Reason(end), "NESTED_OPERATIONS") << end.error_message();
+}
+
 TEST(SessionStream, UpdatesReplaceTheInput) {
   TestDaemon daemon;
   Client client(daemon.address());

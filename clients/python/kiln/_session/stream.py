@@ -27,6 +27,8 @@ from kiln._session.waiter import Waiter
 # ahead of the daemon.
 MAX_IN_FLIGHT = 4096
 MAX_BYTES_IN_FLIGHT = 256 << 20
+# Operations of no more than this travel together in a message.
+TOGETHER_BYTES = 1024
 # What has died is released in one operation per this many, or when the stream has been idle for
 # this long.
 RELEASE_BATCH = 128
@@ -87,11 +89,21 @@ class _Pending:
         self.missed = missed  # if the run were cancelled; None: no run
 
 
+def _together(request: Any, following: List[Any]) -> Any:
+    """One message with all of these."""
+    if not following:
+        return request
+    message = session_pb2.ConnectRequest(more=following)
+    message.MergeFrom(request)
+    return message
+
+
 class _Attachment:
     """One call of Connect."""
 
     def __init__(self) -> None:
         self.last_received: Optional[int] = None  # by the daemon; None until it has attached
+        self.most_operations = 1  # in a message
         self.over = False
         self.wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
@@ -256,7 +268,7 @@ class Stream:
 
     def _requests(self, attachment: _Attachment) -> Iterator[Any]:
         yield session_pb2.ConnectRequest(
-            attach=session_pb2.Attach(session_id=self._session_id),
+            attach=session_pb2.Attach(session_id=self._session_id, takes_more=True),
             acknowledged=self._acknowledged)
         sent: Optional[int] = None
         while not attachment.over:
@@ -276,8 +288,21 @@ class Stream:
                 pending = self._pending.get(sent + 1)
                 if pending is None:
                     break
-                yield pending.request
-                sent += 1
+                following = self._following(pending, sent + 1, attachment.most_operations)
+                yield _together(pending.request, following)
+                sent += 1 + len(following)
+
+    def _following(self, first: _Pending, sequence: int, most: int) -> List[Any]:
+        """Small requests that may travel with the first, of this number, and are there already."""
+        if first.size > TOGETHER_BYTES:
+            return []
+        following: List[Any] = []
+        while len(following) + 1 < most:
+            pending = self._pending.get(sequence + 1 + len(following))
+            if pending is None or pending.size > TOGETHER_BYTES:
+                break
+            following.append(pending.request)
+        return following
 
     def _release_dead(self) -> None:
         with self._lock:
@@ -351,10 +376,13 @@ class Stream:
         try:
             for response in connect(self._requests(attachment)):
                 if response.HasField("attached"):
+                    attachment.most_operations = response.attached.most_operations
                     attachment.last_received = response.attached.last_sequence
                     attachment.wakeups.put(None)
                 else:
                     self._answer(response.result)
+                    for result in response.more:
+                        self._answer(result)
         except grpc.RpcError as lost:
             error = lost
         except ValueError:  # the channel is closed
