@@ -157,6 +157,22 @@ TEST_F(ClientTest, ALostConnectionRunsNothingTwiceAndLosesNothing) {
   EXPECT_THAT(*client->Download<float>(runs[59].outputs[0]), ElementsAre(1, 2));
 }
 
+TEST_F(ClientTest, ManyRunsShareMessagesAndOutliveCuts) {
+  auto client = Connect();
+  auto program = client->Define(TwoInputs(), "pair");
+  auto a = client->Upload<float>({2}, {1, 2});
+  auto b = client->Upload<float>({3}, {3, 4, 5});
+  std::vector<RunResult> runs;
+  for (int i = 0; i < 6000; ++i) {
+    if (i % 1000 == 500) daemon_.BreakAfter(107);
+    runs.push_back(*client->Run(*program, {*a, *b}));
+  }
+  for (const RunResult& run : runs) ASSERT_TRUE(run.done.Get().ok()) << run.done.Get().status();
+  EXPECT_EQ(daemon_.runs(), 6000);
+  EXPECT_GE(daemon_.streams(), 2);
+  EXPECT_LT(daemon_.messages(), 6000);
+}
+
 TEST_F(ClientTest, ManyThreadsShareAClient) {
   auto client = Connect();
   auto program = client->Define(TwoInputs(), "pair");

@@ -60,6 +60,10 @@ bool FakeDaemon::closed() {
   absl::MutexLock lock(&mutex_);
   return closed_;
 }
+int FakeDaemon::messages() {
+  absl::MutexLock lock(&mutex_);
+  return messages_;
+}
 int FakeDaemon::streams() {
   absl::MutexLock lock(&mutex_);
   return streams_;
@@ -102,27 +106,37 @@ grpc::Status FakeDaemon::Connect(
     absl::MutexLock lock(&mutex_);
     ++streams_;
     greeting[0].mutable_attached()->set_last_sequence(last_sequence_);
+    greeting[0].mutable_attached()->set_most_operations(kMostOperations);
     for (const auto& [sequence, answer] : answers_)
       *greeting.emplace_back().mutable_result() = answer;
   }
   for (const auto& response : greeting) stream->Write(response);
   while (stream->Read(&request)) {
     v1::ConnectResponse response;
-    {
-      absl::MutexLock lock(&mutex_);
-      answers_.erase(answers_.begin(), answers_.upper_bound(request.acknowledged()));
-      if (request.sequence() <= last_sequence_) continue;
-      if (request.sequence() != last_sequence_ + 1)
-        return {grpc::StatusCode::INVALID_ARGUMENT, "a gap in the sequence"};
-      last_sequence_ = request.sequence();
-      operations_.push_back(request);
-      *response.mutable_result() = answers_[request.sequence()] = Execute(request);
-      // The operation has taken effect, and its answer is lost: the case that a client must
-      // survive.
-      if (break_after_ > 0 && --break_after_ == 0)
-        return {grpc::StatusCode::UNAVAILABLE, "the network is gone"};
-    }
-    stream->Write(response);
+    if (grpc::Status status = Take(request, &response); !status.ok()) return status;
+    if (response.has_result()) stream->Write(response);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeDaemon::Take(v1::ConnectRequest& message, v1::ConnectResponse* response) {
+  std::vector<v1::ConnectRequest> requests(message.more().begin(), message.more().end());
+  message.clear_more();
+  requests.insert(requests.begin(), message);
+  absl::MutexLock lock(&mutex_);
+  ++messages_;
+  for (const v1::ConnectRequest& request : requests) {
+    answers_.erase(answers_.begin(), answers_.upper_bound(request.acknowledged()));
+    if (request.sequence() <= last_sequence_) continue;
+    if (request.sequence() != last_sequence_ + 1)
+      return {grpc::StatusCode::INVALID_ARGUMENT, "a gap in the sequence"};
+    last_sequence_ = request.sequence();
+    operations_.push_back(request);
+    v1::Result* result = response->has_result() ? response->add_more() : response->mutable_result();
+    *result = answers_[request.sequence()] = Execute(request);
+    // The operation has taken effect, and its answer is lost: the case that a client must survive.
+    if (break_after_ > 0 && --break_after_ == 0)
+      return {grpc::StatusCode::UNAVAILABLE, "the network is gone"};
   }
   return grpc::Status::OK;
 }

@@ -22,6 +22,7 @@ namespace kiln::client {
 class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::Service {
  public:
   static constexpr uint64_t kChunkBytes = 1000;
+  static constexpr int kMostOperations = 10;  // in a message
 
   // `socket`: the path of a Unix socket to listen on.
   explicit FakeDaemon(const std::string& socket);
@@ -37,6 +38,7 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
   std::string description();
   bool closed();
   int streams();
+  int messages();  // with operations
   size_t blobs();
 
   grpc::Status OpenSession(grpc::ServerContext*, const v1::OpenSessionRequest*,
@@ -52,6 +54,8 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
                         grpc::ServerWriter<v1::DownloadResponse>*) override;
 
  private:
+  // Does the operations of a message.
+  grpc::Status Take(v1::ConnectRequest& message, v1::ConnectResponse* response);
   // Does one operation; its answer.
   v1::Result Execute(const v1::ConnectRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run(const v1::Run& run, v1::Result& result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -66,6 +70,7 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   int break_after_ ABSL_GUARDED_BY(mutex_) = -1;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
+  int messages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<grpc::Server> server_;
 };

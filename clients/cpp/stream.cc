@@ -15,6 +15,15 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(20);
 constexpr absl::Duration kLongestPause = absl::Seconds(2);
 constexpr absl::Duration kTransferPause = absl::Milliseconds(50);
 
+// With no more operations than this on their way, each is written where it is sent, without waiting
+// for another thread to wake.
+constexpr size_t kFewOnTheirWay = 16;
+// What a client runs ahead by, at most; one operation may go beyond the bytes.
+constexpr size_t kMostOnTheirWay = 4096;
+constexpr size_t kMostBytesOnTheirWay = 256 << 20;
+// Operations of no more than this share messages.
+constexpr size_t kTogetherBytes = 1024;
+
 // Errors after which attaching again is of no use: the session is gone or was never ours.
 bool IsFinal(const absl::Status& status) { return !status.ok() && !IsLostConnection(status); }
 
@@ -28,6 +37,7 @@ OperationStream::OperationStream(v1::SessionService::StubInterface& stub, std::s
       address_(std::move(address)),
       patience_(patience),
       last_sequence_(last_sequence) {
+  writer_ = std::thread([this] { WriteLoop(); });
   reader_ = std::thread([this] { ReadLoop(); });
 }
 
@@ -35,36 +45,102 @@ OperationStream::~OperationStream() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    // Ends the read in which the reading thread is waiting.
+    // Ends the read in which the reading thread is waiting, and the write of the other.
     if (context_ != nullptr) context_->TryCancel();
   }
   reader_.join();
+  writer_.join();
 }
 
 uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callback) {
   // Kept until it is answered, since a new stream may have to send it again.
   auto shared = std::make_shared<v1::ConnectRequest>(std::move(request));
+  const size_t bytes = shared->ByteSizeLong();
   absl::Status broken;
   uint64_t sequence = 0;
+  bool is_mine = false;  // to write
   {
-    absl::MutexLock write_lock(&write_mutex_);
-    {
-      absl::MutexLock lock(&mutex_);
-      // Under write_mutex_, so that numbers reach the wire in order; the daemon refuses gaps.
-      sequence = last_sequence_ + 1;
-      shared->set_sequence(sequence);
-      shared->set_acknowledged(Acknowledged());
-      broken = broken_;
-      last_sequence_ = sequence;
-      if (broken.ok()) pending_[sequence] = Pending{shared, callback};
+    absl::MutexLock lock(&mutex_);
+    // A callback's thread is the one that takes the answers which make room, and Cancel makes some.
+    if (!shared->has_cancel() && std::this_thread::get_id() != reader_.get_id())
+      mutex_.Await(absl::Condition(this, &OperationStream::HasRoom));
+    sequence = ++last_sequence_;
+    shared->set_sequence(sequence);
+    shared->set_acknowledged(pending_.empty() ? sequence - 1 : Acknowledged());
+    broken = broken_;
+    if (broken.ok()) {
+      pending_[sequence] = Pending{std::move(shared), bytes, callback};
+      pending_bytes_ += bytes;
+      if (live_ && !writing_) {
+        writing_ = true;
+        is_mine = pending_.size() <= kFewOnTheirWay;
+        wakes_writer_ = !is_mine;
+      }
     }
-    // A failed write is seen by the reading thread, which attaches again and sends the operation
-    // once more.
-    if (broken.ok() && live_) stream_->Write(*shared);
   }
   // Without locks: it may send in its turn.
   if (!broken.ok()) callback(broken);
+  if (is_mine) WriteOne();
   return sequence;
+}
+
+bool OperationStream::HasRoom() const {
+  return pending_.size() < kMostOnTheirWay && pending_bytes_ < kMostBytesOnTheirWay;
+}
+
+std::vector<OperationStream::Request> OperationStream::TakeUnsent() {
+  std::vector<Request> taken;
+  if (!live_) return taken;
+  // Operations that have not been sent have not been answered, so none is missing here.
+  for (auto next = pending_.upper_bound(sent_);
+       next != pending_.end() && static_cast<int>(taken.size()) < most_operations_; ++next) {
+    const bool is_small = next->second.bytes <= kTogetherBytes;
+    if (!taken.empty() && !is_small) break;
+    taken.push_back(next->second.request);
+    sent_ = next->first;
+    if (!is_small) break;
+  }
+  return taken;
+}
+
+void OperationStream::WriteOne() {
+  std::vector<Request> requests;
+  {
+    absl::MutexLock lock(&mutex_);
+    requests = TakeUnsent();
+  }
+  bool written = true;
+  if (requests.size() == 1) {
+    written = stream_->Write(*requests.front());
+  } else if (!requests.empty()) {
+    v1::ConnectRequest message = *requests.front();
+    for (size_t i = 1; i < requests.size(); ++i) *message.add_more() = *requests[i];
+    written = stream_->Write(message);
+  }
+  absl::MutexLock lock(&mutex_);
+  // The reading thread sees it, too; it attaches again and what was not received is sent once more.
+  if (!written) live_ = false;
+  PassOn();
+}
+
+void OperationStream::PassOn() {
+  wakes_writer_ = live_ && !pending_.empty() && pending_.rbegin()->first > sent_;
+  writing_ = wakes_writer_;
+}
+
+void OperationStream::WriteLoop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto has_turn = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+        return wakes_writer_ || stopping_;
+      };
+      mutex_.Await(absl::Condition(&has_turn));
+      if (!wakes_writer_) return;
+      wakes_writer_ = false;
+    }
+    WriteOne();
+  }
 }
 
 uint64_t OperationStream::Acknowledged() const {
@@ -135,18 +211,11 @@ absl::Status OperationStream::Attach() {
   v1::ConnectResponse answer;
   if (!stream_->Write(attach) || !stream_->Read(&answer))
     return FromGrpc(stream_->Finish(), address_);
-  absl::MutexLock write_lock(&write_mutex_);
-  std::vector<std::shared_ptr<v1::ConnectRequest>> missing;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (auto next = pending_.upper_bound(answer.attached().last_sequence());
-         next != pending_.end(); ++next) {
-      missing.push_back(next->second.request);
-    }
-  }
-  // Under write_mutex_ still, and before live_: whatever Send gets meanwhile comes after these.
-  for (const auto& request : missing) stream_->Write(*request);
+  absl::MutexLock lock(&mutex_);
+  most_operations_ = std::max<int>(1, static_cast<int>(answer.attached().most_operations()));
+  sent_ = answer.attached().last_sequence();
   live_ = true;
+  PassOn();
   return absl::OkStatus();
 }
 
@@ -157,8 +226,11 @@ absl::Status OperationStream::ReadAnswers() {
     for (v1::Result& result : *answer.mutable_more()) Deliver(std::move(result));
   }
   {
-    absl::MutexLock write_lock(&write_mutex_);
+    absl::MutexLock lock(&mutex_);
     live_ = false;
+    // Whoever writes fails soon, the stream being broken.
+    mutex_.Await(absl::Condition(
+        +[](bool* writing) { return !*writing; }, &writing_));
   }
   absl::Status status = FromGrpc(stream_->Finish(), address_);
   return status.ok() ? absl::UnavailableError("the daemon ended the stream") : status;
@@ -171,6 +243,7 @@ void OperationStream::Deliver(v1::Result result) {
     auto found = pending_.find(result.sequence());
     if (found == pending_.end()) return;  // an answer repeated after a reconnect
     callback = std::move(found->second.callback);
+    pending_bytes_ -= found->second.bytes;
     pending_.erase(found);
   }
   if (result.has_error()) {
@@ -187,6 +260,7 @@ void OperationStream::FailAll(const absl::Status& status) {
     broken_ = status;
     // In one step with broken_, so that an operation is either here or refused by Send.
     failed.swap(pending_);
+    pending_bytes_ = 0;
   }
   for (auto& [sequence, pending] : failed) pending.callback(status);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -19,9 +20,10 @@
 namespace kiln::client {
 
 // Numbers operations, from the one behind `last_sequence` on, and sends them in order; one thread
-// reads the answers and calls back. When the connection is lost it attaches again and sends what
-// the daemon has not received, until `patience` has passed without success; then everything fails
-// with UNAVAILABLE. Thread-safe.
+// reads the answers and calls back. While few are on their way the caller of Send writes its
+// operation at once; beyond that another thread does, and what has come meanwhile shares a message.
+// When the connection is lost it attaches again and sends what the daemon has not received, until
+// `patience` has passed without success; then everything fails with UNAVAILABLE. Thread-safe.
 class OperationStream {
  public:
   // Called once, from the reading thread or from Send; must not block. An operation that failed
@@ -33,7 +35,8 @@ class OperationStream {
   // Open operations fail with CANCELLED.
   ~OperationStream();
 
-  // Sends an operation; its number is filled in. Returns that number.
+  // Sends an operation; its number is filled in. Returns that number. Blocks while the daemon is
+  // thousands of operations behind, unless a callback calls it.
   uint64_t Send(v1::ConnectRequest request, const Callback& callback);
 
   // The number of the last operation sent.
@@ -45,12 +48,22 @@ class OperationStream {
 
  private:
   using Stream = grpc::ClientReaderWriterInterface<v1::ConnectRequest, v1::ConnectResponse>;
+  using Request = std::shared_ptr<const v1::ConnectRequest>;
   struct Pending {
-    std::shared_ptr<v1::ConnectRequest> request;
+    Request request;
+    size_t bytes = 0;
     Callback callback;
   };
 
   void ReadLoop();
+  void WriteLoop();
+  // What the next message carries: nothing if all is sent, or cannot be.
+  std::vector<Request> TakeUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Sends one message; by whoever has set writing_.
+  void WriteOne() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the turn of whoever has set writing_: the writing thread's begins if anything is left.
+  void PassOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Opens a stream, attaches, sends again what is missing.
   absl::Status Attach();
   // Delivers answers until the stream breaks; says why it did.
@@ -66,22 +79,25 @@ class OperationStream {
   const std::string address_;
   const absl::Duration patience_;
 
-  // Order of locking: write_mutex_, then mutex_. write_mutex_ is held while a message is written,
-  // which blocks when the daemon does not keep up; the reading thread takes it only while no stream
-  // is live, so answers always flow.
-  absl::Mutex write_mutex_;
-  bool live_ ABSL_GUARDED_BY(write_mutex_) = false;
-
+  // Never held while a message is written, which blocks when the daemon does not keep up: answers
+  // always flow.
   absl::Mutex mutex_;
+  bool live_ ABSL_GUARDED_BY(mutex_) = false;          // attached, and not known to be broken
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;       // somebody's turn to write
+  bool wakes_writer_ ABSL_GUARDED_BY(mutex_) = false;  // it is the writing thread's
+  int most_operations_ ABSL_GUARDED_BY(mutex_) = 1;    // in a message
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;          // on this stream, or received before it
+  size_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, Pending> pending_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status broken_ ABSL_GUARDED_BY(mutex_);  // set for good
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<grpc::ClientContext> context_ ABSL_GUARDED_BY(mutex_);
 
-  // Replaced by the reading thread while !live_; written to by whoever holds write_mutex_ while
-  // live_.
+  // Replaced by the reading thread while !live_ and !writing_; written to by whoever has set
+  // writing_.
   std::unique_ptr<Stream> stream_;
+  std::thread writer_;
   std::thread reader_;
 };
 
