@@ -37,8 +37,8 @@ stand_ins::opencl::Control& Control() {
     stand_ins::opencl::Control* (*find)() = nullptr;
     auto library = drivers::DynamicLibrary::Open(KILN_OPENCL_STAND_IN);
     if (!library.ok() || !(*library)->Find("KilnOpenClStandInControl", &find).ok()) std::abort();
-    // It stays open.
-    return library->release() == nullptr ? nullptr : find();
+    static const auto* const stays_open = library->release();
+    return stays_open == nullptr ? nullptr : find();
   }();
   return *control;
 }
