@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import queue
 import threading
+import uuid
 from typing import Any, Iterator, List, Optional, Tuple
 
 import grpc
@@ -47,6 +48,8 @@ class Blobs:
         self._local = local
         self._stream = stream
         self._numbers = itertools.count(1)
+        # A process that takes over a detached session counts from 1 again.
+        self._prefix = f"upload-{uuid.uuid4().hex[:16]}"
 
     def upload(self, data: memoryview) -> Blob:
         """A blob with these bytes, which the daemon has from here on."""
@@ -69,7 +72,7 @@ class Blobs:
     def _upload(self, data: memoryview, work: Work) -> Blob:
         if not self._local:
             return Blob(tuple(_Pieces(self, data, work).send()))
-        name = f"upload-{next(self._numbers)}"
+        name = f"{self._prefix}-{next(self._numbers)}"
         blob = Blob((name,))
         # Before it is sent: an upload that fails may have arrived all the same.
         self._stream.blobs.watch(blob, "blobs", name)
