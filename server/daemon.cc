@@ -66,6 +66,8 @@ constexpr int64_t kLeastTransport = 256 << 20;
 constexpr int64_t kTrimAfter = 32 << 20;
 // Of what looks after leases and devices; it takes milliseconds.
 constexpr std::chrono::minutes kLongestRound{1};
+// From the first of a run's results to its answer: a few microseconds, but for the scheduler.
+constexpr absl::Duration kEndOfRuns = absl::Seconds(1);
 // How often programs that nobody uses are looked for.
 constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
 // An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
@@ -135,6 +137,7 @@ struct Daemon::Implementation {
   const config::Config config;
   std::function<absl::Time()> now;
   std::function<void()> request_stop;
+  absl::Duration copy_patience;
   metrics::Metrics metrics{DaemonVersion()};
   const std::shared_ptr<memory::HostMemory> host;
   buffers::BlobStore blobs;
@@ -321,11 +324,13 @@ void Daemon::Implementation::OpenKeptSessions() {
                                               {"so", "they end with this daemon"}});
   }
   kept_sessions = *std::move(opened);
-  restorer = std::make_unique<sessions::Restorer>(*kept_sessions, *registry, now,
-                                                  [this](const std::string& name) {
-                                                    const auto user = users->store().Find(name);
-                                                    return user && user->revoked;
-                                                  });
+  restorer = std::make_unique<sessions::Restorer>(
+      *kept_sessions, *registry, now,
+      [this](const std::string& name) {
+        const auto user = users->store().Find(name);
+        return user && user->revoked;
+      },
+      copy_patience);
   registry->SetAbsent(restorer.get());
 }
 
@@ -451,20 +456,36 @@ void Daemon::Implementation::KeepSessions(absl::Time deadline) {
   // All stand still before the first is looked at, so that their devices come to an end.
   for (const auto& session : all) session->Pause();
   for (const auto& device : devices) device->dispatcher().Suspend();
-  for (const auto& device : devices) device->WaitIdle(deadline - now());
+  struct AtStop {
+    bool hangs = false;
+    sessions::Patience patience;
+  };
+  std::map<const runtime::ManagedDevice*, AtStop> at_stop;
+  for (const auto& device : devices) {
+    const bool is_idle = device->WaitIdle(deadline - now());
+    at_stop.emplace(device.get(), AtStop{!is_idle, sessions::Patience(copy_patience)});
+  }
   struct Frozen {
     std::shared_ptr<sessions::Session> session;
+    AtStop* device;
     absl::StatusOr<sessions::SessionImage> image;
     int64_t bytes() const { return image.ok() ? image->data_bytes() : 0; }
   };
   std::vector<Frozen> frozen;
-  for (const auto& session : all) frozen.push_back({session, session->Freeze(StopsToRestart())});
-  // The small ones first: should the disk or somebody's patience end, most are kept.
-  std::stable_sort(frozen.begin(), frozen.end(),
-                   [](const Frozen& a, const Frozen& b) { return a.bytes() < b.bytes(); });
+  // For all of them together: what is just ending ends side by side.
+  const absl::Time runs_end = absl::Now() + kEndOfRuns;
+  for (const auto& session : all) {
+    auto image = session->Freeze(StopsToRestart(), runs_end - absl::Now());
+    frozen.push_back({session, &at_stop.at(&session->device()), std::move(image)});
+  }
+  // The small ones first: should the disk or somebody's patience end, most are kept. A device that
+  // hangs takes none of that from the others'.
+  std::stable_sort(frozen.begin(), frozen.end(), [](const Frozen& a, const Frozen& b) {
+    return std::pair(a.device->hangs, a.bytes()) < std::pair(b.device->hangs, b.bytes());
+  });
   for (Frozen& each : frozen) {
     absl::Status status = each.image.status();
-    if (status.ok()) status = kept_sessions->Save(*each.image);
+    if (status.ok()) status = kept_sessions->Save(*each.image, each.device->patience);
     const std::string& name = each.session->identity().name;
     if (status.ok()) {
       log::Info("session_kept", {{"session", name}, {"bytes", absl::StrCat(each.bytes())}});
@@ -547,6 +568,7 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
   implementation->now = std::move(parts.now);
   implementation->view.disassemble = std::move(parts.disassemble);
   implementation->request_stop = std::move(parts.request_stop);
+  implementation->copy_patience = parts.copy_patience;
   auto opened =
       OpenDevices(config, std::move(parts.drivers), implementation->metrics, implementation->now);
   if (!opened.ok()) return opened.status();

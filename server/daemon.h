@@ -29,6 +29,9 @@ struct DaemonParts {
   std::function<absl::Time()> now;  // decides on leases
   absl::Duration lease_check_interval = absl::Milliseconds(250);
   int64_t memory_bytes = int64_t{4} << 30;  // of the machine, or what this process may have of it
+  // For a piece of a tensor on its way to or from a device when sessions are kept or restored; a
+  // device that takes longer hangs.
+  absl::Duration copy_patience = absl::Minutes(1);
   // An admin asks for the daemon's end: has Stop called soon, with Sessions::kKeep, on another
   // thread. Empty: nobody can.
   std::function<void()> request_stop;

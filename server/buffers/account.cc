@@ -10,6 +10,11 @@ void Account::ForceAdd(int64_t bytes) {
   if (parent_) parent_->ForceAdd(bytes);
 }
 
+void Account::ForceAddBytes(int64_t bytes) {
+  bytes_.ForceTake(bytes);
+  if (parent_) parent_->ForceAddBytes(bytes);
+}
+
 absl::Status Account::Add(int64_t bytes) {
   if (exempt_.load(std::memory_order_relaxed)) {
     ForceAdd(bytes);
@@ -33,6 +38,10 @@ void Account::Remove(int64_t bytes) {
 }
 
 absl::Status Account::AddBytes(int64_t bytes) {
+  if (exempt_.load(std::memory_order_relaxed)) {
+    ForceAddBytes(bytes);
+    return absl::OkStatus();
+  }
   if (absl::Status status = bytes_.Take(bytes); !status.ok() || !parent_) return status;
   absl::Status status = parent_->AddBytes(bytes);
   if (!status.ok()) bytes_.Give(bytes);

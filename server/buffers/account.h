@@ -64,6 +64,7 @@ class Account : public std::enable_shared_from_this<Account> {
 
  private:
   void ForceAdd(int64_t bytes);
+  void ForceAddBytes(int64_t bytes);
   absl::Status AddBytes(int64_t bytes);
   void RemoveBytes(int64_t bytes);
   void RemoveArena(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -146,7 +146,17 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
   auto charge = account.Reserve(memory::Use::kBlobs, kPerBlob);
   if (!charge.ok()) return charge.status();
   return std::unique_ptr<Upload>(
-      new Upload(*this, session, user, name, announced, *std::move(charge)));
+      new Upload(*this, session, user, name, announced, /*is_exempt=*/false, *std::move(charge)));
+}
+
+absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::BeginAgain(SessionNumber session,
+                                                                         const std::string& user,
+                                                                         const std::string& name,
+                                                                         uint64_t size,
+                                                                         memory::Account& account) {
+  if (absl::Status status = CheckName(name); !status.ok()) return status;
+  return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size),
+                                            /*is_exempt=*/true, account.Open(memory::Use::kBlobs)));
 }
 
 absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {
@@ -158,11 +168,11 @@ absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {
       {{"blob", name}, {"used", absl::StrCat(bytes_)}, {"limit", absl::StrCat(limit_)}});
 }
 
-absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes) {
+absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes, bool is_exempt) {
   std::vector<Blob> dropped;  // outlives the lock
   absl::MutexLock lock(&mutex_);
   DropUsed(bytes_ + bytes - limit_, "", &dropped);
-  if (bytes > limit_ - bytes_) return Refusal(name, static_cast<uint64_t>(bytes));
+  if (!is_exempt && bytes > limit_ - bytes_) return Refusal(name, static_cast<uint64_t>(bytes));
   bytes_ += bytes;
   return absl::OkStatus();
 }
@@ -207,12 +217,13 @@ void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
 }
 
 BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user,
-                          std::string name, int64_t size, memory::Charge charge)
+                          std::string name, int64_t size, bool is_exempt, memory::Charge charge)
     : store_(store),
       session_(session),
       user_(std::move(user)),
       name_(std::move(name)),
       size_(size),
+      is_exempt_(is_exempt),
       data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {
   if (IsContentAddressed(name_)) digest_.emplace();
 }
@@ -231,7 +242,7 @@ absl::Status BlobStore::Upload::Append(std::string& data) {
   const auto bytes = static_cast<int64_t>(data.size());
   // Without the store's lock: what does not fit has Reclaim called, which takes it.
   absl::Status status = data_->GrowCharge(data_->size() + bytes + Overhead(size_));
-  if (status.ok()) status = store_.Reserve(name_, bytes);
+  if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
   if (!status.ok()) return status;
   reserved_ += bytes;
   if (digest_) digest_->Update(data);

@@ -71,13 +71,14 @@ class BlobStore {
    private:
     friend class BlobStore;
     Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
-           int64_t size, memory::Charge charge);
+           int64_t size, bool is_exempt, memory::Charge charge);
 
     BlobStore& store_;
     const SessionNumber session_;
     const std::string user_;
     const std::string name_;
     const int64_t size_;
+    const bool is_exempt_;
     int64_t reserved_ = 0;  // in the store
     std::shared_ptr<Chunks> data_;
     // If the name is one. Fed while the bytes come in, so that Finish need not go over them again.
@@ -92,6 +93,12 @@ class BlobStore {
                                                 memory::Account& account)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // For what an earlier daemon had: no limit of the store's holds, and `account` is exempt from
+  // its own. INVALID_ARGUMENT: the name.
+  absl::StatusOr<std::unique_ptr<Upload>> BeginAgain(SessionNumber session, const std::string& user,
+                                                     const std::string& name, uint64_t size,
+                                                     memory::Account& account);
+
  private:
   using Key = std::pair<std::string, std::string>;  // user (or "#session" for private ones), name
   struct Entry {
@@ -103,7 +110,8 @@ class BlobStore {
   static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
   void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
   // Room for so many bytes more of the blob; RESOURCE_EXHAUSTED.
-  absl::Status Reserve(const std::string& name, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Reserve(const std::string& name, int64_t bytes, bool is_exempt)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Refusal(const std::string& name, uint64_t bytes) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);

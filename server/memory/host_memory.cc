@@ -104,6 +104,10 @@ bool Account::ExceedsLimit(int64_t bytes) const {
 }
 
 bool Account::TryAdd(Use use, int64_t bytes) {
+  if (exempt_.load(std::memory_order_relaxed)) {
+    Add(use, bytes);
+    return true;
+  }
   // Sums with what a client may ask for, such as 2^62 bytes, must not overflow.
   if (bytes > memory_->limit_) return false;
   // Added first and taken back if it was too much, so that two threads never find the same room.

@@ -130,6 +130,9 @@ class Account : public std::enable_shared_from_this<Account> {
   void SetLimit(int64_t bytes) { limit_.store(bytes, std::memory_order_relaxed); }
   int64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
+  // While it is set, nothing is refused: what a client already has stays its own.
+  void SetExempt(bool exempt) { exempt_.store(exempt, std::memory_order_relaxed); }
+
   // RESOURCE_EXHAUSTED, reason HOST_MEMORY: who holds how much for what, and what to do; or
   // quota::Refusal.
   absl::StatusOr<Charge> Reserve(Use use, int64_t bytes);
@@ -167,6 +170,7 @@ class Account : public std::enable_shared_from_this<Account> {
   const std::string user_;
   std::atomic<int64_t> limit_{0};
   std::atomic<int64_t> used_{0};
+  std::atomic<bool> exempt_{false};
 };
 
 }  // namespace kiln::memory

@@ -65,6 +65,10 @@ class Meter {
     return Share(this, amount);
   }
   // For what cannot be refused.
+  Share ForceReserve(int64_t amount) {
+    ForceTake(amount);
+    return Share(this, amount);
+  }
   void ForceTake(int64_t amount) { used_.fetch_add(amount, std::memory_order_relaxed); }
   void Give(int64_t amount) { used_.fetch_sub(amount, std::memory_order_relaxed); }
   // Of what does not add up: Refusal if `amount` alone is too much.

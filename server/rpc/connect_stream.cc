@@ -62,9 +62,13 @@ absl::Status ConnectStream::Attach() {
   }
   auto session = FindSession(daemon_, caller_, request_.attach().session_id());
   if (!session.ok()) return session.status();
-  auto charge = (*session)->host()->Reserve(memory::Use::kSessions, kStreamBytes);
-  if (!charge.ok()) return charge.status();
-  charge_ = *std::move(charge);
+  charge_ = (*session)->host()->Open(memory::Use::kSessions);
+  if ((*session)->GetSnapshot().connected) {
+    if (absl::Status status = charge_.Resize(kStreamBytes); !status.ok()) return status;
+  } else {
+    // Without its only stream a session would be lost, for a limit that was lowered, say.
+    charge_.ForceResize(kStreamBytes);
+  }
   // Before Attach, which starts the first write: from then on other threads read it.
   session_ = std::move(*session);
   takes_more_ = request_.attach().takes_more();

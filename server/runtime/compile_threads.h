@@ -29,7 +29,8 @@ class CompileThreads {
   // What a client asks for. RESOURCE_EXHAUSTED: too much of the user's waits already; `task` is not
   // called. Work without an account counts as one user's.
   absl::Status Ask(const memory::Account* account, std::function<void()> task);
-  // What follows from it.
+  // What follows from it, and what a client had asked an earlier daemon for: bounded by what that
+  // one took.
   void Schedule(const memory::Account* account, std::function<void()> task);
 
   // From here on `status` is UNAVAILABLE. What is queued still runs, so that whoever waits for it

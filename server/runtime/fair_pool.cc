@@ -1,7 +1,6 @@
 #include "server/runtime/fair_pool.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace kiln::runtime {
@@ -20,19 +19,25 @@ FairPool::~FairPool() {
 }
 
 void FairPool::Schedule(const void* owner, std::function<void()> task) {
-  TrySchedule(owner, std::numeric_limits<size_t>::max(), std::move(task));
+  absl::MutexLock lock(&mutex_);
+  Add(owner, {std::move(task), /*counts=*/false});
 }
 
 bool FairPool::TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task) {
   absl::MutexLock lock(&mutex_);
   const auto known = owners_.find(owner);
-  if (known != owners_.end() && known->second.waiting.size() >= most_waiting) return false;
+  if (known != owners_.end() && known->second.counted >= most_waiting) return false;
+  Add(owner, {std::move(task), /*counts=*/true});
+  return true;
+}
+
+void FairPool::Add(const void* owner, Task task) {
   Owner& entry = owners_[owner];
   // An owner stands in turns_ once, however much it has waiting.
   if (entry.waiting.empty()) turns_.push_back(owner);
+  if (task.counts) ++entry.counted;
   entry.waiting.push_back(std::move(task));
   changed_.Signal();
-  return true;
 }
 
 bool FairPool::Take(const void** owner, std::function<void()>* task) {
@@ -43,7 +48,8 @@ bool FairPool::Take(const void** owner, std::function<void()>* task) {
   *owner = *next;
   turns_.erase(next);
   Owner& entry = owners_[*owner];
-  *task = std::move(entry.waiting.front());
+  *task = std::move(entry.waiting.front().run);
+  if (entry.waiting.front().counts) --entry.counted;
   entry.waiting.pop_front();
   ++entry.running;
   // To the back: everybody else is served before this owner's next task.

@@ -22,16 +22,23 @@ class FairPool {
   ~FairPool();
   // `owner` is compared and nothing else.
   void Schedule(const void* owner, std::function<void()> task) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same unless `most_waiting` tasks of the owner wait already. False: nothing was scheduled.
+  // The same unless `most_waiting` tasks of the owner that came through here wait already. False:
+  // nothing was scheduled.
   bool TrySchedule(const void* owner, size_t most_waiting, std::function<void()> task)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  struct Task {
+    std::function<void()> run;
+    bool counts = false;  // towards `most_waiting`
+  };
   struct Owner {
-    std::deque<std::function<void()>> waiting;
+    std::deque<Task> waiting;
+    size_t counted = 0;  // of those that wait
     int running = 0;
   };
 
+  void Add(const void* owner, Task task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Moves the next task that may run out of its owner's queue; false if there is none now.
   bool Take(const void** owner, std::function<void()>* task) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

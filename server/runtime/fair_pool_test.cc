@@ -103,5 +103,16 @@ TEST(FairPool, OneOwnerRunsSoManyAtATime) {
   EXPECT_LE(most, 2);
 }
 
+// What an earlier daemon had taken, however much, leaves room for what is asked for now.
+TEST(FairPool, OnlyWhatMayBeRefusedCounts) {
+  absl::Notification go;
+  FairPool pool(1, 1);
+  for (int i = 0; i < 10; ++i) pool.Schedule(kGreedy, [&] { go.WaitForNotification(); });
+  EXPECT_TRUE(pool.TrySchedule(kGreedy, 2, [] {}));
+  EXPECT_TRUE(pool.TrySchedule(kGreedy, 2, [] {}));
+  EXPECT_FALSE(pool.TrySchedule(kGreedy, 2, [] {}));
+  go.Notify();
+}
+
 }  // namespace
 }  // namespace kiln::runtime

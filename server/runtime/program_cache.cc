@@ -27,9 +27,12 @@ ProgramCache::~ProgramCache() = default;
 std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSource> source,
                                                  const Bindings& bindings, ManagedDevice& device,
                                                  const std::string& name,
-                                                 std::shared_ptr<memory::Account> account) {
+                                                 std::shared_ptr<memory::Account> account,
+                                                 Admission admission) {
   Request request{
-      {std::move(source), bindings, &device, ShortName(name), Payer(std::move(account))}, {}, {}};
+      {std::move(source), bindings, &device, ShortName(name), Payer(std::move(account), admission)},
+      {},
+      {}};
   const ProgramsBySource::Key key = KeyOf(request);
   ProgramsBySource::Dropped dropped;  // outlives the lock: programs unload
   {
@@ -37,17 +40,17 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
     ProgramsBySource::Entry* const known = by_source_.Use(key);
     metrics_->ProgramCacheLookup(known != nullptr);
     if (known != nullptr) {
-      if (known->compiling) Join(*known, request.payer.account());
+      if (known->compiling) Join(*known, request.payer.account(), admission);
       return known->future;
     }
     ProgramsBySource::Entry& entry = by_source_.Add(key);
-    entry.payers.Add(request.payer.account());
+    entry.payers.Add(request.payer.account(), admission);
     if (!entry.variables) entry.variables = std::make_shared<VariablePrograms>(&by_digest_);
     request.variables = entry.variables;
     request.future = entry.future;
     entry.compile = Task(request);
     // With the lock held, so that nobody waits yet for what is refused.
-    const absl::Status asked = threads_.Ask(request.payer.account().get(), entry.compile);
+    const absl::Status asked = Schedule(request.payer.account().get(), admission, entry.compile);
     if (asked.ok()) {
       dropped = by_source_.EvictIdle();
     } else {
@@ -59,10 +62,18 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
 }
 
 void ProgramCache::Join(ProgramsBySource::Entry& entry,
-                        const std::shared_ptr<memory::Account>& account) {
+                        const std::shared_ptr<memory::Account>& account, Admission admission) {
   // The first one's user may have much that waits before it. Where this one's has too much as
   // well, it is made when the other's turn comes.
-  if (entry.payers.Add(account)) threads_.Ask(account.get(), entry.compile).IgnoreError();
+  if (entry.payers.Add(account, admission))
+    Schedule(account.get(), admission, entry.compile).IgnoreError();
+}
+
+absl::Status ProgramCache::Schedule(const memory::Account* account, Admission admission,
+                                    std::function<void()> task) {
+  if (admission == Admission::kAsked) return threads_.Ask(account, std::move(task));
+  threads_.Schedule(account, std::move(task));
+  return absl::OkStatus();
 }
 
 std::function<void()> ProgramCache::Task(Request request) {
@@ -74,10 +85,11 @@ std::function<void()> ProgramCache::Task(Request request) {
 
 void ProgramCache::Check(std::shared_ptr<const GraphSource> source,
                          std::shared_ptr<memory::Account> account,
-                         std::function<void(absl::Status)> done) {
+                         std::function<void(absl::Status)> done, Admission admission) {
   const memory::Account* owner = account.get();
-  const absl::Status asked =
-      threads_.Ask(owner, [source = std::move(source), payer = Payer(std::move(account)), done] {
+  const absl::Status asked = Schedule(
+      owner, admission,
+      [source = std::move(source), payer = Payer(std::move(account), admission), done] {
         done(source->Build(SmallestBindings(source->variables()), payer.ForNextGraph()).status());
       });
   if (!asked.ok()) done(asked);
@@ -112,7 +124,7 @@ void ProgramCache::BindOrCompile(const Request& request, const VariablePrograms:
 }
 
 void ProgramCache::Finish(const Request& request, Result result, bool shared) {
-  std::shared_ptr<memory::Account> next;
+  Payer next(nullptr);
   {
     absl::MutexLock lock(&mutex_);
     const ProgramsBySource::Key key = KeyOf(request);
@@ -121,14 +133,14 @@ void ProgramCache::Finish(const Request& request, Result result, bool shared) {
     if (LacksHostMemory(result.status())) next = entry->payers.Next();
     if (result.ok()) {
       by_source_.EndCompiling(key, shared);
-    } else if (!next) {
+    } else if (!next.account()) {
       // Not kept: what failed for want of memory or a file may succeed the next time.
       by_source_.Erase(key);
     }
   }
-  if (!next) return request.future->Resolve(std::move(result));
+  if (!next.account()) return request.future->Resolve(std::move(result));
   Request again = request;
-  again.payer = Payer(std::move(next));
+  again.payer = std::move(next);
   const memory::Account* const payer = again.payer.account().get();
   threads_.Schedule(payer, Task(std::move(again)));
 }

@@ -57,12 +57,13 @@ class ProgramCache {
   std::shared_ptr<ProgramFuture> Get(std::shared_ptr<const GraphSource> source,
                                      const Bindings& bindings, ManagedDevice& device,
                                      const std::string& name,
-                                     std::shared_ptr<memory::Account> account = nullptr)
+                                     std::shared_ptr<memory::Account> account = nullptr,
+                                     Admission admission = Admission::kAsked)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks a graph whose variables are not bound yet, on a compiling thread; `done` gets the
   // verdict there.
   void Check(std::shared_ptr<const GraphSource> source, std::shared_ptr<memory::Account> account,
-             std::function<void(absl::Status)> done);
+             std::function<void(absl::Status)> done, Admission admission = Admission::kAsked);
 
   // Drops programs that no session names any more, the oldest first, until `bytes` of host memory
   // are free; with a name, only those that this user has asked for.
@@ -92,8 +93,10 @@ class ProgramCache {
   };
 
   // One more asks for what compiles: it is made in the turn of whichever user's comes first.
-  void Join(ProgramsBySource::Entry& entry, const std::shared_ptr<memory::Account>& account)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Join(ProgramsBySource::Entry& entry, const std::shared_ptr<memory::Account>& account,
+            Admission admission) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Schedule(const memory::Account* account, Admission admission,
+                        std::function<void()> task);
   // Compiles when it is first called.
   std::function<void()> Task(Request request);
   void Compile(const Request& request);

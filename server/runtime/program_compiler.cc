@@ -37,9 +37,9 @@ absl::Status CheckSignatureFits(const Signature& signature, const ManagedDevice&
 }
 
 // The charge goes with the program, however many come to use it.
-absl::Status ChargeProgram(const std::shared_ptr<memory::Account>& account, Program* program) {
-  if (!account) return absl::OkStatus();
-  auto charge = account->Reserve(memory::Use::kPrograms, program->host_bytes());
+absl::Status ChargeProgram(const Payer& payer, Program* program) {
+  if (!payer.account()) return absl::OkStatus();
+  auto charge = payer.Reserve(memory::Use::kPrograms, program->host_bytes());
   if (!charge.ok()) return charge.status();
   program->Keep(*std::move(charge));
   return absl::OkStatus();
@@ -88,7 +88,7 @@ absl::StatusOr<std::shared_ptr<Program>> ProgramCompiler::Compile(const ProgramR
     program = CompileFor(attempt, request, graph, signature, label);
   if (!program.ok()) return program;
   if (absl::Status status = CheckRunTime(**program); !status.ok()) return status;
-  absl::Status charged = ChargeProgram(request.payer.account(), program->get());
+  absl::Status charged = ChargeProgram(request.payer, program->get());
   if (!charged.ok()) return charged;
   LogCompiled(label, (*program)->compiled(), (*program)->description().compile_seconds);
   absl::Status fits =

@@ -14,36 +14,52 @@ namespace {
 // many small kernels, the dearest there are.
 constexpr int64_t kCompilationBytes = 6 << 10;
 
+absl::Status Resize(memory::Charge& charge, int64_t bytes, Admission admission) {
+  if (admission == Admission::kAsked) return charge.Resize(bytes);
+  charge.ForceResize(bytes);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-Payer::Payer(std::shared_ptr<memory::Account> account)
-    : account_(std::move(account)), charge_(std::make_shared<memory::Charge>()) {
+Payer::Payer(std::shared_ptr<memory::Account> account, Admission admission)
+    : account_(std::move(account)),
+      admission_(admission),
+      charge_(std::make_shared<memory::Charge>()) {
   if (account_) *charge_ = account_->Open(memory::Use::kCompilation);
 }
 
 Grow Payer::ForNextGraph() const {
-  return [charge = charge_, before = charge_->bytes()](int64_t primitives) {
-    return charge->Resize(before + primitives * kCompilationBytes);
+  return [charge = charge_, before = charge_->bytes(), admission = admission_](int64_t primitives) {
+    return Resize(*charge, before + primitives * kCompilationBytes, admission);
   };
 }
 
-bool PayersInTurn::Add(const std::shared_ptr<memory::Account>& account) {
+absl::StatusOr<memory::Charge> Payer::Reserve(memory::Use use, int64_t bytes) const {
+  if (!account_) return memory::Charge();
+  memory::Charge charge = account_->Open(use);
+  if (absl::Status status = Resize(charge, bytes, admission_); !status.ok()) return status;
+  return charge;
+}
+
+bool PayersInTurn::Add(const std::shared_ptr<memory::Account>& account, Admission admission) {
   const auto user_of = [](const auto& each) { return each ? each->user() : nullptr; };
   bool knows_account = false, knows_user = false;
-  for (const auto& payer : accounts_) {
-    const auto known = payer.lock();
+  for (const Entry& entry : entries_) {
+    const auto known = entry.account.lock();
     knows_account = knows_account || known == account;
     knows_user = knows_user || user_of(known) == user_of(account);
   }
-  if (!knows_account) accounts_.push_back(account);
+  if (!knows_account) entries_.push_back({account, admission});
   return !knows_user;
 }
 
-std::shared_ptr<memory::Account> PayersInTurn::Next() {
-  while (next_ < accounts_.size()) {
-    if (auto account = accounts_[next_++].lock()) return account;
+Payer PayersInTurn::Next() {
+  while (next_ < entries_.size()) {
+    const Entry& entry = entries_[next_++];
+    if (auto account = entry.account.lock()) return Payer(std::move(account), entry.admission);
   }
-  return nullptr;
+  return Payer(nullptr);
 }
 
 bool LacksHostMemory(const absl::Status& status) {

@@ -16,19 +16,28 @@
 
 namespace kiln::runtime {
 
+// Whether limits hold for what is asked for.
+enum class Admission {
+  kAsked,
+  kAgain,  // none: an earlier daemon had it already
+};
+
 // Pays for the graphs that are built on the way to a program. Copies share what they have charged;
 // the last one gives it back.
 class Payer {
  public:
   // Without an account nothing is charged.
-  explicit Payer(std::shared_ptr<memory::Account> account);
+  explicit Payer(std::shared_ptr<memory::Account> account, Admission admission = Admission::kAsked);
 
   const std::shared_ptr<memory::Account>& account() const { return account_; }
   // Charges one more graph, beside those that were charged before. One graph at a time.
   Grow ForNextGraph() const;
+  // Charges for something else that lives by itself. The error of the account.
+  absl::StatusOr<memory::Charge> Reserve(memory::Use use, int64_t bytes) const;
 
  private:
   std::shared_ptr<memory::Account> account_;
+  Admission admission_;
   std::shared_ptr<memory::Charge> charge_;
 };
 
@@ -37,12 +46,17 @@ class Payer {
 class PayersInTurn {
  public:
   // False: another account of the same user is there already, perhaps this one.
-  bool Add(const std::shared_ptr<memory::Account>& account);
-  // The next after the first whose session has not ended; null if there is none.
-  std::shared_ptr<memory::Account> Next();
+  bool Add(const std::shared_ptr<memory::Account>& account,
+           Admission admission = Admission::kAsked);
+  // The next after the first whose session has not ended; without an account if there is none.
+  Payer Next();
 
  private:
-  std::vector<std::weak_ptr<memory::Account>> accounts_;  // sessions may end while they wait
+  struct Entry {
+    std::weak_ptr<memory::Account> account;  // sessions may end while they wait
+    Admission admission = Admission::kAsked;
+  };
+  std::vector<Entry> entries_;
   size_t next_ = 1;
 };
 

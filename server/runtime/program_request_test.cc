@@ -27,6 +27,17 @@ TEST(Payer, PaysForOneGraphBesideAnotherUntilItsLastCopyIsGone) {
   EXPECT_TRUE(Payer(nullptr).ForNextGraph()(1 << 30).ok());
 }
 
+TEST(Payer, IsNotRefusedWhatAnEarlierDaemonHad) {
+  const auto memory = std::make_shared<memory::HostMemory>(1 << 20, 4);
+  const auto account = memory->NewAccount("session s1");
+  EXPECT_FALSE(Payer(account).Reserve(memory::Use::kPrograms, 2 << 20).ok());
+  const Payer again(account, Admission::kAgain);
+  const auto charge = again.Reserve(memory::Use::kPrograms, 2 << 20);
+  ASSERT_TRUE(charge.ok());
+  EXPECT_EQ(account->bytes(), 2 << 20);
+  EXPECT_TRUE(again.ForNextGraph()(1 << 20).ok());
+}
+
 TEST(LacksHostMemory, IsNotWhatADeviceLacks) {
   const absl::Status status = absl::ResourceExhaustedError("full");
   EXPECT_TRUE(LacksHostMemory(errors::WithReason(status, "HOST_MEMORY")));
@@ -49,9 +60,9 @@ TEST(PayersInTurn, PayOnceEachUnlessTheirSessionHasEnded) {
   EXPECT_TRUE(payers.Add(other)) << "the user's only session has ended";
   EXPECT_FALSE(payers.Add(memory->NewAccount("session s6", user)));
   ended.reset();
-  EXPECT_EQ(payers.Next(), last) << "the first pays already";
-  EXPECT_EQ(payers.Next(), other);
-  EXPECT_EQ(payers.Next(), nullptr);
+  EXPECT_EQ(payers.Next().account(), last) << "the first pays already";
+  EXPECT_EQ(payers.Next().account(), other);
+  EXPECT_EQ(payers.Next().account(), nullptr);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
 #include "server/sessions/image.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "server/buffers/pool.h"
 
 namespace kiln::sessions {
@@ -22,30 +22,20 @@ int64_t SessionImage::data_bytes() const {
   return bytes;
 }
 
-absl::Status WriteBytes(const SessionImage& image, absl::Duration patience, ByteSink& sink) {
-  // Shared with the copy's end, which may come after this has given up.
-  struct Piece {
-    std::string bytes;
-    absl::Status status;
-    absl::Notification done;
-    runtime::ValuePointer value;
-  };
+absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink& sink) {
   for (const SessionImage::Value& kept : image.values) {
     if (kept.kind != SessionImage::Value::Kind::kBytes) continue;
     const int64_t size = kept.type.bytes();
     for (int64_t offset = 0; offset < size; offset += kPiece) {
-      auto piece = std::make_shared<Piece>();
-      piece->value = kept.value;
-      piece->bytes.resize(static_cast<size_t>(std::min(kPiece, size - offset)));
-      kept.value->pool()->Read(*kept.value, offset, absl::MakeSpan(piece->bytes),
-                               [piece](const absl::Status& status) {
-                                 piece->status = status;
-                                 piece->done.Notify();
-                               });
-      if (!piece->done.WaitForNotificationWithTimeout(patience))
-        return absl::DeadlineExceededError("the device does not hand out a tensor's bytes");
-      if (!piece->status.ok()) return piece->status;
-      if (absl::Status status = sink.Write(piece->bytes); !status.ok()) return status;
+      const auto piece = std::make_shared<std::string>();
+      piece->resize(static_cast<size_t>(std::min(kPiece, size - offset)));
+      absl::Status status = patience.Await([&](Patience::Done done) {
+        kept.value->pool()->Read(*kept.value, offset, absl::MakeSpan(*piece),
+                                 [piece, value = kept.value, done = std::move(done)](
+                                     const absl::Status& read) { done(read); });
+      });
+      if (status.ok()) status = sink.Write(*piece);
+      if (!status.ok()) return status;
     }
   }
   for (const SessionImage::Blob& blob : image.blobs) {

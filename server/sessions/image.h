@@ -28,6 +28,7 @@
 #include "server/sessions/id_set.h"
 #include "server/sessions/in_flight.h"
 #include "server/sessions/operation.h"
+#include "server/sessions/patience.h"
 
 namespace kiln::sessions {
 
@@ -116,6 +117,13 @@ struct SessionImage {
     buffers::BlobStore::Blob data{};  // not encoded
   };
 
+  // A Cancel that had been received and not executed: whatever it names stays cancelled when the
+  // client sends it again.
+  struct Cancelled {
+    uint64_t first = 0;
+    uint64_t cancel = 0;  // the number of the Cancel
+  };
+
   struct Detached {
     std::string name;
     absl::Duration keep;
@@ -140,6 +148,7 @@ struct SessionImage {
   IdSet used_programs;
   std::vector<Program> programs;
   std::vector<Blob> blobs;
+  std::vector<Cancelled> cancelled;  // in the order of their Cancels
 
   // Of values and blobs.
   int64_t data_bytes() const;
@@ -147,15 +156,17 @@ struct SessionImage {
   absl::Duration lease_then() const { return std::max(remaining, identity.lease); }
 };
 
+// Of what Encode writes; Decode knows all earlier ones, too.
+inline constexpr uint32_t kImageVersion = 2;
+
 // Everything but the bytes of values and blobs.
 std::string Encode(const SessionImage& image);
 // DATA_LOSS if it is none: whatever the bytes are, an image that is returned is consistent. Places
 // lie within their tables, and a pending run's results are made by no other.
-absl::StatusOr<SessionImage> Decode(absl::string_view bytes);
+absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version = kImageVersion);
 
-// The bytes of the values, then those of the blobs; waits for their devices, for a value at most
-// `patience`.
-absl::Status WriteBytes(const SessionImage& image, absl::Duration patience, ByteSink& sink);
+// The bytes of the values, then those of the blobs.
+absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink& sink);
 
 }  // namespace kiln::sessions
 

@@ -261,6 +261,11 @@ bool IsConsistent(const Image& image) {
   for (const Image::Program& program : image.programs)
     if (!image.used_programs.Contains(program.number) || !seen.insert(program.number).second)
       return false;
+  before = image.executed;
+  for (const Image::Cancelled& cancelled : image.cancelled) {
+    if (cancelled.cancel <= before) return false;
+    before = cancelled.cancel;
+  }
   seen.clear();
   for (const Image::KeptAnswer& answer : image.answers) {
     if (answer.sequence == 0 || answer.sequence > image.executed ||
@@ -324,10 +329,15 @@ std::string Encode(const SessionImage& image) {
     out.Text(blob.name);
     out.Signed(blob.size);
   }
+  out.Number(image.cancelled.size());
+  for (const Image::Cancelled& cancelled : image.cancelled) {
+    out.Number(cancelled.first);
+    out.Number(cancelled.cancel);
+  }
   return out.Take();
 }
 
-absl::StatusOr<SessionImage> Decode(absl::string_view bytes) {
+absl::StatusOr<SessionImage> Decode(absl::string_view bytes, uint32_t version) {
   Decoder in(bytes);
   Image image;
   image.identity = TakeIdentity(in);
@@ -370,6 +380,12 @@ absl::StatusOr<SessionImage> Decode(absl::string_view bytes) {
     blob.size = in.Signed();
     if (blob.size < 0) in.Fail();
     image.blobs.push_back(std::move(blob));
+  }
+  if (version >= 2) {
+    for (size_t count = in.Count(); count > 0 && in.ok(); --count) {
+      const uint64_t first = in.Number();
+      image.cancelled.push_back({first, in.Number()});
+    }
   }
   if (!in.AtEnd() || !IsConsistent(image) || !HasCountableBytes(image))
     return absl::DataLossError("the description of the session makes no sense");

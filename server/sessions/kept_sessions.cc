@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of what Encode writes and SealedWriter puts around it. Later builds read all earlier ones.
-constexpr uint32_t kVersion = 1;
 constexpr char kSuffix[] = ".session";
 
 // Sessions' ids are secret, and names are used again by other daemons.
@@ -70,10 +68,10 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
     // Of a daemon that did not get to its end.
     if (entry.path().extension() == ".draft") drafts.push_back(entry.path());
     if (entry.path().extension() != kSuffix) continue;
-    auto reader = SealedReader::Open(path, secret_, kVersion);
+    auto reader = SealedReader::Open(path, secret_, kImageVersion);
     absl::Status status = reader.status();
     if (status.ok()) {
-      auto image = Decode((*reader)->description());
+      auto image = Decode((*reader)->description(), (*reader)->version());
       status = image.status();
       if (status.ok() && image->data_bytes() != (*reader)->data_bytes())
         status = absl::DataLossError(absl::StrCat(path, " does not have the bytes it describes"));
@@ -88,7 +86,7 @@ std::vector<KeptSessions::Kept> KeptSessions::List() {
 }
 
 absl::StatusOr<std::unique_ptr<SealedReader>> KeptSessions::Read(const Kept& kept) const {
-  return SealedReader::Open(kept.path, secret_, kVersion);
+  return SealedReader::Open(kept.path, secret_, kImageVersion);
 }
 
 int64_t KeptSessions::BytesOnDisk() const {
@@ -101,7 +99,7 @@ int64_t KeptSessions::BytesOnDisk() const {
   return bytes;
 }
 
-absl::Status KeptSessions::Save(const SessionImage& image) {
+absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
   const std::string description = Encode(image);
   const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
   const int64_t used = BytesOnDisk();
@@ -111,10 +109,9 @@ absl::Status KeptSessions::Save(const SessionImage& image) {
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
   auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", FileName(image.identity)),
-                                   secret_, kVersion, description, image.data_bytes());
+                                   secret_, kImageVersion, description, image.data_bytes());
   if (!writer.ok()) return writer.status();
-  if (absl::Status status = WriteBytes(image, options_.patience, **writer); !status.ok())
-    return status;
+  if (absl::Status status = WriteBytes(image, patience, **writer); !status.ok()) return status;
   return (*writer)->Commit();
 }
 

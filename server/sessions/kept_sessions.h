@@ -22,7 +22,6 @@ class KeptSessions {
   struct Options {
     std::string folder;       // made, with those above it, if it is not there; of this user alone
     int64_t limit_bytes = 0;  // of all files
-    absl::Duration patience = absl::Minutes(1);  // for a device that is to hand out a value
   };
   struct Kept {
     std::string path;
@@ -43,8 +42,8 @@ class KeptSessions {
   absl::Status Remove(const Kept& kept) { return RemoveForGood(kept.path); }
 
   // On the disk for good, or an error: RESOURCE_EXHAUSTED if the files would take more than they
-  // may.
-  absl::Status Save(const SessionImage& image);
+  // may; DEADLINE_EXCEEDED if a device hangs.
+  absl::Status Save(const SessionImage& image, Patience& patience);
 
  private:
   KeptSessions(Options options, cache::Secret secret, int lock)

@@ -75,6 +75,7 @@ SessionImage ImageOf(int64_t number) {
   image.answers.push_back({.sequence = 1, .error = absl::NotFoundError("nothing")});
   image.used_handles.InsertAll(1, 9);
   image.handles = {{4, 1}, {9, 0}};
+  image.cancelled = {{2, 5}, {5, 7}};
   return image;
 }
 
@@ -94,6 +95,18 @@ TEST(Image, ComesBackAsItWas) {
   EXPECT_EQ(Encode(*again), Encode(image));
 }
 
+// What a daemon wrote before there were cancellations in it.
+TEST(Image, AnEarlierVersionIsKnown) {
+  SessionImage image = ImageOf(7);
+  image.cancelled.clear();
+  std::string bytes = Encode(image);
+  bytes.pop_back();  // their number
+  const auto again = Decode(bytes, 1);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Encode(*again), Encode(image));
+  EXPECT_TRUE(absl::IsDataLoss(Decode(bytes).status()));
+}
+
 // Each is well-formed, and of no session.
 TEST(Image, WhatContradictsItselfIsRefused) {
   const std::vector<void (*)(SessionImage&)> faults = {
@@ -108,6 +121,8 @@ TEST(Image, WhatContradictsItselfIsRefused) {
       [](SessionImage& image) { image.programs.push_back({.number = 1}); },  // was never used
       [](SessionImage& image) { image.blobs.push_back({.name = "blob", .size = -1}); },
       [](SessionImage& image) { image.identity.number = 0; },
+      [](SessionImage& image) { image.cancelled[0].cancel = 3; },  // was executed
+      [](SessionImage& image) { image.cancelled[1].cancel = 5; },  // twice
   };
   for (size_t i = 0; i < faults.size(); ++i) {
     SessionImage image = ImageOf(1);
@@ -138,13 +153,16 @@ class KeptSessionsTest : public ::testing::Test {
     return files;
   }
 
+  absl::Status Save(const SessionImage& image) { return kept_->Save(image, patience_); }
+
   std::string folder_;
+  Patience patience_{absl::Minutes(1)};
   std::unique_ptr<KeptSessions> kept_;
 };
 
 TEST_F(KeptSessionsTest, SavedListedReadAndRemoved) {
-  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
-  ASSERT_TRUE(kept_->Save(ImageOf(2)).ok());
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
+  ASSERT_TRUE(Save(ImageOf(2)).ok());
   Open();
   const auto all = kept_->List();
   ASSERT_THAT(all, SizeIs(2));
@@ -170,7 +188,7 @@ TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
   Open(2000);
   absl::Status status;
   int64_t saved = 0;
-  for (; saved < 100 && status.ok(); ++saved) status = kept_->Save(ImageOf(saved + 1));
+  for (; saved < 100 && status.ok(); ++saved) status = Save(ImageOf(saved + 1));
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("state.session_limit"));
   EXPECT_THAT(kept_->List(), SizeIs(saved - 1));
@@ -182,13 +200,13 @@ TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
 
 // A disk that is full, as the system says it of a file that may not grow.
 TEST_F(KeptSessionsTest, AFullDiskLeavesNoHalfFile) {
-  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
   const auto before = signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
   getrlimit(RLIMIT_FSIZE, &limit);
   const rlimit small{100, limit.rlim_max};
   setrlimit(RLIMIT_FSIZE, &small);
-  const absl::Status status = kept_->Save(ImageOf(2));
+  const absl::Status status = Save(ImageOf(2));
   setrlimit(RLIMIT_FSIZE, &limit);
   signal(SIGXFSZ, before);
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
@@ -200,7 +218,7 @@ TEST_F(KeptSessionsTest, AFullDiskLeavesNoHalfFile) {
 }
 
 TEST_F(KeptSessionsTest, WhatWasNotFinishedGoes) {
-  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
   const fs::path file = Files(".session")[0];
   fs::rename(file, file.string() + ".draft");
   EXPECT_THAT(kept_->List(), IsEmpty());
@@ -209,7 +227,7 @@ TEST_F(KeptSessionsTest, WhatWasNotFinishedGoes) {
 
 // Any one bit, and any cut.
 TEST_F(KeptSessionsTest, DamageIsFoundWhereverItIs) {
-  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
   const fs::path path = Files(".session")[0];
   std::ifstream in(path, std::ios::binary);
   const std::string good{std::istreambuf_iterator<char>(in), {}};
@@ -232,7 +250,7 @@ TEST_F(KeptSessionsTest, DamageIsFoundWhereverItIs) {
 }
 
 TEST_F(KeptSessionsTest, AnotherUsersKeyMakesNoFileOfOurs) {
-  ASSERT_TRUE(kept_->Save(ImageOf(1)).ok());
+  ASSERT_TRUE(Save(ImageOf(1)).ok());
   kept_.reset();
   fs::remove(folder_ + "/sessions/sessions.key");
   Open();

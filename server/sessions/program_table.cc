@@ -7,17 +7,19 @@
 #include "server/errors/errors.h"
 
 namespace kiln::sessions {
+
+using runtime::Admission;
+
 namespace {
 
-// Room for the program's entry with so many instances.
-absl::Status Reserve(DefinedProgram* program, size_t instances) {
+// What the program's entry takes with so many instances.
+int64_t BytesOf(const DefinedProgram& program, size_t instances) {
   constexpr size_t kPerProgram = 1 << 10;
   constexpr size_t kPerInstance = 1 << 10;  // here and in the program cache
   size_t names = 0;
-  for (const runtime::Variable& variable : program->variables) names += variable.name.size();
-  const size_t origin = program->origin ? program->origin->wire.capacity() : 0;
-  return program->charge.Resize(
-      static_cast<int64_t>(kPerProgram + origin + instances * (kPerInstance + 2 * names)));
+  for (const runtime::Variable& variable : program.variables) names += variable.name.size();
+  const size_t origin = program.origin ? program.origin->wire.capacity() : 0;
+  return static_cast<int64_t>(kPerProgram + origin + instances * (kPerInstance + 2 * names));
 }
 
 void ForgetLeastRecent(DefinedProgram* program) {
@@ -43,7 +45,7 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   auto origin = std::make_shared<ProgramOrigin>();
   origin->name = runtime::ShortName(operation.name);
   if (operation.graph.ok()) origin->wire = (*operation.graph)->Wire();
-  auto program = Make(operation.graph, std::move(origin));
+  auto program = Make(operation.graph, std::move(origin), Admission::kAsked);
   // Without room the number stays free: an entry for each refusal would need room as well.
   if (!program.ok()) return program.status();
   used_.Insert(operation.program);
@@ -51,7 +53,7 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
   if (status.ok()) status = services_.device->CheckUsable(true);
   std::shared_ptr<runtime::ProgramFuture> future;
   if (status.ok()) {
-    future = Begin(&*program);
+    future = Begin(&*program, Admission::kAsked);
   } else {
     program->source = status;
   }
@@ -62,37 +64,42 @@ absl::StatusOr<std::shared_ptr<runtime::ProgramFuture>> ProgramTable::Define(
 
 absl::StatusOr<DefinedProgram> ProgramTable::Make(
     absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
-    std::shared_ptr<const ProgramOrigin> origin) const {
+    std::shared_ptr<const ProgramOrigin> origin, Admission admission) const {
   DefinedProgram program;
   program.source = std::move(source);
   program.origin = std::move(origin);
   if (program.source.ok()) program.variables = (*program.source)->variables();
+  program.charge = services_.host->Open(memory::Use::kPrograms);
+  if (admission == Admission::kAgain) {
+    if (services_.programs_of_user != nullptr)
+      program.share = services_.programs_of_user->ForceReserve(1);
+    program.charge.ForceResize(BytesOf(program, 1));
+    return program;
+  }
   if (services_.programs_of_user != nullptr) {
     auto share = services_.programs_of_user->Reserve(1);
     if (!share.ok()) return share.status();
     program.share = *std::move(share);
   }
-  program.charge = services_.host->Open(memory::Use::kPrograms);
-  if (absl::Status status = Reserve(&program, 1); !status.ok()) return status;
+  if (absl::Status status = program.charge.Resize(BytesOf(program, 1)); !status.ok()) return status;
   return program;
 }
 
-std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(DefinedProgram* program) const {
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Begin(DefinedProgram* program,
+                                                            Admission admission) const {
   if (!program->variables.empty()) return nullptr;
-  auto future = Compile(*program, {});
+  auto future = Compile(*program, {}, admission);
   program->instances[{}].future = future;
   program->source = nullptr;
   return future;
 }
 
-absl::Status ProgramTable::Restore(
-    uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
-    std::shared_ptr<const ProgramOrigin> origin) {
-  auto program = Make(std::move(source), std::move(origin));
-  if (!program.ok()) return program.status();
-  if (program->source.ok()) Begin(&*program);
+void ProgramTable::Restore(uint64_t number,
+                           absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+                           std::shared_ptr<const ProgramOrigin> origin) {
+  auto program = Make(std::move(source), std::move(origin), Admission::kAgain);
+  if (program->source.ok()) Begin(&*program, Admission::kAgain);
   programs_.emplace(number, *std::move(program));
-  return absl::OkStatus();
 }
 
 std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) const {
@@ -101,10 +108,11 @@ std::shared_ptr<const ProgramOrigin> ProgramTable::OriginOf(uint64_t program) co
   return found->second.origin;
 }
 
-std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(
-    const DefinedProgram& program, const runtime::Bindings& bindings) const {
+std::shared_ptr<runtime::ProgramFuture> ProgramTable::Compile(const DefinedProgram& program,
+                                                              const runtime::Bindings& bindings,
+                                                              Admission admission) const {
   auto future = services_.programs->Get(*program.source, bindings, *services_.device,
-                                        program.origin->name, services_.host);
+                                        program.origin->name, services_.host, admission);
   runtime::NoteUser(future, services_.user, program.origin->name);
   return future;
 }
@@ -125,12 +133,12 @@ std::shared_ptr<runtime::ProgramFuture> ProgramTable::Instance(uint64_t sequence
   } else {
     if (!runtime::CheckBindings(program.variables, run.bindings).ok()) return nullptr;
     if (program.instances.size() >= services_.bindings_per_program ||
-        !Reserve(&program, program.instances.size() + 1).ok()) {
+        !program.charge.Resize(BytesOf(program, program.instances.size() + 1)).ok()) {
       // There is one: the definition has reserved the first.
       ForgetLeastRecent(&program);
     }
   }
-  auto future = Compile(program, run.bindings);
+  auto future = Compile(program, run.bindings, Admission::kAsked);
   program.instances[run.bindings] = {future, sequence, sequence};
   return future;
 }

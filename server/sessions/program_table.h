@@ -75,11 +75,9 @@ class ProgramTable {
   const IdSet& used() const { return used_; }
   // For a table that was kept.
   void RestoreUsed(IdSet used) { used_ = std::move(used); }
-  // One of those numbers, with its graph or the error that it was refused with. The error of its
-  // account.
-  absl::Status Restore(uint64_t number,
-                       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
-                       std::shared_ptr<const ProgramOrigin> origin);
+  // One of those numbers, with its graph or the error that it was refused with. No limit holds.
+  void Restore(uint64_t number, absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
+               std::shared_ptr<const ProgramOrigin> origin);
 
   // True if one of the numbers names `program`.
   bool Names(const runtime::Program& program) const;
@@ -92,13 +90,15 @@ class ProgramTable {
   // failed is compiled again, once for each run: memory may have become free.
   std::shared_ptr<runtime::ProgramFuture> Instance(uint64_t sequence, const RunProgram& run);
   std::shared_ptr<runtime::ProgramFuture> Compile(const DefinedProgram& program,
-                                                  const runtime::Bindings& bindings) const;
+                                                  const runtime::Bindings& bindings,
+                                                  runtime::Admission admission) const;
   // An entry with room for one instance.
   absl::StatusOr<DefinedProgram> Make(
       absl::StatusOr<std::shared_ptr<const runtime::GraphSource>> source,
-      std::shared_ptr<const ProgramOrigin> origin) const;
+      std::shared_ptr<const ProgramOrigin> origin, runtime::Admission admission) const;
   // Compiles a graph without variables.
-  std::shared_ptr<runtime::ProgramFuture> Begin(DefinedProgram* program) const;
+  std::shared_ptr<runtime::ProgramFuture> Begin(DefinedProgram* program,
+                                                runtime::Admission admission) const;
   absl::Status CheckNew(uint64_t program) const;
   absl::Status Unknown(uint64_t program) const;
 

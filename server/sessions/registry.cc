@@ -224,14 +224,12 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
   // First: what comes back meanwhile is found below.
   if (absent_ != nullptr)
     if (absl::Status status = absent_->Ask(user, id); !status.ok()) return status;
-  absl::MutexLock lock(&mutex_);
-  const auto found = sessions_.find(id);
-  if (found != sessions_.end() && found->second->user().name == user) {
-    if (absl::Status status = found->second->CheckOpen(); !status.ok()) return status;
-    if (absl::Status status = found->second->CheckGeneration(generation); !status.ok())
-      return status;
-    return found->second;
+  if (std::shared_ptr<Session> found = Lookup(id); found && found->user().name == user) {
+    if (absl::Status status = found->CheckOpen(); !status.ok()) return status;
+    if (absl::Status status = found->CheckGeneration(generation); !status.ok()) return status;
+    return found;
   }
+  absl::MutexLock lock(&mutex_);
   if (!refusal_.ok()) return refusal_;
   const auto adopted = adopted_.find(id);
   const bool is_ours =
@@ -239,14 +237,22 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Find(const std::string& user,
   return is_ours || id.size() != options_.mark.size() + kIdSize ? UnknownSession() : LostSession();
 }
 
+std::shared_ptr<Session> Registry::Lookup(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : found->second;
+}
+
 absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string& user,
                                                               const std::string& name) const {
   const int64_t number = names_.Find(user, name);
   if (absent_ != nullptr && number != 0)
     if (absl::Status status = absent_->Ask(number); !status.ok()) return status;
-  absl::MutexLock lock(&mutex_);
-  if (!refusal_.ok()) return refusal_;
-  for (const auto& [id, session] : sessions_) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!refusal_.ok()) return refusal_;
+  }
+  for (const std::shared_ptr<Session>& session : List()) {
     if (number == 0 || session->identity().number != number) continue;
     if (absl::Status status = session->CheckOpen(); !status.ok()) return status;
     return session;
@@ -258,15 +264,13 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::FindByName(const std::string&
 }
 
 absl::Status Registry::Close(const std::string& id) {
-  std::shared_ptr<Session> session;
+  const std::shared_ptr<Session> session = Lookup(id);
+  if (!session) return UnknownSession();
+  // It is being put down for the next daemon, which the client may ask again.
+  if (absl::Status status = session->CheckOpen(); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = sessions_.find(id);
-    if (found == sessions_.end()) return UnknownSession();
-    // It is being put down for the next daemon, which the client may ask again.
-    if (absl::Status status = found->second->CheckOpen(); !status.ok()) return status;
-    session = std::move(found->second);
-    sessions_.erase(found);
+    if (sessions_.erase(id) == 0) return UnknownSession();
   }
   session->Close(absl::OkStatus());
   LogEnd(*session, "closed by its client");
@@ -327,10 +331,10 @@ absl::StatusOr<std::shared_ptr<Session>> Registry::Make(const SessionImage& imag
   }
   auto host = options_.services.host->NewAccount(absl::StrCat("session ", image.identity.name),
                                                  owner->host);
-  auto charge = host->Reserve(memory::Use::kSessions, kSessionBytes);
-  if (!charge.ok()) return charge.status();
+  memory::Charge charge = host->Open(memory::Use::kSessions);
+  charge.ForceResize(kSessionBytes);
   return std::make_shared<Session>(image.identity, std::move(owner), **device, options_.services,
-                                   std::move(host), *std::move(charge));
+                                   std::move(host), std::move(charge));
 }
 
 void Registry::Adopt(std::shared_ptr<Session> session) {
@@ -362,15 +366,14 @@ std::vector<std::shared_ptr<User>> Registry::ListUsers() const {
 }
 
 int Registry::CloseExpired() {
-  std::vector<std::shared_ptr<Session>> expired;
+  std::vector<std::shared_ptr<Session>> expired = List();
+  std::erase_if(expired, [](const auto& session) { return !session->Expired(); });
   {
     absl::MutexLock lock(&mutex_);
-    for (auto entry = sessions_.begin(); entry != sessions_.end();) {
-      const auto current = entry++;
-      if (!current->second->Expired()) continue;
-      expired.push_back(std::move(current->second));
-      sessions_.erase(current);
-    }
+    // Somebody else may have closed one meanwhile.
+    std::erase_if(expired, [this](const auto& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return sessions_.erase(session->identity().id) == 0;
+    });
   }
   for (const auto& session : expired) {
     session->Close(UnknownSession());

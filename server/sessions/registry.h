@@ -81,7 +81,7 @@ class Registry {
   // For sessions that an earlier daemon has kept. New ones have numbers from `number` on.
   void CountFrom(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
   // An empty session that only the caller knows, with the image's identity, user and device.
-  // UNAVAILABLE: the device is not there; RESOURCE_EXHAUSTED: host memory.
+  // UNAVAILABLE: the device is not there; RESOURCE_EXHAUSTED: its memory.
   absl::StatusOr<std::shared_ptr<Session>> Make(const SessionImage& image)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // From now on everybody can find it. It does not count towards the limit of those that are open.
@@ -100,6 +100,8 @@ class Registry {
   void CloseAll(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Null if there is none.
+  std::shared_ptr<Session> Lookup(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Session>> Add(const std::string& user, ClientInfo client,
                                                absl::Duration lease, const std::string& device,
                                                fairness::Priority priority)
@@ -120,6 +122,7 @@ class Registry {
   const Options options_;
   const std::vector<runtime::ManagedDevice*> devices_;
   AbsentSessions* absent_ = nullptr;
+  // No session's lock is taken with it: whoever is slow in one session would hold up everybody.
   mutable absl::Mutex mutex_;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
   int64_t next_number_ ABSL_GUARDED_BY(mutex_) = 1;

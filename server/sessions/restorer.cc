@@ -23,8 +23,12 @@ absl::Status Restarting(absl::string_view why) {
 }
 
 Restorer::Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
-                   std::function<bool(const std::string&)> is_revoked)
-    : kept_(kept), registry_(registry), now_(std::move(now)), is_revoked_(std::move(is_revoked)) {}
+                   std::function<bool(const std::string&)> is_revoked, absl::Duration copy_patience)
+    : kept_(kept),
+      registry_(registry),
+      now_(std::move(now)),
+      is_revoked_(std::move(is_revoked)),
+      copy_patience_(copy_patience) {}
 
 void Restorer::Start() {
   std::deque<std::unique_ptr<Waiting>> all;
@@ -65,6 +69,7 @@ void Restorer::Stop() {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
+    if (under_way_.patience) under_way_.patience->GiveUp();
     changed_.SignalAll();
   }
   if (thread_.joinable()) thread_.join();
@@ -116,15 +121,17 @@ std::unique_ptr<Restorer::Waiting> Restorer::Take() {
   auto next = std::move(waiting_.front());
   waiting_.pop_front();
   const SessionImage& image = next->kept.image;
-  under_way_ = {image.identity.id, image.identity.number, image.user};
+  under_way_ = {image.identity.id, image.identity.number, image.user, /*is_dropped=*/false,
+                std::make_shared<Patience>(copy_patience_)};
   return next;
 }
 
 void Restorer::Loop() {
   absl::MutexLock lock(&mutex_);
   while (auto next = Take()) {
+    const std::shared_ptr<Patience> patience = under_way_.patience;
     mutex_.Unlock();
-    const absl::Status status = Restore(next->kept);
+    const absl::Status status = Restore(next->kept, *patience);
     const bool waits = !status.ok() && Waits(*next, status);
     mutex_.Lock();
     // In one step: whoever asks finds it under way, or waiting, or back.
@@ -162,13 +169,13 @@ void Restorer::Lose(const KeptSessions::Kept& kept, const absl::Status& why) {
                               {"lost", "its tensors and programs; its client is told"}});
 }
 
-absl::Status Restorer::Restore(const KeptSessions::Kept& kept) {
+absl::Status Restorer::Restore(const KeptSessions::Kept& kept, Patience& patience) {
   auto reader = kept_.Read(kept);
   if (!reader.ok()) return reader.status();
   auto session = registry_.Make(kept.image);
   if (!session.ok()) return session.status();
   auto image = std::make_shared<const SessionImage>(kept.image);
-  absl::Status status = (*session)->Restore(std::move(image), **reader);
+  absl::Status status = (*session)->Restore(std::move(image), **reader, patience);
   // Only now is it known that the bytes are the right ones.
   if (status.ok()) status = (*reader)->Finish();
   // From here on the file is out of date, so it must not outlive a crash.

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/sessions/kept_sessions.h"
+#include "server/sessions/patience.h"
 #include "server/sessions/registry.h"
 
 namespace kiln::sessions {
@@ -25,14 +26,16 @@ absl::Status Restarting(absl::string_view why);
 // Thread-safe.
 class Restorer final : public AbsentSessions {
  public:
-  // Both outlive this. Nothing happens before Start.
+  // Both outlive this. Nothing happens before Start. A session whose device has not taken a piece
+  // of a tensor after `copy_patience` is tried again, after the others.
   Restorer(KeptSessions& kept, Registry& registry, std::function<absl::Time()> now,
-           std::function<bool(const std::string& user)> is_revoked);
+           std::function<bool(const std::string& user)> is_revoked, absl::Duration copy_patience);
   ~Restorer() override { Stop(); }
 
   // Reads what there is; sessions number on behind them.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Finishes the one under way. The others stay where they are, for a later daemon.
+  // Finishes the one under way, unless its device hangs. The others stay where they are, for a
+  // later daemon.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Restarting if the session is one of those that are not there yet.
   absl::Status Ask(const std::string& user, const std::string& id) override
@@ -61,12 +64,13 @@ class Restorer final : public AbsentSessions {
   // It never comes back, and the log says so.
   void Lose(const KeptSessions::Kept& kept, const absl::Status& why);
   // OK: it is the registry's. DATA_LOSS: it will never be. Others: it may be, later.
-  absl::Status Restore(const KeptSessions::Kept& kept);
+  absl::Status Restore(const KeptSessions::Kept& kept, Patience& patience);
 
   KeptSessions& kept_;
   Registry& registry_;
   const std::function<absl::Time()> now_;
   const std::function<bool(const std::string&)> is_revoked_;
+  const absl::Duration copy_patience_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -75,6 +79,7 @@ class Restorer final : public AbsentSessions {
     int64_t number = 0;
     std::string user;
     bool is_dropped = false;
+    std::shared_ptr<Patience> patience{};
   };
   UnderWay under_way_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::unique_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -148,6 +148,7 @@ absl::Status SealedReader::ReadHead(uint32_t newest) {
                                                  " and this daemon knows ", newest,
                                                  " at most: a newer one wrote it"));
   }
+  version_ = static_cast<uint32_t>(version);
   const uint64_t size = FromLittleEndian(fields.substr(16));
   const auto most = static_cast<uint64_t>(found.st_size) - kHeadBytes;
   if (most < 2 * kTagBytes || size > most - 2 * kTagBytes) return Damaged("is cut");

@@ -67,6 +67,7 @@ class SealedReader : public ByteSource {
   ~SealedReader() override;
 
   const std::string& description() const { return description_; }
+  uint32_t version() const { return version_; }
   // How many bytes follow it.
   int64_t data_bytes() const { return data_bytes_; }
   // DATA_LOSS if there are not so many.
@@ -84,6 +85,7 @@ class SealedReader : public ByteSource {
   const cache::Secret& secret_;
   const int file_;
   std::string description_;
+  uint32_t version_ = 0;
   int64_t data_bytes_ = 0;
   int64_t left_ = 0;
   std::unique_ptr<cache::Authenticator> authenticator_;

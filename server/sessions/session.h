@@ -168,12 +168,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void Pause() { executor_.Pause(); }
   // For a daemon that stops, after Pause. Nothing is answered any more, and whoever asks hears
   // `reason`; Close ends it. Its device takes nothing from its queue any more and is idle, or else
-  // hangs. FAILED_PRECONDITION, and nothing changes, if its state cannot be known.
-  absl::StatusOr<SessionImage> Freeze(const absl::Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
-  // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
-  // nothing before Resume. The errors of memory and of `bytes`; the session is of no use then.
-  absl::Status Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes)
+  // hangs; a run that is just ending there is waited for no longer than `patience`.
+  // FAILED_PRECONDITION, and nothing changes, if its state cannot be known.
+  absl::StatusOr<SessionImage> Freeze(const absl::Status& reason, absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // For a new session, which nobody else knows yet: it becomes the one of the image, but executes
+  // nothing before Resume. No limit of its user's holds, nor that of host memory or uploads: what
+  // was there stays. The errors of device memory, of copies and of `bytes`; the session is of no
+  // use then.
+  absl::Status Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes,
+                       Patience& patience) ABSL_LOCKS_EXCLUDED(mutex_);
   // Does again what had not been answered, then what comes.
   void Resume() { ExecuteQueued(); }
 
@@ -261,7 +265,10 @@ class Session : public std::enable_shared_from_this<Session> {
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<SessionImage> MakeImageOfResumption() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // session_resume.cc
-  absl::Status RestoreValues(ByteSource& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreAll(ByteSource& bytes, Patience& patience)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RestoreValues(ByteSource& bytes, Patience& patience)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RestoreBlobs(ByteSource& bytes);
   absl::Status RestorePrograms() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status RestoreOperations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -280,7 +287,8 @@ class Session : public std::enable_shared_from_this<Session> {
   void EndResuming();
 
   void AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,
-                       const std::shared_ptr<runtime::ProgramFuture>& future);
+                       const std::shared_ptr<runtime::ProgramFuture>& future,
+                       runtime::Admission admission);
   void AwaitRead(uint64_t sequence, const runtime::ValuePointer& value);
   // The operation fails, and with it the handles it would have bound.
   void Fail(uint64_t sequence, absl::Span<const uint64_t> handles, const absl::Status& error)
@@ -315,12 +323,9 @@ class Session : public std::enable_shared_from_this<Session> {
   std::unique_ptr<Resumption> resumption_ ABSL_GUARDED_BY(mutex_);
   uint64_t resumed_through_ ABSL_GUARDED_BY(mutex_) = 0;  // what a kept session had executed
   UnfinishedRuns unfinished_runs_ ABSL_GUARDED_BY(mutex_);
-  // Received and not executed; no more than unfinished operations.
-  struct Cancelled {
-    uint64_t first = 0;
-    uint64_t cancel = 0;  // the number of the Cancel
-  };
-  std::deque<Cancelled> cancelled_ ABSL_GUARDED_BY(mutex_);
+  // Received and not executed, by this daemon or the one before it; no more than unfinished
+  // operations.
+  std::deque<SessionImage::Cancelled> cancelled_ ABSL_GUARDED_BY(mutex_);
   struct Detached {
     std::string name;
     absl::Duration keep;

@@ -97,6 +97,8 @@ absl::StatusOr<Session::Takeover> Session::TakeOver() {
           "RESTARTING");
     }
     ++generation_;
+    // Numbers that whoever had it has not sent again are the new one's.
+    cancelled_.clear();
     takeover.id = IdOf(generation_);
     takeover.last_sequence = log_.last_received();
     takeover.last_handle = highest_handle_;

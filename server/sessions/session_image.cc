@@ -13,9 +13,6 @@ namespace {
 
 using Kind = SessionImage::Value::Kind;
 
-// From the first of a run's results to its answer: a few microseconds, but for the scheduler.
-constexpr absl::Duration kEndOfRun = absl::Seconds(1);
-
 absl::Status Unknown(absl::string_view what) { return absl::FailedPreconditionError(what); }
 
 // Gives values and origins their places in the image, each one.
@@ -29,6 +26,11 @@ class Places {
     if (value->resolved()) return Unknown("a run is just ending on a device that hangs");
     places_[value.get()] = Add({.kind = Kind::kPending});
     return absl::OkStatus();
+  }
+
+  // It never comes to be.
+  void AddFailed(const runtime::ValuePointer& value, const absl::Status& error) {
+    places_[value.get()] = Add({.kind = Kind::kFailed, .error = error});
   }
 
   absl::StatusOr<size_t> Of(const runtime::ValuePointer& value) {
@@ -100,9 +102,24 @@ struct Keep {
   Places& places;
 };
 
-absl::Status KeepPending(const InFlightTable& in_flight, Places& places, SessionImage* image) {
+// What the device still has of a run that was cancelled: the client hears of that, and not of a run
+// that is done again.
+void KeepCancelled(uint64_t sequence, const RunInFlight& run, Places& places, SessionImage* image) {
+  const absl::Status error = runtime::CancelledRun();
+  for (const runtime::ValuePointer& result : run.results) places.AddFailed(result, error);
+  image->answers.push_back({.sequence = sequence, .error = error});
+}
+
+absl::Status KeepPending(const InFlightTable& in_flight, const UnfinishedRuns& runs, Places& places,
+                         SessionImage* image) {
   std::vector<const InFlightTable::value_type*> sorted;
-  for (const auto& entry : in_flight) sorted.push_back(&entry);
+  for (const auto& entry : in_flight) {
+    if (runs.IsCancelled(entry.first)) {
+      KeepCancelled(entry.first, std::get<RunInFlight>(entry.second), places, image);
+    } else {
+      sorted.push_back(&entry);
+    }
+  }
   std::sort(sorted.begin(), sorted.end(),
             [](const auto* a, const auto* b) { return a->first < b->first; });
   for (const auto* entry : sorted) {
@@ -165,7 +182,7 @@ absl::Status KeepPrograms(const ProgramTable& programs, Places& places, SessionI
 
 }  // namespace
 
-absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason) {
+absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason, absl::Duration patience) {
   const uint64_t executed = executor_.Pause();
   absl::MutexLock lock(&mutex_);
   if (closed_) return *closed_;
@@ -173,10 +190,11 @@ absl::StatusOr<SessionImage> Session::Freeze(const absl::Status& reason) {
   const auto is_settled = [&]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return resumption_ != nullptr || IsSettled(executed);
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&is_settled), kEndOfRun);
+  mutex_.AwaitWithTimeout(absl::Condition(&is_settled), patience);
   auto image = resumption_ ? MakeImageOfResumption() : MakeImage(executed);
   if (!image.ok()) return image.status();
   image->generation = generation_;
+  image->cancelled.assign(cancelled_.begin(), cancelled_.end());
   if (detached_)
     image->detached = SessionImage::Detached{detached_->name, detached_->keep, detached_->tensors};
   image->remaining =
@@ -212,7 +230,7 @@ absl::StatusOr<SessionImage> Session::MakeImage(uint64_t executed) const {
   image.runs = runs_;
   image.device_seconds = device_seconds_;
   Places places(*device_.pool(), &image);
-  absl::Status status = KeepPending(in_flight_, places, &image);
+  absl::Status status = KeepPending(in_flight_, unfinished_runs_, places, &image);
   if (status.ok()) status = KeepAnswers(log_, places, &image);
   if (status.ok()) status = KeepHandles(handles_, places, &image);
   if (status.ok()) status = KeepPrograms(programs_, places, &image);

@@ -56,17 +56,20 @@ void Session::Execute(uint64_t sequence, DefineProgram& operation) {
                                    {"name", runtime::ShortName(operation.name)},
                                    {"source", runtime::ShortDigest((*operation.graph)->key())}});
   }
-  AwaitDefinition(sequence, *operation.graph, *defined);
+  AwaitDefinition(sequence, *operation.graph, *defined, runtime::Admission::kAsked);
 }
 
 void Session::AwaitDefinition(uint64_t sequence, std::shared_ptr<const runtime::GraphSource> source,
-                              const std::shared_ptr<runtime::ProgramFuture>& future) {
+                              const std::shared_ptr<runtime::ProgramFuture>& future,
+                              runtime::Admission admission) {
   const auto self = shared_from_this();
   if (!future) {
     services_.programs->Check(
-        source, host_, [self, sequence, key = source->key()](absl::Status checked) {
+        source, host_,
+        [self, sequence, key = source->key()](absl::Status checked) {
           self->Finish({.sequence = sequence, .error = checked, .digest = checked.ok() ? key : ""});
-        });
+        },
+        admission);
     return;
   }
   const auto compiled = [self, sequence, future] {
@@ -169,7 +172,9 @@ void Session::RunEnded(uint64_t sequence, bool report_time, const absl::Status& 
 }
 
 bool Session::CancelRuns(uint64_t sequence, const Cancel& operation) {
-  cancelled_.push_back({operation.first, sequence});
+  // Unless an earlier daemon had received it.
+  if (cancelled_.empty() || cancelled_.back().cancel < sequence)
+    cancelled_.push_back({operation.first, sequence});
   const absl::Status error = runtime::CancelledRun();
   memory::Charge charge = host_->Open(memory::Use::kHandles);
   charge.ForceResize(errors::BytesOf(error));
@@ -178,7 +183,7 @@ bool Session::CancelRuns(uint64_t sequence, const Cancel& operation) {
 }
 
 absl::Status Session::CheckNotCancelled(uint64_t sequence) const {
-  for (const Cancelled& cancelled : cancelled_) {
+  for (const SessionImage::Cancelled& cancelled : cancelled_) {
     if (sequence >= cancelled.first && sequence < cancelled.cancel) return runtime::CancelledRun();
   }
   return absl::OkStatus();
@@ -188,7 +193,7 @@ void Session::Execute(uint64_t sequence, Cancel&) {
   {
     // What it cancels has been executed.
     absl::MutexLock lock(&mutex_);
-    cancelled_.pop_front();
+    while (!cancelled_.empty() && cancelled_.front().cancel <= sequence) cancelled_.pop_front();
   }
   Finish({.sequence = sequence});
 }

@@ -2,10 +2,10 @@
 // not been answered.
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "server/errors/errors.h"
 #include "server/sessions/session.h"
 
@@ -16,18 +16,16 @@ using Kind = SessionImage::Value::Kind;
 
 constexpr int64_t kPiece = 1 << 20;
 
-absl::Status Fill(buffers::Pool& pool, buffers::Value& value, ByteSource& bytes) {
-  std::string piece;
-  for (int64_t offset = 0; offset < value.bytes(); offset += kPiece) {
-    piece.resize(static_cast<size_t>(std::min(kPiece, value.bytes() - offset)));
-    if (absl::Status status = bytes.Read(absl::MakeSpan(piece)); !status.ok()) return status;
-    absl::Status filled;
-    absl::Notification done;
-    pool.FillPart(value, offset, piece, [&](const absl::Status& status) {
-      filled = status;
-      done.Notify();
+absl::Status Fill(const runtime::ValuePointer& value, ByteSource& bytes, Patience& patience) {
+  for (int64_t offset = 0; offset < value->bytes(); offset += kPiece) {
+    const auto piece = std::make_shared<std::string>();
+    piece->resize(static_cast<size_t>(std::min(kPiece, value->bytes() - offset)));
+    if (absl::Status status = bytes.Read(absl::MakeSpan(*piece)); !status.ok()) return status;
+    const absl::Status filled = patience.Await([&](Patience::Done done) {
+      value->pool()->FillPart(
+          *value, offset, *piece,
+          [piece, value, done = std::move(done)](const absl::Status& status) { done(status); });
     });
-    done.WaitForNotification();
     if (!filled.ok()) return filled;
   }
   return absl::OkStatus();
@@ -37,14 +35,21 @@ absl::Status Ended() { return absl::CancelledError("the session has ended"); }
 
 }  // namespace
 
-absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes) {
+absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSource& bytes,
+                              Patience& patience) {
   absl::MutexLock lock(&mutex_);
   resumption_ = std::make_unique<Resumption>();
   resumption_->image = std::move(image);
-  // A limit that was lowered since takes nothing away.
+  // A limit that was lowered since takes nothing away. What is done again takes device memory, too.
   account_->SetExempt(true);
-  absl::Status status = RestoreValues(bytes);
-  account_->SetExempt(false);
+  host_->SetExempt(true);
+  const absl::Status status = RestoreAll(bytes, patience);
+  host_->SetExempt(false);
+  return status;
+}
+
+absl::Status Session::RestoreAll(ByteSource& bytes, Patience& patience) {
+  absl::Status status = RestoreValues(bytes, patience);
   if (status.ok()) status = RestoreBlobs(bytes);
   if (status.ok()) status = RestorePrograms();
   if (status.ok()) status = RestoreHandles();
@@ -54,7 +59,7 @@ absl::Status Session::Restore(std::shared_ptr<const SessionImage> image, ByteSou
   return status;
 }
 
-absl::Status Session::RestoreValues(ByteSource& bytes) {
+absl::Status Session::RestoreValues(ByteSource& bytes, Patience& patience) {
   for (const SessionImage::Value& kept : resumption_->image->values) {
     runtime::ValuePointer value;
     if (kept.kind == Kind::kFailed) {
@@ -66,7 +71,7 @@ absl::Status Session::RestoreValues(ByteSource& bytes) {
           std::make_shared<const buffers::TensorType>(kept.type), account_);
       if (!allocated.ok()) return device_.AfterFailure(allocated.status());
       value = *std::move(allocated);
-      if (absl::Status status = Fill(*device_.pool(), *value, bytes); !status.ok()) return status;
+      if (absl::Status status = Fill(value, bytes, patience); !status.ok()) return status;
       value->Resolve(absl::OkStatus());
     }
     resumption_->values.push_back(std::move(value));
@@ -76,8 +81,8 @@ absl::Status Session::RestoreValues(ByteSource& bytes) {
 
 absl::Status Session::RestoreBlobs(ByteSource& bytes) {
   for (const SessionImage::Blob& blob : resumption_->image->blobs) {
-    auto upload = services_.blobs->Begin(identity_.number, user_->name, blob.name,
-                                         static_cast<uint64_t>(blob.size), *host_);
+    auto upload = services_.blobs->BeginAgain(identity_.number, user_->name, blob.name,
+                                              static_cast<uint64_t>(blob.size), *host_);
     if (!upload.ok()) return upload.status();
     std::string piece;
     for (int64_t offset = 0; offset < blob.size; offset += kPiece) {
@@ -99,19 +104,20 @@ absl::Status Session::RestorePrograms() {
   }
   programs_.RestoreUsed(image.used_programs);
   for (const SessionImage::Program& program : image.programs) {
-    absl::Status restored =
-        program.error.ok()
-            ? programs_.Restore(program.number, resumption_->sources[program.origin],
-                                image.origins[program.origin])
-            : programs_.Restore(program.number, program.error, std::make_shared<ProgramOrigin>());
-    if (!restored.ok()) return restored;
+    if (program.error.ok()) {
+      programs_.Restore(program.number, resumption_->sources[program.origin],
+                        image.origins[program.origin]);
+    } else {
+      programs_.Restore(program.number, program.error, std::make_shared<ProgramOrigin>());
+    }
   }
   for (const SessionImage::Pending& pending : image.pending) {
     const auto* run = std::get_if<SessionImage::Run>(&pending.operation);
     resumption_->programs.push_back(
         run == nullptr ? nullptr
                        : services_.programs->Get(resumption_->sources[run->origin], run->bindings,
-                                                 device_, image.origins[run->origin]->name, host_));
+                                                 device_, image.origins[run->origin]->name, host_,
+                                                 runtime::Admission::kAgain));
   }
   return absl::OkStatus();
 }
@@ -146,6 +152,7 @@ absl::Status Session::RestoreOperations() {
   device_seconds_ = image.device_seconds;
   resumed_through_ = image.executed;
   log_.RestoreReceived(image.executed);
+  cancelled_.assign(image.cancelled.begin(), image.cancelled.end());
   for (const SessionImage::KeptAnswer& kept : image.answers) {
     Answer answer{.sequence = kept.sequence,
                   .error = kept.error,
@@ -198,6 +205,7 @@ void Session::EndResuming() {
   std::unique_ptr<Resumption> ended;  // goes without the lock
   absl::MutexLock lock(&mutex_);
   ended.swap(resumption_);
+  account_->SetExempt(false);
   if (closed_ || !ended) return;
   for (const auto& [handle, place] : ended->image->handles)
     if (ended->image->values[place].kind == Kind::kPending)
@@ -280,10 +288,12 @@ void Session::Redo(uint64_t sequence, size_t, const SessionImage::Definition& de
     origin = resumption_->image->origins[definition.origin];
     in_flight_.emplace(sequence, DefinitionInFlight{origin});
   }
+  constexpr auto kAgain = runtime::Admission::kAgain;
   AwaitDefinition(sequence, source,
                   source->variables().empty()
-                      ? services_.programs->Get(source, {}, device_, origin->name, host_)
-                      : nullptr);
+                      ? services_.programs->Get(source, {}, device_, origin->name, host_, kAgain)
+                      : nullptr,
+                  kAgain);
 }
 
 void Session::Redo(uint64_t sequence, size_t, const SessionImage::Read& read) {

@@ -17,13 +17,18 @@ bool UnfinishedRuns::Cancel(uint64_t first, const runtime::ValuePointer& failed,
     Entry& unfinished = entry->second;
     // One that has failed or was cancelled before may have others before it that were not.
     if (!unfinished.run->Cancel()) continue;
-    any = true;
+    any = unfinished.is_cancelled = true;
     for (size_t i = 0; i < unfinished.outputs.size(); ++i)
       handles->RebindIf(unfinished.outputs[i], unfinished.output_values[i], failed);
     for (const Update& update : unfinished.updates)
       handles->RebindIf(update.handle, update.after, update.before);
   }
   return any;
+}
+
+bool UnfinishedRuns::IsCancelled(uint64_t sequence) const {
+  const auto found = entries_.find(sequence);
+  return found != entries_.end() && found->second.is_cancelled;
 }
 
 }  // namespace kiln::sessions

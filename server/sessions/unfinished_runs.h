@@ -31,6 +31,7 @@ class UnfinishedRuns {
     std::vector<uint64_t> outputs;
     std::vector<const buffers::Value*> output_values;  // kept by the run
     std::vector<Update> updates;
+    bool is_cancelled = false;
   };
 
   // Before it is queued.
@@ -41,6 +42,8 @@ class UnfinishedRuns {
   // here on. Those that are not on the device may be executed no more: the caller drops them. True
   // if there is any.
   bool Cancel(uint64_t first, const runtime::ValuePointer& failed, HandleTable* handles);
+  // It has not ended, and will be answered with CANCELLED.
+  bool IsCancelled(uint64_t sequence) const;
   // Empties the table; what it held is destroyed by the caller, without locks.
   [[nodiscard]] absl::btree_map<uint64_t, Entry> TakeAll() { return std::exchange(entries_, {}); }
 

@@ -290,6 +290,12 @@ v1::ConnectRequest Release(const std::vector<uint64_t>& handles) {
   return request;
 }
 
+v1::ConnectRequest CancelFrom(uint64_t first) {
+  v1::ConnectRequest request;
+  request.mutable_cancel()->set_first(first);
+  return request;
+}
+
 v1::ConnectRequest Barrier() {
   v1::ConnectRequest request;
   request.mutable_barrier();

@@ -118,6 +118,7 @@ v1::ConnectRequest WritePieces(uint64_t handle, const std::vector<std::string>& 
 v1::ConnectRequest Read(uint64_t handle);
 v1::ConnectRequest Release(const std::vector<uint64_t>& handles);
 v1::ConnectRequest Barrier();
+v1::ConnectRequest CancelFrom(uint64_t first);
 
 // Graphs on vectors of `size` floats: x + y; the negation of x; x + y with x replaced by it.
 v1::Graph AddGraph(int64_t size);

@@ -45,6 +45,7 @@ void TestDaemon::Start() {
     for (int i = 0; i < options_.devices; ++i) {
       auto device = std::make_unique<FakeDevice>(absl::StrCat("cpu:", i), options_.memory_bytes);
       devices_.push_back(device.get());
+      options_.prepare(*device);
       devices.push_back(std::move(device));
     }
     parts.drivers.push_back(std::make_unique<FakeDriver>(std::move(devices)));
@@ -55,6 +56,7 @@ void TestDaemon::Start() {
   };
   parts.now = [this] { return absl::FromUnixSeconds(seconds_); };
   parts.lease_check_interval = kLeaseCheck;
+  parts.copy_patience = options_.copy_patience;
   auto daemon = Daemon::Start(config_, std::move(parts));
   if (!daemon.ok()) {
     ADD_FAILURE() << daemon.status();

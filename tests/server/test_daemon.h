@@ -20,6 +20,9 @@ struct TestDaemonOptions {
   int64_t blob_limit_bytes = 1 << 20;
   runtime::CompileFunction compile{};  // FakeCompile if empty
   std::function<void(config::Config&)> configure = [](config::Config&) {};
+  // Called with each fake device before its daemon starts, also at a restart.
+  std::function<void(FakeDevice&)> prepare = [](FakeDevice&) {};
+  absl::Duration copy_patience = absl::Minutes(1);
   // Whose devices take the place of the fake ones. They need a `compile`.
   std::unique_ptr<drivers::Driver> driver = nullptr;
 };
