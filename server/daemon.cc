@@ -56,6 +56,7 @@ constexpr int kFinishSecondsFactor = 4;
 constexpr int kMostFinishWorkers = 4;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
+constexpr int kDigestThreads = 1;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
 constexpr int64_t kHostMemoryShare = 6;
 // Of the machine's memory, what gRPC's buffers may take. A last resort, far above ordinary traffic:
@@ -152,11 +153,12 @@ struct Daemon::Implementation {
   std::unique_ptr<workers::Pool> finish_workers;  // these open vendors' libraries
   std::unique_ptr<FinishingCompiler> kernel_compiler;
   Devices devices;
-  // What `copies` still has to do at the end holds calls, which use both.
+  // What `copies` and `digests` still have to do at the end holds calls, which use both.
   rpc::OpenCalls open_calls;
   rpc::OpenUploads open_uploads;
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
+  std::unique_ptr<runtime::ThreadPool> digests;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
   // Null: sessions end with this daemon.
@@ -271,6 +273,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
     programs->Reclaim(bytes, user);
   });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
+  digests = std::make_unique<runtime::ThreadPool>(kDigestThreads);
 }
 
 void Daemon::Implementation::MakeRegistry() {
@@ -300,6 +303,7 @@ void Daemon::Implementation::MakeRegistry() {
   view.kernel_cache = kernel_cache.get();
   view.metrics = &metrics;
   view.copies = copies.get();
+  view.digests = digests.get();
   view.users = users.get();
   view.audit = audit.get();
   view.limits = limits.get();

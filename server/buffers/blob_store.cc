@@ -5,8 +5,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/digest.h"
 #include "compiler/ir/quoted.h"
 #include "server/errors/errors.h"
+#include "server/log/log.h"
 
 namespace kiln::buffers {
 namespace {
@@ -23,6 +25,12 @@ int64_t Overhead(int64_t announced) { return kPerBlob + std::min(announced, kMos
 bool IsLowerHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+bool HasDigest(const Chunks& data, absl::string_view name) {
+  compiler::Sha256 digest;
+  for (const std::string& piece : data.pieces()) digest.Update(piece);
+  return name.substr(kSha256.size()) == digest.FinishHex();
 }
 
 }  // namespace
@@ -49,48 +57,129 @@ absl::Status BlobStore::CheckName(absl::string_view name) {
                             "BAD_BLOB_NAME");
 }
 
-BlobStore::Key BlobStore::KeyOf(SessionNumber session, const std::string& user,
-                                const std::string& name) {
-  if (IsContentAddressed(name)) return {user, name};
-  // No user's name can clash with this: names of the two kinds differ by their colon.
-  return {absl::StrCat("#", session), name};
+BlobStore::Entries::iterator BlobStore::FindFor(SessionNumber session, const std::string& user,
+                                                const std::string& name) {
+  const auto own = blobs_.find({user, name, session});
+  return own != blobs_.end() ? own : blobs_.find({user, name, kShared});
+}
+
+BlobStore::Entries::const_iterator BlobStore::FindUnverified(const std::string& user,
+                                                             const std::string& name) const {
+  const auto end = blobs_.end();
+  if (!IsContentAddressed(name) || blobs_.contains({user, name, kShared})) return end;
+  for (auto entry = blobs_.lower_bound({user, name, kShared});
+       entry != end && entry->first.user == user && entry->first.name == name; ++entry)
+    if (!entry->second.is_wrong) return entry;
+  return end;
+}
+
+bool BlobStore::AreVerified(const std::string& user, const std::vector<std::string>& names) const {
+  absl::MutexLock lock(&mutex_);
+  return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    mutex_.AssertReaderHeld();
+    return FindUnverified(user, name) == blobs_.end();
+  });
+}
+
+void BlobStore::Verify(const std::string& user, const std::vector<std::string>& names) {
+  // There may be several of a name, one of them right.
+  for (const std::string& name : names)
+    while (VerifyOne(user, name)) {
+    }
+}
+
+bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
+  const auto is_free = [&] {
+    mutex_.AssertReaderHeld();
+    return !verifying_.contains({user, name});
+  };
+  Key key;
+  Blob data;
+  {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&is_free));
+    const auto entry = FindUnverified(user, name);
+    if (entry == blobs_.end()) return false;
+    key = entry->first;
+    data = entry->second.data;
+    verifying_.emplace(user, name);
+  }
+  const bool is_right = HasDigest(*data, name);
+  absl::MutexLock lock(&mutex_);
+  verifying_.erase({user, name});
+  Settle(key, data, is_right);
+  return true;
+}
+
+void BlobStore::Settle(const Key& key, const Blob& data, bool is_right) {
+  const auto entry = blobs_.find(key);
+  // It may have been released or uploaded again meanwhile.
+  if (entry == blobs_.end() || entry->second.data != data) return;
+  if (!is_right) {
+    entry->second.is_wrong = true;
+    log::Warning(
+        "blob_digest_wrong",
+        {{"session", absl::StrCat("s", key.session)}, {"user", key.user}, {"blob", key.name}});
+    return;
+  }
+  if (entry->second.use != 0) used_[entry->second.use].session = kShared;
+  auto node = blobs_.extract(entry);
+  node.key().session = kShared;
+  blobs_.insert(std::move(node));
 }
 
 std::vector<std::string> BlobStore::Hold(SessionNumber session, const std::string& user,
-                                         const std::vector<std::string>& names) {
+                                         const std::vector<std::string>& names,
+                                         uint64_t after_sequence) {
   std::vector<std::string> found;
   absl::MutexLock lock(&mutex_);
   for (const std::string& name : names) {
-    const auto entry = blobs_.find(KeyOf(session, user, name));
+    const auto own = blobs_.find({user, name, session});
+    auto entry = own;
+    if (IsContentAddressed(name)) {
+      entry = blobs_.find({user, name, kShared});
+      // Of two equal contents one is enough.
+      if (entry != blobs_.end() && own != blobs_.end()) Erase(own);
+    }
     if (entry == blobs_.end()) continue;
-    // Whoever asks is about to use it, so it may not be forgotten until that has happened. Uses are
-    // numbered from 1: erasing number 0 does nothing.
-    entry->second.holders.insert(session);
-    used_.erase(std::exchange(entry->second.use, 0));
+    Holder& holder = entry->second.holders[session];
+    holder = {true, std::max(holder.after_sequence, after_sequence)};
+    KeepFromDropping(entry->second);
     found.push_back(name);
   }
   return found;
 }
 
+void BlobStore::KeepFromDropping(Entry& entry) {
+  // Uses are numbered from 1: erasing number 0 does nothing.
+  used_.erase(std::exchange(entry.use, 0));
+}
+
 absl::StatusOr<BlobStore::Blob> BlobStore::Find(SessionNumber session, const std::string& user,
-                                                const std::string& name) {
+                                                const std::string& name, uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
-  const auto entry = blobs_.find(KeyOf(session, user, name));
-  if (entry != blobs_.end()) {
+  const auto found = FindFor(session, user, name);
+  if (found != blobs_.end()) {
+    Entry& entry = found->second;
+    if (const auto holder = entry.holders.find(session);
+        holder != entry.holders.end() && sequence > holder->second.after_sequence)
+      holder->second.wants = false;
+    const bool is_wanted = std::any_of(entry.holders.begin(), entry.holders.end(),
+                                       [](const auto& holder) { return holder.second.wants; });
     // A client can find out that a content-addressed blob is gone and send it again. A private one
     // is uploaded once and must stay.
-    if (IsContentAddressed(name) && entry->second.use == 0) {
-      entry->second.use = ++uses_;
-      used_.emplace(uses_, entry->first);
+    if (IsContentAddressed(name) && !is_wanted && entry.use == 0) {
+      entry.use = ++uses_;
+      used_.emplace(uses_, found->first);
     }
-    return entry->second.data;
+    return entry.data;
   }
   return errors::WithReason(
       absl::NotFoundError(absl::StrCat("blob ", Quoted(name), " has not been uploaded")),
       "UNKNOWN_BLOB", {{"blob", name}});
 }
 
-void BlobStore::DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session) {
+void BlobStore::DropHolder(Entries::iterator entry, SessionNumber session) {
   entry->second.holders.erase(session);
   if (!entry->second.holders.empty()) return;
   Erase(entry);
@@ -100,8 +189,10 @@ void BlobStore::Delete(SessionNumber session, const std::string& user,
                        const std::vector<std::string>& names) {
   absl::MutexLock lock(&mutex_);
   for (const std::string& name : names) {
-    const auto entry = blobs_.find(KeyOf(session, user, name));
-    if (entry != blobs_.end()) DropHolder(entry, session);
+    for (const SessionNumber owner : {session, kShared}) {
+      const auto entry = blobs_.find({user, name, owner});
+      if (entry != blobs_.end()) DropHolder(entry, session);
+    }
   }
 }
 
@@ -109,8 +200,12 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
     SessionNumber session) const {
   std::vector<std::pair<std::string, Blob>> held;
   absl::MutexLock lock(&mutex_);
-  for (const auto& [key, entry] : blobs_)
-    if (entry.holders.count(session) > 0) held.emplace_back(key.second, entry.data);
+  for (const auto& [key, entry] : blobs_) {
+    if (!entry.holders.contains(session)) continue;
+    // A session's own comes behind what is shared under the same name.
+    if (!held.empty() && held.back().first == key.name) held.pop_back();
+    held.emplace_back(key.name, entry.data);
+  }
   return held;
 }
 
@@ -180,7 +275,7 @@ absl::Status BlobStore::Reserve(const std::string& name, int64_t bytes, bool is_
 void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped) {
   for (auto used = used_.begin(); bytes > 0 && used != used_.end();) {
     const Key key = (used++)->second;  // before Erase, which takes it out
-    if (!user.empty() && key.first != user) continue;
+    if (!user.empty() && key.user != user) continue;
     const auto entry = blobs_.find(key);
     bytes -= entry->second.data->size();
     // Freeing gigabytes takes a while, so that is left to the caller, who does it without the lock.
@@ -189,7 +284,7 @@ void BlobStore::DropUsed(int64_t bytes, const std::string& user, std::vector<Blo
   }
 }
 
-void BlobStore::Erase(std::map<Key, Entry>::iterator entry) {
+void BlobStore::Erase(Entries::iterator entry) {
   used_.erase(entry->second.use);
   bytes_ -= entry->second.data->size();
   blobs_.erase(entry);
@@ -206,14 +301,13 @@ void BlobStore::Unreserve(int64_t bytes) {
   bytes_ -= bytes;
 }
 
-void BlobStore::Store(const Key& key, SessionNumber session, Blob data) {
+void BlobStore::Store(const Key& key, Blob data) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = blobs_[key];
-  // A private name may be uploaded again; of two equal contents one is enough.
+  // A name may be uploaded again.
   if (entry.data) bytes_ -= entry.data->size();
-  entry.data = std::move(data);
-  used_.erase(std::exchange(entry.use, 0));
-  entry.holders.insert(session);
+  KeepFromDropping(entry);
+  entry = {.data = std::move(data), .holders = {{key.session, {}}}};
 }
 
 BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user,
@@ -224,9 +318,7 @@ BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string u
       name_(std::move(name)),
       size_(size),
       is_exempt_(is_exempt),
-      data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {
-  if (IsContentAddressed(name_)) digest_.emplace();
-}
+      data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {}
 
 BlobStore::Upload::~Upload() {
   if (!finished_) store_.Unreserve(reserved_);
@@ -245,7 +337,6 @@ absl::Status BlobStore::Upload::Append(std::string& data) {
   if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
   if (!status.ok()) return status;
   reserved_ += bytes;
-  if (digest_) digest_->Update(data);
   data_->Append(data);
   return absl::OkStatus();
 }
@@ -257,19 +348,10 @@ absl::Status BlobStore::Upload::Finish() {
                                                 size_, " bytes, but ", data_->size(), " came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
-  if (digest_) {
-    const std::string actual = absl::StrCat(kSha256, digest_->FinishHex());
-    if (actual != name_) {
-      return errors::WithReason(absl::InvalidArgumentError(absl::StrCat(
-                                    "the bytes of blob \"", name_, "\" have the digest ", actual,
-                                    "; they were damaged on the way or named wrongly")),
-                                "BLOB_DIGEST", {{"blob", name_}});
-    }
-  }
   // What was reserved for the bytes belongs to the stored entry from here on.
   finished_ = true;
   data_->ShrinkCharge(size_ + kPerBlob);
-  store_.Store(KeyOf(session_, user_, name_), session_, std::move(data_));
+  store_.Store({user_, name_, session_}, std::move(data_));
   return absl::OkStatus();
 }
 

@@ -2,10 +2,10 @@
 #ifndef KILN_SERVER_BUFFERS_BLOB_STORE_H_
 #define KILN_SERVER_BUFFERS_BLOB_STORE_H_
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,16 +16,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "compiler/digest.h"
 #include "server/buffers/chunks.h"
 #include "server/memory/host_memory.h"
 
 namespace kiln::buffers {
 
-// Two kinds of names. "sha256:<64 hex digits>" is content-addressed: verified, held once for all
-// sessions of a user, and kept while a session holds it; once a buffer has been made from it, it
-// may be forgotten when memory is short, and Hold says whether it is there. Any other name without
-// a colon is private to its session. Thread-safe.
+// Two kinds of names. "sha256:<64 hex digits>" is content-addressed. What a session uploads under
+// such a name is its own at first, as it sent it: only this user's own client can have named it
+// wrongly. Before anybody is told that it is there, Verify hashes it; from then on it is held once
+// for all sessions of the user, and kept while a session holds it. Once every session that has
+// asked for it has used it, it may be forgotten when memory is short, and Hold says whether it is
+// there. Any other name without a colon is private to its session. Thread-safe.
 class BlobStore {
  public:
   // `limit_bytes` bounds all blobs and uploads together, apart from the budget that they are
@@ -33,21 +34,33 @@ class BlobStore {
   explicit BlobStore(int64_t limit_bytes);
 
   using Blob = std::shared_ptr<const Chunks>;
-  using SessionNumber = int64_t;
+  using SessionNumber = int64_t;  // from 1 on
 
   // INVALID_ARGUMENT for a name of neither kind.
   static absl::Status CheckName(absl::string_view name);
   static bool IsContentAddressed(absl::string_view name);
 
-  // Which of `names` are there. Content-addressed ones are held by the session from here on.
-  std::vector<std::string> Hold(SessionNumber session, const std::string& user,
-                                const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
-  // NOT_FOUND names the blob.
-  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name)
+  // Whether Verify would find nothing to do.
+  bool AreVerified(const std::string& user, const std::vector<std::string>& names) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Hashes what the user's sessions have uploaded under these names and nobody has verified, each
+  // blob once; waits for other threads that do so. Gigabytes take seconds, without the lock. Bytes
+  // with another digest stay their session's own and are logged (`blob_digest_wrong`).
+  void Verify(const std::string& user, const std::vector<std::string>& names)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Which of `names` are there; content-addressed ones only if they are verified. Those are held by
+  // the session from here on, and wanted until it has used them by an operation with a number above
+  // `after_sequence`: what it sent before may be executed only later.
+  std::vector<std::string> Hold(SessionNumber session, const std::string& user,
+                                const std::vector<std::string>& names, uint64_t after_sequence)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // For the operation with this number: what the session itself has uploaded under the name, else
+  // what is verified. NOT_FOUND names the blob.
+  absl::StatusOr<Blob> Find(SessionNumber session, const std::string& user, const std::string& name,
+                            uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // All that the session holds, by their names.
+  // All that the session holds, by their names; each name once, as Find would find it.
   std::vector<std::pair<std::string, Blob>> HeldBy(SessionNumber session) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,7 +78,7 @@ class BlobStore {
     // Takes the bytes out of `data`, see Chunks. INVALID_ARGUMENT if more come than were announced;
     // RESOURCE_EXHAUSTED if there is no room for them any more.
     absl::Status Append(std::string& data);
-    // INVALID_ARGUMENT if bytes are missing or their digest is not the name.
+    // INVALID_ARGUMENT if bytes are missing.
     absl::Status Finish();
 
    private:
@@ -81,8 +94,6 @@ class BlobStore {
     const bool is_exempt_;
     int64_t reserved_ = 0;  // in the store
     std::shared_ptr<Chunks> data_;
-    // If the name is one. Fed while the bytes come in, so that Finish need not go over them again.
-    std::optional<compiler::Sha256> digest_;
     bool finished_ = false;
   };
   // Bytes are charged to `account` as they come, for as long as anybody has them: what is only
@@ -100,37 +111,59 @@ class BlobStore {
                                                      memory::Account& account);
 
  private:
-  using Key = std::pair<std::string, std::string>;  // user (or "#session" for private ones), name
+  struct Key {
+    std::string user;
+    std::string name;
+    SessionNumber session;  // whose own it is; kShared: verified
+    auto operator<=>(const Key&) const = default;
+  };
+  static constexpr SessionNumber kShared = 0;
+  struct Holder {
+    bool wants = true;  // has not used it since it asked
+    uint64_t after_sequence = 0;
+  };
   struct Entry {
     Blob data;
-    std::set<SessionNumber> holders;
-    int64_t use = 0;  // its number in used_; 0: it is not there
+    std::map<SessionNumber, Holder> holders;
+    int64_t use = 0;        // its number in used_; 0: it is not there
+    bool is_wrong = false;  // another digest than its name says
   };
+  using Entries = std::map<Key, Entry>;
 
-  static Key KeyOf(SessionNumber session, const std::string& user, const std::string& name);
-  void Store(const Key& key, SessionNumber session, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
+  Entries::iterator FindFor(SessionNumber session, const std::string& user, const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the user's sessions have uploaded, and nobody has verified; blobs_.end() if there is none.
+  Entries::const_iterator FindUnverified(const std::string& user, const std::string& name) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  // False if there was none.
+  bool VerifyOne(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Settle(const Key& key, const Blob& data, bool is_right)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Store(const Key& key, Blob data) ABSL_LOCKS_EXCLUDED(mutex_);
   // Room for so many bytes more of the blob; RESOURCE_EXHAUSTED.
   absl::Status Reserve(const std::string& name, int64_t bytes, bool is_exempt)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Refusal(const std::string& name, uint64_t bytes) const
       ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   void Unreserve(int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepFromDropping(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Moves the data of at least `bytes` of used blobs to `dropped`, or of all (of the user, if one
   // is named); the oldest first.
   void DropUsed(int64_t bytes, const std::string& user, std::vector<Blob>* dropped)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Erase(std::map<Key, Entry>::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DropHolder(std::map<Key, Entry>::iterator entry, SessionNumber session)
+  void Erase(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropHolder(Entries::iterator entry, SessionNumber session)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int64_t limit_;
   const std::shared_ptr<ChunkRecycler> recycler_;
   mutable absl::Mutex mutex_;
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // that have come
-  std::map<Key, Entry> blobs_ ABSL_GUARDED_BY(mutex_);
+  Entries blobs_ ABSL_GUARDED_BY(mutex_);
+  // Users and names of which a thread verifies a blob.
+  std::set<std::pair<std::string, std::string>> verifying_ ABSL_GUARDED_BY(mutex_);
   int64_t uses_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Content-addressed ones that nobody has asked for since a buffer was made from them, the oldest
-  // first.
+  // Content-addressed ones that nobody wants since a buffer was made from them, the oldest first.
   std::map<int64_t, Key> used_ ABSL_GUARDED_BY(mutex_);
 };
 

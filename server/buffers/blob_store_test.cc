@@ -1,15 +1,20 @@
 #include "server/buffers/blob_store.h"
 
+#include <thread>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/log/log.h"
 
 namespace kiln::buffers {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 // SHA-256 of "abc" (FIPS 180-2, appendix B.1).
 constexpr char kAbc[] = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -35,14 +40,41 @@ absl::Status Put(BlobStore& store, int64_t session, const std::string& name,
 TEST(BlobStore, VerifiedBlobIsSharedByTheUsersSessions) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
-  EXPECT_EQ(Bytes(**store.Find(2, "ann", kAbc)), "abc");
-  EXPECT_EQ(store.Find(2, "bob", kAbc).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(store.Hold(2, "ann", {kAbc, "other"}), ElementsAre(kAbc));
+  store.Verify("ann", {kAbc});
+  EXPECT_EQ(Bytes(**store.Find(2, "ann", kAbc, 1)), "abc");
+  EXPECT_EQ(store.Find(2, "bob", kAbc, 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc, "other"}, 0), ElementsAre(kAbc));
   store.EndSession(1);
-  EXPECT_TRUE(store.Find(2, "ann", kAbc).ok());
+  EXPECT_TRUE(store.Find(2, "ann", kAbc, 1).ok());
   store.EndSession(2);
-  EXPECT_FALSE(store.Find(2, "ann", kAbc).ok());
+  EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
   EXPECT_EQ(store.bytes(), 0);
+}
+
+TEST(BlobStore, WhatNobodyHasVerifiedIsItsSessionsOwn) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", kAbc, 1)), "abc");
+  EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
+  EXPECT_FALSE(store.AreVerified("ann", {"other", kAbc}));
+  EXPECT_TRUE(store.AreVerified("bob", {kAbc}));
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), IsEmpty());
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), IsEmpty());
+  store.Verify("bob", {kAbc});
+  EXPECT_THAT(store.Hold(1, "bob", {kAbc}, 0), IsEmpty());
+  store.Verify("ann", {"other", kAbc});
+  EXPECT_TRUE(store.AreVerified("ann", {kAbc}));
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
+}
+
+TEST(BlobStore, WhatIsForgottenAndThenVerifiedIsGone) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  ASSERT_TRUE(store.Find(1, "ann", kAbc, 1).ok());  // its one use
+  store.Verify("ann", {kAbc});
+  store.Reclaim(1);
+  EXPECT_EQ(store.bytes(), 0);
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), IsEmpty());
 }
 
 TEST(BlobStore, BadNamesAreQuotedInWholeCharacters) {
@@ -50,11 +82,77 @@ TEST(BlobStore, BadNamesAreQuotedInWholeCharacters) {
   EXPECT_THAT(message, HasSubstr(std::string(78, 'a') + "...\" is neither"));
 }
 
-TEST(BlobStore, WrongDigestIsRefused) {
+TEST(BlobStore, WrongDigestIsNeverThere) {
   BlobStore store(100);
-  const absl::Status status = Put(store, 1, kAbc, "abd");
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("digest"));
+  ASSERT_TRUE(Put(store, 1, kAbc, "abd").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_TRUE(store.AreVerified("ann", {kAbc}));  // once is enough
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), IsEmpty());
+  EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", kAbc, 1)), "abd");
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  EXPECT_EQ(Bytes(**store.Find(2, "ann", kAbc, 1)), "abc");
+  EXPECT_EQ(store.bytes(), 3);
+}
+
+TEST(BlobStore, SessionsThatUploadTheSameNameGetTheirOwnBytes) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abd").ok());
+  ASSERT_TRUE(Put(store, 2, kAbc, "abc").ok());
+  ASSERT_TRUE(Put(store, 3, kAbc, "abc").ok());
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", kAbc, 1)), "abd");
+  EXPECT_EQ(Bytes(**store.Find(2, "ann", kAbc, 1)), "abc");
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(3, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  EXPECT_EQ(store.bytes(), 6) << "two of equal contents";
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", kAbc, 1)), "abd");
+  EXPECT_EQ(Bytes(**store.Find(3, "ann", kAbc, 1)), "abc");
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", kAbc, 1)), "abc");
+  EXPECT_EQ(store.bytes(), 3);
+}
+
+TEST(BlobStore, ASessionHoldsItsOwnBeforeWhatIsShared) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  ASSERT_TRUE(Put(store, 1, kAbc, "abd").ok());
+  ASSERT_TRUE(Put(store, 1, "a", "x").ok());
+  const auto held = store.HeldBy(1);
+  ASSERT_EQ(held.size(), 2);
+  EXPECT_EQ(held[0].first, "a");
+  EXPECT_EQ(Bytes(*held[1].second), "abd");
+  store.Delete(1, "ann", {kAbc, "a"});
+  EXPECT_EQ(store.bytes(), 0);
+}
+
+// Whatever is told to be there has its digest, however uploads, questions and ends overlap.
+TEST(BlobStore, ManyThreadsNeverFindWrongBytes) {
+  log::SetLevel(log::Level::kError);  // thousands of warnings
+  BlobStore store(1 << 20);
+  std::vector<std::thread> threads;
+  for (int64_t session = 1; session <= 8; ++session) {
+    threads.emplace_back([&store, session] {
+      for (int round = 0; round < 500; ++round) {
+        const bool is_right = (session + round) % 3 != 0;
+        const std::string sent = is_right ? "abc" : "abd";
+        EXPECT_TRUE(Put(store, session, kAbc, sent).ok());
+        EXPECT_EQ(Bytes(**store.Find(session, "ann", kAbc, 1)), sent);
+        store.Verify("ann", {kAbc});
+        if (!store.Hold(session, "ann", {kAbc}, 1).empty()) {
+          EXPECT_EQ(Bytes(**store.Find(session, "ann", kAbc, 1)), "abc");
+        }
+        const auto others = store.Find(9, "ann", kAbc, 1);
+        if (others.ok()) EXPECT_EQ(Bytes(**others), "abc");
+        if (round % 7 == 0) store.EndSession(session);
+        if (round % 11 == 0) store.Reclaim(1);
+      }
+      store.EndSession(session);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(store.bytes(), 0);
 }
 
@@ -62,13 +160,13 @@ TEST(BlobStore, PrivateNamesBelongToTheirSession) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, "weights", "one").ok());
   ASSERT_TRUE(Put(store, 2, "weights", "second").ok());
-  EXPECT_EQ(Bytes(**store.Find(1, "ann", "weights")), "one");
-  EXPECT_EQ(Bytes(**store.Find(2, "ann", "weights")), "second");
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", "weights", 1)), "one");
+  EXPECT_EQ(Bytes(**store.Find(2, "ann", "weights", 1)), "second");
   EXPECT_EQ(store.bytes(), 9);
   ASSERT_TRUE(Put(store, 1, "weights", "again").ok());
   EXPECT_EQ(store.bytes(), 11);
   store.Delete(1, "ann", {"weights"});
-  EXPECT_FALSE(store.Find(1, "ann", "weights").ok());
+  EXPECT_FALSE(store.Find(1, "ann", "weights", 1).ok());
   EXPECT_EQ(store.bytes(), 6);
 }
 
@@ -122,7 +220,7 @@ TEST(BlobStore, BytesAreChargedForAsLongAsAnybodyHasThem) {
     EXPECT_GE(account->bytes(), 3);
     ASSERT_TRUE(Append(**upload, "abc").ok() && (*upload)->Finish().ok());
   }
-  BlobStore::Blob blob = *store.Find(1, "ann", "a");
+  BlobStore::Blob blob = *store.Find(1, "ann", "a", 1);
   store.Delete(1, "ann", {"a"});
   EXPECT_GE(account->bytes(), 3);
   blob.reset();
@@ -134,16 +232,43 @@ TEST(BlobStore, WhatHasBeenUsedMayBeForgotten) {
   BlobStore store(10);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
   EXPECT_FALSE(Put(store, 1, "a", "12345678").ok());
-  EXPECT_TRUE(store.Find(1, "ann", kAbc).ok());
-  EXPECT_THAT(store.Hold(1, "ann", {kAbc}), ElementsAre(kAbc));  // wanted again
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 0), ElementsAre(kAbc));  // wanted again
   store.Reclaim(3);
-  EXPECT_TRUE(store.Find(1, "ann", kAbc).ok());
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
   EXPECT_TRUE(Put(store, 1, "a", "12345678").ok());
-  EXPECT_THAT(store.Hold(1, "ann", {kAbc, "a"}), ElementsAre("a"));
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc, "a"}, 0), ElementsAre("a"));
   EXPECT_EQ(store.bytes(), 8);
-  EXPECT_TRUE(store.Find(1, "ann", "a").ok());
+  EXPECT_TRUE(store.Find(1, "ann", "a", 1).ok());
   store.Reclaim(8);
-  EXPECT_TRUE(store.Find(1, "ann", "a").ok());  // private names stay
+  EXPECT_TRUE(store.Find(1, "ann", "a", 1).ok());  // private names stay
+}
+
+TEST(BlobStore, WhatASessionWantsIsKeptWhileOthersUseIt) {
+  BlobStore store(10);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
+  store.Reclaim(3);
+  EXPECT_TRUE(store.Find(2, "ann", kAbc, 1).ok());
+  store.Reclaim(3);
+  EXPECT_FALSE(store.Find(2, "ann", kAbc, 1).ok());
+}
+
+// A session asks again while an operation that it has sent before still waits.
+TEST(BlobStore, WhatIsWantedAgainIsKeptWhileEarlierOperationsUseIt) {
+  BlobStore store(10);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 5), ElementsAre(kAbc));
+  EXPECT_THAT(store.Hold(1, "ann", {kAbc}, 4), ElementsAre(kAbc));  // comes late
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 5).ok());
+  store.Reclaim(3);
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 6).ok());
+  store.Reclaim(3);
+  EXPECT_FALSE(store.Find(1, "ann", kAbc, 7).ok());
 }
 
 TEST(BlobStore, TooFewAndTooManyBytes) {

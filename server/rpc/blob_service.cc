@@ -260,18 +260,20 @@ class BlobService final : public BlobMethods {
                                       const v1::FindBlobsRequest* request,
                                       v1::FindBlobsResponse* response) override {
     auto session = FindSession(daemon_, daemon_.access->Caller(*context), request->session_id());
-    if (session.ok()) {
-      for (std::string& name :
-           daemon_.blobs->Hold((*session)->identity().number, (*session)->user().name,
-                               {request->blobs().begin(), request->blobs().end()})) {
-        response->add_found(std::move(name));
-      }
-      // Of a session that has ended meanwhile they are held no more.
-      const auto number = (*session)->identity().number;
-      session = daemon_.registry->Find((*session)->user().name, request->session_id());
-      if (!session.ok()) daemon_.blobs->EndSession(number);
+    if (!session.ok()) return Reply(daemon_, context, session.status());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const auto answer = [this, reactor, request, response, session = *session] {
+      reactor->Finish(End(daemon_, Hold(*session, *request, response)));
+    };
+    if (daemon_.blobs->AreVerified((*session)->user().name, NamesOf(*request))) {
+      answer();
+    } else {
+      daemon_.digests->Schedule([this, request, session = *session, answer] {
+        daemon_.blobs->Verify(session->user().name, NamesOf(*request));
+        answer();
+      });
     }
-    return Reply(daemon_, context, session.status());
+    return reactor;
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
@@ -296,6 +298,23 @@ class BlobService final : public BlobMethods {
   }
 
  private:
+  static std::vector<std::string> NamesOf(const v1::FindBlobsRequest& request) {
+    return {request.blobs().begin(), request.blobs().end()};
+  }
+
+  absl::Status Hold(const sessions::Session& session, const v1::FindBlobsRequest& request,
+                    v1::FindBlobsResponse* response) {
+    const auto number = session.identity().number;
+    for (std::string& name : daemon_.blobs->Hold(number, session.user().name, NamesOf(request),
+                                                 request.after_sequence()))
+      response->add_found(std::move(name));
+    // Of a session that has ended meanwhile they are held no more.
+    const absl::Status status =
+        daemon_.registry->Find(session.user().name, request.session_id()).status();
+    if (!status.ok()) daemon_.blobs->EndSession(number);
+    return status;
+  }
+
   const DaemonView& daemon_;
 };
 

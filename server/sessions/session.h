@@ -245,7 +245,7 @@ class Session : public std::enable_shared_from_this<Session> {
     std::vector<buffers::BlobStore::Blob> blobs;
     std::vector<absl::string_view> pieces;  // of either
   };
-  absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(Write& operation);
+  absl::StatusOr<std::shared_ptr<const Upload>> MakeUpload(uint64_t sequence, Write& operation);
   void FinishWrite(uint64_t sequence, const Upload& upload, const absl::Status& filled);
   void FinishRead(uint64_t sequence, const runtime::ValuePointer& value);
   void RunEnded(uint64_t sequence, bool report_time, const absl::Status& status, double seconds);

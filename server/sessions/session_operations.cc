@@ -16,7 +16,8 @@ constexpr size_t kMostPieces = 1 << 16;
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write& operation) {
+absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(uint64_t sequence,
+                                                                           Write& operation) {
   if (absl::Status status = buffers::CheckTensorType(operation.type); !status.ok()) {
     return errors::WithReason(status, "BAD_TENSOR_TYPE",
                               {{"handle", absl::StrCat(operation.handle)}});
@@ -39,7 +40,7 @@ absl::StatusOr<std::shared_ptr<const Session::Upload>> Session::MakeUpload(Write
   for (const std::string& name : operation.blobs) {
     buffers::BlobStore::Blob& blob = found[name];
     if (!blob) {
-      auto stored = services_.blobs->Find(identity_.number, user_->name, name);
+      auto stored = services_.blobs->Find(identity_.number, user_->name, name, sequence);
       if (!stored.ok()) return stored.status();
       blob = *std::move(stored);
     }
@@ -71,7 +72,7 @@ void Session::Execute(uint64_t sequence, Write& operation) {
     reserved = handles_.Reserve({operation.handle});
   }
   if (!reserved.ok()) return Fail(sequence, {}, reserved);
-  auto upload = MakeUpload(operation);
+  auto upload = MakeUpload(sequence, operation);
   if (!upload.ok()) return Fail(sequence, {operation.handle}, upload.status());
   {
     absl::MutexLock lock(&mutex_);

@@ -15,9 +15,24 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-// SHA-256 of the four bytes of 1.0f, little-endian.
-constexpr char kOne[] = "sha256:5f9d72c5ac3a77eeed99b6ec6dfe7e8a9b3e0a0d27b3f1b5a9bb2d0b0c8d3c1f";
+// SHA-256 of "1st!" and of "2nd!".
+constexpr char kFirst[] = "sha256:d76ad5e094028ac5a7d13f2c3d0492c96e675135bdc2c002d34919616e118a76";
+constexpr char kSecond[] =
+    "sha256:5b0c7775c4d647a4d5ffc0ecaf628c23e251e8d91881da8586cbebc1ae8db725";
+
+std::vector<std::string> Found(const Client& client, const std::vector<std::string>& blobs,
+                               uint64_t after_sequence = 0) {
+  grpc::ClientContext context;
+  v1::FindBlobsRequest request;
+  request.set_session_id(client.session.session_id());
+  *request.mutable_blobs() = {blobs.begin(), blobs.end()};
+  request.set_after_sequence(after_sequence);
+  v1::FindBlobsResponse response;
+  EXPECT_TRUE(client.blobs->FindBlobs(&context, request, &response).ok());
+  return {response.found().begin(), response.found().end()};
+}
 
 std::string Bytes(const std::vector<float>& values) {
   return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
@@ -116,24 +131,55 @@ TEST(Blob, DownloadWaitsForItsOperation) {
   EXPECT_THAT(Floats(data), ElementsAre(3));
 }
 
-TEST(Blob, DigestIsVerified) {
+TEST(Blob, AWrongDigestIsNeverThere) {
   TestDaemon daemon;
   Client client(daemon.address());
-  const grpc::Status status = client.Upload(kOne, "none");
-  EXPECT_EQ(status.error_code(), grpc::INVALID_ARGUMENT);
-  EXPECT_EQ(Reason(status), "BLOB_DIGEST");
-  // The message says what the digest is; under that name it is taken.
-  const size_t at = status.error_message().find("have the digest ") + 16;
-  const std::string name = status.error_message().substr(at, 71);
-  EXPECT_TRUE(client.Upload(name, "none").ok()) << name;
-  grpc::ClientContext context;
-  v1::FindBlobsRequest request;
-  request.set_session_id(client.session.session_id());
-  request.add_blobs(name);
-  request.add_blobs(kOne);
-  v1::FindBlobsResponse response;
-  ASSERT_TRUE(client.blobs->FindBlobs(&context, request, &response).ok());
-  EXPECT_THAT(response.found(), ElementsAre(name));
+  Client other(daemon.address());
+  ASSERT_TRUE(client.Upload(kFirst, "2nd!").ok());
+  EXPECT_THAT(Found(client, {kFirst}), IsEmpty());
+  EXPECT_THAT(Found(other, {kFirst}), IsEmpty());
+  const auto stream = other.Connect();
+  EXPECT_EQ(Reason(stream->Call(WriteBlob(1, kFirst, 1)).error()), "UNKNOWN_BLOB");
+  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
+  EXPECT_THAT(Found(other, {kFirst, kSecond}), ElementsAre(kFirst));
+  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirst, 1)).has_error());
+  EXPECT_EQ(stream->Call(Read(2)).data(), "1st!");
+}
+
+TEST(Blob, UnverifiedBytesAreTheirSessionsOwn) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  Client other(daemon.address());
+  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
+  ASSERT_TRUE(other.Upload(kSecond, "oops").ok());
+  // Nobody has asked for either.
+  const auto stream = client.Connect();
+  ASSERT_FALSE(stream->Call(WriteBlob(1, kFirst, 1)).has_error());
+  EXPECT_EQ(stream->Call(Read(1)).data(), "1st!");
+  EXPECT_EQ(Reason(stream->Call(WriteBlob(2, kSecond, 1)).error()), "UNKNOWN_BLOB");
+  const auto beside = other.Connect();
+  ASSERT_FALSE(beside->Call(WriteBlob(1, kSecond, 1)).has_error());
+  EXPECT_EQ(beside->Call(Read(1)).data(), "oops");
+  EXPECT_EQ(Reason(beside->Call(WriteBlob(2, kFirst, 1)).error()), "UNKNOWN_BLOB");
+  EXPECT_THAT(Found(other, {kFirst, kSecond}), ElementsAre(kFirst));
+  ASSERT_FALSE(beside->Call(WriteBlob(3, kFirst, 1)).has_error());
+}
+
+// A client asks for what an operation that it has sent before still has to use.
+TEST(Blob, WhatWasFoundStaysUntilALaterWriteHasUsedIt) {
+  TestDaemonOptions options;
+  options.blob_limit_bytes = 10;
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  const auto stream = client.Connect();
+  ASSERT_TRUE(client.Upload(kFirst, "1st!").ok());
+  EXPECT_THAT(Found(client, {kFirst}, /*after_sequence=*/1), ElementsAre(kFirst));
+  ASSERT_EQ(stream->Send(WriteBlob(1, kFirst, 1)), 1);
+  ASSERT_FALSE(stream->Answer(1).has_error());
+  EXPECT_EQ(Reason(client.Upload("large", "12345678")), "BLOB_LIMIT");
+  ASSERT_FALSE(stream->Call(WriteBlob(2, kFirst, 1)).has_error());
+  EXPECT_TRUE(client.Upload("large", "12345678").ok());
+  EXPECT_THAT(Found(client, {kFirst}), IsEmpty());
 }
 
 TEST(Blob, OneValueFromSeveralBlobs) {

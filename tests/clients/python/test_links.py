@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import kiln
+from kiln._proto.kiln.v1 import blob_pb2
 from kiln._session import blobs as _blobs
 from kiln._session import connection as _connection
 from kiln._session import session as _session
 
+from kilnd_process import Kilnd
 from link import Link
 
 pytestmark = pytest.mark.usefixtures("kilnd")
@@ -89,6 +91,55 @@ def test_an_upload_goes_on_where_it_was_cut_off(link):
     assert link.bytes_sent - start < data.nbytes + 3.5 * _blobs.SENDERS * _blobs.PIECE_BYTES
     del result
     connection.close()
+
+
+def test_pieces_that_were_changed_while_they_were_sent_are_sent_again(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    data = values(4, 2 * _blobs.PIECE_BYTES)
+    send = _blobs.Blobs.send
+    with monkeypatch.context() as patch:
+        patch.setattr(_blobs.Blobs, "send", lambda self, name, piece, work: send(
+            self, name, memoryview(bytes(piece.nbytes)), work))
+        assert not there_and_back(data).any()
+    before = link.bytes_sent
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert link.bytes_sent - before > data.nbytes
+    connection.close()
+
+
+def test_threads_upload_equal_pieces_while_memory_is_short(monkeypatch, tmp_path):
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    monkeypatch.setattr(_blobs, "PIECE_BYTES", 1 << 20)
+    shared = values(5, 2 << 20)
+    wrong = []
+    config = tmp_path / "kilnd.toml"
+    config.write_text("[sessions]\nblob_limit = \"6MiB\"\n")
+    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+        connection = kiln.connect(kilnd.tcp_address)
+
+        def upload(thread):
+            for i in range(8):
+                data = np.concatenate([shared, values(100 * thread + i, 2 << 20), shared])
+                if not np.array_equal(there_and_back(data), data):
+                    wrong.append(i)
+
+        threads = [threading.Thread(target=upload, args=(thread,)) for thread in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        _connection._default = None
+        connection.close()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("size", [1, 127, 128, 16383, 16384, 1 << 20])
+def test_chunks_are_serialized_as_protobuf_does(size):
+    data = values(size, size)
+    header = blob_pb2.UploadHeader(session_id="s", blob="b", size_bytes=size)
+    before = blob_pb2.UploadRequest(header=header).SerializeToString()
+    message = blob_pb2.UploadRequest(header=header, data=data.tobytes())
+    assert _blobs.with_data(before, memoryview(data)) == message.SerializeToString()
 
 
 def test_a_slow_link_does_not_change_results(kilnd):

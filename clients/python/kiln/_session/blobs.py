@@ -5,7 +5,7 @@ import itertools
 import queue
 import threading
 import uuid
-from typing import Any, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Set, Tuple
 
 import grpc
 
@@ -21,14 +21,14 @@ PIECES_AT_ONCE = 16
 # Pieces on their way at the same time: over a link of 50 ms each way, one alone would have it wait.
 SENDERS = 4
 
+# Of UploadRequest.data: its number, and that a length and so many bytes follow.
+_DATA = bytes([blob_pb2.UploadRequest.DATA_FIELD_NUMBER << 3 | 2])
 
-class Blob:
-    """Bytes that the daemon has, under one or several names whose bytes follow each other."""
 
-    __slots__ = ("__weakref__", "names")
+class _Private:
+    """A blob that the daemon forgets with this object."""
 
-    def __init__(self, names: Tuple[str, ...]) -> None:
-        self.names = names
+    __slots__ = ("__weakref__",)
 
 
 class Blobs:
@@ -37,12 +37,12 @@ class Blobs:
     They are content-addressed to a daemon on another machine, so that the same data set or weights
     travel once; piece by piece, so that hashing goes on beside sending, and an upload that was cut
     off goes on where it was. Within this machine, where hashing would take longer than sending,
-    names are private, and the daemon forgets a blob with the last reference to the `Blob`.
+    names are private, and the daemon forgets a blob behind the operation that uses it.
     """
 
     def __init__(self, channel: grpc.Channel, session_id: str, chunk_bytes: int, local: bool,
                  stream: Stream) -> None:
-        self._service = Stub(channel, "kiln.v1.BlobService")
+        self._service = Stub(channel, "kiln.v1.BlobService", of_bytes=["Upload"])
         self._session_id = session_id
         self._chunk_bytes = chunk_bytes
         self._local = local
@@ -50,11 +50,17 @@ class Blobs:
         self._numbers = itertools.count(1)
         # A process that takes over a detached session counts from 1 again.
         self._prefix = f"upload-{uuid.uuid4().hex[:16]}"
+        # Content-addressed ones go one after another until what uses them is sent: the daemon keeps
+        # what it was asked for until it is used by what was sent after the question.
+        self._in_turn = threading.Lock()
 
-    def upload(self, data: memoryview) -> Blob:
-        """A blob with these bytes, which the daemon has from here on."""
+    def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
+        """Has the daemon have these bytes and then calls `use` with the names of blobs.
+
+        Their bytes follow each other. `use` sends the operation that takes them, on another thread.
+        """
         self._stream.check()
-        return in_thread(lambda work: self._upload(data, work))
+        in_thread(lambda work: self._upload(data, use, work))
 
     def download(self, handle: int, after_sequence: int) -> bytes:
         """The bytes of a value, as it is after an operation of the stream.
@@ -69,15 +75,23 @@ class Blobs:
 
     # On threads of their own.
 
-    def _upload(self, data: memoryview, work: Work) -> Blob:
+    def _upload(self, data: memoryview, use: Callable[[Sequence[str]], None], work: Work) -> None:
         if not self._local:
-            return Blob(tuple(_Pieces(self, data, work).send()))
+            with self._in_turn:
+                names = _Pieces(self, data, work).send()
+                if not work.abandoned:
+                    use(names)
+            return
         name = f"{self._prefix}-{next(self._numbers)}"
-        blob = Blob((name,))
+        blob = _Private()
         # Before it is sent: an upload that fails may have arrived all the same.
         self._stream.blobs.watch(blob, "blobs", name)
         self.send(name, data, work)
-        return blob
+        if not work.abandoned:
+            use([name])
+        # In order: behind the use.
+        del blob
+        self._stream.wake()
 
     def send(self, name: str, data: memoryview, work: Work) -> None:
         """Sends a blob, again if the connection is lost."""
@@ -89,19 +103,21 @@ class Blobs:
 
         What it has it also holds for this session, so it is still there when it is used.
         """
-        request = blob_pb2.FindBlobsRequest(session_id=self._session_id, blobs=names)
+        request = blob_pb2.FindBlobsRequest(
+            session_id=self._session_id, blobs=names, after_sequence=self._stream.last_sequence())
         found = set(through_cuts(
             self._stream, work, lambda: self._service.FindBlobs(request)).found)
         return [name for name in names if name not in found]
 
-    def _upload_requests(self, name: str, data: memoryview, work: Work) -> Iterator[Any]:
+    def _upload_requests(self, name: str, data: memoryview, work: Work) -> Iterator[bytes]:
         header = blob_pb2.UploadHeader(
             session_id=self._session_id, blob=name, size_bytes=data.nbytes)
-        yield blob_pb2.UploadRequest(header=header)
+        before = blob_pb2.UploadRequest(header=header).SerializeToString()
         for start in range(0, data.nbytes, self._chunk_bytes):
             if work.abandoned:  # the daemon drops what ends too early
                 return
-            yield blob_pb2.UploadRequest(data=bytes(data[start : start + self._chunk_bytes]))
+            yield with_data(before, data[start : start + self._chunk_bytes])
+            before = b""
 
     def _receive(self, request: Any, work: Work) -> bytes:
         chunks = []
@@ -114,6 +130,19 @@ class Blobs:
         return b"".join(chunks)
 
 
+def with_data(before: bytes, data: memoryview) -> bytes:
+    """An UploadRequest with this `data`, serialized; `before` are its other fields.
+
+    A message object would copy the bytes three times more, to memory that is touched first.
+    """
+    size, rest = [], data.nbytes
+    while rest > 0x7F:
+        size.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    size.append(rest)
+    return b"".join((before, _DATA, bytes(size), data))
+
+
 class _Pieces:
     """One upload of content-addressed pieces: hashed on this thread, sent on others meanwhile."""
 
@@ -124,6 +153,7 @@ class _Pieces:
         self._work = work
         # Ends with a None for each sender. Bounded, so that hashing does not run far ahead.
         self._to_send: queue.Queue[Optional[Tuple[str, memoryview]]] = queue.Queue(PIECES_AT_ONCE)
+        self._offered: Set[str] = set()
         self._failure: Optional[BaseException] = None
 
     def send(self) -> List[str]:
@@ -134,8 +164,12 @@ class _Pieces:
             sender.start()
         names: List[str] = []
         try:
-            for start in range(0, len(self._pieces), PIECES_AT_ONCE):
-                names += self._offer(self._pieces[start : start + PIECES_AT_ONCE])
+            # A few first, so that sending begins early.
+            asked = SENDERS
+            while self._pieces:
+                names += self._offer(self._pieces[:asked])
+                del self._pieces[:asked]
+                asked = PIECES_AT_ONCE
         except BaseException as error:
             self._failure = self._failure or error
         for _ in senders:
@@ -150,8 +184,10 @@ class _Pieces:
         if self._is_over():
             return []
         names = ["sha256:" + hashlib.sha256(piece).hexdigest() for piece in pieces]
-        by_name = dict(zip(names, pieces))
-        for name in self._blobs.missing(list(by_name), self._work):
+        by_name = {
+            name: piece for name, piece in zip(names, pieces) if name not in self._offered}
+        self._offered.update(by_name)
+        for name in self._blobs.missing(list(by_name), self._work) if by_name else []:
             self._to_send.put((name, by_name[name]))
         return names
 

@@ -157,12 +157,13 @@ class Connection:
             write.data = bytes(data)
             self.stream.send(self._fails([buffer]), size=data.nbytes + 64, write=write)
             return buffer
-        blob = self._session.blobs.upload(data)
-        write.pieces.names.extend(blob.names)
-        self.stream.send(self._fails([buffer]), write=write)
-        # The daemon forgets it in order: after the write.
-        del blob
-        self.stream.wake()
+
+        def send(names: Sequence[str]) -> None:
+            # By a closure that holds the buffer: it must not be released before.
+            write.pieces.names.extend(names)
+            self.stream.send(self._fails([buffer]), write=write)
+
+        self._session.blobs.upload(data, send)
         return buffer
 
     def download(self, buffer: Buffer) -> bytes:

@@ -1,7 +1,7 @@
 """Callables for the RPCs of a service, made from its protobuf descriptor."""
 
 import time
-from typing import TYPE_CHECKING, Any, Callable, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Container, TypeVar
 
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -24,13 +24,16 @@ _PAUSE_SECONDS = 0.05
 
 
 class Stub:
-    """Attributes are the RPCs of `service`, for example Stub(channel, "kiln.v1.SessionService")."""
+    """Attributes are the RPCs of `service`, for example Stub(channel, "kiln.v1.SessionService").
+
+    Those in `of_bytes` take requests that are serialized already.
+    """
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any: ...
 
-    def __init__(self, channel: Any, service: str) -> None:
+    def __init__(self, channel: Any, service: str, of_bytes: Container[str] = ()) -> None:
         descriptor = descriptor_pool.Default().FindServiceByName(service)
         for method in descriptor.methods:
             streaming = descriptor_pb2.MethodDescriptorProto()
@@ -41,7 +44,8 @@ class Stub:
             )
             call = getattr(channel, kind)(
                 f"/{service}/{method.name}",
-                request_serializer=GetMessageClass(method.input_type).SerializeToString,
+                request_serializer=None if method.name in of_bytes else (
+                    GetMessageClass(method.input_type).SerializeToString),
                 response_deserializer=GetMessageClass(method.output_type).FromString,
             )
             setattr(self, method.name, call)
