@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -56,6 +57,8 @@ class Account : public std::enable_shared_from_this<Account> {
 
   // Tells one user from another: the topmost account.
   const Account* top() const { return parent_ ? parent_->top() : this; }
+  // The user's name, or nothing for what is the daemon's own.
+  const std::string& user() const { return top()->buffers_.scope().user; }
   // With that of intermediate results.
   int64_t bytes() const { return bytes_.used(); }
   int64_t buffers() const { return buffers_.used(); }

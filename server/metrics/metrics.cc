@@ -16,6 +16,7 @@
 #include "server/metrics/buckets.h"
 #include "server/metrics/endpoint.h"
 #include "server/metrics/gauge_collector.h"
+#include "server/metrics/program_collector.h"
 #include "server/metrics/prometheus_device.h"
 
 namespace kiln::metrics {
@@ -38,6 +39,7 @@ struct Metrics::Implementation {
   explicit Implementation(const std::string& version)
       : registry(std::make_shared<prometheus::Registry>()),
         gauges(std::make_shared<GaugeCollector>()),
+        programs(std::make_shared<ProgramCollector>()),
         families(*registry),
         errors(BuildCounter()
                    .Name("kiln_errors_total")
@@ -85,6 +87,7 @@ struct Metrics::Implementation {
 
   std::shared_ptr<prometheus::Registry> registry;
   std::shared_ptr<GaugeCollector> gauges;
+  std::shared_ptr<ProgramCollector> programs;
   DeviceFamilies families;
   prometheus::Family<Counter>& errors;
   Counter* compiles;
@@ -114,7 +117,10 @@ Metrics::~Metrics() = default;
 DeviceMetrics* Metrics::ForDevice(const std::string& device) {
   absl::MutexLock lock(&implementation_->mutex);
   auto& entry = implementation_->devices[device];
-  if (!entry) entry = std::make_unique<PrometheusDevice>(implementation_->families, device);
+  if (!entry) {
+    entry = std::make_unique<PrometheusDevice>(
+        implementation_->families, implementation_->programs->ForDevice(device), device);
+  }
   return entry.get();
 }
 
@@ -156,7 +162,8 @@ absl::StatusOr<int> Metrics::Listen(const std::string& address, Allow allow) {
   auto port = implementation_->endpoint.Listen(address);
   if (!port.ok()) return port;
   if (allow) implementation_->endpoint.Protect(allow);
-  implementation_->endpoint.Serve({implementation_->registry, implementation_->gauges});
+  implementation_->endpoint.Serve(
+      {implementation_->registry, implementation_->gauges, implementation_->programs});
   return port;
 }
 
@@ -172,8 +179,11 @@ void Metrics::StopListening() {
 
 std::string Metrics::Text() const {
   std::vector<prometheus::MetricFamily> families = implementation_->registry->Collect();
-  for (prometheus::MetricFamily& family : implementation_->gauges->Collect())
-    families.push_back(std::move(family));
+  for (const prometheus::Collectable* more :
+       {static_cast<const prometheus::Collectable*>(implementation_->gauges.get()),
+        static_cast<const prometheus::Collectable*>(implementation_->programs.get())}) {
+    for (prometheus::MetricFamily& family : more->Collect()) families.push_back(std::move(family));
+  }
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -1,8 +1,8 @@
 // What Prometheus sees at /metrics. README.md of this folder has the table of names and labels.
 //
-// Labels are bounded: devices by configuration, codes by gRPC, kernel names by kMaxKernelNames for
-// each device and users by kMaxUserNames (later ones are counted as "other"). All methods are
-// thread-safe.
+// Labels are bounded: devices by configuration, codes by gRPC, users by kMaxUserNames, programs and
+// kernels by kMaxProgramNames and kMaxKernelNames for each device; the rest is counted as "other"
+// (program_times.h). All methods are thread-safe.
 #ifndef KILN_SERVER_METRICS_METRICS_H_
 #define KILN_SERVER_METRICS_METRICS_H_
 
@@ -15,12 +15,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
 namespace kiln::metrics {
 
 inline constexpr int kMaxKernelNames = 200;
 inline constexpr int kMaxUserNames = 100;
+inline constexpr int kMaxProgramNames = 100;
 
 // Values that are read when somebody scrapes.
 struct DeviceGauges {
@@ -54,16 +56,23 @@ struct Gauges {
   int64_t cache_kernels = 0;
 };
 
-// The metrics of one device. Cheap enough for every run: a counter or histogram each, no look-up.
+// Whose run of what: the user's name, empty for what the daemon runs for itself, and the first
+// digits of the program's digest, as `kiln programs` shows them.
+struct RunLabels {
+  absl::string_view user;
+  absl::string_view program;
+};
+
+// The metrics of one device. Cheap enough for every run: a counter or histogram each.
 class DeviceMetrics {
  public:
   virtual ~DeviceMetrics() = default;
   virtual void RunStarted(absl::Duration waited_in_queue) = 0;
   // `seconds` on the device.
-  virtual void RunFinished(double seconds) = 0;
+  virtual void RunFinished(const RunLabels& run, double seconds) = 0;
   virtual void RunFailed() = 0;
   // From sampled runs only.
-  virtual void KernelRan(const std::string& kernel, double seconds) = 0;
+  virtual void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) = 0;
 };
 
 class Metrics {

@@ -4,9 +4,14 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/metrics/program_times.h"
 
 namespace kiln::metrics {
 namespace {
@@ -18,9 +23,9 @@ using testing::Not;
 void Exercise(Metrics& metrics) {
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
   device->RunStarted(absl::Microseconds(3));
-  device->RunFinished(0.002);
+  device->RunFinished({"ann", "a87a8ab9ef22"}, 0.002);
   device->RunFailed();
-  device->KernelRan("reduce_sum_512", 0.0015);
+  device->KernelRan({"ann", "a87a8ab9ef22"}, "reduce_sum_512", 0.0015);
   metrics.Compiled(0.2);
   metrics.CompileFailed();
   metrics.CompileWorkerFailed();
@@ -45,9 +50,12 @@ TEST(Metrics, ShowsWhatHappened) {
   const std::string text = metrics.Text();
   for (const char* line :
        {"kiln_build_info{version=\"1.2.3\"} 1", "kiln_replays_total{device=\"cpu:0\"} 1",
-        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",kernel=\"reduce_sum_512\"} 1",
-        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.0025\"} 1",
-        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",le=\"0.001\"} 0",
+        "kiln_kernel_duration_seconds_count{device=\"cpu:0\",user=\"ann\",program=\"a87a8ab9ef22\","
+        "kernel=\"reduce_sum_512\"} 1",
+        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",user=\"ann\","
+        "program=\"a87a8ab9ef22\",le=\"0.0025\"} 1",
+        "kiln_program_duration_seconds_bucket{device=\"cpu:0\",user=\"ann\","
+        "program=\"a87a8ab9ef22\",le=\"0.001\"} 0",
         "kiln_errors_total{code=\"invalid_argument\"} 1", "kiln_received_bytes_total 100",
         "kiln_device_memory_used_bytes{device=\"cpu:0\"} 10",
         "kiln_device_memory_cached_bytes{device=\"cpu:0\"} 5", "kiln_sessions 4",
@@ -64,13 +72,95 @@ TEST(Metrics, ShowsWhatHappened) {
 
 TEST(Metrics, KernelNamesAreBounded) {
   Metrics metrics("1");
+  DeviceMetrics* device = metrics.ForDevice("cpu:0");
   for (int i = 0; i < kMaxKernelNames + 50; ++i)
-    metrics.ForDevice("cpu:0")->KernelRan(absl::StrCat("k", i), 1e-5);
-  metrics.ForDevice("cpu:0")->KernelRan("k0", 1e-5);
+    device->KernelRan({"ann", "p"}, absl::StrCat("k", i), 1e-5);
+  device->KernelRan({"ann", "p"}, "k0", 1e-5);
   const std::string text = metrics.Text();
-  EXPECT_THAT(text, HasSubstr("_count{device=\"cpu:0\",kernel=\"other\"} 50"));
-  EXPECT_THAT(text, HasSubstr("_count{device=\"cpu:0\",kernel=\"k0\"} 2"));
+  EXPECT_THAT(text,
+              HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"other\"} 50"));
+  EXPECT_THAT(text,
+              HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"k0\"} 2"));
   EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kMaxKernelNames + 1, "\""))));
+}
+
+// How many of a user's programs have names, and how many runs are of others.
+std::pair<int, int> ProgramsOf(const std::string& text, const std::string& user) {
+  const std::string begin = absl::StrCat(
+      "kiln_program_duration_seconds_count{device=\"cpu:0\",user=\"", user, "\",program=\"");
+  int named = 0, others = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    absl::string_view rest = line;
+    if (!absl::ConsumePrefix(&rest, begin)) continue;
+    if (absl::ConsumePrefix(&rest, "other\"} ")) {
+      EXPECT_TRUE(absl::SimpleAtoi(rest, &others)) << line;
+    } else {
+      ++named;
+    }
+  }
+  return {named, others};
+}
+
+TEST(Metrics, OneUsersProgramsLeaveNamesForAnothers) {
+  Metrics metrics("1");
+  DeviceMetrics* device = metrics.ForDevice("cpu:0");
+  const auto run = [&](const std::string& user, int programs) {
+    for (int i = 0; i < programs; ++i) {
+      device->RunFinished({user, absl::StrCat(user, i)}, 1);
+      device->KernelRan({user, absl::StrCat(user, i)}, "add", 1);
+    }
+  };
+  run("ann", 200);
+  run("bob", 200);
+  run("carl", 1);
+  const std::string text = metrics.Text();
+  EXPECT_EQ(ProgramsOf(text, "ann"), std::pair(50, 150));
+  EXPECT_EQ(ProgramsOf(text, "bob"), std::pair(25, 175));
+  EXPECT_EQ(ProgramsOf(text, "carl"), std::pair(1, 0));
+  EXPECT_THAT(text, HasSubstr("user=\"ann\",program=\"other\",kernel=\"other\"} 150"));
+}
+
+TEST(Metrics, ProgramsThatDoNotRunGiveWayAndNothingIsLost) {
+  Metrics metrics("1");
+  DeviceMetrics* device = metrics.ForDevice("cpu:0");
+  const auto run = [&](const std::string& user, const std::string& first, int programs) {
+    for (int i = 0; i < programs; ++i) {
+      device->RunFinished({user, absl::StrCat(first, i)}, 2);
+      device->KernelRan({user, absl::StrCat(first, i)}, "add", 1e-3);
+    }
+  };
+  run("ann", "old", 51);
+  for (int i = 0; i <= kIdleScrapes; ++i) {
+    device->RunFinished({"ann", "old0"}, 2);
+    EXPECT_EQ(ProgramsOf(metrics.Text(), "ann"), std::pair(50, 1));
+  }
+  // All but one are idle, and do not count as hers any more.
+  run("ann", "new", 70);
+  EXPECT_EQ(ProgramsOf(metrics.Text(), "ann"), std::pair(99, 1 + 21));
+  // They go once no name is left. What they took is a part of the rest.
+  run("bob", "p", 40);
+  const std::string text = metrics.Text();
+  EXPECT_EQ(ProgramsOf(text, "bob"), std::pair(25, 15));
+  EXPECT_EQ(ProgramsOf(text, "ann"), std::pair(75, 22 + 24));
+  EXPECT_THAT(text, HasSubstr("program=\"old0\"} 42"));
+  EXPECT_THAT(text, HasSubstr("user=\"ann\",program=\"other\"} 92"));
+  EXPECT_THAT(text, HasSubstr("user=\"ann\",program=\"other\",kernel=\"other\"} 46"));
+  EXPECT_THAT(text, HasSubstr("program=\"other\",kernel=\"other\",le=\"0.001\"} 46"));
+  // One of hers that runs again is in use.
+  int idle = 1;
+  while (!absl::StrContains(text, absl::StrCat("program=\"old", idle, "\"}"))) ++idle;
+  device->RunFinished({"ann", absl::StrCat("old", idle)}, 2);
+  EXPECT_THAT(metrics.Text(), HasSubstr(absl::StrCat("program=\"old", idle, "\"} 2")));
+}
+
+TEST(Metrics, UsersOfProgramsAreBounded) {
+  Metrics metrics("1");
+  for (int i = 0; i < kMaxUserNames + 3; ++i)
+    metrics.ForDevice("cpu:0")->RunFinished({absl::StrCat("u", i), "p"}, 1);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("\"u", kMaxUserNames - 1, "\"")));
+  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"u", kMaxUserNames, "\""))));
+  EXPECT_EQ(ProgramsOf(text, "other"), std::pair(0, 3));
 }
 
 TEST(Metrics, UsersNamesAreBounded) {

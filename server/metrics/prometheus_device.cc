@@ -6,7 +6,6 @@ namespace kiln::metrics {
 
 using prometheus::BuildCounter;
 using prometheus::BuildHistogram;
-using prometheus::Histogram;
 
 DeviceFamilies::DeviceFamilies(prometheus::Registry& registry)
     : runs(BuildCounter()
@@ -20,48 +19,25 @@ DeviceFamilies::DeviceFamilies(prometheus::Registry& registry)
       queue_wait(BuildHistogram()
                      .Name("kiln_queue_wait_seconds")
                      .Help("Time from a run's arrival until the device got it.")
-                     .Register(registry)),
-      program_seconds(BuildHistogram()
-                          .Name("kiln_program_duration_seconds")
-                          .Help("Device time of a whole run.")
-                          .Register(registry)),
-      kernel_seconds(BuildHistogram()
-                         .Name("kiln_kernel_duration_seconds")
-                         .Help("Device time of one kernel, from sampled runs.")
-                         .Register(registry)) {}
+                     .Register(registry)) {}
 
-PrometheusDevice::PrometheusDevice(DeviceFamilies& families, const std::string& device)
-    : families_(families),
-      device_(device),
+PrometheusDevice::PrometheusDevice(DeviceFamilies& families, ProgramTimes& programs,
+                                   const std::string& device)
+    : programs_(programs),
       runs_(families.runs.Add({{"device", device}})),
       failures_(families.run_failures.Add({{"device", device}})),
-      queue_wait_(families.queue_wait.Add({{"device", device}}, Buckets(1e-6, 10))),
-      seconds_(families.program_seconds.Add({{"device", device}}, Buckets(1e-6, 100))) {}
+      queue_wait_(families.queue_wait.Add({{"device", device}}, Buckets(1e-6, 10))) {}
 
 void PrometheusDevice::RunStarted(absl::Duration waited) {
   queue_wait_.Observe(absl::ToDoubleSeconds(waited));
 }
-void PrometheusDevice::RunFinished(double seconds) {
+void PrometheusDevice::RunFinished(const RunLabels& run, double seconds) {
   runs_.Increment();
-  seconds_.Observe(seconds);
+  programs_.RunFinished(run, seconds);
 }
 void PrometheusDevice::RunFailed() { failures_.Increment(); }
-void PrometheusDevice::KernelRan(const std::string& kernel, double seconds) {
-  // Without the lock: histograms are thread-safe and stay as long as their family.
-  ForKernel(kernel)->Observe(seconds);
-}
-
-Histogram* PrometheusDevice::ForKernel(const std::string& kernel) {
-  absl::MutexLock lock(&mutex_);
-  const bool known = kernels_.count(kernel) > 0;
-  const bool full = static_cast<int>(kernels_.size()) >= kMaxKernelNames;
-  const std::string name = known || !full ? kernel : "other";
-  Histogram*& histogram = kernels_[name];
-  if (histogram == nullptr) {
-    histogram =
-        &families_.kernel_seconds.Add({{"device", device_}, {"kernel", name}}, Buckets(1e-6, 1));
-  }
-  return histogram;
+void PrometheusDevice::KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) {
+  programs_.KernelRan(run, kernel, seconds);
 }
 
 }  // namespace kiln::metrics

@@ -93,6 +93,7 @@ absl::StatusOr<std::shared_ptr<Run>> Run::Create(std::string label,
   run->inputs_ = std::move(inputs);
   if (absl::Status status = run->AllocateWider(account); !status.ok())
     return device.AfterFailure(status);
+  run->user_ = account->user();
   run->done_ = std::move(done);
   return run;
 }
@@ -310,10 +311,12 @@ void Run::RecordTimes() {
   ManagedDevice& device = program().device();
   absl::MutexLock lock(&mutex_);
   program().Record(seconds_, command_seconds_);
-  device.metrics().RunFinished(seconds_);
+  const std::string digest = program().short_digest();
+  const metrics::RunLabels labels{user_, digest};
+  device.metrics().RunFinished(labels, seconds_);
   const auto& compiled = program().compiled();
   for (size_t i = 0; i < command_seconds_.size() && i < compiled.calls.size(); ++i) {
-    device.metrics().KernelRan(compiled.kernels[compiled.calls[i].kernel].image.name,
+    device.metrics().KernelRan(labels, compiled.kernels[compiled.calls[i].kernel].image.name,
                                command_seconds_[i]);
   }
 }

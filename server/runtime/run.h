@@ -100,6 +100,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   absl::Status Widen();
 
   const std::string label_;
+  std::string user_;
   std::shared_ptr<const BoundProgram> bound_;
   std::shared_ptr<const Program::Loaded> loaded_;
   std::vector<ValuePointer> inputs_;

@@ -209,6 +209,16 @@ def test_slow_kernel():
         assert re.search(rf'kiln_kernel_duration_seconds_count{{.*kernel="{re.escape(name)}"', metrics), name
 
 
+@answers("whose program takes a device's time?")
+def test_whose_program():
+    with Kilnd(threads=2) as daemon:
+        run_client(daemon)
+        programs = re.findall(r'kiln_program_duration_seconds_sum{device="cpu:0",user="(.+)",program="(\w+)"}', daemon.metrics())
+        [(user, digest)] = programs
+        assert user in output(KILN, "top", "--json", daemon=daemon)
+        assert json.loads(output(KILN, "explain", digest, "--json", daemon=daemon))["program"]["name"] == "layer"
+
+
 @answers("where does the time of a compile go?")
 def test_times_of_passes():
     with Kilnd(threads=2) as daemon:

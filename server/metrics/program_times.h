@@ -1,0 +1,78 @@
+// Whose programs take a device's time: a histogram for each user's program, and for its kernels.
+#ifndef KILN_SERVER_METRICS_PROGRAM_TIMES_H_
+#define KILN_SERVER_METRICS_PROGRAM_TIMES_H_
+
+#include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/metrics/metrics.h"
+
+namespace kiln::metrics {
+
+// A name is known for as long as its program is used: one that has not run for so many scrapes
+// gives way to another, and its times become a part of its user's "other".
+inline constexpr int kIdleScrapes = 40;
+
+// Of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels have names,
+// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets a name
+// for a program while fewer of his are in use than are left for others. Thread-safe.
+class ProgramTimes {
+ public:
+  explicit ProgramTimes(std::string device) : device_(std::move(device)) {}
+
+  void RunFinished(const RunLabels& run, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  void KernelRan(const RunLabels& run, absl::string_view kernel, double seconds)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds what there is to both families; a scrape.
+  void Scrape(prometheus::MetricFamily& programs, prometheus::MetricFamily& kernels)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Kernels = std::map<std::string, prometheus::Histogram, std::less<>>;
+  struct Times {
+    explicit Times(bool has_name);
+    bool is_idle() const { return idle_scrapes >= kIdleScrapes; }
+
+    const bool has_name;
+    prometheus::Histogram runs;
+    Kernels kernels;
+    bool has_run = true;  // since the last scrape
+    int idle_scrapes = 0;
+  };
+  struct User {
+    absl::flat_hash_map<std::string, std::unique_ptr<Times>> programs;  // that have names
+    std::unique_ptr<Times> others;                                      // null: there are none
+    int idle = 0;                                                       // of those with names
+  };
+
+  User& FindUser(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Times& Find(const RunLabels& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static Times& OthersOf(User& user);
+  static prometheus::Histogram& KernelOf(Kernels& kernels, absl::string_view name);
+  // Of all users'. There is one that is idle.
+  void DropMostIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Age(User& user, Times& times) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::string device_;
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, User> users_ ABSL_GUARDED_BY(mutex_);
+  // Of all users.
+  int programs_ ABSL_GUARDED_BY(mutex_) = 0;
+  int idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  int kernels_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace kiln::metrics
+
+#endif  // KILN_SERVER_METRICS_PROGRAM_TIMES_H_
