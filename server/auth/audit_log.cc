@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -50,14 +51,24 @@ bool TakeString(absl::string_view* rest, absl::string_view key, std::string* val
   return false;
 }
 
-void ReadFile(const std::string& path, int64_t after, absl::Time since, size_t most,
-              std::vector<AuditEvent>* events) {
-  std::ifstream stream(path);
+// The number that a line begins with; nothing else of it is looked at.
+std::optional<int64_t> NumberOf(absl::string_view line) {
+  int64_t number = 0;
+  if (!absl::ConsumePrefix(&line, "{\"number\":")) return std::nullopt;
+  if (!absl::SimpleAtoi(line.substr(0, line.find(',')), &number)) return std::nullopt;
+  return number;
+}
+
+// Of the first `bytes` of a file.
+void ReadEvents(std::ifstream& file, int64_t bytes, int64_t after, absl::Time since, size_t most,
+                std::vector<AuditEvent>* events) {
   std::string line;
-  while (events->size() < most && std::getline(stream, line)) {
+  while (events->size() < most && bytes > 0 && std::getline(file, line)) {
+    bytes -= static_cast<int64_t>(line.size()) + 1;
+    if (NumberOf(line).value_or(0) <= after) continue;
     // A crash may have left half a line.
     auto event = FromJson(line);
-    if (event && event->number > after && event->time >= since) events->push_back(*event);
+    if (event && event->time >= since) events->push_back(*std::move(event));
   }
 }
 
@@ -93,11 +104,12 @@ std::optional<AuditEvent> FromJson(absl::string_view line) {
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path,
                                                          int64_t most_bytes) {
   std::unique_ptr<AuditLog> log(new AuditLog(path, most_bytes));
-  std::vector<AuditEvent> events;
-  for (const std::string& file : {Rotated(path), path})
-    ReadFile(file, 0, absl::InfinitePast(), std::numeric_limits<size_t>::max(), &events);
   absl::MutexLock lock(&log->mutex_);
-  if (!events.empty()) log->last_number_ = events.back().number;
+  for (const std::string& name : {Rotated(path), path}) {
+    std::ifstream file(name);
+    for (std::string line; std::getline(file, line);)
+      if (const auto event = FromJson(line)) log->last_number_ = event->number;
+  }
   if (absl::Status status = log->OpenFile(); !status.ok()) return status;
   return log;
 }
@@ -144,11 +156,20 @@ void AuditLog::Append(AuditEvent event) {
 }
 
 std::vector<AuditEvent> AuditLog::Read(int64_t after, absl::Time since, int most) const {
+  std::ifstream earlier, current;
+  int64_t bytes;
+  {
+    // What is open stays readable however the files are called by then.
+    absl::MutexLock lock(&mutex_);
+    if (after >= last_number_) return {};
+    earlier.open(Rotated(path_));
+    current.open(path_);
+    bytes = bytes_;
+  }
   std::vector<AuditEvent> events;
-  absl::MutexLock lock(&mutex_);
-  if (after >= last_number_) return events;
-  for (const std::string& file : {Rotated(path_), path_})
-    ReadFile(file, after, since, static_cast<size_t>(most), &events);
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  ReadEvents(earlier, kAll, after, since, static_cast<size_t>(most), &events);
+  ReadEvents(current, bytes, after, since, static_cast<size_t>(most), &events);
   return events;
 }
 

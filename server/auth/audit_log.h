@@ -46,7 +46,8 @@ class AuditLog {
 
   // The number is given here. An event that cannot be written is in the daemon's log instead.
   void Append(AuditEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // At most `most` events beyond the number `after`, not before `since`, oldest first.
+  // At most `most` events beyond the number `after`, not before `since`, oldest first. Appending
+  // does not wait for it.
   std::vector<AuditEvent> Read(int64_t after, absl::Time since, int most) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   int64_t last_number() const ABSL_LOCKS_EXCLUDED(mutex_);

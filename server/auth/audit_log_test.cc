@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -75,6 +76,26 @@ TEST(AuditLog, HasABound) {
   ASSERT_GE(events.size(), 10);
   EXPECT_EQ(events.back().subject, "99");
   for (size_t i = 1; i < events.size(); ++i) EXPECT_EQ(events[i].number, events[i - 1].number + 1);
+}
+
+// Also while the file is exchanged for an empty one.
+TEST(AuditLog, PagesAreInOrderWhileEventsCome) {
+  constexpr int64_t kEvents = 2000;
+  auto log = *AuditLog::Open(NewLog(), 64 << 10);
+  std::thread writer([&] {
+    for (int64_t i = 0; i < kEvents; ++i) log->Append(Event("cpu:0"));
+  });
+  int64_t last = 0;
+  while (last < kEvents) {
+    for (const AuditEvent& event : log->Read(last, absl::InfinitePast(), 50)) {
+      EXPECT_GT(event.number, last);
+      last = event.number;
+    }
+  }
+  writer.join();
+  const auto page = log->Read(kEvents - 10, absl::InfinitePast(), 50);
+  ASSERT_EQ(page.size(), 10);
+  EXPECT_EQ(page[0].number, kEvents - 9);
 }
 
 TEST(RateLimit, SaysHowManyItHeldBack) {
