@@ -51,6 +51,13 @@ absl::StatusOr<auth::Role> RoleOf(const std::string& name) {
       "UNKNOWN_ROLE", {{"role", name}});
 }
 
+absl::Status AsksWhoCalls() {
+  return errors::WithReason(
+      absl::UnauthenticatedError("the daemon has users now and asks who calls: give a token, which "
+                                 "an admin makes with `kiln user add NAME`"),
+      "NO_TOKEN");
+}
+
 // Events from the log, one in each message.
 class AuditWatch : public Watch<v1::AuditEvent> {
  public:
@@ -171,8 +178,11 @@ class AdminService final : public v1::AdminService::CallbackService {
       status = token.status();
       if (status.ok()) response->set_token(*std::move(token));
     }
-    // From the first user on, nobody sees others' numbers without saying who he is.
-    if (status.ok()) daemon_.protect_metrics();
+    // From the first user on, nobody sees others' numbers or goes on without saying who he is.
+    if (status.ok()) {
+      daemon_.protect_metrics();
+      daemon_.registry->CloseAllOf(auth::kLocalUser, AsksWhoCalls());
+    }
     const auto user = daemon_.users->store().Find(request->name());
     if (status.ok() && user) Fill(*user, response->mutable_user());
     return Audited(context, *caller, "add_user",

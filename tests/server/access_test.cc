@@ -68,7 +68,13 @@ TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
   EXPECT_EQ(drained.error_code(), grpc::PERMISSION_DENIED);
   EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain takes the role admin"));
   EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // of the device
+  auto stream = anybody.Connect();
+  EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
   const std::string token = AddUser("ann");
+  // What is under way ends.
+  const grpc::Status ended = stream->End();
+  EXPECT_EQ(ended.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_THAT(ended.error_message(), HasSubstr("kiln user add"));
   // On the same connection.
   const grpc::Status closed = Drain(anybody);
   EXPECT_EQ(closed.error_code(), grpc::UNAUTHENTICATED);
