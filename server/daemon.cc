@@ -315,14 +315,21 @@ void Daemon::Implementation::MakeRegistry() {
   view.version = DaemonVersion();
   view.op_set_version = static_cast<uint32_t>(ops::kOpSetVersion);
   view.started = now();
+  view.kept_bytes = [this](const std::string& user) {
+    return kept_sessions ? kept_sessions->BytesOf(user) : 0;
+  };
   view.protect_metrics = [this] { metrics.Protect(MayScrape()); };
   view.stop = [this] { return RequestStop(); };
   view.listening = [this] { return server ? server->listening() : std::vector<std::string>{}; };
 }
 
 void Daemon::Implementation::OpenKeptSessions() {
-  auto opened = sessions::KeptSessions::Open(
-      {absl::StrCat(config.state_folder, "/sessions"), config.kept_sessions_limit_bytes});
+  auto opened =
+      sessions::KeptSessions::Open({.folder = absl::StrCat(config.state_folder, "/sessions"),
+                                    .limit_bytes = config.kept_sessions_limit_bytes,
+                                    .user_limit_bytes = [this](const std::string& user) {
+                                      return limits->LimitsOf(user)[quota::Resource::kDisk];
+                                    }});
   if (!opened.ok()) {
     return log::Warning("sessions_not_kept", {{"why", std::string(opened.status().message())},
                                               {"so", "they end with this daemon"}});

@@ -162,6 +162,8 @@ const std::vector<Key>& Keys() {
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->detach_hours_limit); }},
       {"sessions.limit", kNumber,
        [](const toml::node& n, Config* c) { return TakeInt(n, &c->session_limit); }},
+      {"sessions.idle_connection_seconds", kNumber,
+       [](const toml::node& n, Config* c) { return TakeInt(n, &c->idle_connection_seconds); }},
       {"sessions.blob_limit", kBytes,
        [](const toml::node& n, Config* c) { return TakeBytes(n, &c->blob_limit_bytes); }},
   }));
@@ -303,6 +305,11 @@ absl::Status Check(const Config& config) {
   if (config.session_limit < 1 || config.session_limit > 1'000'000) {
     return absl::InvalidArgumentError(
         absl::StrCat("sessions.limit: ", config.session_limit, " is not between 1 and 1000000"));
+  }
+  if (config.idle_connection_seconds < 1 || config.idle_connection_seconds > kSecondsPerWeek) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sessions.idle_connection_seconds: ", config.idle_connection_seconds,
+                     " is not between 1 and ", kSecondsPerWeek));
   }
   if (config.memory_limit_bytes < 0 || config.cache_limit_bytes < 0 ||
       config.blob_limit_bytes < 0 || config.kept_sessions_limit_bytes < 0 ||

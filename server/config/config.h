@@ -73,6 +73,8 @@
 //   operations = 65536                 # unanswered; then streams are not read for a while
 //   graph_nodes = 262144               # of one graph; 262144 are the most there can be
 //   uploads = 256                      # under way
+//   upload_bytes = "0"                 # that have come of them; then one alone is read, and the rest waits
+//   disk = "0"                         # of state.session_limit
 //   weight = 100                       # of a device's time: who has 200 gets twice as much as the others
 //
 //   [sessions]
@@ -82,6 +84,8 @@
 //   detach_hours_limit = 168           # the same for sessions that were detached under a name
 //   limit = 1024                       # open at once, of all users
 //                                      # one user may have as many as are still free, or eight
+//   idle_connection_seconds = 120      # a connection on which no call is under way for so long is closed;
+//                                      # clients connect again by themselves
 //   blob_limit = "0"                   # of the host memory, for uploads; 0: as much as there is
 // clang-format on
 //
@@ -127,6 +131,7 @@ struct Config {
   int lease_seconds_limit = 3600;
   int detach_hours_limit = 168;
   int session_limit = 1024;
+  int idle_connection_seconds = 120;
   int64_t blob_limit_bytes = 0;         // 0: within host_memory_limit_bytes
   int64_t host_memory_limit_bytes = 0;  // 0: a share of what there is
   int run_seconds_limit = 600;          // 0: none

@@ -65,6 +65,7 @@ lease_seconds = 5
 lease_seconds_limit = 50
 detach_hours_limit = 3
 limit = 7
+idle_connection_seconds = 30
 blob_limit = "1MB"
 )",
                                         "kiln.toml", &config);
@@ -92,6 +93,7 @@ blob_limit = "1MB"
   EXPECT_EQ(config.lease_seconds_limit, 50);
   EXPECT_EQ(config.detach_hours_limit, 3);
   EXPECT_EQ(config.session_limit, 7);
+  EXPECT_EQ(config.idle_connection_seconds, 30);
   EXPECT_EQ(config.blob_limit_bytes, 1000000);
   EXPECT_EQ(config.log_level, "debug");
 }
@@ -126,22 +128,24 @@ TEST(Config, ChecksValues) {
   const struct {
     std::function<void(Config*)> change;
     const char* message;
-  } kCases[] = {{[](Config* c) { c->listen = {}; }, "at least one address"},
-                {[](Config* c) { c->listen = {"localhost"}; }, "\"localhost\" is neither"},
-                {[](Config* c) { c->listen = {"localhost:99999"}; }, "is neither"},
-                {[](Config* c) { c->listen = {"unix:"}; }, "is neither"},
-                {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
-                {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
-                {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
-                {[](Config* c) { c->quota[quota::Resource::kWeight] = 0; }, "quota.weight: 0"},
-                {[](Config* c) { c->host_memory_limit_bytes = 1000; }, "1000 bytes are too few"},
-                {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
-                 "compiler.memory_limit: 1000 bytes are too few"},
-                {[](Config* c) { c->compile_seconds_limit = -1; }, "must not be negative"},
-                {[](Config* c) { c->lease_seconds = 0; }, "lease_seconds: 0 is not between 1 and"},
-                {[](Config* c) { c->lease_seconds_limit = 0; }, "lease_seconds_limit: 0 is not"},
-                {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is not"},
-                {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
+  } kCases[] = {
+      {[](Config* c) { c->listen = {}; }, "at least one address"},
+      {[](Config* c) { c->listen = {"localhost"}; }, "\"localhost\" is neither"},
+      {[](Config* c) { c->listen = {"localhost:99999"}; }, "is neither"},
+      {[](Config* c) { c->listen = {"unix:"}; }, "is neither"},
+      {[](Config* c) { c->metrics_listen = "unix:/x"; }, "is not host:port"},
+      {[](Config* c) { c->log_level = "loud"; }, "\"loud\" is none of"},
+      {[](Config* c) { c->cpu_devices = 65; }, "between 0 and 64"},
+      {[](Config* c) { c->quota[quota::Resource::kWeight] = 0; }, "quota.weight: 0"},
+      {[](Config* c) { c->host_memory_limit_bytes = 1000; }, "1000 bytes are too few"},
+      {[](Config* c) { c->compile_memory_limit_bytes = 1000; },
+       "compiler.memory_limit: 1000 bytes are too few"},
+      {[](Config* c) { c->compile_seconds_limit = -1; }, "must not be negative"},
+      {[](Config* c) { c->lease_seconds = 0; }, "lease_seconds: 0 is not between 1 and"},
+      {[](Config* c) { c->lease_seconds_limit = 0; }, "lease_seconds_limit: 0 is not"},
+      {[](Config* c) { c->detach_hours_limit = -1; }, "detach_hours_limit: -1 is not"},
+      {[](Config* c) { c->idle_connection_seconds = 0; }, "idle_connection_seconds: 0 is"},
+      {[](Config* c) { c->session_limit = 0; }, "sessions.limit: 0 is not between"}};
   for (const auto& row : kCases) {
     Config config = Plain();
     row.change(&config);
@@ -172,7 +176,8 @@ TEST(Config, HasAKeyForEachQuota) {
   Config config;
   const std::string text =
       "[quota]\nhost_memory = \"1GiB\"\ndevice_memory = \"2GiB\"\nsessions = 3\nbuffers = 4\n"
-      "programs = 5\noperations = 6\ngraph_nodes = 7\nuploads = 8\nweight = 9\n";
+      "programs = 5\noperations = 6\ngraph_nodes = 7\nuploads = 8\nupload_bytes = \"3GiB\"\n"
+      "disk = \"4GiB\"\nweight = 9\n";
   ASSERT_TRUE(ApplyToml(text, "kiln.toml", &config).ok());
   int64_t next = 3;
   for (const quota::ResourceRow& row : quota::Resources()) {
@@ -181,6 +186,8 @@ TEST(Config, HasAKeyForEachQuota) {
   }
   EXPECT_EQ(config.quota[quota::Resource::kHostMemory], 1 << 30);
   EXPECT_EQ(config.quota[quota::Resource::kDeviceMemory], int64_t{2} << 30);
+  EXPECT_EQ(config.quota[quota::Resource::kUploadBytes], int64_t{3} << 30);
+  EXPECT_EQ(config.quota[quota::Resource::kDisk], int64_t{4} << 30);
   EXPECT_FALSE(ApplyToml("[quota]\nsessions = \"3GiB\"\n", "kiln.toml", &config).ok());
   EXPECT_FALSE(ApplyToml("[quota]\nsessions = -1\n", "kiln.toml", &config).ok());
   EXPECT_FALSE(ApplyToml("[quota]\ngold = 3\n", "kiln.toml", &config).ok());

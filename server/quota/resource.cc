@@ -18,6 +18,10 @@ constexpr ResourceRow kResources[kNumResources] = {
      1 << 16},
     {Resource::kGraphNodes, "graph_nodes", "nodes in one graph", "split the graph", false, 1 << 18},
     {Resource::kUploads, "uploads", "uploads under way", "wait for some to end", false, 256},
+    {Resource::kUploadBytes, "upload_bytes", "of uploads under way", "wait for some to end", true,
+     0},
+    {Resource::kDisk, "disk", "of disk for kept sessions",
+     "release tensors or close sessions before the daemon is restarted", true, 0},
     {Resource::kWeight, "weight", "weight", "wait for others", false, kUsualWeight},
 };
 

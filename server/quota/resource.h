@@ -21,9 +21,11 @@ enum class Resource {
   kOperations,    // received and not answered; beyond it, streams are not read for a while
   kGraphNodes,    // of one graph, as it was sent
   kUploads,       // under way
+  kUploadBytes,   // that have come of uploads under way; beyond it, one alone is read
+  kDisk,          // for sessions that are kept over a restart
   kWeight,        // share of each device's time, relative to others'
 };
-inline constexpr int kNumResources = 9;
+inline constexpr int kNumResources = 11;
 
 // Who has twice this gets twice the time.
 inline constexpr int64_t kUsualWeight = 100;

@@ -46,7 +46,17 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     Serialize(response_, response_bytes_);
     Finish(End(daemon_, status));
   }
+  void OnCancel() override {
+    // A read under way fails by itself; without one, nothing else would end the call.
+    {
+      absl::MutexLock lock(&mutex_);
+      if (finished_ || !is_held_up_) return;
+      finished_ = true;
+    }
+    Finish(grpc::Status::CANCELLED);
+  }
   void EndIfIdle(absl::Time since) override {
+    if (EndIfHeldUpForNothing()) return;
     {
       absl::MutexLock lock(&mutex_);
       if (finished_ || !waits_ || last_ > since) return;
@@ -62,12 +72,45 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
 
  private:
   void ReadOn() {
+    if (pass_ != nullptr) {
+      {
+        absl::MutexLock lock(&mutex_);
+        is_held_up_ = true;
+      }
+      // Weak: should this call end before, nobody is told.
+      const bool goes_on = pass_->MayGoOn([weak = std::weak_ptr(self_)] {
+        if (const auto self = weak.lock()) self->Read();
+      });
+      if (!goes_on) return;
+    }
+    Read();
+  }
+
+  void Read() {
     {
       absl::MutexLock lock(&mutex_);
+      if (finished_) return;
+      is_held_up_ = false;
       waits_ = true;
       last_ = daemon_.now();
     }
     StartRead(&request_bytes_);
+  }
+
+  // The session, or the right to it, has ended meanwhile.
+  bool EndIfHeldUpForNothing() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!is_held_up_) return false;
+    }
+    const absl::Status status = session_->CheckOpen();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (status.ok() || finished_ || !is_held_up_) return false;
+      finished_ = true;
+    }
+    Finish(End(daemon_, status));
+    return true;
   }
 
   absl::Status Begin() {
@@ -85,6 +128,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     auto share = session_->uploads_of_user().Reserve(1);
     if (!share.ok()) return share.status();
     share_ = *std::move(share);
+    pass_ = session_->upload_bytes_of_user().Enter();
     auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
                                        header.blob(), header.size_bytes(), *session_->host());
     if (upload.ok()) upload_ = std::move(*upload);
@@ -102,6 +146,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
     if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
     session_->Renew();
     daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
+    pass_->Add(static_cast<int64_t>(request_.data().size()));
     return session_->user().Explain(upload_->Append(*request_.mutable_data()));
   }
 
@@ -124,10 +169,12 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   grpc::ByteBuffer* const response_bytes_;
   std::shared_ptr<sessions::Session> session_;
   quota::Share share_;
+  std::unique_ptr<quota::Gate::Pass> pass_;
   std::unique_ptr<buffers::BlobStore::Upload> upload_;
   std::shared_ptr<UploadReader> self_;
   absl::Mutex mutex_;
-  bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // for the next message
+  bool waits_ ABSL_GUARDED_BY(mutex_) = false;       // for the next message
+  bool is_held_up_ ABSL_GUARDED_BY(mutex_) = false;  // and not read: his others bring much
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time last_ ABSL_GUARDED_BY(mutex_);  // when it began to
 };

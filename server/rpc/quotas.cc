@@ -99,7 +99,9 @@ void Fill(const DaemonView& daemon, const std::string& user, v1::UserQuotas* pro
     v1::ResourceQuota* resource = proto->add_resources();
     resource->set_resource(std::string(row.name));
     resource->set_device(use.device);
-    resource->set_used(static_cast<uint64_t>(std::max<int64_t>(0, use.used)));
+    const bool is_disk = use.resource == quota::Resource::kDisk;
+    const int64_t used = is_disk ? daemon.kept_bytes(user) : use.used;
+    resource->set_used(static_cast<uint64_t>(std::max<int64_t>(0, used)));
     resource->set_limit(static_cast<uint64_t>(use.limit));
     resource->set_in_bytes(row.is_bytes);
     resource->set_is_set(overrides.contains(use.resource));

@@ -61,6 +61,10 @@ struct DaemonView {
   absl::Time started;
   int64_t transport_bytes = int64_t{512} << 20;  // that gRPC's buffers may take
   std::function<std::vector<std::string>()> listening;
+  // Of disk, that a user's kept sessions take.
+  std::function<int64_t(const std::string& user)> kept_bytes = [](const std::string&) {
+    return int64_t{0};
+  };
   std::function<void()> protect_metrics;  // scrapes take a token from here on
   // Has the daemon end soon, and keep its sessions; an error if it cannot keep them.
   std::function<absl::Status()> stop;

@@ -10,9 +10,11 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler/digest.h"
 #include "server/log/log.h"
+#include "server/quota/refusal.h"
 
 namespace kiln::sessions {
 namespace {
@@ -21,9 +23,15 @@ namespace fs = std::filesystem;
 
 constexpr char kSuffix[] = ".session";
 
+// With what a user's files begin: his name may have what the name of a file may not.
+std::string PrefixOf(const std::string& user) {
+  return absl::StrCat("u", compiler::Sha256Hex(user).substr(0, 16), "-");
+}
+
 // Sessions' ids are secret, and names are used again by other daemons.
-std::string FileName(const SessionIdentity& identity) {
-  return absl::StrCat(identity.name, "-", compiler::Sha256Hex(identity.id).substr(0, 16), kSuffix);
+std::string FileName(const SessionImage& image) {
+  return absl::StrCat(PrefixOf(image.user), image.identity.name, "-",
+                      compiler::Sha256Hex(image.identity.id).substr(0, 16), kSuffix);
 }
 
 void LogRefused(const std::string& path, const absl::Status& why, absl::string_view file) {
@@ -89,27 +97,45 @@ absl::StatusOr<std::unique_ptr<SealedReader>> KeptSessions::Read(const Kept& kep
   return SealedReader::Open(kept.path, secret_, kImageVersion);
 }
 
-int64_t KeptSessions::BytesOnDisk() const {
+int64_t KeptSessions::BytesOnDisk(const std::string& prefix, const std::string& except) const {
   int64_t bytes = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(options_.folder, error)) {
+    const std::string name = entry.path().filename();
+    if (!absl::StartsWith(name, prefix) || name == except) continue;
     const auto size = entry.file_size(error);
     if (!error) bytes += static_cast<int64_t>(size);
   }
   return bytes;
 }
 
-absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
-  const std::string description = Encode(image);
-  const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
-  const int64_t used = BytesOnDisk();
+int64_t KeptSessions::BytesOf(const std::string& user) const {
+  return BytesOnDisk(PrefixOf(user), "");
+}
+
+absl::Status KeptSessions::CheckRoom(const SessionImage& image, const std::string& name,
+                                     int64_t bytes) const {
+  // The session's earlier file gives way to this one.
+  const int64_t used = BytesOnDisk("", name);
   if (bytes > options_.limit_bytes - used) {
     return absl::ResourceExhaustedError(
         absl::StrCat(bytes, " bytes do not fit: kept sessions take ", used, " of ",
                      options_.limit_bytes, " bytes of disk; raise state.session_limit"));
   }
-  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", FileName(image.identity)),
-                                   secret_, kImageVersion, description, image.data_bytes());
+  const int64_t limit = options_.user_limit_bytes ? options_.user_limit_bytes(image.user) : 0;
+  if (limit <= 0) return absl::OkStatus();
+  const int64_t his = BytesOnDisk(PrefixOf(image.user), name);
+  if (bytes <= limit - his) return absl::OkStatus();
+  return quota::Refusal({image.user, quota::Resource::kDisk}, bytes, his, limit);
+}
+
+absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
+  const std::string description = Encode(image);
+  const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
+  const std::string name = FileName(image);
+  if (absl::Status status = CheckRoom(image, name, bytes); !status.ok()) return status;
+  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", name), secret_,
+                                   kImageVersion, description, image.data_bytes());
   if (!writer.ok()) return writer.status();
   if (absl::Status status = WriteBytes(image, patience, **writer); !status.ok()) return status;
   return (*writer)->Commit();

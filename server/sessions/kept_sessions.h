@@ -3,6 +3,7 @@
 #define KILN_SERVER_SESSIONS_KEPT_SESSIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ class KeptSessions {
   struct Options {
     std::string folder;       // made, with those above it, if it is not there; of this user alone
     int64_t limit_bytes = 0;  // of all files
+    // Of a user's files; 0, or no function: no other limit.
+    std::function<int64_t(const std::string& user)> user_limit_bytes{};
   };
   struct Kept {
     std::string path;
@@ -41,14 +44,18 @@ class KeptSessions {
   // It does not come back, whatever happens.
   absl::Status Remove(const Kept& kept) { return RemoveForGood(kept.path); }
 
-  // On the disk for good, or an error: RESOURCE_EXHAUSTED if the files would take more than they
-  // may; DEADLINE_EXCEEDED if a device hangs.
+  // On the disk for good, or an error: RESOURCE_EXHAUSTED if the files, or the user's, would take
+  // more than they may; DEADLINE_EXCEEDED if a device hangs.
   absl::Status Save(const SessionImage& image, Patience& patience);
+  // What a user's files take. Thread-safe.
+  int64_t BytesOf(const std::string& user) const;
 
  private:
   KeptSessions(Options options, cache::Secret secret, int lock)
       : options_(std::move(options)), secret_(std::move(secret)), lock_(lock) {}
-  int64_t BytesOnDisk() const;
+  // Of the files whose names begin so; a file of the name `except` does not count.
+  int64_t BytesOnDisk(const std::string& prefix, const std::string& except) const;
+  absl::Status CheckRoom(const SessionImage& image, const std::string& name, int64_t bytes) const;
 
   const Options options_;
   const cache::Secret secret_;

@@ -198,6 +198,36 @@ TEST_F(KeptSessionsTest, NoMoreThanTheLimit) {
   EXPECT_LE(bytes, 2000);
 }
 
+TEST_F(KeptSessionsTest, NoMoreThanAUsersLimit) {
+  kept_.reset();
+  auto opened = KeptSessions::Open(
+      {.folder = folder_ + "/sessions",
+       .limit_bytes = 1 << 20,
+       .user_limit_bytes = [](const std::string& user) { return user == "ann" ? 2000 : 0; }});
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  kept_ = *std::move(opened);
+  const auto image_of = [](const std::string& user, int64_t number) {
+    SessionImage image = ImageOf(number);
+    image.user = user;
+    return image;
+  };
+  absl::Status status;
+  int64_t saved = 0;
+  for (; saved < 100 && status.ok(); ++saved) status = kept_->Save(image_of("ann", saved + 1));
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("of disk for kept sessions"));
+  EXPECT_LE(kept_->BytesOf("ann"), 2000);
+  // Once more takes no more, and others have theirs.
+  const int64_t before = kept_->BytesOf("ann");
+  EXPECT_TRUE(kept_->Save(image_of("ann", 1)).ok());
+  EXPECT_EQ(kept_->BytesOf("ann"), before);
+  EXPECT_EQ(kept_->BytesOf("../ann"), 0);
+  for (int64_t i = 0; i < 2 * saved; ++i)
+    EXPECT_TRUE(kept_->Save(image_of("../ann", 1000 + i)).ok());
+  EXPECT_GT(kept_->BytesOf("../ann"), 2000);
+  EXPECT_THAT(kept_->List(), SizeIs(3 * saved - 1));
+}
+
 // A disk that is full, as the system says it of a file that may not grow.
 TEST_F(KeptSessionsTest, AFullDiskLeavesNoHalfFile) {
   ASSERT_TRUE(Save(ImageOf(1)).ok());

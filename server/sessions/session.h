@@ -106,6 +106,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const User& user() const { return *user_; }
   // Of all the user's sessions.
   quota::Meter& uploads_of_user() const { return user_->uploads; }
+  quota::Gate& upload_bytes_of_user() const { return user_->upload_bytes; }
   bool is_closed() const ABSL_LOCKS_EXCLUDED(mutex_);
   runtime::ManagedDevice& device() const { return device_; }
   // The device was lost and works again: handles whose values were on it fail from here on.

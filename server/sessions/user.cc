@@ -26,8 +26,10 @@ User::User(std::string name, std::shared_ptr<memory::Account> host,
       programs({this->name, Resource::kPrograms}),
       operations({this->name, Resource::kOperations}),
       uploads({this->name, Resource::kUploads}),
+      upload_bytes({this->name, Resource::kUploadBytes}),
       graph_nodes({this->name, Resource::kGraphNodes}),
-      sessions({this->name, Resource::kSessions}) {
+      sessions({this->name, Resource::kSessions}),
+      disk({this->name, Resource::kDisk}) {
   for (const std::string& device : device_names) {
     devices[device].account = std::make_shared<buffers::Account>(
         account, quota::Scope{this->name, Resource::kDeviceMemory, device});
@@ -44,6 +46,8 @@ void User::SetLimits(const quota::Limits& limits) {
   uploads.SetLimit(limits[Resource::kUploads]);
   graph_nodes.SetLimit(limits[Resource::kGraphNodes]);
   sessions.SetLimit(limits[Resource::kSessions]);
+  upload_bytes.SetLimit(limits[Resource::kUploadBytes]);
+  disk.SetLimit(limits[Resource::kDisk]);
   const int64_t share = std::clamp<int64_t>(limits[Resource::kWeight], 1, quota::kMostWeight);
   weight = static_cast<double>(share) / quota::kUsualWeight;
 }
@@ -57,7 +61,8 @@ std::vector<User::Use> User::GetUses() const {
   uses.push_back(
       {Resource::kSessions, "", static_cast<int64_t>(ListSessions().size()), sessions.limit()});
   uses.push_back({Resource::kBuffers, "", account->buffers(), account->buffers_limit()});
-  for (const quota::Meter* meter : {&programs, &operations, &graph_nodes, &uploads})
+  for (const quota::Meter* meter :
+       {&programs, &operations, &graph_nodes, &uploads, &upload_bytes.meter(), &disk})
     uses.push_back({meter->scope().resource, "", meter->used(), meter->limit()});
   uses.push_back({Resource::kWeight, "", 0, std::llround(weight * quota::kUsualWeight)});
   return uses;

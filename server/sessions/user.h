@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/buffers/account.h"
 #include "server/memory/host_memory.h"
+#include "server/quota/gate.h"
 #include "server/quota/meter.h"
 #include "server/quota/resource.h"
 
@@ -45,8 +46,10 @@ class User {
   quota::Meter programs;
   quota::Meter operations;
   quota::Meter uploads;
+  quota::Gate upload_bytes;
   quota::Meter graph_nodes;  // of one graph: nothing is ever taken
   quota::Meter sessions;     // likewise: the registry counts them
+  quota::Meter disk;         // likewise: the files are counted (KeptSessions)
 
   // What is there stays, even if it is more.
   void SetLimits(const quota::Limits& limits);

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -240,6 +241,79 @@ TEST_F(QuotaTest, UploadsThatAreOnlyAnnouncedTakeNothing) {
   EXPECT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
 }
 
+// What a client sends too fast is not refused: it is not read until there is room.
+TEST_F(QuotaTest, UploadsThatBringTooMuchWaitForTheOldest) {
+  ASSERT_TRUE(Set("ann", "upload_bytes", 100'000).ok());
+  const auto data = [](size_t bytes) {
+    v1::UploadRequest request;
+    request.set_data(std::string(bytes, 'x'));
+    return request;
+  };
+  const auto has_come = [&](uint64_t bytes) {
+    return Eventually([&] { return Quota("ann", "upload_bytes").used() == bytes; });
+  };
+  Announced first(ann_, "a", 200'000);
+  first.writer->Write(data(60'000));
+  ASSERT_TRUE(has_come(60'000));
+  Announced second(ann_, "b", 100'000), third(ann_, "c", 1'000'000), fourth(ann_, "d", 100);
+  second.writer->Write(data(60'000));
+  ASSERT_TRUE(has_come(120'000));
+  second.writer->Write(data(40'000));
+  second.writer->WritesDone();
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Quota("ann", "upload_bytes").used(), 120'000);
+  EXPECT_TRUE(bob_.Upload("e", std::string(500'000, 'x')).ok());
+  // Those that are held up can be given up.
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 4; }));
+  third.context.TryCancel();
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 3; }));
+  // The oldest comes through, however much it is, and then the others do.
+  for (int i = 0; i < 2; ++i) first.writer->Write(data(70'000));
+  first.writer->WritesDone();
+  EXPECT_TRUE(first.writer->Finish().ok());
+  EXPECT_TRUE(second.writer->Finish().ok());
+  fourth.writer->Write(data(100));
+  fourth.writer->WritesDone();
+  EXPECT_TRUE(fourth.writer->Finish().ok());
+  EXPECT_TRUE(has_come(0));
+}
+
+TEST_F(QuotaTest, UploadsThatAreHeldUpEndWithTheirSession) {
+  ASSERT_TRUE(Set("ann", "upload_bytes", 1000).ok());
+  Client other(tcp(), {.token = ann_token_});
+  Announced first(other, "a", 200'000);
+  v1::UploadRequest request;
+  request.set_data(std::string(2000, 'x'));
+  first.writer->Write(request);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "upload_bytes").used() == 2000; }));
+  Announced second(ann_, "b", 100'000);
+  ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 2; }));
+  grpc::ClientContext context;
+  v1::CloseSessionRequest close;
+  close.set_session_id(ann_.session.session_id());
+  v1::CloseSessionResponse closed;
+  ASSERT_TRUE(ann_.sessions->CloseSession(&context, close, &closed).ok());
+  EXPECT_EQ(second.writer->Finish().error_code(), grpc::NOT_FOUND);
+}
+
+TEST_F(QuotaTest, DiskForKeptSessions) {
+  ASSERT_TRUE(Set("ann", "disk", 3000).ok());
+  ann_.Connect()->Call(Write(1, std::vector<float>(1000)));
+  bob_.Connect()->Call(Write(1, std::vector<float>(1000)));
+  uint64_t kept = 0;
+  // Its files are there until the next daemon takes them up.
+  daemon_.Restart(Daemon::Sessions::kKeep, [&] {
+    for (const auto& file :
+         std::filesystem::directory_iterator(daemon_.folder() + "/state/sessions")) {
+      if (file.path().extension() == ".session" && file.file_size() > 4000) ++kept;
+    }
+  });
+  EXPECT_EQ(kept, 1);
+  grpc::Status why;
+  EXPECT_EQ(Reattach(tcp(), ann_, 0, &why), nullptr);
+  EXPECT_EQ(Reason(why), "SESSION_LOST");
+  EXPECT_NE(Reattach(tcp(), bob_, 1), nullptr);
+}
+
 TEST_F(QuotaTest, UploadsFromWhichNothingComesEnd) {
   Announced idle(ann_, "a", 1 << 20);
   ASSERT_TRUE(Eventually([&] { return Quota("ann", "uploads").used() == 1; }));
@@ -260,6 +334,8 @@ TEST_F(QuotaTest, WhoHasReachedAllHisLimitsHindersNobody) {
                                                                        {"operations", 16},
                                                                        {"sessions", 1},
                                                                        {"uploads", 1},
+                                                                       {"upload_bytes", 500},
+                                                                       {"disk", 1},
                                                                        {"graph_nodes", 3},
                                                                        {"host_memory", 400'000}}) {
     ASSERT_TRUE(Set("ann", resource, limit).ok());

@@ -1,0 +1,73 @@
+// What one user has on its way, of which those that bring more wait rather than fail.
+#ifndef KILN_SERVER_QUOTA_GATE_H_
+#define KILN_SERVER_QUOTA_GATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "server/quota/meter.h"
+
+namespace kiln::quota {
+
+// While as much is on its way as may be, the oldest alone goes on, whatever it still brings: so
+// something always ends, and all come through one after another. Thread-safe.
+class Gate {
+ public:
+  // One that brings something. What it has brought is given back when it ends. For one thread at a
+  // time.
+  class Pass {
+   public:
+    ~Pass() { gate_.Leave(number_, brought_); }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+    void Add(int64_t amount) {
+      brought_ += amount;
+      gate_.meter_.ForceTake(amount);
+    }
+    // True: it may bring more. False: `go_on` is called once it may, by any thread, without locks,
+    // perhaps before this returns; or never, if this Pass ends before.
+    bool MayGoOn(std::function<void()> go_on) { return gate_.MayGoOn(number_, std::move(go_on)); }
+
+   private:
+    friend class Gate;
+    Pass(Gate& gate, int64_t number) : gate_(gate), number_(number) {}
+
+    Gate& gate_;
+    const int64_t number_;
+    int64_t brought_ = 0;
+  };
+
+  explicit Gate(Scope scope) : meter_(std::move(scope)) {}
+
+  // The gate outlives it.
+  std::unique_ptr<Pass> Enter() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetLimit(int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
+  const Meter& meter() const { return meter_; }
+
+ private:
+  using GoOn = std::function<void()>;
+
+  bool MayGoOn(int64_t number, GoOn go_on) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(int64_t number, int64_t amount) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsOpenFor(int64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !meter_.IsFull() || entered_.begin()->first == number;
+  }
+  // Those that may go on now.
+  std::vector<GoOn> TakeReady() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Meter meter_;
+  absl::Mutex mutex_;
+  int64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  // By age; with what those are to be told that wait.
+  std::map<int64_t, GoOn> entered_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace kiln::quota
+
+#endif  // KILN_SERVER_QUOTA_GATE_H_
