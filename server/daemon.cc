@@ -349,7 +349,8 @@ absl::Status Daemon::Implementation::Serve() {
   auto started = rpc::Server::Start(
       view, {.addresses = config.listen,
              .tls = {config.tls_certificate, config.tls_key, config.tls_client_ca},
-             .system_users = config.system_users});
+             .system_users = config.system_users,
+             .idle_connection = absl::Seconds(config.idle_connection_seconds)});
   if (!started.ok()) return started.status();
   server = std::move(*started);
   server->SetServing("", true);

@@ -1,9 +1,7 @@
 #include "server/rpc/peer_socket.h"
 
 #include <grpcpp/security/server_credentials.h>
-#include <poll.h>
 #include <pwd.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -21,8 +19,6 @@ namespace kiln::rpc {
 namespace {
 
 constexpr int kWaiting = 512;  // connections that the system holds until they are accepted
-// While the process has no file descriptor left, a connection waits this long for the next try.
-constexpr int kRetryMilliseconds = 50;
 
 absl::StatusOr<int> ListenAt(const std::string& path, bool system_users) {
   const int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -57,9 +53,7 @@ absl::StatusOr<std::unique_ptr<PeerSocket>> PeerSocket::Listen(Options options,
   if (!claim.ok()) return claim.status();
   const auto file = ListenAt(options.path, options.system_users);
   if (!file.ok()) return file.status();
-  const int wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::unique_ptr<PeerSocket> peers(
-      new PeerSocket(std::move(options), *std::move(claim), *file, wake));
+  std::unique_ptr<PeerSocket> peers(new PeerSocket(std::move(options), *std::move(claim), *file));
   for (int i = 0; i <= kMostPeers; ++i) {
     Access::Door door = peers->options_.access->MakeDoor(Entrance::kPeer);
     auto credentials = grpc::experimental::LocalServerCredentials(UDS);
@@ -79,39 +73,17 @@ absl::StatusOr<std::unique_ptr<PeerSocket>> PeerSocket::Listen(Options options,
   return peers;
 }
 
-void PeerSocket::Start() {
-  thread_ = std::thread([this] { AcceptAll(); });
-}
-
-void PeerSocket::Stop() {
-  if (std::exchange(stopped_, true)) return;
-  eventfd_write(wake_, 1);
-  if (thread_.joinable()) thread_.join();
-  close(socket_);
-  close(wake_);
-}
-
-void PeerSocket::AcceptAll() {
-  bool exhausted = false;
-  while (true) {
-    // Without a descriptor to accept with, poll(2) would return at once, again and again.
-    pollfd files[] = {{wake_, POLLIN, 0}, {socket_, POLLIN, 0}};
-    poll(files, exhausted ? 1 : 2, exhausted ? kRetryMilliseconds : -1);
-    if (files[0].revents != 0) return;
-    const int file = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    exhausted = file < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
-    if (file < 0) continue;
-    ucred peer{};
-    socklen_t size = sizeof(peer);
-    if (getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-      close(file);
-      continue;
-    }
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.listener_fd = socket_;
-    connection.fd = file;
-    SlotOf(peer.uid).acceptor->HandleNewConnection(&connection);
+void PeerSocket::Take(int listener, int file) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    close(file);
+    return;
   }
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener;
+  connection.fd = file;
+  SlotOf(peer.uid).acceptor->HandleNewConnection(&connection);
 }
 
 absl::StatusOr<auth::Principal> PeerSocket::PrincipalOf(unsigned user_id) const {

@@ -11,10 +11,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/rpc/accept_loop.h"
 #include "server/rpc/access.h"
 #include "server/rpc/unix_socket.h"
 
@@ -41,31 +42,30 @@ class PeerSocket {
   ~PeerSocket() { Stop(); }
 
   // Once the server has started.
-  void Start();
+  void Start() { loop_.Start(); }
   // Lets nobody in any more. Before the server ends. Idempotent.
-  void Stop();
+  void Stop() { loop_.Stop(); }
 
  private:
   struct Slot {
     int door = 0;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   };
-  PeerSocket(Options options, std::unique_ptr<SocketClaim> claim, int socket, int wake)
-      : options_(std::move(options)), claim_(std::move(claim)), socket_(socket), wake_(wake) {}
+  PeerSocket(Options options, std::unique_ptr<SocketClaim> claim, int socket)
+      : options_(std::move(options)),
+        claim_(std::move(claim)),
+        loop_({socket}, [this](int listener, int file) { Take(listener, file); }) {}
 
-  void AcceptAll();
+  void Take(int listener, int file);
   // The slot of this user; the last one, where everybody is refused, if he has none.
   Slot& SlotOf(unsigned user_id);
   absl::StatusOr<auth::Principal> PrincipalOf(unsigned user_id) const;
 
   const Options options_;
   const std::unique_ptr<SocketClaim> claim_;
-  const int socket_;
-  const int wake_;  // an eventfd that ends AcceptAll
   std::vector<Slot> slots_;
   std::map<unsigned, size_t> slot_of_user_;  // of the accepting thread
-  std::thread thread_;
-  bool stopped_ = false;
+  AcceptLoop loop_;                          // last: it uses the rest
 };
 
 // From the system's table of users.

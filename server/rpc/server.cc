@@ -5,16 +5,17 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/rpc/deadline.h"
 #include "server/rpc/malformed_requests.h"
 #include "server/rpc/peer_socket.h"
+#include "server/rpc/tcp_socket.h"
 
 namespace kiln::rpc {
 namespace {
@@ -37,11 +38,27 @@ void SetUpOnce() {
 // A client that wants more at a time opens another connection.
 constexpr int kMostStreamsOfAConnection = 1000;
 
+// Whoever connects says so within this time, or a shorter one in which connections may be idle.
+constexpr absl::Duration kHandshakeTime = absl::Seconds(20);
+
+void CloseIdleConnections(grpc::ServerBuilder& builder, absl::Duration idle) {
+  const auto milliseconds = [](absl::Duration time) {
+    return static_cast<int>(absl::ToInt64Milliseconds(time));
+  };
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             milliseconds(std::min(kHandshakeTime, idle)));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, milliseconds(idle));
+}
+
 void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
   builder.SetResourceQuota(
       grpc::ResourceQuota("kilnd").Resize(static_cast<size_t>(transport_bytes)));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreamsOfAConnection);
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
+  // gRPC would inflate a message, whatever comes out, before anybody counts its bytes.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP})
+    builder.SetCompressionAlgorithmSupportStatus(algorithm, false);
   // Results are as large as the user's tensors.
   builder.SetMaxSendMessageSize(-1);
   // With SO_REUSEPORT, gRPC's default on Linux, two daemons would share a port without noticing.
@@ -55,7 +72,6 @@ void Configure(grpc::ServerBuilder& builder, int64_t transport_bytes) {
 }
 
 std::string WithPort(const std::string& address, int port) {
-  if (absl::StartsWith(address, "unix:")) return address;
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
 
@@ -68,6 +84,7 @@ struct Server::Implementation {
   std::unique_ptr<grpc::Server> server;  // after what it uses
   // Last: they hand connections to the server.
   std::vector<std::unique_ptr<PeerSocket>> sockets;
+  std::vector<std::unique_ptr<TcpSocket>> ports;
 };
 
 Server::Server(std::unique_ptr<Implementation> implementation)
@@ -85,10 +102,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   implementation->open_calls = daemon.open_calls;
   grpc::ServerBuilder builder;
   Configure(builder, daemon.transport_bytes);
+  CloseIdleConnections(builder, options.idle_connection);
   ExplainMalformedRequests(daemon, builder);
-  std::vector<int> ports(addresses.size());
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    absl::string_view path = addresses[i];
+  for (const std::string& address : addresses) {
+    absl::string_view path = address;
     if (absl::ConsumePrefix(&path, "unix:")) {
       auto socket = PeerSocket::Listen({.path = std::string(path),
                                         .system_users = options.system_users,
@@ -97,10 +114,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
                                        builder);
       if (!socket.ok()) return socket.status();
       implementation->sockets.push_back(*std::move(socket));
-      ports[i] = 1;  // listens already
+      implementation->listening.push_back(address);
       continue;
     }
-    builder.AddListeningPort(addresses[i], PortCredentials(options.tls, *daemon.access), &ports[i]);
+    auto port = TcpSocket::Listen(address, PortCredentials(options.tls, *daemon.access), builder);
+    if (!port.ok()) return port.status();
+    implementation->listening.push_back(WithPort(address, (*port)->port()));
+    implementation->ports.push_back(*std::move(port));
   }
   for (const auto make : {MakeDeviceService, MakeSessionService, MakeBlobService,
                           MakeProgramService, MakeAdminService}) {
@@ -108,16 +128,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
     builder.RegisterService(implementation->services.back().get());
   }
   implementation->server = builder.BuildAndStart();
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    // A port of 0 here is an address that could not be bound.
-    if (implementation->server && ports[i] != 0) {
-      implementation->listening.push_back(WithPort(addresses[i], ports[i]));
-      continue;
-    }
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", absl::StrJoin(addresses, ", "),
-                                               ": is another kilnd running, or a port in use?"));
+  if (!implementation->server) {
+    return absl::UnavailableError(absl::StrCat("cannot serve on ", absl::StrJoin(addresses, ", ")));
   }
   for (const auto& socket : implementation->sockets) socket->Start();
+  for (const auto& port : implementation->ports) port->Start();
   return std::unique_ptr<Server>(new Server(std::move(implementation)));
 }
 
@@ -135,6 +150,7 @@ void Server::Stop(absl::Duration patience) {
   // what it has not read yet.
   implementation_->open_calls->WaitUntilNone(patience);
   for (const auto& socket : implementation_->sockets) socket->Stop();
+  for (const auto& port : implementation_->ports) port->Stop();
   implementation_->server->Shutdown(FromNow(patience));
 }
 

@@ -19,6 +19,8 @@ class Server {
     std::vector<std::string> addresses;  // "unix:PATH" or "host:port"; port 0 picks a free one
     TlsFiles tls;
     bool system_users = false;  // see PeerSocket
+    // A connection without a call for so long is closed, so that idle ones use up no descriptors.
+    absl::Duration idle_connection = absl::Minutes(2);
   };
   // `daemon` outlives the server. ALREADY_EXISTS or UNAVAILABLE name an address that cannot be had;
   // INVALID_ARGUMENT one that the daemon must not listen on (CheckListening).

@@ -1,0 +1,126 @@
+#include "server/rpc/tcp_socket.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace kiln::rpc {
+namespace {
+
+// What was sent and is not confirmed for so long ends a connection, as in gRPC's own sockets.
+constexpr int kUnconfirmedMilliseconds = 10'000;
+
+void Set(int file, int level, int option, int value) {
+  setsockopt(file, level, option, &value, sizeof(value));
+}
+
+void SetPort(sockaddr_storage& address, int port) {
+  const auto number = htons(static_cast<uint16_t>(port));
+  if (address.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(address).sin6_port = number;
+  } else {
+    reinterpret_cast<sockaddr_in&>(address).sin_port = number;
+  }
+}
+
+// 0 if it is not bound.
+int PortOf(int file) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
+                                             : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+// -1, and errno says why.
+int ListenAt(const addrinfo& found, int port, bool both_families) {
+  const int file = socket(found.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (file < 0) return -1;
+  sockaddr_storage address{};
+  std::memcpy(&address, found.ai_addr, found.ai_addrlen);
+  SetPort(address, port);
+  Set(file, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (found.ai_family == AF_INET6) Set(file, IPPROTO_IPV6, IPV6_V6ONLY, both_families ? 0 : 1);
+  if (bind(file, reinterpret_cast<sockaddr*>(&address), found.ai_addrlen) == 0 &&
+      listen(file, SOMAXCONN) == 0)
+    return file;
+  const int error = errno;
+  close(file);
+  errno = error;
+  return -1;
+}
+
+struct Listening {
+  int port = 0;
+  std::vector<int> files;
+};
+
+absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both_families) {
+  Listening listening{port, {}};
+  int error = 0;
+  for (; found != nullptr; found = found->ai_next) {
+    const int file = ListenAt(*found, listening.port, both_families);
+    if (file >= 0) {
+      listening.files.push_back(file);
+      // Where any will do, the host's other addresses get the same.
+      listening.port = PortOf(file);
+    } else {
+      error = errno;
+    }
+    if (error == EADDRINUSE) break;
+  }
+  // A name may have addresses of a family that this machine does not use.
+  if (!listening.files.empty() && error != EADDRINUSE) return listening;
+  for (const int file : listening.files) close(file);
+  return absl::UnavailableError(strerror(error));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
+    const std::string& address, const std::shared_ptr<grpc::ServerCredentials>& credentials,
+    grpc::ServerBuilder& builder) {
+  const size_t colon = address.rfind(':');
+  const std::string host(absl::StripSuffix(absl::StripPrefix(address.substr(0, colon), "["), "]"));
+  const std::string port = address.substr(colon + 1);
+  addrinfo wanted{};
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int failed =
+      getaddrinfo(host.empty() ? nullptr : host.c_str(), port.c_str(), &wanted, &found);
+  absl::StatusOr<Listening> listening = absl::UnavailableError(gai_strerror(failed));
+  if (failed == 0) {
+    listening = ListenAtAll(found, std::atoi(port.c_str()), host == "::");
+    freeaddrinfo(found);
+  }
+  if (!listening.ok()) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ",
+                                               listening.status().message(),
+                                               "; is another kilnd running, or a port in use?"));
+  }
+  using Builder = grpc::ServerBuilder::experimental_type;
+  return std::unique_ptr<TcpSocket>(
+      new TcpSocket(listening->port, std::move(listening->files),
+                    builder.experimental().AddExternalConnectionAcceptor(
+                        Builder::ExternalConnectionType::FROM_FD, credentials)));
+}
+
+void TcpSocket::Take(int listener, int file) {
+  Set(file, IPPROTO_TCP, TCP_NODELAY, 1);
+  Set(file, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMilliseconds);
+  Acceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener;
+  connection.fd = file;
+  acceptor_->HandleNewConnection(&connection);
+}
+
+}  // namespace kiln::rpc
