@@ -145,7 +145,9 @@ TEST(BlobStore, ManyThreadsNeverFindWrongBytes) {
           EXPECT_EQ(Bytes(**store.Find(session, "ann", kAbc, 1)), "abc");
         }
         const auto others = store.Find(9, "ann", kAbc, 1);
-        if (others.ok()) EXPECT_EQ(Bytes(**others), "abc");
+        if (others.ok()) {
+          EXPECT_EQ(Bytes(**others), "abc");
+        }
         if (round % 7 == 0) store.EndSession(session);
         if (round % 11 == 0) store.Reclaim(1);
       }

@@ -1,5 +1,8 @@
 #include "server/buffers/chunks.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <utility>
 
 namespace kiln::buffers {
@@ -7,8 +10,24 @@ namespace {
 
 constexpr size_t kSmallPiece = 64 << 10;  // smaller ones are copied together
 constexpr size_t kLargestKept = 2 << 20;  // larger ones would hide in messages that wait for more
+constexpr uintptr_t kPage = 4096;
+
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14
+#endif
 
 }  // namespace
+
+void Populate(std::string& chunk, size_t bytes) {
+  if (bytes < kSmallPiece || bytes > kLargestKept) return;
+  if (chunk.capacity() >= bytes / 8 * 7) return;
+  chunk.reserve(bytes);
+  const auto start = reinterpret_cast<uintptr_t>(chunk.data());
+  const uintptr_t first = (start + kPage - 1) / kPage * kPage;
+  const uintptr_t end = (start + bytes) / kPage * kPage;
+  // An older kernel refuses, and memory comes page by page.
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+}
 
 std::string ChunkRecycler::Take() {
   absl::MutexLock lock(&mutex_);

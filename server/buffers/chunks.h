@@ -13,6 +13,11 @@
 
 namespace kiln::buffers {
 
+// Has the system give an empty string memory for so many bytes at once, unless it has almost as
+// much: to fill fresh memory page by page takes longer. Does nothing for less than 64 KiB or more
+// than 2 MiB.
+void Populate(std::string& chunk, size_t bytes);
+
 // Keeps the memory of strings for the next ones: the first touch of a fresh megabyte takes the
 // kernel longer than filling it takes us. Thread-safe.
 class ChunkRecycler {

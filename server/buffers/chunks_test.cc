@@ -52,6 +52,19 @@ TEST(Chunks, SizesMayMix) {
   EXPECT_EQ(absl::StrJoin(chunks.pieces(), ""), expected);
 }
 
+TEST(Chunks, PopulatedMemoryIsAsLargeAsAsked) {
+  for (const size_t size : {0, 5, 70001, 1 << 20}) {
+    std::string data;
+    Populate(data, size);
+    EXPECT_GE(data.capacity(), size < 64 << 10 ? 0 : size);
+    const char* const memory = data.data();
+    Populate(data, size);
+    EXPECT_EQ(data.data(), memory);
+    data.assign(size, 'x');
+    EXPECT_EQ(data, std::string(size, 'x'));
+  }
+}
+
 TEST(ChunkRecycler, KeepsNoMoreThanItMay) {
   ChunkRecycler recycler(2 * kMebibyte);
   for (int i = 0; i < 5; ++i) recycler.Give(std::string(kMebibyte * 3 / 4, 'x'));

@@ -136,6 +136,7 @@ class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public Op
   }
 
   absl::Status Take() {
+    buffers::Populate(*request_.mutable_data(), request_bytes_.Length());
     if (absl::Status status = Parse(request_bytes_, &request_); !status.ok()) return status;
     if (!upload_) {
       if (absl::Status status = Begin(); !status.ok()) return status;

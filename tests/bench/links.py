@@ -27,10 +27,10 @@ def link_rows(quick: bool) -> Iterator[Row]:
         yield Row(name, float(value), unit, peer, float(peer_value))
 
 
-def alternately(first: Callable[[], float], second: Callable[[], float], times: int) -> tuple[float, float]:
-    """The medians of what both return."""
-    pairs = [(first(), second()) for _ in range(times)]
-    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+def alternately(times: int, *measured: Callable[[], float]) -> list[float]:
+    """The medians of what they return."""
+    rounds = [[measure() for measure in measured] for _ in range(times)]
+    return [statistics.median(values) for values in zip(*rounds)]
 
 
 @contextlib.contextmanager
@@ -47,8 +47,11 @@ def echo_server() -> Iterator[str]:
         server.wait()
 
 
-def upload_row(kilnd: Kilnd, mebibytes: int, times: int) -> Row:
-    """New data each time, content-addressed, against one stream of the same chunks that nobody hashes or keeps."""
+def upload_rows(kilnd: Kilnd, mebibytes: int, times: int) -> Iterator[Row]:
+    """New data each time, content-addressed, against one stream of the same chunks that nobody hashes or keeps.
+
+    First until the daemon has the bytes, as the stream's peer has; then until a tensor is made of them.
+    """
     import grpc
     import kiln
     import numpy as np
@@ -58,15 +61,29 @@ def upload_row(kilnd: Kilnd, mebibytes: int, times: int) -> Row:
 
     session.is_local = lambda target: False
     connection = kiln.connect(kilnd.tcp_address)
+    kilnd_blobs = Stub(connection._session.channel, "kiln.v1.BlobService")
     data = np.random.default_rng(0).integers(0, 256, mebibytes << 20, dtype=np.uint8)
 
-    def ours() -> float:
+    def gigabytes_per_second(start: float) -> float:
+        return 1e-9 * data.nbytes / (time.perf_counter() - start)
+
+    def sent() -> float:
         data[:: 1 << 20] += 1  # every piece is another one than before
+        names: list[str] = []
+        start = time.perf_counter()
+        connection._session.blobs.upload(memoryview(data), names.extend)
+        value = gigabytes_per_second(start)
+        kilnd_blobs.DeleteBlobs(blob_pb2.DeleteBlobsRequest(session_id=connection._session.id, blobs=names))
+        return value
+
+    def made() -> float:
+        data[:: 1 << 20] += 1
         start = time.perf_counter()
         tensor = kiln.tensor(data).realize()
         connection.synchronize()
+        value = gigabytes_per_second(start)
         del tensor
-        return 1e-9 * data.nbytes / (time.perf_counter() - start)
+        return value
 
     with echo_server() as address, grpc.insecure_channel(address) as channel:
         service = Stub(channel, "kiln.v1.BlobService")
@@ -76,13 +93,14 @@ def upload_row(kilnd: Kilnd, mebibytes: int, times: int) -> Row:
             start = time.perf_counter()
             service.Upload(blob_pb2.UploadRequest(data=bytes(bytes_of[at : at + (1 << 20)]))
                            for at in range(0, data.nbytes, 1 << 20))
-            return 1e-9 * data.nbytes / (time.perf_counter() - start)
+            return gigabytes_per_second(start)
 
-        ours()
-        bare()
-        value, peer = alternately(ours, bare, times)
+        for measure in (sent, made, bare):
+            measure()
+        of_sent, of_made, peer = alternately(times, sent, made, bare)
     connection.close()
-    return Row(f"hashed upload of {mebibytes} MiB, Python", value, "GB/s", "gRPC stream, Python", peer)
+    yield Row(f"hashed upload of {mebibytes} MiB, Python", of_sent, "GB/s", "gRPC stream, Python", peer)
+    yield Row(f"tensor of a hashed upload of {mebibytes} MiB, Python", of_made, "GB/s", "gRPC stream, Python", peer)
 
 
 def training_row(kilnd: Kilnd, steps: int, times: int) -> Row:
@@ -122,7 +140,7 @@ def training_row(kilnd: Kilnd, steps: int, times: int) -> Row:
         far, close = trainer(slow.address), trainer(near.address)
         far()
         close()
-        value, peer = alternately(far, close, times)
+        value, peer = alternately(times, far, close)
     return Row("training steps, 50 ms away each way", value, "/s", "the same without delay", peer)
 
 
@@ -130,7 +148,7 @@ def main() -> None:
     quick = sys.argv[1] == "quick"
     with Kilnd() as kilnd:
         for row in (training_row(kilnd, 20 if quick else 4000, 1 if quick else 5),
-                    upload_row(kilnd, 32 if quick else 1024, 1 if quick else 5)):
+                    *upload_rows(kilnd, 32 if quick else 1024, 1 if quick else 5)):
             print(row.name, row.value, row.unit, row.peer, row.peer_value, sep="\t", flush=True)
 
 
