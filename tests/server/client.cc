@@ -236,6 +236,14 @@ std::unique_ptr<Stream> Reattach(const std::string& address, const Client& clien
   }
 }
 
+v1::ListSessionsResponse Sessions(const std::string& address) {
+  Client client(address);
+  grpc::ClientContext context;
+  v1::ListSessionsResponse sessions;
+  client.sessions->ListSessions(&context, {}, &sessions);
+  return sessions;
+}
+
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph) {
   v1::ConnectRequest request;
   request.mutable_define_program()->set_program(program);

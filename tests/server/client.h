@@ -107,6 +107,9 @@ struct Client {
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged = 0, grpc::Status* why = nullptr);
 
+// Those that the caller may see.
+v1::ListSessionsResponse Sessions(const std::string& address);
+
 // Requests.
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph);
 v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs,

@@ -75,6 +75,12 @@ void TestDaemon::Advance(absl::Duration duration) {
   absl::SleepFor(10 * kLeaseCheck);
 }
 
+std::filesystem::path KeptFile(const TestDaemon& daemon) {
+  for (const auto& entry : std::filesystem::directory_iterator(daemon.folder() + "/state/sessions"))
+    if (entry.path().extension() == ".session") return entry.path();
+  return {};
+}
+
 bool Eventually(const std::function<bool()>& condition) {
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
   while (absl::Now() < deadline) {

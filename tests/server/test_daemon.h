@@ -3,6 +3,7 @@
 #define KILN_TESTS_SERVER_TEST_DAEMON_H_
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -59,6 +60,9 @@ class TestDaemon {
   std::atomic<int64_t> seconds_{1'000'000};
   std::unique_ptr<Daemon> daemon_;
 };
+
+// The one session that the daemon before has kept and that is not back; empty if there is none.
+std::filesystem::path KeptFile(const TestDaemon& daemon);
 
 // True once `condition` holds; false if it does not within ten seconds.
 bool Eventually(const std::function<bool()>& condition);

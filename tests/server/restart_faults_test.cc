@@ -1,0 +1,311 @@
+// What a restart must not change, though its moment is a bad one: runs that are being cancelled,
+// limits that were lowered, a full compile queue, devices that hang.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/testing/fake_compiler.h"
+#include "tests/server/client.h"
+#include "tests/server/test_daemon.h"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+// Whether so many operations of the only user have been received and not answered.
+bool AreWaiting(TestDaemon& daemon, int operations) {
+  const std::string metrics = daemon.daemon().MetricsText();
+  for (const absl::string_view line : absl::StrSplit(metrics, '\n')) {
+    if (absl::StartsWith(line, "kiln_user_waiting_operations{") &&
+        absl::EndsWith(line, absl::StrCat("} ", operations)))
+      return true;
+  }
+  return false;
+}
+
+// A program whose runs are cut: its kernels take longer than a slice.
+absl::StatusOr<compiler::CompiledProgram> CompileLong(const graph::Graph& graph,
+                                                      const drivers::Target& target,
+                                                      const compiler::Options& options) {
+  auto program = FakeCompile(graph, target, options);
+  if (program.ok())
+    for (auto& kernel : program->kernels) kernel.image.flops = 20'000;
+  return program;
+}
+
+// Nothing is compiled while it is shut.
+class Gate {
+ public:
+  void Shut() { Set(false); }
+  void Open() { Set(true); }
+  runtime::CompileFunction Compile() {
+    return [this](const graph::Graph& graph, const drivers::Target& target,
+                  const compiler::Options& options) {
+      {
+        absl::MutexLock lock(&mutex_);
+        mutex_.Await(absl::Condition(&open_));
+      }
+      return FakeCompile(graph, target, options);
+    };
+  }
+
+ private:
+  void Set(bool open) {
+    absl::MutexLock lock(&mutex_);
+    open_ = open;
+  }
+
+  absl::Mutex mutex_;
+  bool open_ = true;
+};
+
+v1::ConnectRequest DetachAs(const std::string& name, const std::vector<uint64_t>& handles) {
+  v1::ConnectRequest request;
+  request.mutable_detach()->set_name(name);
+  request.mutable_detach()->set_keep_seconds(3600);
+  for (const uint64_t handle : handles) {
+    v1::NamedTensor* tensor = request.mutable_detach()->add_tensors();
+    tensor->set_name(absl::StrCat(handle));
+    tensor->set_handle(handle);
+  }
+  return request;
+}
+
+grpc::Status TakeOver(const std::string& address, const std::string& name,
+                      v1::AttachSessionResponse* taken) {
+  const auto stub =
+      v1::SessionService::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::AttachSessionRequest request;
+  request.set_name(name);
+  return stub->AttachSession(&context, request, taken);
+}
+
+// The device still has it when the daemon ends, so that it has not been answered yet.
+TEST(RestartFaults, ACancelledRunIsNotDoneAgain) {
+  TestDaemonOptions options;
+  options.prepare = [](FakeDevice& device) { device.TakeTime(); };
+  options.compile = CompileLong;
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  DefineCounter(*stream);
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
+  const auto read = stream->Send(Read(10));
+  const auto barrier = stream->Send(Barrier());
+  ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());  // the run is handed over
+  const auto cancel = stream->Send(CancelFrom(run));
+  ASSERT_FALSE(stream->Answer(cancel).has_error());
+  EXPECT_EQ(stream->received().count(run), 0) << "the device still uses its memory";
+  daemon.Restart(
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+  stream = Reattach(daemon.address(), client, kCounterOperations);
+  ASSERT_NE(stream, nullptr);
+  for (const auto sequence : {run, read})
+    EXPECT_EQ(Reason(stream->Answer(sequence).error()), "CANCELLED") << sequence;
+  EXPECT_FALSE(stream->Answer(barrier).has_error());
+  EXPECT_EQ(Reason(stream->Call(Read(10)).error()), "CANCELLED");
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(0));
+  EXPECT_FALSE(stream->Call(RunProgram(1, {1, 2}, {11})).has_error());
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
+}
+
+// Neither the run nor its Cancel was executed, and the client sends both again.
+TEST(RestartFaults, WhatWasCancelledBeforeItBeganStaysCancelled) {
+  Gate gate;
+  TestDaemonOptions options;
+  options.compile = gate.Compile();
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, {0}));
+  stream->Call(Write(2, {1}));
+  gate.Shut();
+  stream->Send(Define(1, AccumulateGraph(1)));
+  const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
+  stream->Send(CancelFrom(run));
+  ASSERT_TRUE(Eventually([&] { return AreWaiting(daemon, 3); }));
+  daemon.Restart(Daemon::Sessions::kKeep, [&] { gate.Open(); });
+  // Once more before the client is there.
+  daemon.Restart();
+  stream = Reattach(daemon.address(), client, 2);
+  ASSERT_NE(stream, nullptr);
+  ASSERT_EQ(stream->last_sequence(), run - 1);
+  EXPECT_EQ(Reason(stream->Call(RunProgram(1, {1, 2}, {10})).error()), "CANCELLED");
+  EXPECT_FALSE(stream->Call(CancelFrom(run)).has_error());
+  EXPECT_FALSE(stream->Call(RunProgram(1, {1, 2}, {11})).has_error());
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
+}
+
+// Their numbers are those of whoever takes the session over.
+TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
+  Gate gate;
+  TestDaemonOptions options;
+  options.compile = gate.Compile();
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  stream->Call(Write(1, {0}));
+  stream->Call(Write(2, {1}));
+  stream->Call(DetachAs("left", {1, 2}));
+  gate.Shut();
+  stream->Send(Define(1, AccumulateGraph(1)));
+  stream->Send(CancelFrom(stream->Send(RunProgram(1, {1, 2}, {10}))));
+  ASSERT_TRUE(Eventually([&] { return AreWaiting(daemon, 3); }));
+  daemon.Restart(Daemon::Sessions::kKeep, [&] { gate.Open(); });
+  v1::AttachSessionResponse taken;
+  ASSERT_TRUE(Eventually([&] { return TakeOver(daemon.address(), "left", &taken).ok(); }));
+  client.session = taken.session();
+  stream = Reattach(daemon.address(), client, taken.last_sequence());
+  ASSERT_NE(stream, nullptr);
+  EXPECT_FALSE(stream->Call(RunProgram(1, {1, 2}, {10})).has_error());
+}
+
+// As few as may wait would not do for the programs that were there.
+TEST(RestartFaults, AFullCompileQueueRefusesNothingThatWasThere) {
+  constexpr uint64_t kPrograms = 20;
+  Gate gate;
+  TestDaemonOptions options;
+  options.compile = gate.Compile();
+  options.configure = [](config::Config& config) { config.compiles_waiting_limit = 1; };
+  TestDaemon daemon(std::move(options));
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  for (uint64_t i = 1; i <= kPrograms; ++i) {
+    const auto size = static_cast<int64_t>(i);
+    ASSERT_FALSE(stream->Call(Define(i, AddGraph(size))).has_error());
+    ASSERT_FALSE(stream->Call(Write(i, std::vector<float>(i, 1))).has_error());
+  }
+  daemon.Restart(Daemon::Sessions::kKeep, [&] { gate.Shut(); });
+  stream = Reattach(daemon.address(), client, 2 * kPrograms);
+  ASSERT_NE(stream, nullptr);
+  gate.Open();
+  for (uint64_t i = 1; i <= kPrograms; ++i) {
+    const v1::Result ran = stream->Call(RunProgram(i, {i, i}, {100 + i}));
+    EXPECT_FALSE(ran.has_error()) << i << ": " << ran.error().message();
+  }
+}
+
+// The tables, programs and uploads that were there, and what is done again.
+TEST(RestartFaults, OtherLimitsThatWereLoweredTakeNothingAwayEither) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  auto stream = client.Connect();
+  DefineCounter(*stream);
+  for (uint64_t program : {2, 3})
+    ASSERT_FALSE(
+        stream->Call(Define(program, AddGraph(static_cast<int64_t>(program)))).has_error());
+  ASSERT_TRUE(client.Upload("mine", std::string(1000, 'x')).ok());
+  daemon.device().Hold();
+  const auto run = stream->Send(RunProgram(1, {1, 2}, {10}));
+  ASSERT_FALSE(stream->Call(Write(3, {1})).has_error());
+  const std::string user = Sessions(daemon.address()).sessions(0).user();
+  const auto limit = [&](const std::vector<std::string>& resources, int64_t amount) {
+    Client admin(daemon.address());  // whose own session has no room, later on
+    grpc::ClientContext context;
+    v1::SetQuotaRequest request;
+    request.set_user(user);
+    for (const std::string& resource : resources) (*request.mutable_limits())[resource] = amount;
+    v1::SetQuotaResponse response;
+    EXPECT_TRUE(admin.admin->SetQuota(&context, request, &response).ok());
+  };
+  limit({"programs", "host_memory", "device_memory", "buffers"}, 1);
+  daemon.config().blob_limit_bytes = 500;
+  daemon.Restart(
+      Daemon::Sessions::kKeep, [&] { daemon.device().LetGo(); }, absl::Milliseconds(20));
+  ASSERT_TRUE(Eventually([&] { return KeptFile(daemon).empty(); }));
+  ASSERT_TRUE(Eventually([&] { return daemon.device().lists_run() == 1; }));
+  stream = Reattach(daemon.address(), client, kCounterOperations + 2);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_FALSE(stream->Answer(run).has_error());
+  limit({"host_memory"}, 1 << 30);  // reading takes some
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(1));
+  EXPECT_EQ(Reason(stream->Call(Define(4, AddGraph(4))).error()), "QUOTA_EXCEEDED");
+  EXPECT_FALSE(stream->Call(Release({1, 2, 3, 10})).has_error());
+  for (uint64_t program : {1, 2, 3}) {
+    v1::ConnectRequest release;
+    release.mutable_release_program()->set_program(program);
+    EXPECT_FALSE(stream->Call(release).has_error()) << program;
+  }
+}
+
+// A device that takes no copies: hidden memory, and nothing moves.
+struct HangingDaemon {
+  explicit HangingDaemon(absl::Duration patience)
+      : daemon([&] {
+          TestDaemonOptions options;
+          options.devices = 2;
+          options.copy_patience = patience;
+          options.prepare = [this](FakeDevice& device) {
+            device.HideMemory();
+            if (hangs && device.info().name == "cpu:0") device.HoldCopies();
+          };
+          return options;
+        }()) {}
+  bool hangs = false;
+  TestDaemon daemon;
+};
+
+TEST(RestartFaults, ADeviceThatHangsHoldsUpNobodyElse) {
+  HangingDaemon hanging(absl::Milliseconds(20));
+  TestDaemon& daemon = hanging.daemon;
+  Client first(daemon.address(), 0, "cpu:0"), second(daemon.address(), 0, "cpu:1");
+  for (Client* client : {&first, &second})
+    ASSERT_FALSE(client->Connect()->Call(Write(1, {4})).has_error());
+  hanging.hangs = true;
+  daemon.Restart();
+  auto stream = Reattach(daemon.address(), second, 1);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
+  ASSERT_TRUE(Eventually([&] {
+    Client other(daemon.address(), 0, "cpu:1");
+    Stream asks(*other.sessions, first.session.session_id());
+    return absl::StrContains(asks.End().error_message(), "does not copy a tensor's bytes");
+  }));
+  daemon.device(0).LetCopiesGo();
+  stream = Reattach(daemon.address(), first, 1);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
+}
+
+TEST(RestartFaults, ADeviceThatHangsHoldsUpNoEnd) {
+  HangingDaemon hanging(absl::InfiniteDuration());
+  TestDaemon& daemon = hanging.daemon;
+  Client client(daemon.address(), 0, "cpu:0");
+  ASSERT_FALSE(client.Connect()->Call(Write(1, {4})).has_error());
+  hanging.hangs = true;
+  daemon.Restart();
+  hanging.hangs = false;
+  daemon.Restart(Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); });
+  auto stream = Reattach(daemon.address(), client, 1);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
+}
+
+// At the end of a daemon, too: what is on others is kept.
+TEST(RestartFaults, WhatADeviceThatHangsHasIsLostAlone) {
+  HangingDaemon hanging(absl::Milliseconds(20));
+  TestDaemon& daemon = hanging.daemon;
+  Client first(daemon.address(), 0, "cpu:0"), second(daemon.address(), 0, "cpu:1");
+  ASSERT_FALSE(first.Connect()->Call(Write(1, {4})).has_error());
+  ASSERT_FALSE(second.Connect()->Call(Write(1, std::vector<float>(1000, 5))).has_error());
+  daemon.device(0).HoldCopies();
+  daemon.Restart(Daemon::Sessions::kKeep, [&] { daemon.device(0).LetCopiesGo(); });
+  grpc::Status why;
+  EXPECT_EQ(Reattach(daemon.address(), first, 0, &why), nullptr);
+  EXPECT_EQ(Reason(why), "SESSION_LOST");
+  auto stream = Reattach(daemon.address(), second, 1);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_EQ(Floats(stream->Call(Read(1)).data()), std::vector<float>(1000, 5));
+}
+
+}  // namespace
+}  // namespace kiln::testing
