@@ -213,17 +213,16 @@ TEST_F(KeptSessionsTest, NoMoreThanAUsersLimit) {
   };
   absl::Status status;
   int64_t saved = 0;
-  for (; saved < 100 && status.ok(); ++saved) status = kept_->Save(image_of("ann", saved + 1));
+  for (; saved < 100 && status.ok(); ++saved) status = Save(image_of("ann", saved + 1));
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("of disk for kept sessions"));
   EXPECT_LE(kept_->BytesOf("ann"), 2000);
   // Once more takes no more, and others have theirs.
   const int64_t before = kept_->BytesOf("ann");
-  EXPECT_TRUE(kept_->Save(image_of("ann", 1)).ok());
+  EXPECT_TRUE(Save(image_of("ann", 1)).ok());
   EXPECT_EQ(kept_->BytesOf("ann"), before);
   EXPECT_EQ(kept_->BytesOf("../ann"), 0);
-  for (int64_t i = 0; i < 2 * saved; ++i)
-    EXPECT_TRUE(kept_->Save(image_of("../ann", 1000 + i)).ok());
+  for (int64_t i = 0; i < 2 * saved; ++i) EXPECT_TRUE(Save(image_of("../ann", 1000 + i)).ok());
   EXPECT_GT(kept_->BytesOf("../ann"), 2000);
   EXPECT_THAT(kept_->List(), SizeIs(3 * saved - 1));
 }
