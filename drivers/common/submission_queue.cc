@@ -26,6 +26,11 @@ void SubmissionQueue::Push(std::function<void()> task) {
   work_.Signal();
 }
 
+int64_t SubmissionQueue::unfinished() const {
+  absl::MutexLock lock(&mutex_);
+  return pushed_ - ended_;
+}
+
 void SubmissionQueue::Wait() {
   absl::MutexLock lock(&mutex_);
   // Counted, since a queue that others keep filling may never be empty.

@@ -24,13 +24,16 @@ class SubmissionQueue {
   // Returns at once; `task` runs on the queue's thread and may push more.
   void Push(std::function<void()> task);
 
+  // How many tasks have not ended, the one that calls this included.
+  int64_t unfinished() const;
+
   // Until all that was pushed before this call has ended. Must not be called from a task.
   void Wait();
 
  private:
   void Run();
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   int64_t pushed_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t ended_ ABSL_GUARDED_BY(mutex_) = 0;

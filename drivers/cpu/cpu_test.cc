@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "drivers/cpu/driver.h"
 #include "drivers/cpu/host.h"
 #include "gmock/gmock.h"
@@ -40,6 +41,45 @@ TEST(DriverTest, SharesTheMachineAmongDevices) {
     memory += (*devices)[i]->info().memory_bytes;
   }
   EXPECT_LE(memory, AvailableMemory());
+}
+
+// Telling of an end takes its time; what waits runs meanwhile, and ends are told in order.
+TEST(DriverTest, GoesOnWhileEndsAreTold) {
+  std::string why_none;
+  auto devices = CpuDriver({.devices = 2, .threads_per_device = 1}).Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  if (devices->empty()) GTEST_SKIP() << why_none;
+  Device& device = *devices->front();
+  Device& watcher = *devices->back();
+  auto nothing = device.Prepare({});
+  auto signal = device.Prepare({.commands = {SignalCommand{0}}});
+  auto wait = watcher.Prepare({.commands = {WaitCommand{0}}});
+  ASSERT_TRUE(nothing.ok() && signal.ok() && wait.ok());
+  const SubmitOptions options{.group = std::make_shared<SignalGroup>()};
+  std::vector<int> told;  // one thread at a time
+  absl::Notification all_wait, last_ran;
+  // Nothing waits behind this one yet, so it holds the device until the others do.
+  ASSERT_TRUE(device
+                  .Submit(**nothing, {}, {},
+                          [&](const SubmitResult&) {
+                            all_wait.WaitForNotification();
+                            told.push_back(0);
+                          })
+                  .ok());
+  ASSERT_TRUE(device
+                  .Submit(**nothing, {}, {},
+                          [&](const SubmitResult&) {
+                            last_ran.WaitForNotification();
+                            told.push_back(1);
+                          })
+                  .ok());
+  ASSERT_TRUE(
+      device.Submit(**signal, {}, options, [&](const SubmitResult&) { told.push_back(2); }).ok());
+  ASSERT_TRUE(
+      watcher.Submit(**wait, {}, options, [&](const SubmitResult&) { last_ran.Notify(); }).ok());
+  all_wait.Notify();
+  ASSERT_TRUE(device.Synchronize().ok());
+  EXPECT_EQ(told, (std::vector<int>{0, 1, 2}));
 }
 
 TEST(DriverTest, OptionsAreChecked) {

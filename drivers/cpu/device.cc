@@ -41,7 +41,8 @@ CpuDevice::CpuDevice(DeviceInfo info, std::function<int()> cores, SteadyClock no
              .threads = info_.target.limits.compute_units,
              .cores = std::move(cores),
              .now = std::move(now)}),
-      queue_(absl::StrCat("kiln-", info_.name)) {}
+      completions_(absl::StrCat("kiln-", info_.name, "-end")),
+      submissions_(absl::StrCat("kiln-", info_.name)) {}
 
 absl::StatusOr<std::unique_ptr<Buffer>> CpuDevice::Allocate(int64_t bytes) {
   absl::StatusOr<void*> memory = allocator_->Allocate(bytes);
@@ -75,9 +76,19 @@ absl::Status CpuDevice::Submit(PreparedList& list, absl::Span<Buffer* const> slo
     addresses.push_back(static_cast<char*>(buffer->host_pointer()));
   }
   // The program is shared, so the list may be destroyed before this has run.
-  queue_.Push([this, program, addresses = std::move(addresses), options = std::move(options),
-               done = std::move(done)] { done(program->Run(addresses, options, pool_)); });
+  submissions_.Push(
+      [this, program, addresses = std::move(addresses), options = std::move(options),
+       done = std::move(done)]() mutable { Run(*program, addresses, options, std::move(done)); });
   return absl::OkStatus();
+}
+
+void CpuDevice::Run(Program& program, absl::Span<char* const> addresses,
+                    const SubmitOptions& options, std::function<void(SubmitResult)> done) {
+  SubmitResult result = program.Run(addresses, options, pool_);
+  // In the order of their ends. Where nothing waits, the detour would only take time.
+  if (submissions_.unfinished() == 1 && completions_.unfinished() == 0)
+    return done(std::move(result));
+  completions_.Push([done = std::move(done), result = std::move(result)] { done(result); });
 }
 
 absl::Status CpuDevice::StartCopyToDevice(Buffer& destination, int64_t offset,
@@ -108,7 +119,8 @@ absl::Status CpuDevice::StartCopyToHost(const Buffer& source, int64_t offset,
 }
 
 absl::Status CpuDevice::Synchronize() {
-  queue_.Wait();
+  submissions_.Wait();
+  completions_.Wait();
   return absl::OkStatus();
 }
 

@@ -13,8 +13,11 @@
 
 namespace kiln::drivers::cpu {
 
+class Program;
+
 // A submission runs on the queue's thread; kernels that are large enough are shared with the
-// workers. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
+// workers. While more waits, another thread tells of what has ended: an answer takes as long as a
+// short list. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
 class CpuDevice : public Device {
  public:
   // info.target.limits.compute_units is the number of threads, cores() how many of them can run at
@@ -38,10 +41,14 @@ class CpuDevice : public Device {
   absl::Status Revive() override { return Health(); }
 
  private:
+  void Run(Program& program, absl::Span<char* const> addresses, const SubmitOptions& options,
+           std::function<void(SubmitResult)> done);
+
   const DeviceInfo info_;
   std::shared_ptr<CachingAllocator> allocator_;
   WorkerPool pool_;
-  SubmissionQueue queue_;  // last: its destructor runs what is left, with the members above
+  SubmissionQueue completions_;
+  SubmissionQueue submissions_;  // last: its destructor runs what is left, with the members above
 };
 
 }  // namespace kiln::drivers::cpu
