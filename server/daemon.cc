@@ -34,6 +34,7 @@
 #include "server/rpc/graph_source.h"
 #include "server/rpc/server.h"
 #include "server/rpc/services.h"
+#include "server/runtime/fair_pool.h"
 #include "server/runtime/health_probe.h"
 #include "server/runtime/managed_device.h"
 #include "server/runtime/thread_pool.h"
@@ -56,7 +57,7 @@ constexpr int kFinishSecondsFactor = 4;
 constexpr int kMostFinishWorkers = 4;
 // For values that are too large to be copied on a thread of gRPC's or of a device.
 constexpr int kCopyThreads = 2;
-constexpr int kDigestThreads = 1;
+constexpr int kDigestThreads = 2;
 // Of the machine's memory, what clients may make the daemon hold if the configuration does not say.
 constexpr int64_t kHostMemoryShare = 6;
 // Of the machine's memory, what gRPC's buffers may take. A last resort, far above ordinary traffic:
@@ -158,7 +159,7 @@ struct Daemon::Implementation {
   rpc::OpenUploads open_uploads;
   rpc::DaemonView view;
   std::unique_ptr<runtime::ThreadPool> copies;
-  std::unique_ptr<runtime::ThreadPool> digests;
+  std::unique_ptr<runtime::FairPool> digests;
   std::unique_ptr<runtime::ProgramCache> programs;
   std::unique_ptr<sessions::Registry> registry;
   // Null: sessions end with this daemon.
@@ -273,7 +274,7 @@ void Daemon::Implementation::MakePrograms(runtime::CompileFunction compile) {
     programs->Reclaim(bytes, user);
   });
   copies = std::make_unique<runtime::ThreadPool>(kCopyThreads);
-  digests = std::make_unique<runtime::ThreadPool>(kDigestThreads);
+  digests = std::make_unique<runtime::FairPool>(kDigestThreads, /*most_of_one=*/1);
 }
 
 void Daemon::Implementation::MakeRegistry() {

@@ -45,13 +45,17 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// How often systemd hears that the daemon is alive.
+absl::Duration AliveInterval(const kiln::ServiceManager& manager) {
+  return std::min(manager.watchdog_interval(), absl::Minutes(1));
+}
+
 // Tells systemd meanwhile that the daemon is alive, as long as it is. Returns what becomes of the
 // sessions: kilnd is stopped for good by whoever sits before it, and to be started again, perhaps
 // as another build, by whoever looks after the machine.
 kiln::Daemon::Sessions WaitForStop(const sigset_t& signals, const kiln::ServiceManager& manager,
                                    const kiln::Daemon& daemon) {
-  const timespec interval =
-      absl::ToTimespec(std::min(manager.watchdog_interval(), absl::Minutes(1)));
+  const timespec interval = absl::ToTimespec(AliveInterval(manager));
   int received = -1;
   while (received < 0) {
     if (daemon.IsAlive()) manager.Alive();
@@ -67,8 +71,7 @@ bool Stop(kiln::Daemon& daemon, kiln::Daemon::Sessions sessions,
           const kiln::ServiceManager& manager) {
   absl::Notification stopped;
   std::thread alive([&] {
-    const absl::Duration interval = std::min(manager.watchdog_interval(), absl::Minutes(1));
-    while (!stopped.WaitForNotificationWithTimeout(interval)) manager.Alive();
+    while (!stopped.WaitForNotificationWithTimeout(AliveInterval(manager))) manager.Alive();
   });
   manager.Alive();
   const bool idle = daemon.Stop(absl::Seconds(3), sessions);

@@ -61,8 +61,9 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
   bool is_mine = false;  // to write
   {
     absl::MutexLock lock(&mutex_);
+    const bool is_callback = std::this_thread::get_id() == reader_.get_id();
     // A callback's thread is the one that takes the answers which make room, and Cancel makes some.
-    if (!shared->has_cancel() && std::this_thread::get_id() != reader_.get_id())
+    if (!shared->has_cancel() && !is_callback)
       mutex_.Await(absl::Condition(this, &OperationStream::HasRoom));
     sequence = ++last_sequence_;
     shared->set_sequence(sequence);
@@ -71,9 +72,9 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
     if (broken.ok()) {
       pending_[sequence] = Pending{std::move(shared), bytes, callback};
       pending_bytes_ += bytes;
-      if (live_ && !writing_) {
+      if (live_ && !writing_ && !stopping_) {
         writing_ = true;
-        is_mine = pending_.size() <= kFewOnTheirWay;
+        is_mine = pending_.size() <= kFewOnTheirWay && !is_callback;
         wakes_writer_ = !is_mine;
       }
     }
@@ -124,7 +125,8 @@ void OperationStream::WriteOne() {
 }
 
 void OperationStream::PassOn() {
-  wakes_writer_ = live_ && !pending_.empty() && pending_.rbegin()->first > sent_;
+  // The writing thread ends with stopping_.
+  wakes_writer_ = live_ && !stopping_ && !pending_.empty() && pending_.rbegin()->first > sent_;
   writing_ = wakes_writer_;
 }
 

@@ -36,7 +36,7 @@ class OperationStream {
   ~OperationStream();
 
   // Sends an operation; its number is filled in. Returns that number. Blocks while the daemon is
-  // thousands of operations behind, unless a callback calls it.
+  // 4,096 operations or 256 MiB behind, unless a callback calls it.
   uint64_t Send(v1::ConnectRequest request, const Callback& callback);
 
   // The number of the last operation sent.

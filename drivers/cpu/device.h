@@ -16,8 +16,8 @@ namespace kiln::drivers::cpu {
 class Program;
 
 // A submission runs on the queue's thread; kernels that are large enough are shared with the
-// workers. While more waits, another thread tells of what has ended: an answer takes as long as a
-// short list. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
+// workers. While others wait, `done` is called on another thread, since an answer takes as long as
+// a short list. Any buffer with a host pointer may stand in a slot, other CPU devices' included.
 class CpuDevice : public Device {
  public:
   // info.target.limits.compute_units is the number of threads, cores() how many of them can run at

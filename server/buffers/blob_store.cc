@@ -18,6 +18,8 @@ constexpr size_t kMaxName = 256;
 constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
 // What an upload takes besides its bytes: its entry, and a message that waits to be filled.
 constexpr int64_t kPerBlob = 1 << 10;
+// Blobs of one name that one question verifies.
+constexpr int kMostOfOneName = 16;
 constexpr int64_t kMostSpare = 1 << 20;
 
 int64_t Overhead(int64_t announced) { return kPerBlob + std::min(announced, kMostSpare); }
@@ -82,10 +84,11 @@ bool BlobStore::AreVerified(const std::string& user, const std::vector<std::stri
 }
 
 void BlobStore::Verify(const std::string& user, const std::vector<std::string>& names) {
-  // There may be several of a name, one of them right.
-  for (const std::string& name : names)
-    while (VerifyOne(user, name)) {
+  // There may be several of a name, one of them right; and more may come all the time.
+  for (const std::string& name : names) {
+    for (int i = 0; i < kMostOfOneName && VerifyOne(user, name); ++i) {
     }
+  }
 }
 
 bool BlobStore::VerifyOne(const std::string& user, const std::string& name) {
@@ -201,7 +204,8 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
   std::vector<std::pair<std::string, Blob>> held;
   absl::MutexLock lock(&mutex_);
   for (const auto& [key, entry] : blobs_) {
-    if (!entry.holders.contains(session)) continue;
+    // What may be forgotten anyway would come back once for each session that holds it.
+    if (!entry.holders.contains(session) || entry.use != 0) continue;
     // A session's own comes behind what is shared under the same name.
     if (!held.empty() && held.back().first == key.name) held.pop_back();
     held.emplace_back(key.name, entry.data);
@@ -251,7 +255,8 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::BeginAgain(Session
                                                                          memory::Account& account) {
   if (absl::Status status = CheckName(name); !status.ok()) return status;
   return std::unique_ptr<Upload>(new Upload(*this, session, user, name, static_cast<int64_t>(size),
-                                            /*is_exempt=*/true, account.Open(memory::Use::kBlobs)));
+                                            /*is_exempt=*/!IsContentAddressed(name),
+                                            account.Open(memory::Use::kBlobs)));
 }
 
 absl::Status BlobStore::Refusal(const std::string& name, uint64_t bytes) const {

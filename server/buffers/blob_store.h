@@ -60,7 +60,8 @@ class BlobStore {
                             uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // All that the session holds, by their names; each name once, as Find would find it.
+  // All that the session holds and may not be forgotten, by their names; each name once, as Find
+  // would find it.
   std::vector<std::pair<std::string, Blob>> HeldBy(SessionNumber session) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -67,7 +67,7 @@ TEST(BlobStore, WhatNobodyHasVerifiedIsItsSessionsOwn) {
   EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
 }
 
-TEST(BlobStore, WhatIsForgottenAndThenVerifiedIsGone) {
+TEST(BlobStore, WhatWasUsedBeforeItWasVerifiedMayBeForgotten) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
   ASSERT_TRUE(store.Find(1, "ann", kAbc, 1).ok());  // its one use

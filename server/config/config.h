@@ -73,8 +73,8 @@
 //   operations = 65536                 # unanswered; then streams are not read for a while
 //   graph_nodes = 262144               # of one graph; 262144 are the most there can be
 //   uploads = 256                      # under way
-//   upload_bytes = "0"                 # that have come of them; then one alone is read, and the rest waits
-//   disk = "0"                         # of state.session_limit
+//   upload_bytes = "0"                 # received of unfinished uploads; beyond it only the oldest is read
+//   disk = "0"                         # for sessions kept over a restart, of state.session_limit
 //   weight = 100                       # of a device's time: who has 200 gets twice as much as the others
 //
 //   [sessions]

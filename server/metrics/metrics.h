@@ -63,7 +63,8 @@ struct RunLabels {
   absl::string_view program;
 };
 
-// The metrics of one device. Cheap enough for every run: a counter or histogram each.
+// The metrics of one device. Cheap enough for every run: a counter, or a look-up and a
+// histogram.
 class DeviceMetrics {
  public:
   virtual ~DeviceMetrics() = default;

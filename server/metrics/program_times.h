@@ -24,8 +24,8 @@ namespace kiln::metrics {
 inline constexpr int kIdleScrapes = 40;
 
 // Of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels have names,
-// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets a name
-// for a program while fewer of his are in use than are left for others. Thread-safe.
+// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets
+// another name only while fewer of his are in use than are free or idle. Thread-safe.
 class ProgramTimes {
  public:
   explicit ProgramTimes(std::string device) : device_(std::move(device)) {}

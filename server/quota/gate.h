@@ -1,4 +1,4 @@
-// What one user has on its way, of which those that bring more wait rather than fail.
+// Bounds what one user has under way: what goes beyond the bound waits rather than fails.
 #ifndef KILN_SERVER_QUOTA_GATE_H_
 #define KILN_SERVER_QUOTA_GATE_H_
 
@@ -14,12 +14,12 @@
 
 namespace kiln::quota {
 
-// While as much is on its way as may be, the oldest alone goes on, whatever it still brings: so
-// something always ends, and all come through one after another. Thread-safe.
+// At the limit only the oldest goes on, however much it still brings: so something always ends, and
+// all get through in the end. Thread-safe.
 class Gate {
  public:
-  // One that brings something. What it has brought is given back when it ends. For one thread at a
-  // time.
+  // One that is under way. What it has brought is given back when it is destroyed. For one thread
+  // at a time.
   class Pass {
    public:
     ~Pass() { gate_.Leave(number_, brought_); }

@@ -1,5 +1,5 @@
-// Accepts connections for gRPC, which stops to listen for good once the process has no file
-// descriptor left.
+// Accepts connections for gRPC, whose own listeners stop listening for good once the process has no
+// file descriptor left.
 #ifndef KILN_SERVER_RPC_ACCEPT_LOOP_H_
 #define KILN_SERVER_RPC_ACCEPT_LOOP_H_
 

@@ -300,6 +300,9 @@ using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
     v1::BlobService::WithCallbackMethod_Download<v1::BlobService::WithCallbackMethod_DeleteBlobs<
         v1::BlobService::WithRawCallbackMethod_Upload<v1::BlobService::Service>>>>;
 
+// Questions of one user that wait for uploads to be verified.
+constexpr size_t kMostWaiting = 64;
+
 class BlobService final : public BlobMethods {
  public:
   explicit BlobService(const DaemonView& daemon) : daemon_(daemon) {}
@@ -315,11 +318,13 @@ class BlobService final : public BlobMethods {
     };
     if (daemon_.blobs->AreVerified((*session)->user().name, NamesOf(*request))) {
       answer();
-    } else {
-      daemon_.digests->Schedule([this, request, session = *session, answer] {
-        daemon_.blobs->Verify(session->user().name, NamesOf(*request));
-        answer();
-      });
+    } else if (!daemon_.digests->TrySchedule((*session)->host()->user(), kMostWaiting,
+                                             [this, request, session = *session, answer] {
+                                               daemon_.blobs->Verify(session->user().name,
+                                                                     NamesOf(*request));
+                                               answer();
+                                             })) {
+      answer();  // what has not been verified is not there, and is sent again
     }
     return reactor;
   }
@@ -359,7 +364,7 @@ class BlobService final : public BlobMethods {
     // Of a session that has ended meanwhile they are held no more.
     const absl::Status status =
         daemon_.registry->Find(session.user().name, request.session_id()).status();
-    if (!status.ok()) daemon_.blobs->EndSession(number);
+    if (!session.CheckOpen().ok()) daemon_.blobs->EndSession(number);
     return status;
   }
 

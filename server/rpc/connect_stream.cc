@@ -55,12 +55,13 @@ ConnectStream* ConnectStream::Start(const DaemonView& daemon,
   return stream.get();
 }
 
-absl::Status ConnectStream::Attach() {
-  if (!request_.has_attach()) {
+absl::Status ConnectStream::Attach(const v1::ConnectRequest& request) {
+  if (!request.has_attach() || request.more_size() > 0) {
     return errors::WithReason(
-        absl::InvalidArgumentError("the first request on Connect must be attach"), "NOT_ATTACHED");
+        absl::InvalidArgumentError("the first request on Connect must be attach, alone"),
+        "NOT_ATTACHED");
   }
-  auto session = FindSession(daemon_, caller_, request_.attach().session_id());
+  auto session = FindSession(daemon_, caller_, request.attach().session_id());
   if (!session.ok()) return session.status();
   charge_ = (*session)->host()->Open(memory::Use::kSessions);
   if ((*session)->GetSnapshot().connected) {
@@ -71,42 +72,45 @@ absl::Status ConnectStream::Attach() {
   }
   // Before Attach, which starts the first write: from then on other threads read it.
   session_ = std::move(*session);
-  takes_more_ = request_.attach().takes_more();
-  return session_->Attach(self_, request_.acknowledged(),
-                          sessions::Split(request_.attach().session_id()).generation);
+  takes_more_ = request.attach().takes_more();
+  return session_->Attach(self_, request.acknowledged(),
+                          sessions::Split(request.attach().session_id()).generation);
+}
+
+absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
+  const auto more =
+      CountFlat(request_bytes_, v1::ConnectRequest::kMoreFieldNumber, request->GetTypeName());
+  if (!more.ok()) return more.status();
+  if (*more >= kMostOperations) {
+    return errors::WithReason(
+        absl::InvalidArgumentError(absl::StrCat("a message carries ", *more + 1,
+                                                " operations, more than ", kMostOperations)),
+        "TOO_MANY_OPERATIONS");
+  }
+  return rpc::Parse(request_bytes_, request);
 }
 
 absl::Status ConnectStream::Handle() {
-  if (absl::Status status = Parse(request_bytes_, &request_); !status.ok()) return status;
-  if (!session_) return Attach();
-  if (request_.has_attach()) {
+  v1::ConnectRequest request;  // its memory goes with it, before the next message comes
+  if (absl::Status status = Parse(&request); !status.ok()) return status;
+  if (!session_) return Attach(request);
+  if (request.has_attach()) {
     return errors::WithReason(
         absl::InvalidArgumentError("attach must be the first request on Connect, and come once"),
         "ATTACHED_TWICE");
   }
-  if (request_.more_size() >= kMostOperations) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("a message carries ", request_.more_size() + 1,
-                                                " operations, more than ", kMostOperations)),
-        "TOO_MANY_OPERATIONS");
-  }
-  v1::ConnectRequest request;  // request_ would keep its memory until the next message
-  request.Swap(&request_);
-  if (absl::Status status = Accept(request); !status.ok()) return status;
+  const bool travels_alone = request.more_size() == 0;
+  if (absl::Status status = Accept(request, travels_alone); !status.ok()) return status;
   for (v1::ConnectRequest& following : *request.mutable_more()) {
-    if (following.has_attach() || following.more_size() > 0) {
-      return errors::WithReason(
-          absl::InvalidArgumentError("what follows an operation in its message must be one"),
-          "NESTED_OPERATIONS");
-    }
-    if (absl::Status status = Accept(following); !status.ok()) return status;
+    if (absl::Status status = Accept(following, travels_alone); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status ConnectStream::Accept(v1::ConnectRequest& request) {
+absl::Status ConnectStream::Accept(v1::ConnectRequest& request, bool travels_alone) {
   sessions::Operation operation = ToOperation(request, *session_->host());
-  return session_->Accept(this, request.sequence(), request.acknowledged(), std::move(operation));
+  return session_->Accept(this, request.sequence(), request.acknowledged(), std::move(operation),
+                          travels_alone);
 }
 
 int64_t ConnectStream::MostUnsent() const {

@@ -49,9 +49,11 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
       : daemon_(daemon), caller_(std::move(caller)), call_(daemon.open_calls) {}
 
   absl::Status Handle();
+  // The message in request_bytes_, unless it carries too many operations.
+  absl::Status Parse(v1::ConnectRequest* request);
   // One operation of a message.
-  absl::Status Accept(v1::ConnectRequest& request);
-  absl::Status Attach();
+  absl::Status Accept(v1::ConnectRequest& request, bool travels_alone);
+  absl::Status Attach(const v1::ConnectRequest& request);
   // Bytes of answers beyond which the client is not read.
   int64_t MostUnsent() const;
   // What the next message says: one of outgoing_, or several answers that are small.
@@ -71,7 +73,6 @@ class ConnectStream : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::Byt
   const OpenCalls::Call call_;
   std::shared_ptr<ConnectStream> self_;
   grpc::ByteBuffer request_bytes_;              // of the reading thread
-  v1::ConnectRequest request_;                  // of the reading thread
   grpc::ByteBuffer response_bytes_;             // of the writing thread
   memory::Charge transfer_;                     // for a value in it; also the writing thread's
   memory::Charge charge_;                       // for the stream

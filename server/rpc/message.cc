@@ -1,5 +1,7 @@
 #include "server/rpc/message.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include <string>
@@ -8,6 +10,44 @@
 #include "server/errors/errors.h"
 
 namespace kiln::rpc {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+// Skips what is left of a message but elements of this tag, and stops at one. 0: there is none.
+uint32_t NextElement(CodedInputStream& input, uint32_t tag) {
+  while (const uint32_t next = input.ReadTag()) {
+    if (next == tag || !WireFormatLite::SkipField(&input, next)) return next;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<int> CountFlat(grpc::ByteBuffer& bytes, int field, const std::string& type) {
+  grpc::ProtoBufferReader reader(&bytes);
+  if (!reader.status().ok()) return Malformed(type);
+  CodedInputStream input(&reader);
+  const uint32_t tag = WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+  int count = 0;
+  while (const uint32_t next = NextElement(input, tag)) {
+    uint32_t length = 0;
+    if (next != tag || !input.ReadVarint32(&length)) return Malformed(type);
+    ++count;
+    const CodedInputStream::Limit limit = input.PushLimit(static_cast<int>(length));
+    const uint32_t within = NextElement(input, tag);
+    if (within == tag) {
+      return errors::WithReason(
+          absl::InvalidArgumentError("what follows an operation in its message must be one"),
+          "NESTED_OPERATIONS");
+    }
+    if (within != 0 || input.BytesUntilLimit() != 0) return Malformed(type);
+    input.PopLimit(limit);
+  }
+  if (!input.ConsumedEntireMessage()) return Malformed(type);
+  return count;
+}
 
 absl::Status Malformed(const std::string& type) {
   return errors::WithReason(

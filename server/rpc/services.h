@@ -43,8 +43,8 @@ struct DaemonView {
   cache::KernelCache* kernel_cache = nullptr;
   metrics::Metrics* metrics = nullptr;
   runtime::ThreadPool* copies = nullptr;
-  runtime::ThreadPool* digests =
-      nullptr;  // verifies uploads: nothing that is short waits behind it
+  // Verifies uploads, which can take seconds: nothing short waits behind it.
+  runtime::FairPool* digests = nullptr;
   auth::Authenticator* users = nullptr;
   auth::AuditLog* audit = nullptr;
   quota::LimitStore* limits = nullptr;

@@ -80,7 +80,8 @@ absl::StatusOr<Listening> ListenAtAll(const addrinfo* found, int port, bool both
   // A name may have addresses of a family that this machine does not use.
   if (!listening.files.empty() && error != EADDRINUSE) return listening;
   for (const int file : listening.files) close(file);
-  return absl::UnavailableError(strerror(error));
+  const char* const hint = error == EADDRINUSE ? "; is another kilnd running?" : "";
+  return absl::UnavailableError(absl::StrCat(strerror(error), hint));
 }
 
 }  // namespace
@@ -103,9 +104,8 @@ absl::StatusOr<std::unique_ptr<TcpSocket>> TcpSocket::Listen(
     freeaddrinfo(found);
   }
   if (!listening.ok()) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ",
-                                               listening.status().message(),
-                                               "; is another kilnd running, or a port in use?"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", listening.status().message()));
   }
   using Builder = grpc::ServerBuilder::experimental_type;
   return std::unique_ptr<TcpSocket>(

@@ -1,6 +1,7 @@
 #include "server/runtime/program_cache.h"
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 namespace kiln::runtime {
@@ -63,8 +64,8 @@ std::shared_ptr<ProgramFuture> ProgramCache::Get(std::shared_ptr<const GraphSour
 
 void ProgramCache::Join(ProgramsBySource::Entry& entry,
                         const std::shared_ptr<memory::Account>& account, Admission admission) {
-  // The first one's user may have much that waits before it. Where this one's has too much as
-  // well, it is made when the other's turn comes.
+  // The user who asked first may have much waiting before it. If this one's queue is full, the
+  // program is made in the other's turn.
   if (entry.payers.Add(account, admission))
     Schedule(account.get(), admission, entry.compile).IgnoreError();
 }
@@ -77,9 +78,14 @@ absl::Status ProgramCache::Schedule(const memory::Account* account, Admission ad
 }
 
 std::function<void()> ProgramCache::Task(Request request) {
-  auto begun = std::make_shared<std::atomic<bool>>(false);
-  return [this, request = std::move(request), begun = std::move(begun)] {
-    if (!begun->exchange(true)) Compile(request);
+  struct Once {
+    std::optional<Request> request;  // the first call's; later ones keep nothing of it
+    std::atomic<bool> begun{false};
+  };
+  auto once = std::make_shared<Once>();
+  once->request = std::move(request);
+  return [this, once = std::move(once)] {
+    if (!once->begun.exchange(true)) Compile(*std::exchange(once->request, std::nullopt));
   };
 }
 

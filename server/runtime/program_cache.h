@@ -92,7 +92,8 @@ class ProgramCache {
     std::shared_ptr<VariablePrograms> variables;  // of its source
   };
 
-  // One more asks for what compiles: it is made in the turn of whichever user's comes first.
+  // Another account asks for a program that is compiling: it is made in the turn of whichever user
+  // comes first.
   void Join(ProgramsBySource::Entry& entry, const std::shared_ptr<memory::Account>& account,
             Admission admission) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Schedule(const memory::Account* account, Admission admission,

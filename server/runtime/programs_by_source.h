@@ -40,7 +40,7 @@ class ProgramsBySource {
     // first one sets it.
     std::shared_ptr<VariablePrograms> variables;
     PayersInTurn payers;            // while it compiles
-    std::function<void()> compile;  // then, too: for the threads' queue; does so once
+    std::function<void()> compile;  // likewise; queued for each user who waits, it compiles once
     bool compiling = false;
     // Bound to a program that serves its source's other bindings too, so that it costs next to
     // nothing.

@@ -141,7 +141,7 @@ void Session::Detach(const Sink* sink) {
 }
 
 absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
-                             Operation operation) {
+                             Operation operation, bool travels_alone) {
   bool drops = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -162,7 +162,7 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     if (const auto* cancel = std::get_if<Cancel>(&operation)) drops = CancelRuns(sequence, *cancel);
     highest_handle_ = HighestHandle(operation, highest_handle_);
     highest_program_ = HighestProgram(operation, highest_program_);
-    unfinished_.Admit(sequence, &operation);
+    unfinished_.Admit(sequence, &operation, travels_alone);
     // With the lock held: an earlier stream of this session may still be handing over its last.
     executor_.Add(sequence, std::move(operation));
   }

@@ -128,8 +128,9 @@ class Session : public std::enable_shared_from_this<Session> {
   // The stream has ended. The lease runs from here on, unless another stream has taken over.
   void Detach(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // One operation of the attached stream. An error ends the stream, not the session.
+  // `travels_alone`: see UnfinishedOperations::Admit.
   absl::Status Accept(const Sink* sink, uint64_t sequence, uint64_t acknowledged,
-                      Operation operation) ABSL_LOCKS_EXCLUDED(mutex_);
+                      Operation operation, bool travels_alone = true) ABSL_LOCKS_EXCLUDED(mutex_);
   // The client sends no more on this stream; it ends once everything has been answered.
   void EndAfterAnswers(const Sink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // False: do not read the stream until Sink::ReadMore is called.

@@ -11,10 +11,12 @@ namespace {
 constexpr int64_t kSmall = 1 << 10;
 // One of more may be refused. What is below is bounded by the number of operations under way.
 constexpr int64_t kRefusable = 64 << 10;
+// The same for one of many in a message.
+constexpr int64_t kRefusableTogether = 4 << 10;
 
 }  // namespace
 
-void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation) {
+void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation, bool travels_alone) {
   ++count_;
   if (of_user_ != nullptr) of_user_->ForceTake(1);
   const int64_t bytes = SizeOf(*operation);
@@ -22,11 +24,12 @@ void UnfinishedOperations::Admit(uint64_t sequence, Operation* operation) {
   const int64_t with_graph = bytes + GraphBytes(*operation);
   if (with_graph <= kSmall) return small_.ForceResize(small_.bytes() + kSmall);
   Large large{host_->Open(memory::Use::kOperations), with_graph};
-  if (bytes <= kRefusable) {
+  const int64_t refusable = travels_alone ? kRefusable : kRefusableTogether;
+  if (bytes <= refusable) {
     large.charge.ForceResize(bytes);
   } else if (absl::Status status = large.charge.Resize(bytes); !status.ok()) {
     Refused refused{std::move(status), NewHandles(*operation)};
-    if (SizeOf(refused) > kRefusable) refused.handles.clear();
+    if (SizeOf(refused) > refusable) refused.handles.clear();
     *operation = std::move(refused);
     large.bytes = 0;
   }

@@ -34,7 +34,8 @@ class UnfinishedOperations {
 
   // Charges an operation until End. One that has no room becomes Refused. Sequence numbers count
   // up from 1.
-  void Admit(uint64_t sequence, Operation* operation);
+  // `travels_alone`: its message carries no other, so that HasRoom was asked before it.
+  void Admit(uint64_t sequence, Operation* operation, bool travels_alone = true);
   // It has been answered. Returns the barriers that were waiting for nothing else.
   std::vector<uint64_t> End(uint64_t sequence);
   // False if nothing before the barrier is unfinished. Called when the barrier is executed, before

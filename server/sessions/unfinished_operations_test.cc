@@ -68,6 +68,16 @@ TEST_F(UnfinishedOperationsTest, WhatHasNoRoomIsRefused) {
   EXPECT_EQ(account_->bytes(), 0);
 }
 
+TEST_F(UnfinishedOperationsTest, OneOfManyInAMessageIsRefusedSooner) {
+  memory::Charge rest = account_->Open(memory::Use::kBlobs);
+  rest.ForceResize(1 << 20);
+  Operation alone = WriteOf(32 << 10), together = WriteOf(32 << 10);
+  unfinished_.Admit(1, &alone);
+  EXPECT_FALSE(std::holds_alternative<Refused>(alone));
+  unfinished_.Admit(2, &together, /*travels_alone=*/false);
+  EXPECT_TRUE(std::holds_alternative<Refused>(together));
+}
+
 TEST_F(UnfinishedOperationsTest, OneAtATimeWhileMemoryIsShort) {
   memory::Charge rest = account_->Open(memory::Use::kBlobs);
   rest.ForceResize(1 << 20);

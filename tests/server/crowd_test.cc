@@ -204,9 +204,7 @@ class Guest {
     std::vector<uint64_t> runs;
     for (int i = 0; i < kRuns; ++i)
       runs.push_back(stream->Send(RunProgram(1, {1, 2}, {100 + static_cast<uint64_t>(i)})));
-    v1::ConnectRequest cancel;
-    cancel.mutable_cancel()->set_first(runs[static_cast<size_t>(random_() % kRuns)]);
-    stream->Send(std::move(cancel));
+    stream->Send(CancelFrom(runs[static_cast<size_t>(random_() % kRuns)]));
     int ran = 0;
     for (const uint64_t run : runs) {
       const v1::Result result = stream->Answer(run);

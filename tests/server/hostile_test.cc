@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <limits>
 #include <set>
 
@@ -130,7 +129,7 @@ grpc::Status SendBomb(const std::string& address, const std::string& method, int
 }
 
 // gRPC would inflate a compressed message before anybody counts its bytes.
-TEST_F(HostileTest, DecompressionBombs) {
+TEST_F(HostileTest, CompressedMessagesAreRefusedAndNotInflated) {
   ExpectItServes();
   const int64_t before = PeakBytes();
   // Within what a message may have, and beyond it.
@@ -151,7 +150,7 @@ class IdleConnectionsTest : public HostileTest {
 };
 
 // More connections than there are descriptors for, which say nothing.
-TEST_F(IdleConnectionsTest, ThatUseUpAllDescriptors) {
+TEST_F(IdleConnectionsTest, AreClosedSoThatOthersGetIn) {
   ExpectItServes();
   const auto files = std::filesystem::directory_iterator(absl::StrCat("/proc/", pid_, "/fd"));
   const auto used = static_cast<rlim_t>(std::distance(files, {}));

@@ -195,7 +195,7 @@ TEST(RestartFaults, AFullCompileQueueRefusesNothingThatWasThere) {
 }
 
 // The tables, programs and uploads that were there, and what is done again.
-TEST(RestartFaults, OtherLimitsThatWereLoweredTakeNothingAwayEither) {
+TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
   TestDaemon daemon;
   Client client(daemon.address());
   auto stream = client.Connect();
@@ -276,7 +276,7 @@ TEST(RestartFaults, ADeviceThatHangsHoldsUpNobodyElse) {
   EXPECT_THAT(Floats(stream->Call(Read(1)).data()), ElementsAre(4));
 }
 
-TEST(RestartFaults, ADeviceThatHangsHoldsUpNoEnd) {
+TEST(RestartFaults, ADeviceThatHangsDoesNotHoldUpTheDaemonsEnd) {
   HangingDaemon hanging(absl::InfiniteDuration());
   TestDaemon& daemon = hanging.daemon;
   Client client(daemon.address(), 0, "cpu:0");
@@ -291,7 +291,7 @@ TEST(RestartFaults, ADeviceThatHangsHoldsUpNoEnd) {
 }
 
 // At the end of a daemon, too: what is on others is kept.
-TEST(RestartFaults, WhatADeviceThatHangsHasIsLostAlone) {
+TEST(RestartFaults, OnlySessionsOfADeviceThatHangsAreLost) {
   HangingDaemon hanging(absl::Milliseconds(20));
   TestDaemon& daemon = hanging.daemon;
   Client first(daemon.address(), 0, "cpu:0"), second(daemon.address(), 0, "cpu:1");

@@ -104,6 +104,25 @@ TEST(SessionStream, WhatTravelsTogetherIsBoundedAndFlat) {
   stream->SendTogether({Barrier(), nested});
   end = stream->End();
   EXPECT_EQ(Reason(end), "NESTED_OPERATIONS") << end.error_message();
+  // Empty ones take 2 bytes each, and some 90 once they are parsed.
+  stream = client.Connect();
+  stream->SendTogether(std::vector<v1::ConnectRequest>(1 << 20));
+  end = stream->End();
+  EXPECT_EQ(Reason(end), "TOO_MANY_OPERATIONS") << end.error_message();
+}
+
+TEST(SessionStream, AttachTravelsAlone) {
+  TestDaemon daemon;
+  Client client(daemon.address());
+  grpc::ClientContext context;
+  auto stream = client.sessions->Connect(&context);
+  v1::ConnectRequest attach;
+  attach.mutable_attach()->set_session_id(client.session.session_id());
+  *attach.add_more() = Barrier();
+  stream->Write(attach);
+  v1::ConnectResponse response;
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(Reason(stream->Finish()), "NOT_ATTACHED");
 }
 
 TEST(SessionStream, UpdatesReplaceTheInput) {

@@ -15,8 +15,9 @@
 // what depends on it, with the daemon's message; ErrorReason gives its constant name
 // ("SHAPE_MISMATCH").
 //
-// Only Download, Future::Get and Client::Connect wait for the daemon. Everything else puts a
-// message on an ordered stream and returns, so that many runs are in flight. A lost connection is
+// Only Download, Future::Get and Client::Connect wait for the daemon's answers. Everything else
+// puts a message on an ordered stream and returns, so that many runs are in flight; it waits only
+// while the daemon has 4,096 operations or 256 MiB of them still to answer. A lost connection is
 // taken up again, without running anything twice, for as long as the session's lease lasts. A
 // daemon that is restarted (SIGTERM, `kiln drain`) keeps its sessions, and clients wait for the
 // next one. If it could not keep them, whatever waits fails at once with UNAVAILABLE, or with

@@ -50,14 +50,14 @@ class Blobs:
         self._numbers = itertools.count(1)
         # A process that takes over a detached session counts from 1 again.
         self._prefix = f"upload-{uuid.uuid4().hex[:16]}"
-        # Content-addressed ones go one after another until what uses them is sent: the daemon keeps
-        # what it was asked for until it is used by what was sent after the question.
+        # Content-addressed uploads take turns, each until the operation that uses it has been sent:
+        # what FindBlobs has found is kept until an operation sent later has used it.
         self._in_turn = threading.Lock()
 
     def upload(self, data: memoryview, use: Callable[[Sequence[str]], None]) -> None:
-        """Has the daemon have these bytes and then calls `use` with the names of blobs.
+        """Sends these bytes to the daemon, then calls `use` with the names of their blobs, in order.
 
-        Their bytes follow each other. `use` sends the operation that takes them, on another thread.
+        `use` sends the operation that takes them; it is called on another thread.
         """
         self._stream.check()
         in_thread(lambda work: self._upload(data, use, work))
