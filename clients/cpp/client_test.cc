@@ -173,6 +173,39 @@ TEST_F(ClientTest, ManyRunsShareMessagesAndOutliveCuts) {
   EXPECT_LT(daemon_.messages(), 6000);
 }
 
+TEST_F(ClientTest, WhoSendsFarAheadWaits) {
+  auto client = Connect();
+  auto program = client->Define(TwoInputs(), "pair");
+  auto a = client->Upload<float>({2}, {1, 2});
+  auto b = client->Upload<float>({3}, {3, 4, 5});
+  ASSERT_TRUE(client->Barrier().ok());
+  daemon_.Hold();
+  std::atomic<int> sent{0};
+  std::vector<RunResult> kept;  // what is let go is an operation, too
+  std::thread sender([&] {
+    for (; sent < 5000; ++sent) kept.push_back(client->Run(*program, {*a, *b}).value());
+  });
+  while (sent < 4096) std::this_thread::yield();
+  EXPECT_EQ(sent, 4096);
+  EXPECT_EQ(daemon_.runs(), 0);
+  daemon_.LetGo();
+  sender.join();
+  ASSERT_TRUE(client->Barrier().ok());
+  EXPECT_EQ(daemon_.runs(), 5000);
+}
+
+// Also while it attaches again, with operations that have not been sent.
+TEST_F(ClientTest, MayEndAtAnyMoment) {
+  for (int i = 0; i < 60; ++i) {
+    auto client = Connect();
+    auto program = client->Define(TwoInputs(), "pair");
+    auto a = client->Upload<float>({2}, {1, 2});
+    auto b = client->Upload<float>({3}, {3, 4, 5});
+    daemon_.BreakAfter(3 + i % 20);
+    for (int run = 0; run < 100; ++run) client->Run(*program, {*a, *b}).value();
+  }
+}
+
 TEST_F(ClientTest, ManyThreadsShareAClient) {
   auto client = Connect();
   auto program = client->Define(TwoInputs(), "pair");

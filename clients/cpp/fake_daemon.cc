@@ -60,6 +60,14 @@ bool FakeDaemon::closed() {
   absl::MutexLock lock(&mutex_);
   return closed_;
 }
+void FakeDaemon::Hold() {
+  absl::MutexLock lock(&mutex_);
+  held_ = true;
+}
+void FakeDaemon::LetGo() {
+  absl::MutexLock lock(&mutex_);
+  held_ = false;
+}
 int FakeDaemon::messages() {
   absl::MutexLock lock(&mutex_);
   return messages_;
@@ -124,6 +132,8 @@ grpc::Status FakeDaemon::Take(v1::ConnectRequest& message, v1::ConnectResponse* 
   message.clear_more();
   requests.insert(requests.begin(), message);
   absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(
+      +[](bool* held) { return !*held; }, &held_));
   ++messages_;
   for (const v1::ConnectRequest& request : requests) {
     answers_.erase(answers_.begin(), answers_.upper_bound(request.acknowledged()));

@@ -32,6 +32,10 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
   // last of them.
   void BreakAfter(int operations);
 
+  // Receives nothing more until LetGo.
+  void Hold();
+  void LetGo();
+
   std::set<uint64_t> buffers();
   int64_t runs();
   std::vector<v1::ConnectRequest> operations();
@@ -69,6 +73,7 @@ class FakeDaemon : public v1::SessionService::Service, public v1::BlobService::S
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t runs_ ABSL_GUARDED_BY(mutex_) = 0;
   int break_after_ ABSL_GUARDED_BY(mutex_) = -1;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
   int messages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

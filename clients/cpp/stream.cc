@@ -65,9 +65,9 @@ uint64_t OperationStream::Send(v1::ConnectRequest request, const Callback& callb
     // A callback's thread is the one that takes the answers which make room, and Cancel makes some.
     if (!shared->has_cancel() && !is_callback)
       mutex_.Await(absl::Condition(this, &OperationStream::HasRoom));
+    shared->set_acknowledged(Acknowledged());
     sequence = ++last_sequence_;
     shared->set_sequence(sequence);
-    shared->set_acknowledged(pending_.empty() ? sequence - 1 : Acknowledged());
     broken = broken_;
     if (broken.ok()) {
       pending_[sequence] = Pending{std::move(shared), bytes, callback};

@@ -16,13 +16,8 @@ namespace {
 constexpr absl::string_view kSha256 = "sha256:";
 constexpr size_t kMaxName = 256;
 constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
-// What an upload takes besides its bytes: its entry, and a message that waits to be filled.
-constexpr int64_t kPerBlob = 1 << 10;
 // Blobs of one name that one question verifies.
 constexpr int kMostOfOneName = 16;
-constexpr int64_t kMostSpare = 1 << 20;
-
-int64_t Overhead(int64_t announced) { return kPerBlob + std::min(announced, kMostSpare); }
 
 bool IsLowerHex(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -204,8 +199,11 @@ std::vector<std::pair<std::string, BlobStore::Blob>> BlobStore::HeldBy(
   std::vector<std::pair<std::string, Blob>> held;
   absl::MutexLock lock(&mutex_);
   for (const auto& [key, entry] : blobs_) {
-    // What may be forgotten anyway would come back once for each session that holds it.
-    if (!entry.holders.contains(session) || entry.use != 0) continue;
+    const auto holder = entry.holders.find(session);
+    if (holder == entry.holders.end()) continue;
+    // What the session has used it can ask for again; kept, it would come back once for each
+    // session that holds it.
+    if (IsContentAddressed(key.name) && !holder->second.wants) continue;
     // A session's own comes behind what is shared under the same name.
     if (!held.empty() && held.back().first == key.name) held.pop_back();
     held.emplace_back(key.name, entry.data);
@@ -239,10 +237,10 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
   }
   const auto announced = static_cast<int64_t>(size);
   if (absl::Status status =
-          account.CheckFitsAlone(memory::Use::kBlobs, announced + Overhead(announced));
+          account.CheckFitsAlone(memory::Use::kBlobs, announced + Upload::Overhead(announced));
       !status.ok())
     return status;
-  auto charge = account.Reserve(memory::Use::kBlobs, kPerBlob);
+  auto charge = account.Reserve(memory::Use::kBlobs, Upload::kEntry);
   if (!charge.ok()) return charge.status();
   return std::unique_ptr<Upload>(
       new Upload(*this, session, user, name, announced, /*is_exempt=*/false, *std::move(charge)));
@@ -313,51 +311,6 @@ void BlobStore::Store(const Key& key, Blob data) {
   if (entry.data) bytes_ -= entry.data->size();
   KeepFromDropping(entry);
   entry = {.data = std::move(data), .holders = {{key.session, {}}}};
-}
-
-BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string user,
-                          std::string name, int64_t size, bool is_exempt, memory::Charge charge)
-    : store_(store),
-      session_(session),
-      user_(std::move(user)),
-      name_(std::move(name)),
-      size_(size),
-      is_exempt_(is_exempt),
-      data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {}
-
-BlobStore::Upload::~Upload() {
-  if (!finished_) store_.Unreserve(reserved_);
-}
-
-absl::Status BlobStore::Upload::Append(std::string& data) {
-  if (data.size() > static_cast<size_t>(size_ - data_->size())) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
-                                                size_, " bytes, but more came")),
-        "BLOB_SIZE", {{"blob", name_}});
-  }
-  const auto bytes = static_cast<int64_t>(data.size());
-  // Without the store's lock: what does not fit has Reclaim called, which takes it.
-  absl::Status status = data_->GrowCharge(data_->size() + bytes + Overhead(size_));
-  if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
-  if (!status.ok()) return status;
-  reserved_ += bytes;
-  data_->Append(data);
-  return absl::OkStatus();
-}
-
-absl::Status BlobStore::Upload::Finish() {
-  if (data_->size() != size_) {
-    return errors::WithReason(
-        absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
-                                                size_, " bytes, but ", data_->size(), " came")),
-        "BLOB_SIZE", {{"blob", name_}});
-  }
-  // What was reserved for the bytes belongs to the stored entry from here on.
-  finished_ = true;
-  data_->ShrinkCharge(size_ + kPerBlob);
-  store_.Store({user_, name_, session_}, std::move(data_));
-  return absl::OkStatus();
 }
 
 }  // namespace kiln::buffers

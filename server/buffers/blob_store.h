@@ -60,8 +60,8 @@ class BlobStore {
                             uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
   void Delete(SessionNumber session, const std::string& user, const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // All that the session holds and may not be forgotten, by their names; each name once, as Find
-  // would find it.
+  // What the session holds, but for content-addressed ones that it has used, by their names; each
+  // name once, as Find would find it.
   std::vector<std::pair<std::string, Blob>> HeldBy(SessionNumber session) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void EndSession(SessionNumber session) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,6 +86,9 @@ class BlobStore {
     friend class BlobStore;
     Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
            int64_t size, bool is_exempt, memory::Charge charge);
+    static constexpr int64_t kEntry = 1 << 10;  // bytes that an entry of the store takes
+    // What an upload takes besides its bytes: its entry, and a message that waits to be filled.
+    static int64_t Overhead(int64_t announced);
 
     BlobStore& store_;
     const SessionNumber session_;
@@ -105,8 +108,9 @@ class BlobStore {
                                                 memory::Account& account)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For what an earlier daemon had: no limit of the store's holds, and `account` is exempt from
-  // its own. INVALID_ARGUMENT: the name.
+  // For what an earlier daemon had; `account` is exempt from its own limit. The store's holds only
+  // for content-addressed ones, of which sessions that shared one have one each now.
+  // INVALID_ARGUMENT: the name.
   absl::StatusOr<std::unique_ptr<Upload>> BeginAgain(SessionNumber session, const std::string& user,
                                                      const std::string& name, uint64_t size,
                                                      memory::Account& account);

@@ -114,6 +114,21 @@ TEST(BlobStore, SessionsThatUploadTheSameNameGetTheirOwnBytes) {
   EXPECT_EQ(store.bytes(), 3);
 }
 
+// Sessions are kept one by one: what several share would be kept for each.
+TEST(BlobStore, WhatASessionHasUsedIsNotKeptForIt) {
+  BlobStore store(100);
+  ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(2, "ann", {kAbc}, 0), ElementsAre(kAbc));
+  EXPECT_EQ(store.HeldBy(1).size(), 1);
+  EXPECT_TRUE(store.Find(1, "ann", kAbc, 1).ok());
+  EXPECT_TRUE(store.HeldBy(1).empty());
+  EXPECT_EQ(store.HeldBy(2).size(), 1);
+  ASSERT_TRUE(Put(store, 1, "a", "x").ok());
+  EXPECT_TRUE(store.Find(1, "ann", "a", 2).ok());
+  EXPECT_EQ(store.HeldBy(1).size(), 1) << "a private one is uploaded once";
+}
+
 TEST(BlobStore, ASessionHoldsItsOwnBeforeWhatIsShared) {
   BlobStore store(100);
   ASSERT_TRUE(Put(store, 1, kAbc, "abc").ok());

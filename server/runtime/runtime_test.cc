@@ -164,6 +164,34 @@ TEST_F(ProgramCacheTest, RefusedSchedulesAreCountedAndRun) {
   EXPECT_THAT(metrics_.Text(), HasSubstr("kiln_refused_schedules_total 1\n"));
 }
 
+// A user who waits for the same program may get to it long after it is there.
+TEST_F(ProgramCacheTest, WhatIsCompiledIsNotHeldInTheQueuesOfOthers) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 16);
+  const auto ann = memory->NewAccount("session s1", memory->NewAccount("user ann"));
+  const auto bob = memory->NewAccount("session s2", memory->NewAccount("user bob"));
+  std::atomic<int> begun{0};
+  absl::Notification anns, bobs;
+  auto cache = Make([&] { (++begun == 3 ? anns : bobs).WaitForNotification(); },
+                    /*max_idle=*/512, /*compile_threads=*/4);
+  const auto ask = [&](int64_t count, const std::shared_ptr<memory::Account>& account) {
+    auto source = std::make_shared<CopySource>(absl::StrCat("key", count), count);
+    return std::pair(cache->Get(source, {}, device_, "", account),
+                     std::weak_ptr<const GraphSource>(source));
+  };
+  const auto first = ask(1, bob), second = ask(2, bob);
+  while (begun < 2) std::this_thread::yield();
+  auto wanted = ask(3, ann);
+  while (begun < 3) std::this_thread::yield();
+  EXPECT_EQ(ask(3, bob).first, wanted.first);
+  anns.Notify();
+  EXPECT_TRUE(Wait(wanted.first).ok());
+  // The thread that has compiled it may not have let go of it yet.
+  while (!wanted.second.expired()) std::this_thread::yield();
+  bobs.Notify();
+  EXPECT_TRUE(Wait(first.first).ok());
+  EXPECT_TRUE(Wait(second.first).ok());
+}
+
 // The first to ask has no room for the program; whoever waits for the same one has.
 TEST_F(ProgramCacheTest, AnotherSessionPaysForWhatOneCannotHold) {
   const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 4);

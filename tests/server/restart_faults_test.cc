@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
+#include "compiler/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/testing/fake_compiler.h"
@@ -235,6 +236,32 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
     release.mutable_release_program()->set_program(program);
     EXPECT_FALSE(stream->Call(release).has_error()) << program;
   }
+}
+
+// What two sessions hold as one comes back for each of them, as far as there is room.
+TEST(RestartFaults, BlobsOfSeveralSessionsStayWithinTheLimit) {
+  const std::string data(1000, 'x');
+  const std::string name = "sha256:" + compiler::Sha256Hex(data);
+  TestDaemon daemon;
+  Client first(daemon.address()), second(daemon.address());
+  const auto is_there = [&](Client& client) {
+    grpc::ClientContext context;
+    v1::FindBlobsRequest request;
+    request.set_session_id(client.session.session_id());
+    request.add_blobs(name);
+    v1::FindBlobsResponse response;
+    EXPECT_TRUE(client.blobs->FindBlobs(&context, request, &response).ok());
+    return response.found_size() == 1;
+  };
+  ASSERT_TRUE(first.Upload(name, data).ok());
+  ASSERT_TRUE(is_there(first) && is_there(second));
+  daemon.config().blob_limit_bytes = 1500;
+  daemon.Restart();
+  ASSERT_NE(Reattach(daemon.address(), first), nullptr);
+  auto stream = Reattach(daemon.address(), second);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_TRUE(is_there(second));
+  EXPECT_FALSE(stream->Call(WriteBlob(1, name, 250)).has_error());
 }
 
 // A device that takes no copies: hidden memory, and nothing moves.
