@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "server/cache/secret.h"
 #include "server/sessions/image.h"
 #include "server/sessions/sealed_file.h"

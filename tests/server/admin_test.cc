@@ -14,6 +14,7 @@
 namespace kiln::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -275,8 +276,8 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
   const std::string text = daemon_.daemon().MetricsText();
   for (const char* line :
        {"kiln_replays_total{device=\"cpu:0\"} 10\n", "kiln_compiles_total 1\n", "kiln_sessions 1\n",
-        "kiln_connections 1\n", ",kernel=\"add\"} 1\n", "kiln_sent_bytes_total 8\n",
-        "kiln_received_bytes_total 8\n", "kiln_errors_total{code=\"not_found\"} 1\n",
+        "kiln_connections 1\n", "kiln_sent_bytes_total 8\n", "kiln_received_bytes_total 8\n",
+        "kiln_errors_total{code=\"not_found\"} 1\n",
         "kiln_queue_wait_seconds_count{device=\"cpu:0\"} 10\n",
         "kiln_kernel_cache_misses_total 1\n", "kiln_program_cache_misses_total 1\n",
         "kiln_host_memory_bytes{use=\"blobs\"} 0\n", "kiln_host_memory_refused_total 0\n",
@@ -284,6 +285,8 @@ TEST_F(AdminTest, MetricsCountWhatHappened) {
         "kiln_build_info{version=\"0.1.0\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+  EXPECT_THAT(text, ContainsRegex("\nkiln_kernel_duration_seconds_count\\{device=\"cpu:0\",user=\""
+                                  "[^\"]*\",program=\"[0-9a-f]+\",kernel=\"add\"\\} 1\n"));
   // Under the digits that `kiln programs` shows.
   grpc::ClientContext context;
   v1::ListProgramsResponse programs;

@@ -35,9 +35,7 @@ class Flood {
   Flood(Client& client, Make make, bool acknowledges)
       : client_(client), make_(std::move(make)), acknowledges_(acknowledges) {
     stream_ = client.sessions->Connect(&context_);
-    v1::ConnectRequest attach;
-    attach.mutable_attach()->set_session_id(client.session.session_id());
-    stream_->Write(attach);
+    stream_->Write(AttachTo(client.session.session_id()));
     thread_ = std::thread([this] { Send(); });
   }
   ~Flood() { Stop(); }

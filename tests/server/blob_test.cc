@@ -1,4 +1,5 @@
 // Bulk data up and down.
+#include <atomic>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -117,12 +118,15 @@ TEST(Blob, DownloadWaitsForItsOperation) {
   stream->Call(Write(1, {3}));
   daemon.device().Hold();
   const auto run = stream->Send(RunProgram(1, {1, 1}, {2}));
+  std::atomic<bool> let_go{false};
   std::thread release([&] {
-    absl::SleepFor(absl::Milliseconds(30));
+    stream->Call(Write(3, {1}));  // behind the run, which is waiting
+    let_go = true;
     daemon.device().LetGo();
   });
   std::string data;
   EXPECT_TRUE(client.Download(2, run, &data).ok());
+  EXPECT_TRUE(let_go);
   release.join();
   EXPECT_THAT(Floats(data), ElementsAre(6));
   EXPECT_EQ(client.Download(77, run, &data).error_code(), grpc::NOT_FOUND);

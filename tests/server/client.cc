@@ -1,5 +1,7 @@
 #include "tests/server/client.h"
 
+#include <grpcpp/generic/generic_stub.h>
+
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -45,8 +47,7 @@ Stream::Stream(std::unique_ptr<v1::SessionService::Stub> stub, const std::string
 }
 
 void Stream::Attach(const std::string& session_id, uint64_t acknowledged) {
-  v1::ConnectRequest attach;
-  attach.mutable_attach()->set_session_id(session_id);
+  v1::ConnectRequest attach = AttachTo(session_id);
   attach.mutable_attach()->set_takes_more(true);
   attach.set_acknowledged(acknowledged);
   stream_->Write(attach);
@@ -236,12 +237,33 @@ std::unique_ptr<Stream> Reattach(const std::string& address, const Client& clien
   }
 }
 
+grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                      const grpc::ByteBuffer& request, grpc::ClientContext& context) {
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  call->Finish(&response, &status, nullptr);
+  void* tag;
+  bool ok;
+  queue.Next(&tag, &ok);
+  return status;
+}
+
 v1::ListSessionsResponse Sessions(const std::string& address) {
   Client client(address);
   grpc::ClientContext context;
   v1::ListSessionsResponse sessions;
   client.sessions->ListSessions(&context, {}, &sessions);
   return sessions;
+}
+
+v1::ConnectRequest AttachTo(const std::string& session_id) {
+  v1::ConnectRequest request;
+  request.mutable_attach()->set_session_id(session_id);
+  return request;
 }
 
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph) {
@@ -301,6 +323,18 @@ v1::ConnectRequest Release(const std::vector<uint64_t>& handles) {
 v1::ConnectRequest CancelFrom(uint64_t first) {
   v1::ConnectRequest request;
   request.mutable_cancel()->set_first(first);
+  return request;
+}
+
+v1::ConnectRequest Detach(const std::string& name, uint32_t keep_seconds, const Names& tensors) {
+  v1::ConnectRequest request;
+  request.mutable_detach()->set_name(name);
+  request.mutable_detach()->set_keep_seconds(keep_seconds);
+  for (const auto& [tensor, handle] : tensors) {
+    v1::NamedTensor* named = request.mutable_detach()->add_tensors();
+    named->set_name(tensor);
+    named->set_handle(handle);
+  }
   return request;
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kiln/v1/admin.grpc.pb.h"
@@ -107,10 +108,24 @@ struct Client {
 std::unique_ptr<Stream> Reattach(const std::string& address, const Client& client,
                                  uint64_t acknowledged = 0, grpc::Status* why = nullptr);
 
+// A call of whose answer only the status matters.
+template <typename Service, typename Stub, typename Request, typename Response>
+grpc::Status Try(const std::unique_ptr<Stub>& service,
+                 grpc::Status (Service::*method)(grpc::ClientContext*, const Request&, Response*),
+                 const Request& request) {
+  grpc::ClientContext context;
+  Response response;
+  return (*service.*method)(&context, request, &response);
+}
+// The same for a method by its name, "/kiln.v1.SessionService/OpenSession", with any bytes.
+grpc::Status TryBytes(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
+                      const grpc::ByteBuffer& request, grpc::ClientContext& context);
+
 // Those that the caller may see.
 v1::ListSessionsResponse Sessions(const std::string& address);
 
 // Requests.
+v1::ConnectRequest AttachTo(const std::string& session_id);
 v1::ConnectRequest Define(uint64_t program, const v1::Graph& graph);
 v1::ConnectRequest RunProgram(uint64_t program, const std::vector<uint64_t>& inputs,
                               const std::vector<uint64_t>& outputs);
@@ -122,6 +137,8 @@ v1::ConnectRequest Read(uint64_t handle);
 v1::ConnectRequest Release(const std::vector<uint64_t>& handles);
 v1::ConnectRequest Barrier();
 v1::ConnectRequest CancelFrom(uint64_t first);
+using Names = std::vector<std::pair<std::string, uint64_t>>;  // of tensors, and their handles
+v1::ConnectRequest Detach(const std::string& name, uint32_t keep_seconds, const Names& tensors);
 
 // Graphs on vectors of `size` floats: x + y; the negation of x; x + y with x replaced by it.
 v1::Graph AddGraph(int64_t size);

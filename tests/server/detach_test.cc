@@ -14,20 +14,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-using Names = std::vector<std::pair<std::string, uint64_t>>;
-
-v1::ConnectRequest Detach(const std::string& name, uint32_t keep_seconds, const Names& tensors) {
-  v1::ConnectRequest request;
-  request.mutable_detach()->set_name(name);
-  request.mutable_detach()->set_keep_seconds(keep_seconds);
-  for (const auto& [tensor, handle] : tensors) {
-    v1::NamedTensor* named = request.mutable_detach()->add_tensors();
-    named->set_name(tensor);
-    named->set_handle(handle);
-  }
-  return request;
-}
-
 struct Taken {
   grpc::Status status;
   v1::AttachSessionResponse session;

@@ -41,15 +41,9 @@ std::vector<Exact> Model::Last() const {
 }
 
 Exact Model::Leave(const std::string& name) const {
-  v1::ConnectRequest request;
-  request.mutable_detach()->set_name(name);
-  request.mutable_detach()->set_keep_seconds(3600);
-  for (const auto& [handle, value] : values_) {
-    v1::NamedTensor* tensor = request.mutable_detach()->add_tensors();
-    tensor->set_name(absl::StrCat(handle));
-    tensor->set_handle(handle);
-  }
-  return {std::move(request), {}};
+  Names tensors;
+  for (const auto& [handle, value] : values_) tensors.emplace_back(absl::StrCat(handle), handle);
+  return {Detach(name, 3600, tensors), {}};
 }
 
 std::vector<Exact> Model::DefineAgain() {

@@ -1,4 +1,5 @@
 // The kilnd binary itself: real compiler, real CPU device, signals.
+#include <netinet/in.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
@@ -291,6 +292,21 @@ TEST_F(ProcessTest, SecondDaemonAndBadConfigurationFailWithOneLine) {
   const int second = Wait(Spawn(Flags()));
   EXPECT_EQ(WEXITSTATUS(second), 1);
   EXPECT_THAT(Log(), HasSubstr("another kilnd is running on unix:"));
+  // A port that another program has.
+  const int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(bind(taken, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(taken, 1), 0);
+  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const std::string where = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  EXPECT_EQ(WEXITSTATUS(Wait(Spawn({"--listen=" + where, "--state_dir=" + folder_ + "/other",
+                                    "--cache_dir=" + folder_ + "/cache"}))),
+            1);
+  EXPECT_THAT(Log(), HasSubstr("cannot listen on " + where));
+  close(taken);
   std::ofstream(folder_ + "/kiln.toml") << "\n[cache]\nfoldr = 1\n";
   const int mistaken = Wait(Spawn({"--config=" + folder_ + "/kiln.toml"}));
   EXPECT_EQ(WEXITSTATUS(mistaken), 1);

@@ -63,8 +63,7 @@ double MedianLatency(Stream& stream, const std::function<v1::ConnectRequest(uint
 double PipelinedRate(Client& client, uint64_t first_sequence, uint64_t count) {
   grpc::ClientContext context;
   auto stream = client.sessions->Connect(&context);
-  v1::ConnectRequest attach;
-  attach.mutable_attach()->set_session_id(client.session.session_id());
+  v1::ConnectRequest attach = AttachTo(client.session.session_id());
   attach.set_acknowledged(first_sequence - 1);
   stream->Write(attach);
   v1::ConnectResponse response;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -42,7 +43,7 @@ absl::StatusOr<compiler::CompiledProgram> CompileLong(const graph::Graph& graph,
 }
 
 // Nothing is compiled while it is shut.
-class Gate {
+class CompileGate {
  public:
   void Shut() { Set(false); }
   void Open() { Set(true); }
@@ -64,20 +65,8 @@ class Gate {
   }
 
   absl::Mutex mutex_;
-  bool open_ = true;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
 };
-
-v1::ConnectRequest DetachAs(const std::string& name, const std::vector<uint64_t>& handles) {
-  v1::ConnectRequest request;
-  request.mutable_detach()->set_name(name);
-  request.mutable_detach()->set_keep_seconds(3600);
-  for (const uint64_t handle : handles) {
-    v1::NamedTensor* tensor = request.mutable_detach()->add_tensors();
-    tensor->set_name(absl::StrCat(handle));
-    tensor->set_handle(handle);
-  }
-  return request;
-}
 
 grpc::Status TakeOver(const std::string& address, const std::string& name,
                       v1::AttachSessionResponse* taken) {
@@ -121,7 +110,7 @@ TEST(RestartFaults, ACancelledRunIsNotDoneAgain) {
 
 // Neither the run nor its Cancel was executed, and the client sends both again.
 TEST(RestartFaults, WhatWasCancelledBeforeItBeganStaysCancelled) {
-  Gate gate;
+  CompileGate gate;
   TestDaemonOptions options;
   options.compile = gate.Compile();
   TestDaemon daemon(std::move(options));
@@ -148,7 +137,7 @@ TEST(RestartFaults, WhatWasCancelledBeforeItBeganStaysCancelled) {
 
 // Their numbers are those of whoever takes the session over.
 TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
-  Gate gate;
+  CompileGate gate;
   TestDaemonOptions options;
   options.compile = gate.Compile();
   TestDaemon daemon(std::move(options));
@@ -156,7 +145,7 @@ TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
   auto stream = client.Connect();
   stream->Call(Write(1, {0}));
   stream->Call(Write(2, {1}));
-  stream->Call(DetachAs("left", {1, 2}));
+  stream->Call(Detach("left", 3600, {{"1", 1}, {"2", 2}}));
   gate.Shut();
   stream->Send(Define(1, AccumulateGraph(1)));
   stream->Send(CancelFrom(stream->Send(RunProgram(1, {1, 2}, {10}))));
@@ -173,7 +162,7 @@ TEST(RestartFaults, WhatWasCancelledDoesNotConcernWhoTakesOver) {
 // As few as may wait would not do for the programs that were there.
 TEST(RestartFaults, AFullCompileQueueRefusesNothingThatWasThere) {
   constexpr uint64_t kPrograms = 20;
-  Gate gate;
+  CompileGate gate;
   TestDaemonOptions options;
   options.compile = gate.Compile();
   options.configure = [](config::Config& config) { config.compiles_waiting_limit = 1; };

@@ -72,8 +72,7 @@ TEST(SessionStream, AnswersTravelAloneToWhoDoesNotSay) {
   Client client(daemon.address());
   grpc::ClientContext context;
   auto stream = client.sessions->Connect(&context);
-  v1::ConnectRequest request;
-  request.mutable_attach()->set_session_id(client.session.session_id());
+  v1::ConnectRequest request = AttachTo(client.session.session_id());
   stream->Write(request);
   for (uint64_t i = 1; i <= 1000; ++i) {
     request = Release({7});
@@ -116,8 +115,7 @@ TEST(SessionStream, AttachTravelsAlone) {
   Client client(daemon.address());
   grpc::ClientContext context;
   auto stream = client.sessions->Connect(&context);
-  v1::ConnectRequest attach;
-  attach.mutable_attach()->set_session_id(client.session.session_id());
+  v1::ConnectRequest attach = AttachTo(client.session.session_id());
   *attach.add_more() = Barrier();
   stream->Write(attach);
   v1::ConnectResponse response;
@@ -313,9 +311,7 @@ TEST(SessionStream, HalfClosedStreamGetsItsAnswers) {
   Client client(daemon.address());
   grpc::ClientContext context;
   auto stream = client.sessions->Connect(&context);
-  v1::ConnectRequest attach;
-  attach.mutable_attach()->set_session_id(client.session.session_id());
-  stream->Write(attach);
+  stream->Write(AttachTo(client.session.session_id()));
   uint64_t sequence = 0;
   for (v1::ConnectRequest request :
        {Define(1, AddGraph(1)), Write(1, {4}), RunProgram(1, {1, 1}, {2}), Read(2)}) {
