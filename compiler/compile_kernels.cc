@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "compiler/cached_kernel.h"
 #include "compiler/codegen/codegen.h"
-#include "compiler/digest.h"
 #include "compiler/kernel/lower.h"
 #include "compiler/parallel_for.h"
 #include "compiler/pass_timer.h"
 #include "compiler/proof/prove.h"
+#include "proto/digest/sha256.h"
 
 namespace kiln::compiler {
 namespace {

@@ -25,9 +25,6 @@ kiln_library(kiln_pipeline
   PUBLIC kiln_graph kiln_partition kiln_workers kiln_driver_interface absl::statusor absl::time
   PRIVATE kiln_autodiff kiln_kernel)
 
-kiln_library(kiln_digest SOURCES digest.cc PRIVATE absl::strings OpenSSL::Crypto)
-kiln_test(digest_test SOURCES digest_test.cc LIBRARIES kiln_digest)
-
 kiln_library(kiln_compiler
   SOURCES cached_kernel.cc compile_job.cc compile_kernels.cc compiler.cc machine_codes.cc version.cc ${KILN_FINGERPRINT}
   PUBLIC kiln_pipeline kiln_graph kiln_codegen kiln_workers kiln_driver_interface absl::statusor absl::time

@@ -48,4 +48,14 @@ std::string FindAddress(const std::string& given, const Surroundings& surroundin
   return "127.0.0.1:7433";
 }
 
+bool IsLocal(const std::string& address) {
+  if (absl::StartsWith(address, "127.")) {
+    // A name may begin like a number: 127.0.0.1.example.org.
+    const std::string host = address.substr(0, address.rfind(':'));
+    return host.find_first_not_of("0123456789.") == std::string::npos;
+  }
+  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "localhost:") ||
+         absl::StartsWith(address, "[::1]");
+}
+
 }  // namespace kiln::client

@@ -24,6 +24,9 @@ Surroundings ProcessSurroundings();
 // taken as a socket.
 std::string FindAddress(const std::string& given, const Surroundings& surroundings);
 
+// Whether what is sent to an address in gRPC's form stays on this machine.
+bool IsLocal(const std::string& address);
+
 }  // namespace kiln::client
 
 #endif  // KILN_CLIENTS_CPP_ADDRESS_H_

@@ -42,5 +42,12 @@ TEST(FindAddress, LoopbackPortWhereThereIsNoSocket) {
   EXPECT_EQ(FindAddress("", Fake({}, {})), "127.0.0.1:7433");
 }
 
+TEST(Address, IsOnThisMachineOrNot) {
+  for (const char* address : {"unix:/a", "127.0.0.1:7433", "127.1.2.3:1", "localhost:1", "[::1]:1"})
+    EXPECT_TRUE(IsLocal(address)) << address;
+  for (const char* address : {"box:7433", "127.0.0.1.example.org:1", "10.0.0.1:1", "[fe80::1]:1"})
+    EXPECT_FALSE(IsLocal(address)) << address;
+}
+
 }  // namespace
 }  // namespace kiln::client

@@ -37,6 +37,19 @@ absl::Status Blobs::Upload(const std::string& blob, absl::Span<const char> data)
   return FromGrpc(writer->Finish(), address_);
 }
 
+absl::StatusOr<std::set<std::string>> Blobs::Find(const std::vector<std::string>& names,
+                                                  uint64_t after_sequence) const {
+  grpc::ClientContext context;
+  v1::FindBlobsRequest request;
+  request.set_session_id(session_id_);
+  request.mutable_blobs()->Assign(names.begin(), names.end());
+  request.set_after_sequence(after_sequence);
+  v1::FindBlobsResponse answer;
+  const absl::Status status = FromGrpc(stub_.FindBlobs(&context, request, &answer), address_);
+  if (!status.ok()) return status;
+  return std::set<std::string>(answer.found().begin(), answer.found().end());
+}
+
 absl::StatusOr<std::string> Blobs::Download(uint64_t handle, uint64_t after_sequence) const {
   grpc::ClientContext context;
   v1::DownloadRequest request;

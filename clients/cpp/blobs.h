@@ -3,7 +3,9 @@
 #define KILN_CLIENTS_CPP_BLOBS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,8 +21,12 @@ class Blobs {
   Blobs(v1::BlobService::StubInterface& stub, std::string session_id, std::string address,
         uint64_t chunk_bytes);
 
-  // Sends `data` under a name private to the session.
+  // Sends `data` under a name private to the session, or by its content ("sha256:…").
   absl::Status Upload(const std::string& blob, absl::Span<const char> data) const;
+  // Which of these content-addressed blobs the daemon has; it keeps them for the session until an
+  // operation behind `after_sequence` has used them.
+  absl::StatusOr<std::set<std::string>> Find(const std::vector<std::string>& names,
+                                             uint64_t after_sequence) const;
   // A buffer's bytes, once its value is there. Waits first until the daemon has received the
   // operation `after_sequence`.
   absl::StatusOr<std::string> Download(uint64_t handle, uint64_t after_sequence) const;

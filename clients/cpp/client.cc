@@ -8,10 +8,12 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "clients/cpp/address.h"
 #include "clients/cpp/blobs.h"
 #include "clients/cpp/login.h"
+#include "clients/cpp/pieces.h"
 #include "clients/cpp/status.h"
 #include "clients/cpp/stream.h"
 #include "kiln/v1/graph.pb.h"
@@ -95,6 +97,7 @@ struct ClientCore {
       : sessions(v1::SessionService::NewStub(channel)),
         blob_service(v1::BlobService::NewStub(channel)),
         info(opened),
+        is_local(client::IsLocal(address)),
         blobs(*blob_service, opened.session_id(), address, opened.chunk_bytes()),
         next_number(1 + std::max(attached.last_handle(), attached.last_program())),
         stream(*sessions, opened.session_id(), address, absl::Seconds(opened.lease_seconds()),
@@ -103,7 +106,9 @@ struct ClientCore {
   std::unique_ptr<v1::SessionService::Stub> sessions;
   std::unique_ptr<v1::BlobService::Stub> blob_service;
   const v1::OpenSessionResponse info;
+  const bool is_local;
   client::Blobs blobs;
+  absl::Mutex pieces_in_turn;             // see PieceUpload::Send
   std::atomic<uint64_t> next_number;      // of handles, programs and blobs alike
   std::atomic<bool> is_detached = false;  // nothing more is released, and the session stays
   client::OperationStream stream;         // last: its thread uses what stands above
@@ -248,6 +253,15 @@ absl::StatusOr<Tensor> Client::Upload(DType dtype, const Shape& shape,
   const Tensor tensor(std::make_shared<Tensor::Handle>(impl_->core, handle));
   if (data.size() <= core.info.chunk_bytes()) {
     write->set_data(data.data(), data.size());
+    core.stream.Send(std::move(request), Ignore);
+    return tensor;
+  }
+  // Within this machine, hashing would take longer than sending.
+  if (!core.is_local) {
+    absl::MutexLock lock(&core.pieces_in_turn);
+    const auto names = client::PieceUpload(core.blobs, core.stream).Send(data);
+    if (!names.ok()) return names.status();
+    write->mutable_pieces()->mutable_names()->Assign(names->begin(), names->end());
     core.stream.Send(std::move(request), Ignore);
     return tensor;
   }

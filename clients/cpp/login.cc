@@ -70,16 +70,6 @@ absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& sur
   return login;
 }
 
-bool StaysHere(const std::string& address) {
-  if (absl::StartsWith(address, "127.")) {
-    // A name may begin like a number: 127.0.0.1.example.org.
-    const std::string host = address.substr(0, address.rfind(':'));
-    return host.find_first_not_of("0123456789.") == std::string::npos;
-  }
-  return absl::StartsWith(address, "unix:") || absl::StartsWith(address, "localhost:") ||
-         absl::StartsWith(address, "[::1]");
-}
-
 // Adds the token to every call of a channel. (gRPC's own way takes channels that it knows to be
 // safe, and does not know sockets of this machine.)
 class Bearer : public grpc::experimental::Interceptor {
@@ -129,7 +119,7 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
     if (!absl::ascii_isgraph(static_cast<unsigned char>(c)))
       return absl::InvalidArgumentError("the token has characters that no token has");
   }
-  if (!login.token.empty() && login.ca.empty() && !StaysHere(login.address)) {
+  if (!login.token.empty() && login.ca.empty() && !IsLocal(login.address)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a token goes to another machine over TLS alone: give the authority of the certificate of ",
         login.address, " in $KILN_CA or the key \"ca\" of ~/.config/kiln/config.toml (\"system\" ",

@@ -5,8 +5,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/digest.h"
 #include "compiler/ir/quoted.h"
+#include "proto/digest/sha256.h"
 #include "server/errors/errors.h"
 #include "server/log/log.h"
 
@@ -25,7 +25,7 @@ bool IsLowerHex(absl::string_view text) {
 }
 
 bool HasDigest(const Chunks& data, absl::string_view name) {
-  compiler::Sha256 digest;
+  Sha256 digest;
   for (const std::string& piece : data.pieces()) digest.Update(piece);
   return name.substr(kSha256.size()) == digest.FinishHex();
 }

@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler/digest.h"
+#include "proto/digest/sha256.h"
 #include "server/cache/statement.h"
 #include "server/log/log.h"
 
@@ -42,7 +42,7 @@ constexpr char kSchema[] =
 
 // Raw, since rows are many and small.
 std::string DigestOf(const std::string& key) {
-  compiler::Sha256 digest;
+  Sha256 digest;
   digest.Update(key);
   return digest.Finish();
 }

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/digest.h"
 #include "compiler/graph/wire.h"
+#include "proto/digest/sha256.h"
 
 namespace kiln::rpc {
 namespace {
@@ -34,7 +34,7 @@ class Digest {
   std::string Hex() { return digest_.FinishHex(); }
 
  private:
-  compiler::Sha256 digest_;
+  Sha256 digest_;
   std::string bytes_;
 };
 

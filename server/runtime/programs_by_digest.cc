@@ -4,16 +4,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/digest.h"
 #include "compiler/ir/quoted.h"
+#include "proto/digest/sha256.h"
 #include "server/errors/errors.h"
 
 namespace kiln::runtime {
 namespace {
 
 std::string DigestOf(const graph::Graph& graph, const ManagedDevice& device) {
-  return compiler::Sha256Hex(
-      absl::StrCat(graph::Print(graph), "\n", device.info().target.CacheKey()));
+  return Sha256Hex(absl::StrCat(graph::Print(graph), "\n", device.info().target.CacheKey()));
 }
 
 bool IsNamedBy(const Program::Description& description, const std::string& prefix) {

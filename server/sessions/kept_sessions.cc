@@ -12,7 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler/digest.h"
+#include "proto/digest/sha256.h"
 #include "server/log/log.h"
 #include "server/quota/refusal.h"
 
@@ -25,13 +25,13 @@ constexpr char kSuffix[] = ".session";
 
 // With what a user's files begin: his name may have what the name of a file may not.
 std::string PrefixOf(const std::string& user) {
-  return absl::StrCat("u", compiler::Sha256Hex(user).substr(0, 16), "-");
+  return absl::StrCat("u", Sha256Hex(user).substr(0, 16), "-");
 }
 
 // Sessions' ids are secret, and names are used again by other daemons.
 std::string FileName(const SessionImage& image) {
   return absl::StrCat(PrefixOf(image.user), image.identity.name, "-",
-                      compiler::Sha256Hex(image.identity.id).substr(0, 16), kSuffix);
+                      Sha256Hex(image.identity.id).substr(0, 16), kSuffix);
 }
 
 void LogRefused(const std::string& path, const absl::Status& why, absl::string_view file) {
@@ -134,8 +134,8 @@ absl::Status KeptSessions::Save(const SessionImage& image, Patience& patience) {
   const int64_t bytes = image.data_bytes() + static_cast<int64_t>(description.size()) + kSealBytes;
   const std::string name = FileName(image);
   if (absl::Status status = CheckRoom(image, name, bytes); !status.ok()) return status;
-  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", name), secret_,
-                                   kImageVersion, description, image.data_bytes());
+  auto writer = SealedWriter::Open(absl::StrCat(options_.folder, "/", name), secret_, kImageVersion,
+                                   description, image.data_bytes());
   if (!writer.ok()) return writer.status();
   if (absl::Status status = WriteBytes(image, patience, **writer); !status.ok()) return status;
   return (*writer)->Commit();

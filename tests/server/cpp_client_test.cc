@@ -1,6 +1,8 @@
 // The C++ client beside a daemon in the same process: what it leaves behind, and how it hears of a
 // shutdown.
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +40,13 @@ class CppClientTest : public ::testing::Test {
     builder.Output(builder.AddNode("add", {x, x}));
     return *builder.Build();
   }
+  // A client of the same daemon by an address that might be another machine's.
+  std::unique_ptr<kiln::Client> OpenRemote() {
+    const std::string tcp = daemon_.daemon().listening()[1];
+    auto remote = kiln::Client::Connect({.address = "0.0.0.0" + tcp.substr(tcp.rfind(':'))});
+    EXPECT_TRUE(remote.ok()) << remote.status();
+    return *std::move(remote);
+  }
   absl::Status UploadLarge() {
     return client_->Upload<float>({kLargeFloats}, absl::MakeConstSpan(large_)).status();
   }
@@ -57,6 +66,50 @@ TEST_F(CppClientTest, UploadsLeaveNoBlobs) {
   ASSERT_TRUE(client_->Barrier().ok());
   const std::string metrics = daemon_.daemon().MetricsText();
   EXPECT_NE(metrics.find("kiln_blob_bytes 0\n"), std::string::npos);
+}
+
+// As from another machine, where the same bytes are not sent twice.
+TEST_F(CppClientTest, WhatTheDaemonHasIsNotSentAgain) {
+  const auto remote = OpenRemote();
+  constexpr int64_t kFloats = (21 << 20) / sizeof(float);  // the sixth piece is a quarter of one
+  std::vector<float> data(kFloats);
+  std::iota(data.begin(), data.end(), 0.0f);
+  std::copy_n(data.begin(), 1 << 20, data.begin() + (2 << 20));  // the third is the first
+  const auto received = [&] {
+    EXPECT_TRUE(remote->Barrier().ok());
+    const std::string metrics = daemon_.daemon().MetricsText();
+    const std::string name = "\nkiln_received_bytes_total ";
+    return std::stoll(metrics.substr(metrics.find(name) + name.size()));
+  };
+  const int64_t before = received();
+  const auto upload = [&] {
+    auto tensor = remote->Upload<float>({kFloats}, absl::MakeConstSpan(data));
+    ASSERT_TRUE(tensor.ok()) << tensor.status();
+    EXPECT_EQ(*remote->Download<float>(*tensor), data);
+  };
+  upload();
+  EXPECT_EQ(received() - before, 17 << 20);
+  upload();
+  EXPECT_EQ(received() - before, 17 << 20);
+  data[0] = -1;
+  upload();
+  EXPECT_EQ(received() - before, 21 << 20);
+}
+
+TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
+  const auto remote = OpenRemote();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&remote, i] {
+      const std::vector<float> data(kLargeFloats + 1000 * (i / 2), static_cast<float>(i / 2));
+      for (int j = 0; j < 10; ++j) {
+        auto tensor = remote->Upload<float>({static_cast<int64_t>(data.size())}, data);
+        ASSERT_TRUE(tensor.ok()) << tensor.status();
+        EXPECT_EQ(*remote->Download<float>(*tensor), data);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST_F(CppClientTest, AnIdleClientHearsOfAShutdown) {

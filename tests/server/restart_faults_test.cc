@@ -9,9 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
-#include "compiler/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/digest/sha256.h"
 #include "server/testing/fake_compiler.h"
 #include "tests/server/client.h"
 #include "tests/server/test_daemon.h"
@@ -230,7 +230,7 @@ TEST(RestartFaults, LoweredLimitsTakeNothingAway) {
 // What two sessions hold as one comes back for each of them, as far as there is room.
 TEST(RestartFaults, BlobsOfSeveralSessionsStayWithinTheLimit) {
   const std::string data(1000, 'x');
-  const std::string name = "sha256:" + compiler::Sha256Hex(data);
+  const std::string name = "sha256:" + Sha256Hex(data);
   TestDaemon daemon;
   Client first(daemon.address()), second(daemon.address());
   const auto is_there = [&](Client& client) {

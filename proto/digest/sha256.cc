@@ -1,4 +1,4 @@
-#include "compiler/digest.h"
+#include "proto/digest/sha256.h"
 
 #include <openssl/evp.h>
 
@@ -6,7 +6,7 @@
 
 #include "absl/strings/escaping.h"
 
-namespace kiln::compiler {
+namespace kiln {
 namespace {
 
 // OpenSSL fails here only when memory has run out.
@@ -40,4 +40,4 @@ std::string Sha256Hex(std::string_view data) {
   return digest.FinishHex();
 }
 
-}  // namespace kiln::compiler
+}  // namespace kiln

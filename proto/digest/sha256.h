@@ -1,13 +1,13 @@
 // Content digests: SHA-256 (FIPS 180-4).
-#ifndef KILN_COMPILER_DIGEST_H_
-#define KILN_COMPILER_DIGEST_H_
+#ifndef KILN_PROTO_DIGEST_SHA256_H_
+#define KILN_PROTO_DIGEST_SHA256_H_
 
 #include <string>
 #include <string_view>
 
 struct evp_md_ctx_st;  // OpenSSL's EVP_MD_CTX
 
-namespace kiln::compiler {
+namespace kiln {
 
 // Of data that comes piece by piece.
 class Sha256 {
@@ -30,6 +30,6 @@ class Sha256 {
 // 64 lower-case hexadecimal digits.
 std::string Sha256Hex(std::string_view data);
 
-}  // namespace kiln::compiler
+}  // namespace kiln
 
-#endif  // KILN_COMPILER_DIGEST_H_
+#endif  // KILN_PROTO_DIGEST_SHA256_H_

@@ -1,8 +1,8 @@
-#include "compiler/digest.h"
+#include "proto/digest/sha256.h"
 
 #include "gtest/gtest.h"
 
-namespace kiln::compiler {
+namespace kiln {
 namespace {
 
 // FIPS 180-4's examples.
@@ -28,4 +28,4 @@ TEST(Sha256, PiecesAreOneText) {
 }
 
 }  // namespace
-}  // namespace kiln::compiler
+}  // namespace kiln
