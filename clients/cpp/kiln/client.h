@@ -186,6 +186,7 @@ class Client {
 
   // Makes a tensor of `data`, row-major and little-endian. INVALID_ARGUMENT if its size is not that
   // of shape and dtype. `data` has been copied or sent when this returns.
+  // Of what is large, a daemon on another machine is sent only what it does not have already.
   absl::StatusOr<Tensor> Upload(DType dtype, const Shape& shape, absl::Span<const char> data);
   template <typename T>
   absl::StatusOr<Tensor> Upload(const Shape& shape, absl::Span<const T> data) {
