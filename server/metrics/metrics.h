@@ -20,7 +20,7 @@
 
 namespace kiln::metrics {
 
-inline constexpr int kMaxKernelNames = 200;
+inline constexpr int kMaxKernelNames = 300;
 inline constexpr int kMaxUserNames = 100;
 inline constexpr int kMaxProgramNames = 100;
 

@@ -73,15 +73,19 @@ TEST(Metrics, ShowsWhatHappened) {
 TEST(Metrics, KernelNamesAreBounded) {
   Metrics metrics("1");
   DeviceMetrics* device = metrics.ForDevice("cpu:0");
-  for (int i = 0; i < kMaxKernelNames + 50; ++i)
+  for (int i = 0; i < kMaxKernelNames / 2 + 50; ++i)
     device->KernelRan({"ann", "p"}, absl::StrCat("k", i), 1e-5);
   device->KernelRan({"ann", "p"}, "k0", 1e-5);
+  device->KernelRan({"bob", "p"}, "k", 1e-5);
   const std::string text = metrics.Text();
   EXPECT_THAT(text,
               HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"other\"} 50"));
   EXPECT_THAT(text,
               HasSubstr("_count{device=\"cpu:0\",user=\"ann\",program=\"p\",kernel=\"k0\"} 2"));
-  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kMaxKernelNames + 1, "\""))));
+  EXPECT_THAT(text, Not(HasSubstr(absl::StrCat("\"k", kMaxKernelNames / 2, "\""))));
+  // One user leaves names for others.
+  EXPECT_THAT(text,
+              HasSubstr("_count{device=\"cpu:0\",user=\"bob\",program=\"p\",kernel=\"k\"} 1"));
 }
 
 // How many of a user's programs have names, and how many runs are of others.

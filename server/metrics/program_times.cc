@@ -57,9 +57,8 @@ ProgramTimes::Times& ProgramTimes::OthersOf(User& user) {
   return *user.others;
 }
 
-ProgramTimes::Times& ProgramTimes::Find(const RunLabels& run) {
-  User& user = FindUser(run.user);
-  const auto known = user.programs.find(run.program);
+ProgramTimes::Times& ProgramTimes::Find(User& user, absl::string_view program) {
+  const auto known = user.programs.find(program);
   if (known != user.programs.end()) {
     Times& times = *known->second;
     if (times.is_idle()) {
@@ -74,7 +73,7 @@ ProgramTimes::Times& ProgramTimes::Find(const RunLabels& run) {
   if (own >= kMaxProgramNames - programs_ + idle_) return OthersOf(user);
   if (programs_ >= kMaxProgramNames) DropMostIdle();
   ++programs_;
-  return *user.programs.try_emplace(run.program, std::make_unique<Times>(true)).first->second;
+  return *user.programs.try_emplace(program, std::make_unique<Times>(true)).first->second;
 }
 
 void ProgramTimes::DropMostIdle() {
@@ -93,7 +92,9 @@ void ProgramTimes::DropMostIdle() {
   AddTo(dropped->runs, others.runs);
   for (const auto& [name, histogram] : dropped->kernels) {
     AddTo(histogram, KernelOf(others.kernels, kOther));
-    if (name != kOther) --kernels_;
+    if (name == kOther) continue;
+    --user->kernels;
+    --kernels_;
   }
   --user->idle;
   --idle_;
@@ -102,16 +103,20 @@ void ProgramTimes::DropMostIdle() {
 
 void ProgramTimes::RunFinished(const RunLabels& run, double seconds) {
   absl::MutexLock lock(&mutex_);
-  Find(run).runs.Observe(seconds);
+  Find(FindUser(run.user), run.program).runs.Observe(seconds);
 }
 
 void ProgramTimes::KernelRan(const RunLabels& run, absl::string_view kernel, double seconds) {
   absl::MutexLock lock(&mutex_);
-  Times& times = Find(run);
+  User& user = FindUser(run.user);
+  Times& times = Find(user, run.program);
   const auto known = times.kernels.find(kernel);
   if (known != times.kernels.end()) return known->second.Observe(seconds);
-  const bool has_name = times.has_name && kernels_ < kMaxKernelNames;
-  if (has_name) ++kernels_;
+  const bool has_name = times.has_name && user.kernels < kMaxKernelNames - kernels_;
+  if (has_name) {
+    ++user.kernels;
+    ++kernels_;
+  }
   KernelOf(times.kernels, has_name ? kernel : kOther).Observe(seconds);
 }
 

@@ -24,8 +24,8 @@ namespace kiln::metrics {
 inline constexpr int kIdleScrapes = 40;
 
 // Of one device. At most kMaxProgramNames programs and kMaxKernelNames of their kernels have names,
-// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets
-// another name only while fewer of his are in use than are free or idle. Thread-safe.
+// the rest are "other", for each of the first kMaxUserNames users by himself. A user gets another
+// name, of either kind, only while fewer of his are in use than are free or idle. Thread-safe.
 class ProgramTimes {
  public:
   explicit ProgramTimes(std::string device) : device_(std::move(device)) {}
@@ -54,10 +54,11 @@ class ProgramTimes {
     absl::flat_hash_map<std::string, std::unique_ptr<Times>> programs;  // that have names
     std::unique_ptr<Times> others;                                      // null: there are none
     int idle = 0;                                                       // of those with names
+    int kernels = 0;                                                    // that have names
   };
 
   User& FindUser(absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Times& Find(const RunLabels& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Times& Find(User& user, absl::string_view program) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Times& OthersOf(User& user);
   static prometheus::Histogram& KernelOf(Kernels& kernels, absl::string_view name);
   // Of all users'. There is one that is idle.
