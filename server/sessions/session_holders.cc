@@ -61,6 +61,8 @@ std::vector<quota::Holder> Session::HoldersOf(quota::Resource resource) const {
     case Resource::kOperations:
     case Resource::kGraphNodes:
     case Resource::kUploads:
+    case Resource::kUploadBytes:
+    case Resource::kDisk:
     case Resource::kWeight:
       break;
   }
