@@ -114,6 +114,18 @@ TEST(BlobStore, SessionsThatUploadTheSameNameGetTheirOwnBytes) {
   EXPECT_EQ(store.bytes(), 3);
 }
 
+// Whoever uploads wrong bytes under a name again and again has that many hashed, and no more.
+TEST(BlobStore, OneQuestionVerifiesFewBlobsOfAName) {
+  BlobStore store(100);
+  for (BlobStore::SessionNumber session = 1; session <= 16; ++session)
+    ASSERT_TRUE(Put(store, session, kAbc, "abd").ok());
+  ASSERT_TRUE(Put(store, 17, kAbc, "abc").ok());
+  store.Verify("ann", {kAbc});
+  EXPECT_TRUE(store.Hold(18, "ann", {kAbc}, 0).empty());
+  store.Verify("ann", {kAbc});
+  EXPECT_THAT(store.Hold(18, "ann", {kAbc}, 0), ElementsAre(kAbc));
+}
+
 // Sessions are kept one by one: what several share would be kept for each.
 TEST(BlobStore, WhatASessionHasUsedIsNotKeptForIt) {
   BlobStore store(100);
