@@ -1,8 +1,6 @@
 // The C++ client beside a daemon in the same process: what it leaves behind, and how it hears of a
 // shutdown.
-#include <algorithm>
 #include <map>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,11 +68,12 @@ TEST_F(CppClientTest, UploadsLeaveNoBlobs) {
 
 // As from another machine, where the same bytes are not sent twice.
 TEST_F(CppClientTest, WhatTheDaemonHasIsNotSentAgain) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer takes minutes for megabytes over TCP";
+#endif
   const auto remote = OpenRemote();
-  constexpr int64_t kFloats = (21 << 20) / sizeof(float);  // the sixth piece is a quarter of one
-  std::vector<float> data(kFloats);
-  std::iota(data.begin(), data.end(), 0.0f);
-  std::copy_n(data.begin(), 1 << 20, data.begin() + (2 << 20));  // the third is the first
+  constexpr int64_t kFloats = (9 << 20) / sizeof(float);  // the third piece is a quarter of one
+  std::vector<float> data(kFloats, 1.0f);                 // the second is the first
   const auto received = [&] {
     EXPECT_TRUE(remote->Barrier().ok());
     const std::string metrics = daemon_.daemon().MetricsText();
@@ -85,15 +84,15 @@ TEST_F(CppClientTest, WhatTheDaemonHasIsNotSentAgain) {
   const auto upload = [&] {
     auto tensor = remote->Upload<float>({kFloats}, absl::MakeConstSpan(data));
     ASSERT_TRUE(tensor.ok()) << tensor.status();
-    EXPECT_EQ(*remote->Download<float>(*tensor), data);
+    EXPECT_TRUE(*remote->Download<float>(*tensor) == data);
   };
   upload();
-  EXPECT_EQ(received() - before, 17 << 20);
+  EXPECT_EQ(received() - before, 5 << 20);
   upload();
-  EXPECT_EQ(received() - before, 17 << 20);
+  EXPECT_EQ(received() - before, 5 << 20);
   data[0] = -1;
   upload();
-  EXPECT_EQ(received() - before, 21 << 20);
+  EXPECT_EQ(received() - before, 9 << 20);
 }
 
 TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
@@ -102,7 +101,7 @@ TEST_F(CppClientTest, ThreadsThatUploadPiecesTakeTurns) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&remote, i] {
       const std::vector<float> data(kLargeFloats + 1000 * (i / 2), static_cast<float>(i / 2));
-      for (int j = 0; j < 10; ++j) {
+      for (int j = 0; j < 3; ++j) {
         auto tensor = remote->Upload<float>({static_cast<int64_t>(data.size())}, data);
         ASSERT_TRUE(tensor.ok()) << tensor.status();
         EXPECT_EQ(*remote->Download<float>(*tensor), data);
