@@ -77,13 +77,6 @@ class Flood {
   std::thread thread_;
 };
 
-// A sanitizer's shadow of what was touched is resident, too.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-
 class AttackTest : public ProcessTest {
  protected:
   static int64_t HostLimit() { return 64 * kMebibyte * Scale(); }

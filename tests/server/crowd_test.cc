@@ -227,12 +227,6 @@ class Guest {
   int64_t operations_ = 0;
 };
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kMemoryIsOurs = false;
-#else
-constexpr bool kMemoryIsOurs = true;
-#endif
-
 class CrowdTest : public ProcessTest {
  protected:
   std::vector<std::string> Flags() override {

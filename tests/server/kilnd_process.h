@@ -22,6 +22,14 @@
 
 namespace kiln::testing {
 
+// Whether what is resident says what a daemon holds: a sanitizer's shadow of what was touched is
+// resident, too.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kMemoryIsOurs = false;
+#else
+constexpr bool kMemoryIsOurs = true;
+#endif
+
 // One daemon with a folder of its own, ended at the end.
 class ProcessTest : public ::testing::Test {
  protected:
