@@ -66,12 +66,20 @@ constexpr int64_t kTransportShare = 24;
 constexpr int64_t kLeastTransport = 256 << 20;
 // Freed memory goes back to the system once this much less is held than at the peak.
 constexpr int64_t kTrimAfter = 32 << 20;
+// What glibc keeps at the end of each of its arenas, and the smallest memory that it has a mapping
+// for: what gRPC receives into is freed with each message, and should not be given back each time.
+// Left alone, glibc chooses these as it goes along, up to 64 MiB and 32 MiB.
+constexpr int kKeptOfAnArena = 16 << 20;
+constexpr int kLeastMapping = 8 << 20;
 // Of what looks after leases and devices; it takes milliseconds.
 constexpr std::chrono::minutes kLongestRound{1};
 // From the first of a run's results to its answer: a few microseconds, but for the scheduler.
 constexpr absl::Duration kEndOfRuns = absl::Seconds(1);
 // How often programs that nobody uses are looked for.
 constexpr absl::Duration kLookAtPrograms = absl::Minutes(1);
+// Uploads leave their memory to the next ones for so long: who sends a data set in parts needs it
+// again.
+constexpr absl::Duration kKeepMemory = absl::Seconds(10);
 // An upload from which nothing comes for so long is ended: a chunk over a slow link takes less.
 constexpr absl::Duration kIdleUpload = absl::Minutes(10);
 // After the last answer has been queued, the connections get this long to take it.
@@ -437,6 +445,7 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
   leases = std::thread([this, interval] {
     int64_t most = 0;
     absl::Time next_look = absl::InfinitePast();  // at programs, which are many
+    absl::Time next_drop = absl::InfinitePast();
     while (true) {
       {
         absl::MutexLock lock(&mutex);
@@ -446,6 +455,11 @@ void Daemon::Implementation::StartLeases(absl::Duration interval) {
       // Without the lock: closing a session runs its streams' and readers' callbacks.
       registry->CloseExpired();
       open_uploads.EndIdle(now() - kIdleUpload);
+      blobs.DropIdleMemory(host->limit_bytes() - host->used_bytes());
+      if (now() >= next_drop) {
+        blobs.DropUnusedMemory();
+        next_drop = now() + kKeepMemory;
+      }
       if (config.unused_minutes_limit > 0 && now() >= next_look) {
         programs->DropUnused(now(), absl::Minutes(config.unused_minutes_limit));
         next_look = now() + kLookAtPrograms;
@@ -575,6 +589,8 @@ absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const config::Config& conf
                                                       DaemonParts parts) {
   if (absl::Status status = config::Check(config); !status.ok()) return status;
   if (absl::Status status = CheckPasses(config); !status.ok()) return status;
+  mallopt(M_TRIM_THRESHOLD, kKeptOfAnArena);
+  mallopt(M_MMAP_THRESHOLD, kLeastMapping);
   auto implementation = std::make_unique<Implementation>(WithLimits(config, parts));
   implementation->view.transport_bytes =
       std::max(kLeastTransport, parts.memory_bytes / kTransportShare);

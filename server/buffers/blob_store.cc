@@ -15,7 +15,6 @@ namespace {
 
 constexpr absl::string_view kSha256 = "sha256:";
 constexpr size_t kMaxName = 256;
-constexpr size_t kKept = 64 << 20;  // of memory for the next uploads
 // Blobs of one name that one question verifies.
 constexpr int kMostOfOneName = 16;
 
@@ -26,14 +25,15 @@ bool IsLowerHex(absl::string_view text) {
 
 bool HasDigest(const Chunks& data, absl::string_view name) {
   Sha256 digest;
-  for (const std::string& piece : data.pieces()) digest.Update(piece);
+  for (const absl::string_view piece : data.pieces()) digest.Update({piece.data(), piece.size()});
   return name.substr(kSha256.size()) == digest.FinishHex();
 }
 
 }  // namespace
 
 BlobStore::BlobStore(int64_t limit_bytes)
-    : limit_(limit_bytes), recycler_(std::make_shared<ChunkRecycler>(kKept)) {}
+    : limit_(limit_bytes),
+      recycler_(std::make_shared<ChunkRecycler>(static_cast<size_t>(limit_bytes / 2))) {}
 
 bool BlobStore::IsContentAddressed(absl::string_view name) {
   return absl::StartsWith(name, kSha256);
@@ -236,8 +236,7 @@ absl::StatusOr<std::unique_ptr<BlobStore::Upload>> BlobStore::Begin(SessionNumbe
     return Refusal(name, size);
   }
   const auto announced = static_cast<int64_t>(size);
-  if (absl::Status status =
-          account.CheckFitsAlone(memory::Use::kBlobs, announced + Upload::Overhead(announced));
+  if (absl::Status status = account.CheckFitsAlone(memory::Use::kBlobs, announced + Upload::kEntry);
       !status.ok())
     return status;
   auto charge = account.Reserve(memory::Use::kBlobs, Upload::kEntry);
@@ -295,8 +294,12 @@ void BlobStore::Erase(Entries::iterator entry) {
 
 void BlobStore::Reclaim(int64_t bytes, const std::string& user) {
   std::vector<Blob> dropped;
-  absl::MutexLock lock(&mutex_);
-  DropUsed(bytes, user, &dropped);
+  {
+    absl::MutexLock lock(&mutex_);
+    DropUsed(bytes, user, &dropped);
+  }
+  dropped.clear();
+  if (user.empty()) DropIdleMemory(0);
 }
 
 void BlobStore::Unreserve(int64_t bytes) {

@@ -2,6 +2,7 @@
 #ifndef KILN_SERVER_BUFFERS_BLOB_STORE_H_
 #define KILN_SERVER_BUFFERS_BLOB_STORE_H_
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "server/buffers/chunks.h"
 #include "server/memory/host_memory.h"
 
@@ -70,16 +72,26 @@ class BlobStore {
   // is that user's.
   void Reclaim(int64_t bytes, const std::string& user = "") ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Of the memory that waits for the next uploads, gives back to the system what is beyond
+  // `most_bytes`; or what nobody has needed since the last call. Half as much as the limit may
+  // wait.
+  void DropIdleMemory(int64_t most_bytes) {
+    recycler_->DropBeyond(static_cast<size_t>(std::max<int64_t>(most_bytes, 0)));
+  }
+  void DropUnusedMemory() { recycler_->DropUnused(); }
+
   int64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // One upload; used by one thread at a time. Without Finish nothing is stored.
   class Upload {
    public:
     ~Upload();
-    // Takes the bytes out of `data`, see Chunks. INVALID_ARGUMENT if more come than were announced;
-    // RESOURCE_EXHAUSTED if there is no room for them any more.
-    absl::Status Append(std::string& data);
-    // INVALID_ARGUMENT if bytes are missing.
+    // Copies these bytes. INVALID_ARGUMENT if more come than were announced; RESOURCE_EXHAUSTED if
+    // there is no room for them any more. The errors name the blob.
+    absl::Status Append(absl::Span<const absl::string_view> data);
+    // All that was announced has come.
+    bool is_complete() const { return come_ == size_; }
+    // Once. INVALID_ARGUMENT if bytes are missing.
     absl::Status Finish();
 
    private:
@@ -87,8 +99,6 @@ class BlobStore {
     Upload(BlobStore& store, SessionNumber session, std::string user, std::string name,
            int64_t size, bool is_exempt, memory::Charge charge);
     static constexpr int64_t kEntry = 1 << 10;  // bytes that an entry of the store takes
-    // What an upload takes besides its bytes: its entry, and a message that waits to be filled.
-    static int64_t Overhead(int64_t announced);
 
     BlobStore& store_;
     const SessionNumber session_;
@@ -96,13 +106,13 @@ class BlobStore {
     const std::string name_;
     const int64_t size_;
     const bool is_exempt_;
-    int64_t reserved_ = 0;  // in the store
+    int64_t come_ = 0;  // and reserved in the store
     std::shared_ptr<Chunks> data_;
     bool finished_ = false;
   };
-  // Bytes are charged to `account` as they come, for as long as anybody has them: what is only
-  // announced takes nothing from others. INVALID_ARGUMENT: the name. RESOURCE_EXHAUSTED: the size
-  // would not fit if nothing else were there.
+  // Memory is charged to `account` as bytes come (see Chunks), for as long as anybody has them:
+  // what is only announced takes nothing from others. INVALID_ARGUMENT: the name.
+  // RESOURCE_EXHAUSTED: the size would not fit if nothing else were there.
   absl::StatusOr<std::unique_ptr<Upload>> Begin(SessionNumber session, const std::string& user,
                                                 const std::string& name, uint64_t size,
                                                 memory::Account& account)

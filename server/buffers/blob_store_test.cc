@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/errors/errors.h"
 #include "server/log/log.h"
 
 namespace kiln::buffers {
@@ -25,7 +26,9 @@ memory::Account& Host() {
   return *account;
 }
 
-absl::Status Append(BlobStore::Upload& upload, std::string data) { return upload.Append(data); }
+absl::Status Append(BlobStore::Upload& upload, const std::string& data) {
+  return upload.Append({data});
+}
 
 std::string Bytes(const Chunks& chunks) { return absl::StrJoin(chunks.pieces(), ""); }
 
@@ -237,6 +240,24 @@ TEST(BlobStore, WhatIsOnlyAnnouncedTakesNothing) {
   EXPECT_EQ(ann->bytes(), 0);
 }
 
+// One byte of a large blob takes a block of memory, which counts.
+TEST(BlobStore, WhatABlobHoldsIsCharged) {
+  const auto memory = std::make_shared<memory::HostMemory>(64 << 20, 1);
+  const auto account = memory->NewAccount("session s1");
+  BlobStore store(64 << 20);
+  std::vector<std::unique_ptr<BlobStore::Upload>> uploads;
+  absl::Status status;
+  while (status.ok()) {
+    uploads.push_back(
+        *store.Begin(1, "ann", absl::StrCat("blob", uploads.size()), 40 << 20, *account));
+    status = Append(*uploads.back(), "x");
+    ASSERT_LE(uploads.size(), 40) << "more blocks than there is memory";
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(errors::Details(status)["blob"], absl::StrCat("blob", uploads.size() - 1));
+  EXPECT_GE(account->bytes(), static_cast<int64_t>((uploads.size() - 1) * kBlockBytes));
+}
+
 TEST(BlobStore, BytesAreChargedForAsLongAsAnybodyHasThem) {
   const auto memory = std::make_shared<memory::HostMemory>(1 << 20, 1);
   const auto account = memory->NewAccount("session s1");
@@ -306,8 +327,12 @@ TEST(BlobStore, TooFewAndTooManyBytes) {
   ASSERT_TRUE(Append(**upload, "ab").ok());
   EXPECT_EQ((*upload)->Finish().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Append(**upload, "cd").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE((*upload)->is_complete());
   EXPECT_TRUE(Append(**upload, "c").ok());
+  EXPECT_TRUE((*upload)->is_complete());
   EXPECT_TRUE((*upload)->Finish().ok());
+  EXPECT_EQ(Append(**upload, "d").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Bytes(**store.Find(1, "ann", "a", 1)), "abc");
 }
 
 TEST(BlobStore, BadNames) {

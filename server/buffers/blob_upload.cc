@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,44 +17,40 @@ BlobStore::Upload::Upload(BlobStore& store, SessionNumber session, std::string u
       name_(std::move(name)),
       size_(size),
       is_exempt_(is_exempt),
-      data_(std::make_shared<Chunks>(store.recycler_, std::move(charge))) {}
-
-int64_t BlobStore::Upload::Overhead(int64_t announced) {
-  constexpr int64_t kMostSpare = 1 << 20;
-  return kEntry + std::min(announced, kMostSpare);
-}
+      data_(std::make_shared<Chunks>(store.recycler_, size, std::move(charge))) {}
 
 BlobStore::Upload::~Upload() {
-  if (!finished_) store_.Unreserve(reserved_);
+  if (!finished_) store_.Unreserve(come_);
 }
 
-absl::Status BlobStore::Upload::Append(std::string& data) {
-  if (data.size() > static_cast<size_t>(size_ - data_->size())) {
+absl::Status BlobStore::Upload::Append(absl::Span<const absl::string_view> data) {
+  int64_t bytes = 0;
+  for (const absl::string_view piece : data) bytes += static_cast<int64_t>(piece.size());
+  if (bytes == 0) return absl::OkStatus();
+  if (bytes > size_ - come_) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
                                                 size_, " bytes, but more came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
-  const auto bytes = static_cast<int64_t>(data.size());
   // Without the store's lock: what does not fit has Reclaim called, which takes it.
-  absl::Status status = data_->GrowCharge(data_->size() + bytes + Overhead(size_));
+  absl::Status status = data_->GrowCharge(data_->MemoryWith(bytes) + kEntry);
   if (status.ok()) status = store_.Reserve(name_, bytes, is_exempt_);
-  if (!status.ok()) return status;
-  reserved_ += bytes;
-  data_->Append(data);
+  if (!status.ok()) return errors::WithReason(status, errors::Reason(status), {{"blob", name_}});
+  come_ += bytes;
+  for (const absl::string_view piece : data) data_->Append(piece);
   return absl::OkStatus();
 }
 
 absl::Status BlobStore::Upload::Finish() {
-  if (data_->size() != size_) {
+  if (!is_complete()) {
     return errors::WithReason(
         absl::InvalidArgumentError(absl::StrCat("blob ", Quoted(name_), " was announced with ",
-                                                size_, " bytes, but ", data_->size(), " came")),
+                                                size_, " bytes, but ", come_, " came")),
         "BLOB_SIZE", {{"blob", name_}});
   }
   // What was reserved for the bytes belongs to the stored entry from here on.
   finished_ = true;
-  data_->ShrinkCharge(size_ + kEntry);
   store_.Store({user_, name_, session_}, std::move(data_));
   return absl::OkStatus();
 }

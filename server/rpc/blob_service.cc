@@ -5,180 +5,14 @@
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/blob.grpc.pb.h"
 #include "server/errors/errors.h"
-#include "server/rpc/message.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
+#include "server/rpc/upload_reader.h"
 
 namespace kiln::rpc {
 namespace {
 
 using grpc::CallbackServerContext;
-
-// Each read is started by the end of the one before, so that all but what the mutex guards needs no
-// lock. Alive until OnDone.
-class UploadReader : public grpc::ServerReadReactor<grpc::ByteBuffer>, public OpenUploads::Upload {
- public:
-  UploadReader(const DaemonView& daemon, const CallbackServerContext& context,
-               grpc::ByteBuffer* response)
-      : daemon_(daemon), context_(context), call_(daemon.open_calls), response_bytes_(response) {}
-
-  static UploadReader* Start(const DaemonView& daemon, const CallbackServerContext& context,
-                             grpc::ByteBuffer* response) {
-    const auto upload = std::make_shared<UploadReader>(daemon, context, response);
-    upload->self_ = upload;
-    daemon.open_uploads->Add(upload);
-    upload->ReadOn();
-    return upload.get();
-  }
-
-  void OnReadDone(bool ok) override {
-    {
-      absl::MutexLock lock(&mutex_);
-      waits_ = false;
-      if (finished_) return;
-    }
-    const absl::Status status = ok ? Take() : Complete();
-    if (ok && status.ok()) return ReadOn();
-    {
-      absl::MutexLock lock(&mutex_);
-      finished_ = true;
-    }
-    Serialize(response_, response_bytes_);
-    Finish(End(daemon_, status));
-  }
-  void OnCancel() override {
-    // A read under way fails by itself; without one, nothing else would end the call.
-    {
-      absl::MutexLock lock(&mutex_);
-      if (finished_ || !is_held_up_) return;
-      finished_ = true;
-    }
-    Finish(grpc::Status::CANCELLED);
-  }
-  void EndIfIdle(absl::Time since) override {
-    if (EndIfHeldUpForNothing()) return;
-    {
-      absl::MutexLock lock(&mutex_);
-      if (finished_ || !waits_ || last_ > since) return;
-      finished_ = true;
-    }
-    Finish(End(daemon_, errors::WithReason(
-                            absl::UnavailableError(
-                                "nothing has come of this upload for a long time, so that it was "
-                                "ended; begin it again"),
-                            "UPLOAD_IDLE")));
-  }
-  void OnDone() override { self_.reset(); }
-
- private:
-  void ReadOn() {
-    if (pass_ != nullptr) {
-      {
-        absl::MutexLock lock(&mutex_);
-        is_held_up_ = true;
-      }
-      // Weak: should this call end before, nobody is told.
-      const bool goes_on = pass_->MayGoOn([weak = std::weak_ptr(self_)] {
-        if (const auto self = weak.lock()) self->Read();
-      });
-      if (!goes_on) return;
-    }
-    Read();
-  }
-
-  void Read() {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (finished_) return;
-      is_held_up_ = false;
-      waits_ = true;
-      last_ = daemon_.now();
-    }
-    StartRead(&request_bytes_);
-  }
-
-  // The session, or the right to it, has ended meanwhile.
-  bool EndIfHeldUpForNothing() ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (!is_held_up_) return false;
-    }
-    const absl::Status status = session_->CheckOpen();
-    {
-      absl::MutexLock lock(&mutex_);
-      if (status.ok() || finished_ || !is_held_up_) return false;
-      finished_ = true;
-    }
-    Finish(End(daemon_, status));
-    return true;
-  }
-
-  absl::Status Begin() {
-    if (!request_.has_header()) {
-      return errors::WithReason(
-          absl::InvalidArgumentError("the first message of an upload must carry the header"),
-          "NO_HEADER");
-    }
-    const v1::UploadHeader& header = request_.header();
-    auto session = FindSession(daemon_, daemon_.access->Caller(context_), header.session_id());
-    if (!session.ok()) return session.status();
-    session_ = std::move(*session);
-    response_.set_blob(header.blob());
-    response_.set_size_bytes(header.size_bytes());
-    auto share = session_->uploads_of_user().Reserve(1);
-    if (!share.ok()) return share.status();
-    share_ = *std::move(share);
-    pass_ = session_->upload_bytes_of_user().Enter();
-    auto upload = daemon_.blobs->Begin(session_->identity().number, session_->user().name,
-                                       header.blob(), header.size_bytes(), *session_->host());
-    if (upload.ok()) upload_ = std::move(*upload);
-    return session_->user().Explain(upload.status());
-  }
-
-  absl::Status Take() {
-    buffers::Populate(*request_.mutable_data(), request_bytes_.Length());
-    if (absl::Status status = Parse(request_bytes_, &request_); !status.ok()) return status;
-    if (!upload_) {
-      if (absl::Status status = Begin(); !status.ok()) return status;
-    }
-    // The session may have ended meanwhile, as it does when the daemon stops, and the caller may
-    // have been revoked.
-    if (const auto caller = daemon_.access->Caller(context_); !caller.ok()) return caller.status();
-    if (absl::Status status = session_->CheckOpen(); !status.ok()) return status;
-    session_->Renew();
-    daemon_.metrics->Received(static_cast<int64_t>(request_.data().size()));
-    pass_->Add(static_cast<int64_t>(request_.data().size()));
-    return session_->user().Explain(upload_->Append(*request_.mutable_data()));
-  }
-
-  absl::Status Complete() {
-    // The stream ended before its first message, and Begin says what is missing.
-    if (!upload_) return Begin();
-    if (absl::Status status = upload_->Finish(); !status.ok()) return status;
-    // A session that has ended meanwhile will not free the blob any more.
-    const absl::Status status = session_->CheckOpen();
-    if (!status.ok()) daemon_.blobs->EndSession(session_->identity().number);
-    return status;
-  }
-
-  const DaemonView& daemon_;
-  const CallbackServerContext& context_;
-  const OpenCalls::Call call_;
-  grpc::ByteBuffer request_bytes_;
-  v1::UploadRequest request_;
-  v1::UploadResponse response_;
-  grpc::ByteBuffer* const response_bytes_;
-  std::shared_ptr<sessions::Session> session_;
-  quota::Share share_;
-  std::unique_ptr<quota::Gate::Pass> pass_;
-  std::unique_ptr<buffers::BlobStore::Upload> upload_;
-  std::shared_ptr<UploadReader> self_;
-  absl::Mutex mutex_;
-  bool waits_ ABSL_GUARDED_BY(mutex_) = false;       // for the next message
-  bool is_held_up_ ABSL_GUARDED_BY(mutex_) = false;  // and not read: his others bring much
-  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time last_ ABSL_GUARDED_BY(mutex_);  // when it began to
-};
 
 // Sends a value in chunks. Alive until OnDone, and until the session has answered WhenReadable.
 class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
@@ -295,7 +129,7 @@ class Download : public grpc::ServerWriteReactor<v1::DownloadResponse>,
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Upload takes bytes, see message.h.
+// Upload takes bytes, see upload_message.h.
 using BlobMethods = v1::BlobService::WithCallbackMethod_FindBlobs<
     v1::BlobService::WithCallbackMethod_Download<v1::BlobService::WithCallbackMethod_DeleteBlobs<
         v1::BlobService::WithRawCallbackMethod_Upload<v1::BlobService::Service>>>>;
@@ -331,7 +165,7 @@ class BlobService final : public BlobMethods {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Upload(CallbackServerContext* context,
                                                     grpc::ByteBuffer* response) override {
-    return UploadReader::Start(daemon_, *context, response);
+    return StartUpload(daemon_, *context, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadResponse>* Download(

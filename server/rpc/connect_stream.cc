@@ -209,6 +209,7 @@ void ConnectStream::Write(const std::vector<Outgoing>& next, bool more) {
   if (answer == nullptr) {
     response->mutable_attached()->set_last_sequence(std::get<uint64_t>(next.front()));
     response->mutable_attached()->set_most_operations(kMostOperations);
+    response->mutable_attached()->set_takes_many_blobs(true);
     return Send(*response, false);
   }
   FillResult(*answer, response->mutable_result());

@@ -39,7 +39,7 @@ absl::Status WriteBytes(const SessionImage& image, Patience& patience, ByteSink&
     }
   }
   for (const SessionImage::Blob& blob : image.blobs) {
-    for (const std::string& piece : blob.data->pieces())
+    for (const absl::string_view piece : blob.data->pieces())
       if (absl::Status status = sink.Write(piece); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -88,7 +88,7 @@ absl::Status Session::RestoreBlobs(ByteSource& bytes) {
     for (int64_t offset = 0; offset < blob.size; offset += kPiece) {
       piece.resize(static_cast<size_t>(std::min(kPiece, blob.size - offset)));
       if (absl::Status read = bytes.Read(absl::MakeSpan(piece)); !read.ok()) return read;
-      if (status.ok()) status = (*upload)->Append(piece);
+      if (status.ok()) status = (*upload)->Append({piece});
     }
     if (status.ok()) status = (*upload)->Finish();
     // Sessions that held one together have one each now, for which there may be no room. FindBlobs

@@ -278,6 +278,52 @@ TEST_F(QuotaTest, UploadsThatBringTooMuchWaitForTheOldest) {
   EXPECT_TRUE(has_come(0));
 }
 
+// One call counts once, however many blobs it carries; each of them takes its place anew.
+TEST_F(QuotaTest, EachBlobOfAnUploadCountsByItself) {
+  ASSERT_TRUE(Set("ann", "upload_bytes", 100'000).ok());
+  const auto has_come = [&](uint64_t bytes) {
+    return Eventually([&] { return Quota("ann", "upload_bytes").used() == bytes; });
+  };
+  v1::UploadRequest request;
+  Announced first(ann_, "a", 60'000);
+  request.set_data(std::string(59'999, 'x'));
+  first.writer->Write(request);
+  ASSERT_TRUE(has_come(59'999));
+  Announced second(ann_, "b", 60'002);
+  request.set_data(std::string(60'000, 'x'));
+  second.writer->Write(request);
+  ASSERT_TRUE(has_come(119'999));
+  EXPECT_EQ(Quota("ann", "uploads").used(), 2);
+  // With its last byte a blob is no upload any more, and its call goes on.
+  request.set_data("x");
+  first.writer->Write(request);
+  ASSERT_TRUE(has_come(60'000));
+  request.mutable_header()->set_session_id(ann_.session.session_id());
+  request.mutable_header()->set_blob("c");
+  request.mutable_header()->set_size_bytes(50'002);
+  request.set_data(std::string(50'000, 'x'));
+  first.writer->Write(request);
+  ASSERT_TRUE(has_come(110'000));
+  EXPECT_EQ(Quota("ann", "uploads").used(), 2);
+  // The first call is at the younger blob now.
+  v1::UploadRequest byte;
+  byte.set_data("x");
+  first.writer->Write(byte);
+  second.writer->Write(byte);
+  ASSERT_TRUE(has_come(110'001));
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(Quota("ann", "upload_bytes").used(), 110'001);
+  second.writer->Write(byte);
+  second.writer->WritesDone();
+  EXPECT_TRUE(second.writer->Finish().ok());
+  ASSERT_TRUE(has_come(50'001));
+  // Between two blobs, a call from which nothing comes ends like any other.
+  first.writer->Write(byte);
+  ASSERT_TRUE(has_come(0));
+  EXPECT_EQ(Quota("ann", "uploads").used(), 1);
+  daemon_.Advance(absl::Minutes(11));
+  EXPECT_EQ(Reason(first.writer->Finish()), "UPLOAD_IDLE");
+}
+
 TEST_F(QuotaTest, UploadsThatAreHeldUpEndWithTheirSession) {
   ASSERT_TRUE(Set("ann", "upload_bytes", 1000).ok());
   Client other(tcp(), {.token = ann_token_});

@@ -2,7 +2,9 @@
 
 import threading
 import time
+import types
 
+import grpc
 import numpy as np
 import pytest
 
@@ -10,7 +12,9 @@ import kiln
 from kiln._proto.kiln.v1 import blob_pb2
 from kiln._session import blobs as _blobs
 from kiln._session import connection as _connection
+from kiln._session import rpc as _rpc
 from kiln._session import session as _session
+from kiln._session import waiter as _waiter
 
 from kilnd_process import Kilnd
 from link import Link
@@ -88,17 +92,133 @@ def test_an_upload_goes_on_where_it_was_cut_off(link):
     upload.join()
     np.testing.assert_array_equal(result[0].numpy(), data)
     # After each cut at most the pieces that were on their way are sent again.
-    assert link.bytes_sent - start < data.nbytes + 3.5 * _blobs.SENDERS * _blobs.PIECE_BYTES
+    assert link.bytes_sent - start < data.nbytes + 3.5 * _blobs.CALLS * _blobs.PIECE_BYTES
     del result
     connection.close()
+
+
+def calls_of(monkeypatch):
+    """What uploads send from here on: a list of the blobs of each call."""
+    calls = []
+    one, many = _blobs.Blobs.send, _blobs.Blobs.send_many
+
+    def send(self, name, data, work):
+        calls.append([name])
+        one(self, name, data, work)
+
+    def send_many(self, pieces, work):
+        carried = []
+        calls.append(carried)
+        many(self, (carried.append(piece[0]) or piece for piece in pieces), work)
+
+    monkeypatch.setattr(_blobs.Blobs, "send", send)
+    monkeypatch.setattr(_blobs.Blobs, "send_many", send_many)
+    return calls
+
+
+def wait_until_attached(connection):
+    while not connection._session.blobs.takes_many:
+        time.sleep(0.001)
+
+
+def test_one_call_carries_many_pieces_but_not_all(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    wait_until_attached(connection)
+    calls = calls_of(monkeypatch)
+    monkeypatch.setattr(_blobs, "PIECES_OF_A_CALL", 5)
+    data = values(7, 17 * _blobs.PIECE_BYTES + 1)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert sum(map(len, calls)) == 18
+    assert all(1 <= len(carried) <= 5 for carried in calls)
+    assert 4 <= len(calls) <= 10
+    connection.close()
+
+
+def test_an_older_daemon_gets_one_piece_with_each_call(link, monkeypatch):
+    monkeypatch.setattr(_blobs.Blobs, "takes_many", False)
+    calls = calls_of(monkeypatch)
+    connection = kiln.connect(link.address)
+    data = values(8, 9 * _blobs.PIECE_BYTES + 1)
+    np.testing.assert_array_equal(there_and_back(data), data)
+    assert [len(carried) for carried in calls] == [1] * 10
+    connection.close()
+
+
+def test_an_upload_goes_on_with_an_older_daemon(link, monkeypatch):
+    connection = kiln.connect(link.address)
+    wait_until_attached(connection)
+    calls = calls_of(monkeypatch)
+    data = values(9, 24 * _blobs.PIECE_BYTES)
+    start = link.bytes_sent
+    result = []
+    upload = threading.Thread(target=lambda: result.append(kiln.tensor(data).realize()))
+    upload.start()
+    while link.bytes_sent - start < data.nbytes / 2:
+        time.sleep(0.001)
+    monkeypatch.setattr(_blobs.Blobs, "takes_many", False)
+    link.cut()
+    upload.join()
+    np.testing.assert_array_equal(result[0].numpy(), data)
+    assert len(calls[0]) > 1
+    assert len(calls[-1]) == 1
+    del result
+    connection.close()
+
+
+def test_what_fails_names_its_piece_and_ends_the_upload(monkeypatch, tmp_path):
+    monkeypatch.setattr(_session, "is_local", lambda target: False)
+    config = tmp_path / "kilnd.toml"
+    config.write_text("[sessions]\nblob_limit = \"10MiB\"\n")
+    with Kilnd(flags=[f"--config={config}"]) as kilnd:
+        connection = kiln.connect(kilnd.tcp_address)
+        wait_until_attached(connection)
+        with pytest.raises(kiln.KilnError, match="sha256:") as failed:
+            kiln.tensor(values(10, 40 * _blobs.PIECE_BYTES)).realize()
+        assert failed.value.reason == "BLOB_LIMIT"
+        assert failed.value.metadata["blob"].startswith("sha256:")
+        _connection._default = None
+        connection.close()
+
+
+def test_a_cut_after_a_long_time_is_a_cut(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(_rpc, "time", types.SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda seconds: None))
+    stream = types.SimpleNamespace(lease_seconds=60, check=lambda: None)
+    work = _waiter.Work()
+    attempts = []
+
+    class Cut(grpc.RpcError):
+        def code(self):
+            return grpc.StatusCode.UNAVAILABLE
+
+        def details(self):
+            return "cut"
+
+        def trailing_metadata(self):
+            return ()
+
+    def transfer():
+        attempts.append(now[0])
+        now[0] += 1000
+        if len(attempts) < 4:
+            work.went_on = now[0] - 1
+            raise Cut
+        now[0] += 1000
+        if len(attempts) < 6:
+            raise Cut
+
+    with pytest.raises(kiln.KilnError, match="cut"):
+        _rpc.through_cuts(stream, work, transfer)
+    assert len(attempts) == 4, "nothing came through in the fourth"
 
 
 def test_pieces_that_were_changed_while_they_were_sent_are_sent_again(link, monkeypatch):
     connection = kiln.connect(link.address)
     data = values(4, 2 * _blobs.PIECE_BYTES)
-    send = _blobs.Blobs.send
+    requests = _blobs.Blobs._upload_requests
     with monkeypatch.context() as patch:
-        patch.setattr(_blobs.Blobs, "send", lambda self, name, piece, work: send(
+        patch.setattr(_blobs.Blobs, "_upload_requests", lambda self, name, piece, work: requests(
             self, name, memoryview(bytes(piece.nbytes)), work))
         assert not there_and_back(data).any()
     before = link.bytes_sent

@@ -58,11 +58,11 @@ def call(stream: Stream, rpc: Any, request: Any) -> Any:
 
 
 def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
-    """Repeats what a lost connection has ended, for as long as the session lives.
+    """Repeats what a lost connection has ended, for as long as the session lives since it went on.
 
     Raises the KilnError that it failed with, or that the session is lost by.
     """
-    deadline = time.monotonic() + stream.lease_seconds
+    began = time.monotonic()
     while True:
         try:
             return transfer()
@@ -74,6 +74,7 @@ def through_cuts(stream: Stream, work: Work, transfer: Callable[[], _T]) -> _T:
         # A daemon that ends in a hurry cancels what is left.
         lost = isinstance(failure, (Unavailable, Cancelled)) and failure.reason in (
             "", "RESTARTING")
-        if not lost or work.abandoned or time.monotonic() > deadline:
+        away = time.monotonic() - max(began, work.went_on)
+        if not lost or work.abandoned or away > stream.lease_seconds:
             raise failure
         time.sleep(_PAUSE_SECONDS)

@@ -119,6 +119,7 @@ class Stream:
         self.lease_seconds = lease_seconds
         self.releases = Releases()  # handles and programs: many at once
         self.blobs = Releases()  # large, so each at once
+        self.takes_many_blobs = False  # the daemon, in one Upload; no, as long as it has not said so
         self._session_id = session_id
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -377,6 +378,7 @@ class Stream:
             for response in connect(self._requests(attachment)):
                 if response.HasField("attached"):
                     attachment.most_operations = response.attached.most_operations
+                    self.takes_many_blobs = response.attached.takes_many_blobs
                     attachment.last_received = response.attached.last_sequence
                     attachment.wakeups.put(None)
                 else:

@@ -8,6 +8,7 @@ be right wherever an exception ends it: one step commits, and everything else fo
 
 import _thread
 import threading
+import time
 from typing import Any, Callable, Optional, TypeVar
 
 _T = TypeVar("_T")
@@ -44,10 +45,11 @@ class Waiter:
 class Work:
     """What a thread of its own does for one that waits."""
 
-    __slots__ = ("abandoned",)
+    __slots__ = ("abandoned", "went_on")
 
     def __init__(self) -> None:
         self.abandoned = False  # nobody waits any more
+        self.went_on = time.monotonic()  # when something has last come through
 
 
 def in_thread(function: Callable[[Work], _T]) -> _T:

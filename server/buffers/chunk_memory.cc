@@ -1,0 +1,118 @@
+#include "server/buffers/chunk_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+
+namespace kiln::buffers {
+namespace {
+
+constexpr size_t kSmall = 64 << 10;
+constexpr uintptr_t kPage = 4096;
+
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_WRITE = 23;  // Linux 5.14
+#endif
+
+// Has the system give whole pages at once; to touch one after the other takes longer. An older
+// kernel refuses, and they come one by one.
+void Populate(char* data, size_t bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t first = (start + kPage - 1) / kPage * kPage;
+  const uintptr_t end = (start + bytes) / kPage * kPage;
+  madvise(reinterpret_cast<void*>(first), end - first, MADV_POPULATE_WRITE);
+}
+
+// Null if there is no memory.
+char* MapBlock() {
+  // Twice as much, of which an aligned block is kept.
+  void* const mapped = mmap(nullptr, 2 * kBlockBytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  char* const start = static_cast<char*>(mapped);
+  const size_t before = -reinterpret_cast<uintptr_t>(start) % kBlockBytes;
+  char* const block = start + before;
+  if (before > 0) munmap(start, before);
+  munmap(block + kBlockBytes, kBlockBytes - before);
+  madvise(block, kBlockBytes, MADV_HUGEPAGE);
+  return block;
+}
+
+}  // namespace
+
+ChunkMemory::ChunkMemory(size_t bytes) : size_(bytes) {
+  if (bytes == kBlockBytes) {
+    data_ = MapBlock();
+    if (data_ == nullptr) throw std::bad_alloc();
+  } else {
+    data_ = new char[bytes];
+  }
+  if (bytes >= kSmall) Populate(data_, bytes);
+}
+
+ChunkMemory::~ChunkMemory() {
+  if (size_ == kBlockBytes) {
+    munmap(data_, size_);
+  } else {
+    delete[] data_;
+  }
+}
+
+ChunkMemory ChunkRecycler::Take(size_t bytes) {
+  if (bytes >= kSmall) {
+    absl::MutexLock lock(&mutex_);
+    const auto found =
+        std::find_if(waiting_.rbegin(), waiting_.rend(),
+                     [&](const ChunkMemory& memory) { return memory.size() == bytes; });
+    if (found != waiting_.rend()) {
+      ChunkMemory memory = std::move(*found);
+      waiting_.erase(std::next(found).base());
+      bytes_ -= bytes;
+      fewest_ = std::min(fewest_, bytes_);
+      return memory;
+    }
+  }
+  return ChunkMemory(bytes);
+}
+
+void ChunkRecycler::Give(ChunkMemory memory) {
+  if (memory.size() < kSmall) return;
+  std::deque<ChunkMemory> dropped;  // outlives the lock
+  absl::MutexLock lock(&mutex_);
+  bytes_ += memory.size();
+  waiting_.push_back(std::move(memory));
+  dropped = TakeBeyond(most_);
+}
+
+void ChunkRecycler::DropBeyond(size_t most_bytes) {
+  std::deque<ChunkMemory> dropped;
+  absl::MutexLock lock(&mutex_);
+  dropped = TakeBeyond(most_bytes);
+}
+
+void ChunkRecycler::DropUnused() {
+  std::deque<ChunkMemory> dropped;
+  absl::MutexLock lock(&mutex_);
+  dropped = TakeBeyond(bytes_ - fewest_);
+  fewest_ = bytes_;
+}
+
+std::deque<ChunkMemory> ChunkRecycler::TakeBeyond(size_t most_bytes) {
+  std::deque<ChunkMemory> taken;
+  while (bytes_ > most_bytes) {
+    bytes_ -= waiting_.front().size();
+    taken.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  fewest_ = std::min(fewest_, bytes_);
+  return taken;
+}
+
+size_t ChunkRecycler::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+}  // namespace kiln::buffers
