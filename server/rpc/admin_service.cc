@@ -7,6 +7,7 @@
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/bounded_method.h"
 #include "server/rpc/quotas.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
@@ -106,7 +107,22 @@ class AuditWatch : public Watch<v1::AuditEvent> {
 
 class AdminService final : public v1::AdminService::CallbackService {
  public:
-  explicit AdminService(const DaemonView& daemon) : daemon_(daemon) {}
+  explicit AdminService(const DaemonView& daemon) : daemon_(daemon) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::AdminService::service_full_name(), name),
+                         Bounded(daemon_, this, method));
+    };
+    bound("GetDaemon", &AdminService::GetDaemon);
+    bound("Drain", &AdminService::Drain);
+    bound("GetCache", &AdminService::GetCache);
+    bound("ClearCache", &AdminService::ClearCache);
+    bound("AddUser", &AdminService::AddUser);
+    bound("RevokeUser", &AdminService::RevokeUser);
+    bound("ListUsers", &AdminService::ListUsers);
+    bound("SetQuota", &AdminService::SetQuota);
+    bound("ListQuotas", &AdminService::ListQuotas);
+    bound("ListAuditEvents", &AdminService::ListAuditEvents);
+  }
 
   ServerUnaryReactor* GetDaemon(CallbackServerContext* context, const v1::GetDaemonRequest* request,
                                 v1::GetDaemonResponse* response) override {

@@ -5,6 +5,7 @@
 #include "absl/synchronization/mutex.h"
 #include "kiln/v1/blob.grpc.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/bounded_method.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 #include "server/rpc/upload_reader.h"
@@ -139,7 +140,15 @@ constexpr size_t kMostWaiting = 64;
 
 class BlobService final : public BlobMethods {
  public:
-  explicit BlobService(const DaemonView& daemon) : daemon_(daemon) {}
+  explicit BlobService(const DaemonView& daemon) : daemon_(daemon) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::BlobService::service_full_name(), name),
+                         Bounded(daemon_, this, method));
+    };
+    bound("FindBlobs", &BlobService::FindBlobs);
+    bound("Download", &BlobService::Download);
+    bound("DeleteBlobs", &BlobService::DeleteBlobs);
+  }
 
   grpc::ServerUnaryReactor* FindBlobs(CallbackServerContext* context,
                                       const v1::FindBlobsRequest* request,

@@ -7,6 +7,7 @@
 #include "server/rpc/graph_source.h"
 #include "server/rpc/message.h"
 #include "server/rpc/operation.h"
+#include "server/rpc/parts.h"
 #include "server/rpc/status.h"
 
 namespace kiln::rpc {
@@ -87,6 +88,8 @@ absl::Status ConnectStream::Parse(v1::ConnectRequest* request) {
                                                 " operations, more than ", kMostOperations)),
         "TOO_MANY_OPERATIONS");
   }
+  if (absl::Status status = CheckParts(request_bytes_, *request->GetDescriptor()); !status.ok())
+    return status;
   return rpc::Parse(request_bytes_, request);
 }
 

@@ -4,6 +4,7 @@
 
 #include "kiln/v1/device.grpc.pb.h"
 #include "proto/text/printable.h"
+#include "server/rpc/bounded_method.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
 #include "server/rpc/watch.h"
@@ -76,7 +77,14 @@ class DeviceWatch : public Watch<v1::WatchDevicesResponse> {
 
 class DeviceService final : public v1::DeviceService::CallbackService {
  public:
-  explicit DeviceService(const DaemonView& daemon) : daemon_(daemon) {}
+  explicit DeviceService(const DaemonView& daemon) : daemon_(daemon) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::DeviceService::service_full_name(), name),
+                         Bounded(daemon_, this, method));
+    };
+    bound("ListDevices", &DeviceService::ListDevices);
+    bound("WatchDevices", &DeviceService::WatchDevices);
+  }
 
   grpc::ServerUnaryReactor* ListDevices(CallbackServerContext* context,
                                         const v1::ListDevicesRequest* request,

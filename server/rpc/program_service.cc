@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "kiln/v1/program.grpc.pb.h"
 #include "server/errors/errors.h"
+#include "server/rpc/bounded_method.h"
 #include "server/rpc/graph_source.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
@@ -97,7 +98,17 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
 
 class ProgramService final : public v1::ProgramService::CallbackService {
  public:
-  explicit ProgramService(const DaemonView& daemon) : daemon_(daemon) {}
+  explicit ProgramService(const DaemonView& daemon) : daemon_(daemon) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::ProgramService::service_full_name(), name),
+                         Bounded(daemon_, this, method));
+    };
+    bound("ListPrograms", &ProgramService::ListPrograms);
+    bound("CompileProgram", &ProgramService::CompileProgram);
+    bound("ExplainProgram", &ProgramService::ExplainProgram);
+    bound("ListKernels", &ProgramService::ListKernels);
+    bound("TuneProgram", &ProgramService::TuneProgram);
+  }
 
   ServerUnaryReactor* ListPrograms(CallbackServerContext* context,
                                    const v1::ListProgramsRequest* request,

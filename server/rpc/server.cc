@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "server/rpc/deadline.h"
-#include "server/rpc/malformed_requests.h"
 #include "server/rpc/peer_socket.h"
 #include "server/rpc/tcp_socket.h"
 
@@ -103,7 +102,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const DaemonView& daemon,
   grpc::ServerBuilder builder;
   Configure(builder, daemon.transport_bytes);
   CloseIdleConnections(builder, options.idle_connection);
-  ExplainMalformedRequests(daemon, builder);
   for (const std::string& address : addresses) {
     absl::string_view path = address;
     if (absl::ConsumePrefix(&path, "unix:")) {

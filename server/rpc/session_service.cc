@@ -2,6 +2,7 @@
 
 #include "compiler/ir/quoted.h"
 #include "kiln/v1/session.grpc.pb.h"
+#include "server/rpc/bounded_method.h"
 #include "server/rpc/connect_stream.h"
 #include "server/rpc/services.h"
 #include "server/rpc/status.h"
@@ -87,7 +88,17 @@ using SessionMethods = v1::SessionService::WithCallbackMethod_OpenSession<
 
 class SessionService final : public SessionMethods {
  public:
-  explicit SessionService(const DaemonView& daemon) : daemon_(daemon) {}
+  explicit SessionService(const DaemonView& daemon) : daemon_(daemon) {
+    const auto bound = [this](const char* name, auto method) {
+      MarkMethodCallback(MethodIndex(v1::SessionService::service_full_name(), name),
+                         Bounded(daemon_, this, method));
+    };
+    bound("OpenSession", &SessionService::OpenSession);
+    bound("AttachSession", &SessionService::AttachSession);
+    bound("RenewSession", &SessionService::RenewSession);
+    bound("CloseSession", &SessionService::CloseSession);
+    bound("ListSessions", &SessionService::ListSessions);
+  }
 
   ServerUnaryReactor* OpenSession(CallbackServerContext* context,
                                   const v1::OpenSessionRequest* request,

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "server/rpc/message.h"
+#include "server/rpc/parts.h"
 
 namespace kiln::rpc {
 namespace {
@@ -68,6 +69,8 @@ bool ReadFields(CodedInputStream& input, UploadMessage* message) {
 absl::Status ReadUpload(grpc::ByteBuffer& bytes, UploadMessage* message) {
   message->header.reset();
   message->data.clear();
+  if (absl::Status status = CheckParts(bytes, *v1::UploadRequest::descriptor()); !status.ok())
+    return status;
   grpc::ProtoBufferReader reader(&bytes);
   if (reader.status().ok()) {
     CodedInputStream input(&reader);

@@ -19,7 +19,8 @@ struct UploadMessage {
 };
 
 // What protobuf's parser would make of `bytes`, which must outlive the message's data. Replaces
-// `message`. INVALID_ARGUMENT (MALFORMED_MESSAGE): it is no UploadRequest.
+// `message`. INVALID_ARGUMENT: it is no UploadRequest (MALFORMED_MESSAGE), or has too many parts,
+// see CheckParts.
 absl::Status ReadUpload(grpc::ByteBuffer& bytes, UploadMessage* message);
 
 }  // namespace kiln::rpc
