@@ -419,6 +419,11 @@ metrics::Gauges Daemon::Implementation::ReadGauges() const {
   return gauges;
 }
 
+absl::Duration LongestRun(const config::Config& config) {
+  return config.run_seconds_limit > 0 ? absl::Seconds(config.run_seconds_limit)
+                                      : absl::InfiniteDuration();
+}
+
 void Daemon::Implementation::MakeHealthProbes() {
   if (config.health_interval_seconds == 0) return;
   for (const auto& device : devices) {
@@ -427,7 +432,8 @@ void Daemon::Implementation::MakeHealthProbes() {
     health_probes.push_back(std::make_shared<runtime::HealthProbe>(
         runtime::HealthProbe::Options{.device = device.get(),
                                       .programs = programs.get(),
-                                      .interval = absl::Seconds(config.health_interval_seconds)}));
+                                      .interval = absl::Seconds(config.health_interval_seconds),
+                                      .longest_run = LongestRun(config)}));
   }
 }
 

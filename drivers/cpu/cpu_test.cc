@@ -1,5 +1,8 @@
 // What is the CPU driver's own; the rest is in tests/conformance.
 #include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -80,6 +83,63 @@ TEST(DriverTest, GoesOnWhileEndsAreTold) {
   all_wait.Notify();
   ASSERT_TRUE(device.Synchronize().ok());
   EXPECT_EQ(told, (std::vector<int>{0, 1, 2}));
+}
+
+// A kernel that jumps to itself for ever.
+KernelImage EndlessKernel(const Target& target, int64_t grid_size) {
+  KernelImage image;
+  image.name = "endless";
+  image.architecture = target.architecture;
+  image.code = "\xeb\xfe";
+  image.grid_size = grid_size;
+  image.flops = 1e12;  // worth all threads
+  return image;
+}
+
+TEST(DriverTest, KernelsThatNobodyWantsAreGivenUp) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "signals wait for the next function that the sanitizer knows";
+#endif
+  std::string why_none;
+  auto devices = CpuDriver({.threads_per_device = 3}).Enumerate(&why_none);
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  if (devices->empty()) GTEST_SKIP() << why_none;
+  Device& device = *devices->front();
+  // On the queue's thread alone, then on all.
+  for (const int64_t grid_size : {1, 1000}) {
+    auto kernel = device.LoadKernel(EndlessKernel(device.info().target, grid_size));
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    CommandList list;
+    list.commands = {LaunchCommand{kernel->get(), {}}, LaunchCommand{kernel->get(), {}}};
+    auto endless = device.Prepare(std::move(list));
+    ASSERT_TRUE(endless.ok()) << endless.status();
+    auto nothing = device.Prepare({});
+    for (int i = 0; i < 20; ++i) {
+      const auto unwanted = std::make_shared<std::atomic<bool>>(false);
+      absl::Status ended;
+      const SubmitOptions options{.unwanted = unwanted};
+      for (int lists = 0; lists < 2; ++lists) {
+        ASSERT_TRUE(device
+                        .Submit(**endless, {}, options,
+                                [&](const SubmitResult& result) { ended.Update(result.status); })
+                        .ok());
+      }
+      // It may have begun or not.
+      if (i % 2 == 0) std::this_thread::yield();
+      // Others' flags end nothing, and what is wanted goes on to its end.
+      device.StopUnwanted();
+      bool others_ran = false;
+      ASSERT_TRUE(device
+                      .Submit(**nothing, {}, {.unwanted = std::make_shared<std::atomic<bool>>()},
+                              [&](const SubmitResult& result) { others_ran = result.status.ok(); })
+                      .ok());
+      *unwanted = true;
+      device.StopUnwanted();
+      ASSERT_TRUE(device.Synchronize().ok());
+      EXPECT_EQ(ended.code(), absl::StatusCode::kCancelled);
+      EXPECT_TRUE(others_ran);
+    }
+  }
 }
 
 TEST(DriverTest, OptionsAreChecked) {

@@ -31,6 +31,8 @@ class CpuDevice : public Device {
   absl::StatusOr<std::unique_ptr<PreparedList>> Prepare(CommandList list) override;
   absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots, SubmitOptions options,
                       std::function<void(SubmitResult)> done) override;
+  void StopUnwanted() override { pool_.Interrupt(); }
+  bool stops_lists() const override { return true; }
   // Copies in memory: they have ended when this returns.
   absl::Status StartCopyToDevice(Buffer& destination, int64_t offset, absl::Span<const char> source,
                                  CopyDone done) override;

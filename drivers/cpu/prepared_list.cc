@@ -129,12 +129,11 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
   SubmitResult result;
   const SteadyTime start = pool.Now();
   SetPointers(slots);
-  SignalGroup* group = options.group.get();
   if (options.time_commands) {
     result.command_seconds.reserve(calls_.size());
     SteadyTime before = start;
     for (const Call& call : calls_) {
-      result.status = Execute(call, group, pool);
+      result.status = Execute(call, options, pool);
       if (!result.status.ok()) break;
       const SteadyTime now = pool.Now();
       result.command_seconds.push_back(Seconds(before, now));
@@ -142,42 +141,47 @@ SubmitResult Program::Run(absl::Span<char* const> slots, const SubmitOptions& op
     }
   } else {
     for (const Call& call : calls_) {
-      result.status = Execute(call, group, pool);
+      result.status = Execute(call, options, pool);
       if (!result.status.ok()) break;
     }
   }
   // Lists on other devices may wait for a signal that will never come.
-  if (!result.status.ok() && group != nullptr) group->Abort(result.status);
+  if (!result.status.ok() && options.group != nullptr) options.group->Abort(result.status);
   result.seconds = Seconds(start, pool.Now());
   return result;
 }
 
-absl::Status Program::Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const {
+absl::Status Program::Execute(const Call& call, const SubmitOptions& options,
+                              WorkerPool& pool) const {
+  const std::atomic<bool>* unwanted = options.unwanted.get();
   switch (call.kind) {
     case Kind::kKernel:
-      call.function(call.pointers, 0, call.size, pool.caller_scratch());
-      return absl::OkStatus();
+      pool.RunAlone({RunKernelRange, &call, call.size, call.size, unwanted});
+      break;
     case Kind::kParallelKernel:
-      pool.Run({RunKernelRange, &call, call.size, call.chunk});
-      return absl::OkStatus();
+      pool.Run({RunKernelRange, &call, call.size, call.chunk, unwanted});
+      break;
     case Kind::kCopy:
     case Kind::kFill: {
       auto run = call.kind == Kind::kCopy ? RunCopyRange : RunFillRange;
       // Small enough for this thread alone.
       if (call.size <= call.chunk) {
-        run(&call, 0, call.size, nullptr);
+        pool.RunAlone({run, &call, call.size, call.size, unwanted});
       } else {
-        pool.Run({run, &call, call.size, call.chunk});
+        pool.Run({run, &call, call.size, call.chunk, unwanted});
       }
-      return absl::OkStatus();
+      break;
     }
     case Kind::kSignal:
-      group->Raise(call.signal);
-      return absl::OkStatus();
+      options.group->Raise(call.signal);
+      break;
     case Kind::kWait:
-      return group->Wait(call.signal);
+      if (absl::Status status = options.group->Wait(call.signal); !status.ok()) return status;
+      break;
   }
-  return absl::InternalError("unknown command");
+  if (unwanted != nullptr && unwanted->load())
+    return absl::CancelledError("nobody wants what the list computes any more");
+  return absl::OkStatus();
 }
 
 void Program::RunKernelRange(const void* context, int64_t begin, int64_t end, void* scratch) {

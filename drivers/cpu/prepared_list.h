@@ -63,7 +63,7 @@ class Program {
   void AddPointer(const SlotRange& range);
   void ResolvePointers();
   void SetPointers(absl::Span<char* const> slots);
-  absl::Status Execute(const Call& call, SignalGroup* group, WorkerPool& pool) const;
+  absl::Status Execute(const Call& call, const SubmitOptions& options, WorkerPool& pool) const;
   static void RunKernelRange(const void* call, int64_t begin, int64_t end, void* scratch);
   static void RunCopyRange(const void* call, int64_t begin, int64_t end, void* scratch);
   static void RunFillRange(const void* call, int64_t begin, int64_t end, void* scratch);

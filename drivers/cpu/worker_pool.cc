@@ -2,10 +2,12 @@
 
 #include <immintrin.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "drivers/cpu/interruption.h"
 #include "drivers/cpu/memory.h"
 #include "drivers/cpu/thread_control.h"
 
@@ -33,7 +35,8 @@ bool Spin(const SteadyClock& now, const Done& done) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(Options options) : options_(std::move(options)), active_(options_.threads) {
+WorkerPool::WorkerPool(Options options)
+    : options_(std::move(options)), thread_ids_(options_.threads), active_(options_.threads) {
   for (int i = 0; i < threads(); ++i) scratch_.push_back(ReserveMemory(kScratchBytes));
   for (int i = 1; i < threads(); ++i) {
     workers_.emplace_back([this, i] { Work(i); });
@@ -52,12 +55,16 @@ WorkerPool::~WorkerPool() {
   for (void* scratch : scratch_) UnmapMemory(scratch, kScratchBytes);
 }
 
+void WorkerPool::MeetCaller() {
+  if (caller_ == std::this_thread::get_id()) return;
+  caller_ = std::this_thread::get_id();
+  thread_ids_[0] = gettid();
+  PreferShortSlices();
+  binding_.emplace(0, threads(), options_.now);
+}
+
 void WorkerPool::PrepareCaller() {
-  if (caller_ != std::this_thread::get_id()) {
-    caller_ = std::this_thread::get_id();
-    PreferShortSlices();
-    binding_.emplace(0, threads(), options_.now);
-  }
+  MeetCaller();
   if (options_.cores == nullptr) return;
   const Clock::time_point now = options_.now();
   if (now < next_look_) return;
@@ -82,6 +89,11 @@ void WorkerPool::Run(const Job& job) {
   WaitForChunks(count);
 }
 
+void WorkerPool::RunAlone(const Job& job) {
+  MeetCaller();
+  RunInterruptibly({job.run, job.context, 0, job.tasks, scratch_[0]}, job.unwanted);
+}
+
 bool WorkerPool::RunPart(void* scratch) {
   const uint64_t parts = kPartsOfShare * active_.load(std::memory_order_relaxed);
   uint64_t state = state_.load(std::memory_order_acquire);
@@ -94,7 +106,8 @@ bool WorkerPool::RunPart(void* scratch) {
   } while (!state_.compare_exchange_weak(state, state + taken, std::memory_order_acquire));
   const int64_t begin = static_cast<int64_t>(first) * job_.chunk;
   const int64_t end = static_cast<int64_t>(first + taken) * job_.chunk;
-  job_.run(job_.context, begin, std::min(end, job_.tasks), scratch);
+  RunInterruptibly({job_.run, job_.context, begin, std::min(end, job_.tasks), scratch},
+                   job_.unwanted);
   // The last one tells the caller. Release and acquire make what every thread has written visible
   // to it.
   if (chunks_ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == count)
@@ -115,7 +128,13 @@ void WorkerPool::WaitForChunks(int count) {
   }
 }
 
+void WorkerPool::Interrupt() {
+  for (const std::atomic<pid_t>& thread : thread_ids_)
+    if (const pid_t id = thread; id != 0) cpu::Interrupt(id);
+}
+
 void WorkerPool::Work(int worker) {
+  thread_ids_[worker] = gettid();
   PreferShortSlices();
   CoreBinding binding(worker, threads(), options_.now);
   while (true) {

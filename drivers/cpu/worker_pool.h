@@ -2,6 +2,8 @@
 #ifndef KILN_DRIVERS_CPU_WORKER_POOL_H_
 #define KILN_DRIVERS_CPU_WORKER_POOL_H_
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -23,6 +25,8 @@ struct Job {
   const void* context = nullptr;
   int64_t tasks = 0;
   int64_t chunk = 1;  // the fewest that are worth taking at once; at most kMaxChunks chunks in all
+  // Once this is true the tasks that are left need not be run; see Interrupt. May be null.
+  const std::atomic<bool>* unwanted = nullptr;
 };
 
 // The caller of Run and threads - 1 workers.
@@ -65,12 +69,16 @@ class WorkerPool {
 
   // Runs the job on all threads and returns when it has ended. One caller at a time.
   void Run(const Job& job);
+  // The same on the caller's thread alone: for a job that is not worth waking the others.
+  void RunAlone(const Job& job);
 
-  // kScratchBytes for the caller of Run, aligned to pages.
-  void* caller_scratch() const { return scratch_[0]; }
+  // Has every thread look whether what it runs is still wanted: what is not is left where it is
+  // (interruption.h). For any thread, at any time; does not wait.
+  void Interrupt();
 
  private:
   void Work(int worker);
+  void MeetCaller();
   // Adapts active_ and binds a new caller.
   void PrepareCaller();
   // Takes a part of the current job, if anything is left, and runs it.
@@ -79,7 +87,8 @@ class WorkerPool {
   void WaitForChunks(int count);
 
   const Options options_;
-  std::vector<void*> scratch_;  // by thread; the caller's first
+  std::vector<void*> scratch_;                  // by thread; the caller's first
+  std::vector<std::atomic<pid_t>> thread_ids_;  // likewise; 0 before it has begun
   std::vector<std::thread> workers_;
 
   // The caller's.

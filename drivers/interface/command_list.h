@@ -4,6 +4,7 @@
 #ifndef KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 #define KILN_DRIVERS_INTERFACE_COMMAND_LIST_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -64,7 +65,10 @@ struct SubmitOptions {
   // Required for lists with signals or waits: the group of submissions to which this one belongs. A
   // waiting list holds up its device, so groups that share devices must be submitted to all of them
   // in the same order.
-  std::shared_ptr<SignalGroup> group;
+  std::shared_ptr<SignalGroup> group = nullptr;
+  // Once this is true nobody wants what the list computes, and the device may leave it where it is:
+  // see Device::StopUnwanted. Null: it is always wanted.
+  std::shared_ptr<const std::atomic<bool>> unwanted = nullptr;
 };
 
 struct SubmitResult {

@@ -75,6 +75,13 @@ class Device {
   virtual absl::Status Submit(PreparedList& list, absl::Span<Buffer* const> slots,
                               SubmitOptions options, std::function<void(SubmitResult)> done) = 0;
 
+  // Has lists end that nobody wants any more (SubmitOptions::unwanted), the one that runs included;
+  // does not wait for that. They end with CANCELLED, and what their buffers hold is undefined. A
+  // device that cannot runs them to their ends.
+  virtual void StopUnwanted() {}
+  // Whether it can: then a list that takes long is no sign of a device that hangs.
+  virtual bool stops_lists() const { return false; }
+
   // Copies between host memory and a buffer that run beside submitted lists, whoever's they are,
   // and wait for none: the caller knows that nothing submitted before writes these bytes or, if it
   // is they that are written, uses them. What is submitted later sees what was written, and starts

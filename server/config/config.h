@@ -42,7 +42,8 @@
 //                                      # groups allow, divided among them
 //   cpu_features = ""                  # vector instructions for kernels: "avx512", "avx2" or "sse4.2", then
 //                                      # what to leave out ("avx2,-fma,-f16c"); "": all there are
-//   run_seconds_limit = 600            # predicted time of one run of a program; 0: none
+//   run_seconds_limit = 600            # predicted time of one run of a program; a kernel that takes longer
+//                                      # on a CPU is stopped; 0: none
 //   health_interval_seconds = 10       # between two tries whether a device still computes; 0: none
 //
 //   [fairness]

@@ -118,6 +118,7 @@ void Dispatcher::Finished(int64_t ticket, double seconds) {
     return;
   }
   device_seconds_ += seconds;
+  handed_.erase(ticket);
   // With the lock still held: once it is free and nothing runs, whoever waits for that may destroy
   // this object.
   SubmitWaitingAndUnlock();
@@ -148,6 +149,7 @@ void Dispatcher::SubmitWaitingAndUnlock() {
       continue;
     }
     Waiting waiting = Take(start->item);
+    handed_[start->ticket] = waiting.work;
     const int64_t queued = queue_.flows().size();
     const int64_t in_flight = queue_.in_flight();
     mutex_.Unlock();
@@ -158,6 +160,16 @@ void Dispatcher::SubmitWaitingAndUnlock() {
   }
   submitting_ = false;
   mutex_.Unlock();
+}
+
+void Dispatcher::StopInFlight(const absl::Status& why) {
+  std::vector<std::shared_ptr<Work>> running;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [ticket, work] : handed_)
+      if (auto one = work.lock()) running.push_back(std::move(one));
+  }
+  for (const auto& work : running) work->Stop(why);
 }
 
 void Dispatcher::Suspend() {
@@ -195,6 +207,8 @@ void Dispatcher::SubmitStarted(const DeviceQueue::Start& start, Waiting waiting)
 absl::Status Dispatcher::Settle(const DeviceQueue::Start& start,
                                 const absl::StatusOr<Work::Handed>& handed, double next_seconds,
                                 Waiting* waiting) {
+  // Finished has not come, and will not.
+  if (!handed.ok() || *handed == Work::Handed::kNoRoom) handed_.erase(start.ticket);
   if (!handed.ok()) {
     // It took no time on the device, so its flow gets back all that it was charged.
     queue_.Refused(start.ticket);

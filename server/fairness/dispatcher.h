@@ -40,6 +40,9 @@ class Work {
   // called once, possibly before this returns. An error: the work has failed and Fail is called.
   // Called from one thread at a time, in the queue's order.
   virtual absl::StatusOr<Handed> Submit(int64_t ticket, absl::Duration waited) = 0;
+  // It fails with `why`, however much of it was handed over, unless it has ended. What is on the
+  // device goes on until the device is told (drivers::Device::StopUnwanted). For any thread.
+  virtual void Stop(const absl::Status& why) {}
   // False: nobody needs it any more, so that DropUnwanted may drop it.
   virtual bool is_wanted() const { return true; }
   // What the log calls it.
@@ -71,6 +74,9 @@ class Dispatcher {
   void Enqueue(FairQueue::FlowId flow, std::shared_ptr<Work> work) ABSL_LOCKS_EXCLUDED(mutex_);
   // A submitted list ended after `seconds` on the device.
   void Finished(int64_t ticket, double seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Work::Stop of all of which the device has something.
+  void StopInFlight(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // From now on nothing that waits is begun; what has begun goes on to its end. What still waits is
   // failed by RemoveFlow or Stop.
@@ -132,6 +138,8 @@ class Dispatcher {
   DeviceQueue queue_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<int64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // of those that wait
+  // By ticket; as many as are in flight.
+  absl::flat_hash_map<int64_t, std::weak_ptr<Work>> handed_ ABSL_GUARDED_BY(mutex_);
   // No longer than what was enqueued while one list was handed to the device.
   std::vector<Queued> unlogged_ ABSL_GUARDED_BY(mutex_);
   FairQueue::Item next_item_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/node.h"
+#include "server/errors/errors.h"
 #include "server/log/log.h"
 #include "server/runtime/run.h"
 
@@ -60,9 +61,11 @@ void HealthProbe::Tick(absl::Time now) {
   const fairness::Dispatcher& dispatcher = options_.device->dispatcher();
   const double device_seconds = dispatcher.device_seconds();
   // Kernels are not cut, and one may take as long as it was predicted to, or somewhat longer.
+  const bool stops = options_.device->device().stops_lists();
   const absl::Duration patience =
-      options_.patience + 2 * absl::Seconds(dispatcher.predicted_seconds_in_flight());
-  bool begins = false, is_late = false;
+      options_.patience +
+      (stops ? options_.longest_run : 2 * absl::Seconds(dispatcher.predicted_seconds_in_flight()));
+  bool begins = false, is_late = false, are_too_long = false;
   {
     absl::MutexLock lock(&mutex_);
     if (device_seconds != device_seconds_then_) last_end_ = now;
@@ -74,10 +77,13 @@ void HealthProbe::Tick(absl::Time now) {
     }
     // Queue says that it is queued, and this when: the clock is the caller's.
     if (under_way_ && queued_ == absl::InfinitePast()) queued_ = now;
-    is_late = under_way_ && !overdue_ && now - std::max(queued_, last_end_) > patience;
+    const absl::Duration silence = now - std::max(queued_, last_end_);
+    is_late = under_way_ && !overdue_ && silence > patience;
+    are_too_long = under_way_ && stops && silence > options_.longest_run;
     overdue_ = overdue_ || is_late;
   }
   if (begins) return Begin();
+  if (are_too_long) StopRuns();
   if (!is_late) return;
   options_.device->SetUnresponsive(
       absl::StrCat("a tiny program has waited for ", absl::FormatDuration(patience)));
@@ -88,6 +94,18 @@ void HealthProbe::Tick(absl::Time now) {
     has_ended = !overdue_;
   }
   if (has_ended) options_.device->SetUnresponsive("");
+}
+
+// Again and again until it ends: what was stopped may have been followed by the next one.
+void HealthProbe::StopRuns() {
+  const std::string limit = absl::FormatDuration(options_.longest_run);
+  options_.device->dispatcher().StopInFlight(errors::WithReason(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "the run had the device for more than ", limit,
+          " without an end of any of its kernels, and was stopped; use less data at once, or ask "
+          "the administrator to raise --run_seconds_limit")),
+      "RUN_TOO_LONG", {{"limit", limit}}));
+  options_.device->device().StopUnwanted();
 }
 
 void HealthProbe::Begin() {

@@ -33,6 +33,9 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
     // While nothing ends on the device, though the program is queued; and twice what is predicted
     // of the kernels that are there.
     absl::Duration patience = absl::Minutes(1);
+    // What has run for longer, and nothing has ended meanwhile, fails with RUN_TOO_LONG, on a
+    // device that stops lists. Such a device does not hang as long as it may be running one.
+    absl::Duration longest_run = absl::InfiniteDuration();
   };
   explicit HealthProbe(Options options);
   ~HealthProbe();
@@ -44,6 +47,7 @@ class HealthProbe : public std::enable_shared_from_this<HealthProbe> {
   using BoundPointer = std::shared_ptr<const BoundProgram>;
 
   void Begin();
+  void StopRuns();
   void Queue(const BoundPointer& program);
   absl::StatusOr<std::shared_ptr<buffers::Value>> MakeInput(const std::vector<float>& values);
   void Compare(const std::shared_ptr<buffers::Value>& result, const std::vector<float>& expected);

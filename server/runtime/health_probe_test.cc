@@ -38,8 +38,10 @@ class HealthProbeTest : public ::testing::Test {
     options.metrics = &metrics_;
     options.now = [this] { return now_; };
     programs_ = std::make_unique<ProgramCache>(std::move(options));
-    probe_ = std::make_shared<HealthProbe>(HealthProbe::Options{
-        .device = &device_, .programs = programs_.get(), .interval = absl::Seconds(10)});
+    probe_ = std::make_shared<HealthProbe>(HealthProbe::Options{.device = &device_,
+                                                                .programs = programs_.get(),
+                                                                .interval = absl::Seconds(10),
+                                                                .longest_run = absl::Minutes(10)});
     raw_->SetKernel("add", [this](const kiln::testing::FakeArguments& arguments) {
       ++runs_;
       const auto* x = reinterpret_cast<const float*>(arguments.data[0]);
@@ -123,6 +125,29 @@ TEST_F(HealthProbeTest, ADeviceThatDoesNotAnswerGetsNothingNewUntilItDoes) {
   ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
   EXPECT_EQ(device_.health(), Health::kHealthy);
   EXPECT_TRUE(device_.CheckUsable(true).ok());
+}
+
+// A kernel that takes longer than it was predicted to is no sign of a device that hangs, where
+// there is a way to end it.
+TEST_F(HealthProbeTest, ARunThatTakesTooLongIsStoppedAndTheDeviceIsWell) {
+  TickAndWait();
+  raw_->StopLists();
+  raw_->Hold();
+  now_ += absl::Seconds(10);
+  probe_->Tick(now_);
+  probe_->Tick(now_);
+  probe_->Tick(now_ += absl::Minutes(10));
+  EXPECT_FALSE(device_.WaitIdle(absl::ZeroDuration()));
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  // What runs here is the probe itself.
+  probe_->Tick(now_ += absl::Seconds(1));
+  ASSERT_TRUE(device_.WaitIdle(absl::InfiniteDuration()));
+  EXPECT_EQ(device_.health(), Health::kHealthy);
+  EXPECT_EQ(runs_, 1);
+  raw_->LetGo();
+  now_ += absl::Seconds(10);
+  TickAndWait();
+  EXPECT_EQ(device_.health(), Health::kHealthy);
 }
 
 // A device on which others' work ends is no silent one, however long the probe waits.

@@ -159,9 +159,22 @@ bool Run::is_wanted() const {
 }
 
 bool Run::Cancel() {
+  const bool stops = program().device().device().stops_lists();
   absl::MutexLock lock(&mutex_);
-  if (all_submitted_ || !failure_.ok()) return false;
-  failure_ = CancelledRun();
+  if (all_submitted_ && !stops) return false;
+  return GiveUp(CancelledRun());
+}
+
+void Run::Stop(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  GiveUp(why);
+}
+
+bool Run::GiveUp(const absl::Status& why) {
+  const bool has_ended = all_submitted_ && in_flight_ == 0;
+  if (has_ended || !failure_.ok()) return false;
+  failure_ = why;
+  *unwanted_ = true;
   return true;
 }
 
@@ -247,6 +260,7 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
   }
   drivers::SubmitOptions options;
   options.time_commands = sampled_;
+  options.unwanted = unwanted_;
   absl::Status status = program().device().device().Submit(
       list, slots, options,
       [this, ticket](const drivers::SubmitResult& result) { Finished(ticket, result); });
@@ -262,7 +276,7 @@ absl::Status Run::SubmitList(drivers::PreparedList& list, bool is_last, int64_t 
 void Run::Finished(int64_t ticket, const drivers::SubmitResult& result) {
   ManagedDevice& device = program().device();
   const absl::Status status =
-      result.status.ok() ? result.status : device.AfterFailure(result.status);
+      result.status.ok() || *unwanted_ ? result.status : device.AfterFailure(result.status);
   bool is_end = false;
   std::shared_ptr<Run> self;  // the device's callback holds a bare pointer
   {

@@ -55,10 +55,13 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   const std::vector<ValuePointer>& results() const { return results_; }
 
   // The run fails with CANCELLED, when what was submitted of it has ended. False, and nothing
-  // changes, if it has failed or all of it was submitted: then it runs to its end. The caller has
-  // the dispatcher drop it (DropUnwanted); runs that use its results must have been cancelled
-  // before.
+  // changes, if it has failed or ended, or if all of it was submitted to a device that does not
+  // stop lists: then it runs to its end. The caller has the dispatcher drop it (DropUnwanted), and
+  // the device leave what it runs (StopUnwanted); runs that use its results must have been
+  // cancelled before.
   bool Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Likewise with another error, on every device. Nothing changes if it has failed or ended.
+  void Stop(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   double predicted_seconds() const override;
   std::string label() const override { return label_; }
@@ -73,6 +76,7 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   explicit Run(std::string label) : label_(std::move(label)) {}
   void LogStarted(int64_t ticket) const;
   void LogEnded(const absl::Status& status) const;
+  bool GiveUp(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why nothing more of it can be submitted, if so.
   absl::Status CheckGoesOn() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Before the first piece: what the run is submitted as, and its arena. False: there is none now.
@@ -116,6 +120,9 @@ class Run : public fairness::Work, public std::enable_shared_from_this<Run> {
   bool begun_ = false;
   bool sampled_ = false;
   std::atomic<size_t> next_{0};  // piece
+
+  // For the device; true once the run has been given up.
+  const std::shared_ptr<std::atomic<bool>> unwanted_ = std::make_shared<std::atomic<bool>>(false);
 
   mutable absl::Mutex mutex_;
   // The first thing that went wrong.

@@ -294,6 +294,36 @@ TEST_F(SlicedRunTest, WhatHasBeenSubmittedWholeCannotBeCancelled) {
   EXPECT_EQ(waited->first(), 3);
 }
 
+// But on a device that stops lists.
+TEST_F(SlicedRunTest, ADeviceThatStopsListsIsDoneAtOnce) {
+  const auto small = Triple(1);
+  RunOnce(small);
+  raw_->StopLists();
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  raw_->Hold();
+  auto [run, waited] = Make(small, 1);
+  device_->dispatcher().Enqueue(ann, run);
+  const auto next = Start(ann, small, 2);
+  EXPECT_TRUE(run->Cancel());
+  device_->device().StopUnwanted();
+  waited->ended.WaitForNotification();
+  EXPECT_EQ(waited->status.code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(next->ended.HasBeenNotified());
+  EXPECT_EQ(device_->health(), Health::kHealthy);
+  raw_->LetGo();
+  next->ended.WaitForNotification();
+  EXPECT_EQ(next->first(), 6);
+}
+
+TEST_F(SlicedRunTest, WhatHasEndedCannotBeCancelled) {
+  const auto ann = device_->dispatcher().AddFlow("ann", 1);
+  auto [run, waited] = Make(Triple(1), 1);
+  device_->dispatcher().Enqueue(ann, run);
+  waited->ended.WaitForNotification();
+  EXPECT_FALSE(run->Cancel());
+  EXPECT_EQ(waited->first(), 3);
+}
+
 TEST_F(SlicedRunTest, AFailedPieceFailsTheRunAndNothingElse) {
   raw_->SetKernel("fail_once", [failed = std::make_shared<std::atomic<bool>>(false)](
                                    const kiln::testing::FakeArguments& arguments) {

@@ -166,7 +166,10 @@ absl::Status Session::Accept(const Sink* sink, uint64_t sequence, uint64_t ackno
     // With the lock held: an earlier stream of this session may still be handing over its last.
     executor_.Add(sequence, std::move(operation));
   }
-  if (drops) device_.dispatcher().DropUnwanted(flow_);
+  if (drops) {
+    device_.dispatcher().DropUnwanted(flow_);
+    device_.device().StopUnwanted();
+  }
   ExecuteQueued();
   return absl::OkStatus();
 }
@@ -332,6 +335,9 @@ void Session::Close(const absl::Status& status) {
     unfinished_.Clear();
   }
   device_.dispatcher().RemoveFlow(flow_);
+  for (const auto& [sequence, unfinished] : runs)
+    unfinished.run->Stop(absl::CancelledError("the session has ended"));
+  if (!runs.empty()) device_.device().StopUnwanted();
   services_.blobs->EndSession(identity_.number);
   services_.names->Release(identity_.number);
   for (const auto& waiter : dropped.waiters) waiter();

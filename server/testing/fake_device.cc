@@ -243,15 +243,37 @@ absl::Status FakeDevice::Submit(drivers::PreparedList& list,
   return absl::OkStatus();
 }
 
+void FakeDevice::StopLists() {
+  absl::MutexLock lock(&mutex_);
+  stops_lists_ = true;
+}
+
+bool FakeDevice::stops_lists() const {
+  absl::MutexLock lock(&mutex_);
+  return stops_lists_;
+}
+
+void FakeDevice::StopUnwanted() {
+  absl::MutexLock lock(&mutex_);
+  changed_.SignalAll();
+}
+
+bool FakeDevice::IsNextUnwanted() const {
+  if (!stops_lists_ || tasks_.empty()) return false;
+  const auto& unwanted = tasks_.front().options.unwanted;
+  return unwanted != nullptr && *unwanted;
+}
+
 void FakeDevice::Loop() {
   while (true) {
     Task task;
     std::string broken;
-    bool takes_time = false;
+    bool takes_time = false, is_unwanted = false;
     {
       absl::MutexLock lock(&mutex_);
-      while ((held_ || tasks_.empty()) && !stopping_) changed_.Wait(&mutex_);
+      while ((tasks_.empty() || (held_ && !IsNextUnwanted())) && !stopping_) changed_.Wait(&mutex_);
       if (tasks_.empty()) return;
+      is_unwanted = IsNextUnwanted();
       task = std::move(tasks_.front());
       tasks_.pop_front();
       running_ = true;
@@ -259,6 +281,7 @@ void FakeDevice::Loop() {
       takes_time = takes_time_;
     }
     drivers::SubmitResult result;
+    if (is_unwanted) result.status = absl::CancelledError("nobody wants it");
     if (!broken.empty()) result.status = absl::InternalError(broken);
     for (const drivers::Command& command : task.list->commands) {
       if (result.status.ok()) result.status = RunCommand(command, task.slots);

@@ -43,6 +43,8 @@ class FakeDevice : public drivers::Device {
   // Kernels take as many microseconds as their images say that they have operations, which is what
   // the rates promise; nobody waits. Before it is used.
   void TakeTime() ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on lists that nobody wants are left, those too that are held.
+  void StopLists() ABSL_LOCKS_EXCLUDED(mutex_);
   // While held, nothing submitted starts.
   void Hold() ABSL_LOCKS_EXCLUDED(mutex_);
   void LetGo() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -71,6 +73,8 @@ class FakeDevice : public drivers::Device {
   absl::Status Submit(drivers::PreparedList& list, absl::Span<drivers::Buffer* const> slots,
                       drivers::SubmitOptions options,
                       std::function<void(drivers::SubmitResult)> done) override;
+  void StopUnwanted() override ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stops_lists() const override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status StartCopyToDevice(drivers::Buffer& destination, int64_t offset,
                                  absl::Span<const char> source, CopyDone done) override;
   absl::Status StartCopyToHost(const drivers::Buffer& source, int64_t offset,
@@ -83,6 +87,7 @@ class FakeDevice : public drivers::Device {
   struct Task;
 
   void Loop();
+  bool IsNextUnwanted() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StartCopy(std::function<void()> copy, CopyDone done) ABSL_LOCKS_EXCLUDED(mutex_);
 
   drivers::DeviceInfo info_;
@@ -93,6 +98,7 @@ class FakeDevice : public drivers::Device {
   std::string finished_ ABSL_GUARDED_BY(mutex_);
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool takes_time_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stops_lists_ ABSL_GUARDED_BY(mutex_) = false;
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool hidden_ ABSL_GUARDED_BY(mutex_) = false;
   bool copies_held_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,0 +1,82 @@
+#include "drivers/cpu/interruption.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace kiln::drivers::cpu {
+namespace {
+
+struct Running {
+  sigjmp_buf back;
+  const std::atomic<bool>* unwanted;
+};
+
+// What this thread runs. Lock-free, as what a handler touches must be.
+thread_local std::atomic<Running*> running = nullptr;
+static_assert(std::atomic<Running*>::is_always_lock_free);
+
+// One that neither the C library nor a sanitizer takes for itself.
+int Signal() { return SIGRTMIN + 5; }
+
+void Look(int) {
+  Running* const interrupted = running.load(std::memory_order_relaxed);
+  if (interrupted == nullptr || !interrupted->unwanted->load()) return;
+  running.store(nullptr, std::memory_order_relaxed);
+  siglongjmp(interrupted->back, 1);
+}
+
+// Before the signal is first sent, and before it is first waited for: without a handler it would end
+// the process.
+void InstallOnce() {
+  static const bool installed = [] {
+    struct sigaction action = {};
+    action.sa_handler = Look;
+    // The jump out of the handler leaves the mask as it is, so the signal must not be blocked there.
+    action.sa_flags = SA_NODEFER | SA_RESTART;
+    return sigaction(Signal(), &action, nullptr) == 0;
+  }();
+  static_cast<void>(installed);
+}
+
+// Whoever made this thread may have blocked all signals.
+void ListenOnce() {
+  thread_local bool listens = false;
+  if (listens) return;
+  listens = true;
+  InstallOnce();
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, Signal());
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+}  // namespace
+
+bool RunInterruptibly(const Range& range, const std::atomic<bool>* unwanted) {
+  if (unwanted == nullptr) {
+    range.run(range.context, range.begin, range.end, range.scratch);
+    return true;
+  }
+  ListenOnce();
+  Running here;
+  here.unwanted = unwanted;
+  if (sigsetjmp(here.back, /*savemask=*/0) != 0) return false;
+  running.store(&here, std::memory_order_relaxed);
+  // For the handler, which runs on this thread: only now it may come, and from here on it must.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const bool runs = !unwanted->load();
+  if (runs) range.run(range.context, range.begin, range.end, range.scratch);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  running.store(nullptr, std::memory_order_relaxed);
+  return runs;
+}
+
+void Interrupt(pid_t thread) {
+  InstallOnce();
+  syscall(SYS_tgkill, getpid(), thread, Signal());
+}
+
+}  // namespace kiln::drivers::cpu
