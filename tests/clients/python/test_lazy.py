@@ -61,9 +61,22 @@ def test_realize_computes_several_tensors_in_one_program(stand_in):
 def test_a_handle_is_released_when_the_tensor_dies(stand_in):
     x = (kiln.tensor([1.0]) + 1).realize()
     handle = x._node.buffer.handle
-    assert handle not in stand_in.stream.releases.take().get("handles", [])
+    releases = stand_in.stream.releases
+    releases.drop(len(releases))
     del x
-    assert handle in stand_in.stream.releases.take()["handles"]
+    assert handle in releases.first(len(releases))["handles"]
+
+
+def test_the_dead_are_counted_by_their_bytes(stand_in):
+    releases = stand_in.stream.releases
+    tensors = [kiln.ones(1000).realize() for _ in range(5)]
+    before = releases.nbytes()
+    del tensors[:2]
+    assert releases.nbytes() == before + 2 * 4000
+    del tensors[:2]
+    assert releases.nbytes() == releases.nbytes() == before + 4 * 4000
+    releases.drop(len(releases) - 1)
+    assert releases.nbytes() == 4000
 
 
 def test_nodes_carry_the_users_line():

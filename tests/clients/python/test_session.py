@@ -18,7 +18,7 @@ from kiln._proto.kiln.v1 import session_pb2
 from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
-from kilnd_process import build_folder
+from kilnd_process import Kilnd, build_folder
 from link import Link
 
 CUTS = int(os.environ.get("KILN_CUTS", "20"))
@@ -196,6 +196,26 @@ def test_dead_tensors_free_their_memory(connection):
     del x
     gc.collect()
     assert eventually(lambda: memory(connection) < before + size // 2)
+
+
+def test_dead_tensors_make_room_for_the_next():
+    with Kilnd(threads=2, flags=["--memory_limit=64MiB"]) as daemon:
+        with kiln.connect(daemon.address) as connection:
+            half_a_piece = np.ones(1 << 17, np.float32)
+            for _ in range(300):
+                uploaded = kiln.tensor(half_a_piece).realize()
+            assert uploaded.sum().item() == 1 << 17
+            one = kiln.tensor(1.0).realize()
+            for _ in range(20):
+                large = (kiln.zeros(4 << 20) + one).realize()
+                large[:1].item()
+            del large
+            large = kiln.tensor(np.ones(10 << 20, np.float32)).realize()
+            assert large[-1].item() == 1
+            del large, uploaded, one
+            connection.synchronize()
+            assert memory(connection) < 8 << 20
+        _connection._default = None
 
 
 def test_a_thousand_uploads_leave_no_blobs(fresh_kilnd):

@@ -25,7 +25,7 @@ class Buffer:
         # The least and the most of integers that this process uploaded, so that indices can be
         # checked here.
         self.least_most: Optional[Tuple[int, int]] = None
-        connection.stream.releases.watch(self, "handles", handle)
+        connection.stream.releases.watch(self, "handles", handle, self.nbytes)
 
     @property
     def nbytes(self) -> int:

@@ -2,14 +2,15 @@
 
 import weakref
 from collections import deque
-from typing import Any, Deque, Dict, List
+from typing import Any, Deque, Dict, List, Tuple
 
 
 class _Reference(weakref.ref):  # type: ignore[type-arg]
-    __slots__ = ("kind", "name")
+    __slots__ = ("kind", "name", "nbytes")
 
     kind: str
     name: Any
+    nbytes: int
 
 
 class Releases:
@@ -22,22 +23,46 @@ class Releases:
     def __init__(self) -> None:
         self._living: Dict[int, _Reference] = {}
         self._dead: Deque[_Reference] = deque()
+        # How many of the dead have been counted, and their bytes. One value, so that an interrupt
+        # leaves both right.
+        self._counted: Tuple[int, int] = (0, 0)
 
-    def watch(self, owner: Any, kind: str, name: Any) -> None:
-        """When `owner` dies, `name` is to be released: a field of Release, or "program"."""
+    def watch(self, owner: Any, kind: str, name: Any, nbytes: int = 0) -> None:
+        """When `owner` dies, `name` is to be released: a field of Release, or "program".
+
+        The daemon then has `nbytes` more.
+        """
         reference = _Reference(owner, self._dead.append)
-        reference.kind, reference.name = kind, name
+        reference.kind, reference.name, reference.nbytes = kind, name, nbytes
         # A weak reference calls back only if it is itself still alive.
         self._living[id(reference)] = reference
 
     def __len__(self) -> int:
         return len(self._dead)
 
-    def take(self) -> Dict[str, List[Any]]:
-        """The names to release, by their kind. For one thread at a time."""
+    # For one thread at a time. Each reference is looked at by its place, since others may die
+    # meanwhile.
+
+    def nbytes(self) -> int:
+        """The bytes of what has died."""
+        count, nbytes = self._counted
+        while count < len(self._dead):
+            nbytes += self._dead[count].nbytes
+            count += 1
+        self._counted = count, nbytes
+        return nbytes
+
+    def first(self, count: int) -> Dict[str, List[Any]]:
+        """The names of the `count` that died first, by their kind. They stay until `drop`."""
         names: Dict[str, List[Any]] = {}
-        while self._dead:
-            reference = self._dead.popleft()
-            del self._living[id(reference)]
+        for place in range(count):
+            reference = self._dead[place]
             names.setdefault(reference.kind, []).append(reference.name)
         return names
+
+    def drop(self, count: int) -> None:
+        """Forgets the `count` that died first, whose release has been sent."""
+        self._counted = 0, 0
+        for _ in range(count):
+            reference = self._dead.popleft()
+            del self._living[id(reference)]

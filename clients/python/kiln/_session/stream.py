@@ -29,9 +29,11 @@ MAX_IN_FLIGHT = 4096
 MAX_BYTES_IN_FLIGHT = 256 << 20
 # Operations of no more than this travel together in a message.
 TOGETHER_BYTES = 1024
-# What has died is released in one operation per this many, or when the stream has been idle for
-# this long.
+# What has died is released in one operation per this many, before the next operation once it has so
+# many bytes, before a barrier, or when the stream has been idle for this long. Small steps leave
+# little and are not slowed down; those that leave so many bytes take far longer than a release does.
 RELEASE_BATCH = 128
+RELEASE_BYTES = 1 << 20
 IDLE_SECONDS = 0.1
 # Between attempts to attach again.
 FIRST_DELAY_SECONDS = 0.02
@@ -151,6 +153,8 @@ class Stream:
                 if self._detaching:
                     raise errors.FailedPrecondition("this session is being detached")
                 if not self._is_full():
+                    if "barrier" in operation or self.releases.nbytes() >= RELEASE_BYTES:
+                        self._release_dead()
                     self._detaching = "detach" in operation
                     self._enqueue(callback, size, operation, missed)
                     break
@@ -265,6 +269,21 @@ class Stream:
         # However full it is: this makes room.
         self._enqueue(None, 64, {"cancel": session_pb2.Cancel(first=first)})
 
+    def _release_dead(self) -> None:
+        # An interrupt in the middle has some released twice, which changes nothing: no name is
+        # ever used again.
+        if self._failure is not None or self._detaching:
+            return
+        counts = len(self.releases), len(self.blobs)
+        names = {**self.releases.first(counts[0]), **self.blobs.first(counts[1])}
+        for number in names.pop("program", ()):
+            self._enqueue(
+                None, 64, {"release_program": session_pb2.ReleaseProgram(program=number)})
+        if names:
+            self._enqueue(None, 64, {"release": session_pb2.Release(**names)})
+        self.releases.drop(counts[0])
+        self.blobs.drop(counts[1])
+
     # On gRPC's sending thread.
 
     def _requests(self, attachment: _Attachment) -> Iterator[Any]:
@@ -279,7 +298,8 @@ class Stream:
             except queue.Empty:
                 idle = True
             if self.blobs or len(self.releases) >= (1 if idle else RELEASE_BATCH):
-                self._release_dead()
+                with self._lock:
+                    self._release_dead()
             # A new stream goes on after what the daemon has received, which it says when it has
             # attached.
             if sent is None:
@@ -304,17 +324,6 @@ class Stream:
                 break
             following.append(pending.request)
         return following
-
-    def _release_dead(self) -> None:
-        with self._lock:
-            if self._failure is not None or self._detaching:
-                return
-            names = {**self.releases.take(), **self.blobs.take()}
-            for number in names.pop("program", ()):
-                self._enqueue(
-                    None, 64, {"release_program": session_pb2.ReleaseProgram(program=number)})
-            if names:
-                self._enqueue(None, 64, {"release": session_pb2.Release(**names)})
 
     # On the reader's thread.
 
