@@ -10,6 +10,8 @@ import pytest
 
 import kiln
 from kiln import nn
+from kiln._session import connection as _connection
+from kilnd_process import Kilnd
 
 # Each mistake stands on a line of its own, which the message must name.
 MISTAKES = {
@@ -148,6 +150,35 @@ def test_an_error_that_the_daemon_finds_names_the_line_that_built_the_node(conne
             print(tensor)
         assert "no value" in repr(tensor) and "limit" in repr(tensor)
     np.testing.assert_array_equal((kiln.ones(2) + 1).numpy(), 2)
+
+
+def test_a_barrier_raises_what_nobody_has_seen():
+    with Kilnd(threads=2, flags=["--memory_limit=64MiB"]) as daemon:
+        with kiln.connect(daemon.address) as connection:
+            one = kiln.tensor(1.0).realize()
+
+            def large():
+                return (kiln.zeros(10 << 20) + one).realize()
+
+            first = large()
+            connection.synchronize()
+            second = large()
+            with pytest.raises(kiln.ResourceExhausted, match="do not fit"):
+                connection.synchronize()
+            connection.synchronize()  # by now it has been seen
+            with pytest.raises(kiln.ResourceExhausted):
+                second[:1].numpy()
+            connection.synchronize()
+            del second
+            large()
+            with pytest.raises(kiln.ResourceExhausted):
+                connection.synchronize()
+            result = (large() + 1).realize()
+            with pytest.raises(kiln.ResourceExhausted, match="an input failed"):
+                result.numpy()
+            connection.synchronize()
+            assert first[0].item() == 1
+        _connection._default = None
 
 
 def test_so_does_one_in_a_traced_function(connection):

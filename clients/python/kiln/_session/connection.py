@@ -21,6 +21,9 @@ from kiln._session.stream import Stream
 from kiln._session.waiter import Waiter
 
 _PROGRAMS_KEPT = 512
+_ERRORS_KEPT = 64
+# How the daemon's error for what an earlier error has made impossible begins.
+_OF_AN_INPUT = "an input failed: "
 
 
 class Connection:
@@ -52,7 +55,9 @@ class Connection:
         self._programs: weakref.WeakValueDictionary[bytes, Program] = (
             weakref.WeakValueDictionary())
         self._recent: OrderedDict[bytes, Program] = OrderedDict()
+        # Of what changed state, for the next run or barrier to raise; of the rest, for a barrier.
         self._unreported: List[KilnError] = []
+        self._unseen: List[KilnError] = []
         self._attached = {
             # What has failed has no dtype; reading it raises why.
             tensor.name: Buffer(
@@ -121,9 +126,10 @@ class Connection:
         return list(call(self.stream, rpc, device_pb2.ListDevicesRequest()).devices)
 
     def synchronize(self) -> None:
-        """Waits until everything sent before has finished; raises what failed unseen.
+        """Waits until everything sent before has finished; raises the first error nobody has seen.
 
-        Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
+        Whatever failed counts, even if its result was dropped: an error has been seen once it, or
+        one that it led to, was raised. Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
         results that somebody still holds: those go on, and so does what came before them. What a
         traced function has updated is as it was before the runs that were cancelled.
 
@@ -133,6 +139,10 @@ class Connection:
         self.stream.send(waiter.resolve, barrier=session_pb2.Barrier())
         self.stream.wait(waiter)
         self.raise_unreported()
+        with self._lock:
+            errors, self._unseen = self._unseen, []
+        if errors:
+            raise errors[0]
 
     def cancel(self) -> None:
         """Cancels all that was sent and has not begun; what has begun stops at its next slice.
@@ -169,6 +179,7 @@ class Connection:
     def download(self, buffer: Buffer) -> bytes:
         """The buffer's bytes, once its value is there."""
         if buffer.error is not None:
+            self._seen(buffer.error)
             raise buffer.error
         waiter = Waiter() if buffer.nbytes <= self._session.chunk_bytes else None
         if waiter is not None:
@@ -246,6 +257,7 @@ class Connection:
             with self._lock:
                 errors, self._unreported = self._unreported, []
             if errors:
+                self._seen(errors[0])
                 raise errors[0]
 
     def programs(self) -> List[ProgramInfo]:
@@ -293,17 +305,22 @@ class Connection:
                     buffer.error = cause
             connection = owner()
             # What was cancelled has changed no state.
-            if error.reason == "CANCELLED":
+            if error.reason == "CANCELLED" or connection is None:
                 return
-            if changes_state and connection is not None:
-                with connection._lock:
+            with connection._lock:
+                if changes_state:
                     connection._unreported.append(cause)
+                elif len(connection._unseen) < _ERRORS_KEPT and (
+                        not cause.message.startswith(_OF_AN_INPUT)):
+                    connection._unseen.append(cause)
 
         return finished
 
     def _seen(self, error: KilnError) -> None:
         with self._lock:
             self._unreported = [other for other in self._unreported if other is not error]
+            self._unseen = [
+                other for other in self._unseen if other.message not in error.message]
 
 
 _BuffersOf = Callable[[Connection, Dict[str, Any]], Dict[str, Buffer]]
