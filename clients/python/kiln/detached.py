@@ -2,6 +2,8 @@
 
 from typing import Any, Dict, Optional
 
+import numpy as np
+
 from kiln._basics.errors import InvalidArgument
 from kiln._graph import node
 from kiln._graph.realize import buffer_of
@@ -33,13 +35,25 @@ def attach(name: str, address: Optional[str] = None, *, token: str = "", ca: str
     return {key: wrap(node.value(buffer)) for key, buffer in connection.take_attached().items()}
 
 
-def _buffers_of(connection: Any, tensors: Dict[str, Tensor]) -> Dict[str, Any]:
+def _buffers_of(connection: Any, values: Dict[str, Any]) -> Dict[str, Any]:
+    tensors = {key: _as_tensor(key, value) for key, value in values.items()}
     _realize(tensors.values())
     buffers = {key: buffer_of(tensor._node, connection) for key, tensor in tensors.items()}
     for key, buffer in buffers.items():
         if buffer.connection is not connection:
             raise InvalidArgument(f"the tensor {key!r} belongs to another connection")
     return buffers
+
+
+def _as_tensor(key: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    if not isinstance(value, (bool, int, float, np.generic, np.ndarray)):
+        raise InvalidArgument(
+            f"{key!r} is a {type(value).__name__}; a session keeps tensors, numbers and NumPy "
+            "arrays. Leave lists entry by entry, under names of their own")
+    # As NumPy has it, so that a Python float keeps all its bits.
+    return Tensor(np.asarray(value))
 
 
 _connections.set_buffers_of(_buffers_of)

@@ -523,6 +523,63 @@ def test_another_process_attaches_while_the_work_goes_on(fresh_kilnd):
         kiln.attach("morning", fresh_kilnd.address)
 
 
+TRAINING = """
+import sys, kiln
+kiln.manual_seed(3)
+model = kiln.nn.Linear(3, 2)
+optimizer = kiln.optim.Adam(model.parameters(), lr=0.1)
+
+def train():
+    optimizer.zero_grad()
+    (model(kiln.ones(4, 3)) ** 2).sum().backward()
+    optimizer.step()
+
+if sys.argv[1] == "begin":
+    train()
+    train()
+    optimizer.param_groups[0].lr = 1 / 3
+    kiln.default_connection().detach("training", 60, {
+        **model.state_dict(), **optimizer.state_dict(), "more": 1})
+    print("left")
+else:
+    state = kiln.attach("training")
+    for part in (model, optimizer):
+        part.load_state_dict({name: state[name] for name in part.state_dict()})
+    assert optimizer.param_groups[0].lr == 1 / 3, "not to the bit"
+    assert state["more"].dtype == kiln.int64 and state["more"].item() == 1
+    train()
+    print(model.weight.tolist())
+"""
+
+
+def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
+    outputs = []
+    for what in ("begin", "end"):
+        process = script(TRAINING, fresh_kilnd, what)
+        output, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        outputs.append(output)
+    assert outputs[0] == "left\n"
+    kiln.manual_seed(3)
+    with kiln.connect(fresh_kilnd.address):
+        model = nn.Linear(3, 2)
+        optimizer = kiln.optim.Adam(model.parameters(), lr=0.1)
+        for step in range(3):
+            optimizer.zero_grad()
+            (model(kiln.ones(4, 3)) ** 2).sum().backward()
+            optimizer.step()
+            if step == 1:
+                optimizer.param_groups[0].lr = 1 / 3
+        assert f"{model.weight.tolist()}\n" == outputs[1]
+    _connection._default = None
+
+
+def test_what_a_session_cannot_keep_is_named(connection):
+    with pytest.raises(kiln.InvalidArgument, match="'base_lrs' is a list; .* entry by entry"):
+        connection.detach("night", 60, {"base_lrs": [0.1]})
+    connection.synchronize()
+
+
 def test_whoever_is_taken_over_hears_so_at_once(fresh_kilnd):
     first = kiln.connect(fresh_kilnd.address)
     x = kiln.ones(2).realize()

@@ -83,7 +83,9 @@ class Connection:
 
         What was sent before goes on without this process. The daemon keeps everything for
         `keep_seconds`, held to its own limit, and forgets all tensors but those that are given
-        names here. Names have 1 to 64 letters, digits and "._-", as the keys of a module's
+        names here. Numbers and NumPy arrays become tensors of the dtype that NumPy gives them, float64
+        for a Python float, so `optimizer.state_dict()` can be left as it is, and `load_state_dict`
+        takes what comes back. Names have 1 to 64 letters, digits and "._-", as the keys of a module's
         `state_dict()` do; they are the user's own. Raises AlreadyExists if another session of the
         user's has the name, and then all goes on as before.
 
