@@ -12,14 +12,25 @@ from kiln._session.login import Login, find
 from kilnd_process import Kilnd, build_folder
 
 
-def certificate(folder):
+def certificate(folder, name="server"):
     """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    paths = folder / "server.pem", folder / "server.key"
+    paths = folder / f"{name}.pem", folder / f"{name}.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
          "-subj", "/CN=box", "-addext", "subjectAltName=IP:127.0.0.1", "-out", paths[0], "-keyout", paths[1]],
         check=True, capture_output=True)
     return paths
+
+
+def expired(folder):
+    """A certificate that has expired, and its key."""
+    _, key = certificate(folder, "expired")
+    request = subprocess.run(["openssl", "req", "-new", "-key", key, "-subj", "/CN=box"], check=True,
+                             capture_output=True)
+    chain = folder / "expired.pem"
+    subprocess.run(["openssl", "x509", "-req", "-signkey", key, "-days", "-1", "-out", chain], check=True,
+                   input=request.stdout, capture_output=True)
+    return chain, key
 
 
 def test_a_user_trains_over_tls_with_a_token(tmp_path):
@@ -51,6 +62,32 @@ def test_a_user_trains_over_tls_with_a_token(tmp_path):
                 kiln.connect(daemon.tcp_address, token=token[:-1] + "x", ca=str(chain))
         finally:
             _connection._default = None
+
+
+def test_mistakes_with_tls_are_told_apart(tmp_path):
+    chain, key = certificate(tmp_path)
+    other, other_key = certificate(tmp_path, "other")
+    late, late_key = expired(tmp_path)
+
+    def says(address, wanted, **login):
+        with pytest.raises(kiln.Unavailable) as caught:
+            kiln.connect(address, **{name: str(path) for name, path in login.items()})
+        assert wanted in str(caught.value) and address in str(caught.value)
+        assert "Start one" not in str(caught.value)
+
+    with Kilnd(flags=[f"--tls_certificate={chain}", f"--tls_key={key}", f"--tls_client_ca={chain}"]) as daemon:
+        says(daemon.tcp_address, f"not by an authority in {other}", ca=other)
+        says(daemon.tcp_address, "the list of this machine", ca="system")
+        says(f"localhost:{daemon.port}", "for other names than localhost", ca=chain)
+        says(daemon.tcp_address, "on a client without TLS")
+        says(daemon.tcp_address, "--tls_client_ca", ca=chain, certificate=other, key=other_key)
+        says(daemon.address, "speaks no TLS", ca=chain)
+    with Kilnd(flags=[f"--tls_certificate={late}", f"--tls_key={late_key}"]) as daemon:
+        says(daemon.tcp_address, "has expired", ca=late)
+    with pytest.raises(kiln.Unavailable, match="Start one"):
+        kiln.connect(str(tmp_path / "none.sock"), ca=str(chain))
+    with pytest.raises(kiln.InvalidArgument, match=f"{key} has no certificate"):
+        kiln.connect("127.0.0.1:1", ca=str(key))
 
 
 def write(folder, text):

@@ -15,6 +15,7 @@ from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
 from kiln._session.handles import Buffer, Program, ProgramInfo, info_of
 from kiln._session.login import Login, find
+from kiln._session.refused import explain
 from kiln._session.rpc import call
 from kiln._session.session import Session
 from kiln._session.stream import Stream
@@ -391,6 +392,7 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
     """What `connect` does, or, with the name of a detached session, `kiln.attach`."""
     global _default, _default_pid
     tried: List[str] = []
+    explained = ""
     login = find(given, os.environ)
     for target in candidates(login.address, os.environ, os.getuid()):
         try:
@@ -400,13 +402,15 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
         # Any other error is a daemon's answer, so this is the right place and no other is tried.
         except (_errors.Unavailable, _errors.DeadlineExceeded) as error:
             tried.append(f"{target}: {error}")
+            explained = explained or explain(target, login, error.message)
             continue
         with _default_lock:
             _default, _default_pid = connection, os.getpid()
         return connection
-    raise _errors.Unavailable(
+    explained = explained or (
         "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
-        "kiln.connect(\"host:port\") or KILN_ADDRESS. Tried:\n  " + "\n  ".join(tried))
+        "kiln.connect(\"host:port\") or KILN_ADDRESS")
+    raise _errors.Unavailable(explained + ". Tried:\n  " + "\n  ".join(tried))
 
 
 def _forget_default(connection: Connection) -> None:

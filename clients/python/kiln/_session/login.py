@@ -49,6 +49,7 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
 def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) -> Any:
     """A channel to `target`: over TLS if the login has a `ca`, with its token in every call."""
     if login.ca:
+        _require_certificate(login.ca)
         channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(
             _file(login.ca) if login.ca != "system" else None,
             _file(login.key), _file(login.certificate)), options=options)
@@ -104,6 +105,12 @@ def _file(path: str) -> Optional[bytes]:
             return file.read()
     except OSError as error:
         raise InvalidArgument(f"cannot read {path}: {error.strerror}") from None
+
+
+def _require_certificate(path: str) -> None:
+    # gRPC would say that nobody answers.
+    if path != "system" and b"CERTIFICATE-----" not in (_file(path) or b""):
+        raise InvalidArgument(f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
 
 
 def _read(path: str) -> Dict[str, str]:

@@ -1,0 +1,51 @@
+"""Why a channel could not be opened, from what gRPC says of it: what is wrong, and the remedy."""
+
+from kiln._session.login import Login
+
+_SAID = "kiln.connect(ca=...), in KILN_CA or as \"ca\" in ~/.config/kiln/config.toml"
+# By what gRPC says, in small letters and with spaces for underscores, since it has no codes for it
+# and its versions have different words. The first that fits counts.
+_CAUSES = (
+    (("certificate has expired",),
+     "the certificate of {target} has expired. Whoever runs its kilnd makes a new one and starts "
+     "kilnd with it (--tls_certificate)"),
+    (("certificate is not yet valid",),
+     "the certificate of {target} is not valid yet. Set the clock of this machine, or that of the "
+     "machine on which the certificate was made"),
+    (("certificate verify failed",),
+     "the certificate of {target} is not by an authority in {ca}, so this may be another daemon "
+     f"than the one you want. Name the file with its authority as {_SAID}; of a certificate that "
+     "was made as in Kiln's README that is the certificate itself, box.pem"),
+    (("hostname verification check failed", "is not in peer certificate"),
+     "the certificate of {target} is for other names than {host}. Connect by a name that it has "
+     "(subjectAltName), or have one made for this name as well"),
+    (("wrong version number",),
+     "{target} speaks no TLS. Say no ca for it (kiln.connect(ca=...), KILN_CA, or \"ca\" in "
+     "~/.config/kiln/config.toml), or name the port at which kilnd speaks TLS"),
+)
+
+
+def explain(target: str, login: Login, message: str) -> str:
+    """What to tell the user when connecting to `target` has failed with gRPC's `message`.
+
+    "" if gRPC says no more than that nobody answers.
+    """
+    said = message.lower().replace("_", " ")
+    for signs, text in _CAUSES:
+        if any(sign in said for sign in signs):
+            return text.format(target=target, host=target.rpartition(":")[0],
+                               ca=_authority(login))
+    # Somebody was there and hung up before a word was said.
+    if not ("failed to connect" in said and "socket closed" in said):
+        return ""
+    if login.certificate:
+        return (f"{target} hangs up at once. Perhaps its kilnd takes no certificates by the "
+                f"authority of {login.certificate} (--tls_client_ca)")
+    if login.ca:
+        return ""
+    return (f"{target} hangs up at once on a client without TLS. If its kilnd speaks TLS, name the "
+            f"file with the authority of its certificate as {_SAID}")
+
+
+def _authority(login: Login) -> str:
+    return "the list of this machine (ca = \"system\")" if login.ca == "system" else login.ca
