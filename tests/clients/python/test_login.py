@@ -109,8 +109,33 @@ def test_the_files_token_goes_to_its_address_alone(tmp_path):
     assert find(Login(address="other:1"), environment).token == ""
     assert find(Login(), dict(environment, KILN_ADDRESS="127.0.0.1:5")).ca == ""
     assert find(Login(address="box:1"), environment).token == "t"
+    assert find(Login(address="BOX:1"), environment).token == "t"
     environment = write(tmp_path, 'token = "t"')
     assert find(Login(address="unix:/x"), environment).token == "t"
+
+
+def test_an_address_of_another_spelling_is_the_same(tmp_path):
+    environment = write(tmp_path, 'address = "localhost"\ntoken = "t"\n')
+    for address in ("localhost", "localhost:7433", "127.0.0.1", "127.0.0.1:7433", "dns:localhost:7433"):
+        assert find(Login(address=address), environment).token == "t", address
+    for address in ("localhost:7434", "box", "/localhost:7433"):
+        assert find(Login(address=address), environment).token == "", address
+    environment = write(tmp_path, 'address = "unix:/run/k.sock"\ntoken = "t"\n')
+    assert find(Login(address="/run/k.sock"), environment).token == "t"
+
+
+def test_who_has_a_token_for_another_address_is_told(tmp_path, monkeypatch):
+    chain, key = certificate(tmp_path)
+    for name, value in write(tmp_path, f'address = "box"\ntoken = "t"\nca = "{chain}"\n').items():
+        monkeypatch.setenv(name, value)
+    with Kilnd(flags=[f"--tls_certificate={chain}", f"--tls_key={key}"]) as daemon:
+        told = f'The "token" and "ca" in .*config.toml are for box, not for {daemon.tcp_address}'
+        with pytest.raises(kiln.Unauthenticated, match=told):
+            kiln.connect(daemon.tcp_address, ca=str(chain))
+        with pytest.raises(kiln.Unavailable, match=told):
+            kiln.connect(daemon.tcp_address)
+    with pytest.raises(kiln.InvalidArgument, match=r"TLS alone.* are for box, not for 192\.0\.2\.1:1"):
+        kiln.connect("192.0.2.1:1", token="t")
 
 
 def test_a_token_is_not_sent_unencrypted_over_a_network():

@@ -33,6 +33,22 @@ def normalize(address: str) -> str:
     return address if host_has_port else f"{address}:{DEFAULT_PORT}"
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether both spell one address: its port may be missing, and localhost is 127.0.0.1."""
+    return _canonical(one) == _canonical(other)
+
+
+def _canonical(address: str) -> str:
+    target = normalize(address)
+    if target.startswith("unix:"):
+        return target.replace("unix:///", "unix:/", 1)
+    for scheme in ("dns:///", "dns:", "ipv4:"):
+        if target.startswith(scheme):
+            target = normalize(target[len(scheme):])
+    host, _, port = target.lower().rpartition(":")
+    return f"{'127.0.0.1' if host == 'localhost' else host}:{port}"
+
+
 def is_local(target: str) -> bool:
     """Whether data sent to `target` stays on this machine."""
     if target.startswith("127."):

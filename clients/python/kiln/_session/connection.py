@@ -14,7 +14,7 @@ from kiln._basics.errors import KilnError
 from kiln._proto.kiln.v1 import device_pb2, program_pb2, session_pb2
 from kiln._session.address import candidates
 from kiln._session.handles import Buffer, Program, ProgramInfo, info_of
-from kiln._session.login import Login, find
+from kiln._session.login import Login, find, with_elsewhere
 from kiln._session.refused import explain
 from kiln._session.rpc import call
 from kiln._session.session import Session
@@ -84,11 +84,11 @@ class Connection:
 
         What was sent before goes on without this process. The daemon keeps everything for
         `keep_seconds`, held to its own limit, and forgets all tensors but those that are given
-        names here. Numbers and NumPy arrays become tensors of the dtype that NumPy gives them, float64
-        for a Python float, so `optimizer.state_dict()` can be left as it is, and `load_state_dict`
-        takes what comes back. Names have 1 to 64 letters, digits and "._-", as the keys of a module's
-        `state_dict()` do; they are the user's own. Raises AlreadyExists if another session of the
-        user's has the name, and then all goes on as before.
+        names here. Numbers and NumPy arrays become tensors of the dtype that NumPy gives them,
+        float64 for a Python float, so `optimizer.state_dict()` can be left as it is, and
+        `load_state_dict` takes what comes back. Names have 1 to 64 letters, digits and "._-", as
+        the keys of a module's `state_dict()` do; they are the user's own. Raises AlreadyExists if
+        another session of the user's has the name, and then all goes on as before.
 
         >>> connection = kiln.connect()
         >>> connection.detach("night", keep_seconds=600, tensors={"weights": kiln.ones(3)})
@@ -132,7 +132,9 @@ class Connection:
         """Waits until everything sent before has finished; raises the first error nobody has seen.
 
         Whatever failed counts, even if its result was dropped: an error has been seen once it, or
-        one that it led to, was raised. Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
+        one that it led to, was raised.
+
+        Ctrl-C while it waits, or while a value is read, cancels what was sent before, but for
         results that somebody still holds: those go on, and so does what came before them. What a
         traced function has updated is as it was before the runs that were cancelled.
 
@@ -404,13 +406,17 @@ def open_default(given: Login, device: str = "", lease_seconds: int = 0, batch: 
             tried.append(f"{target}: {error}")
             explained = explained or explain(target, login, error.message)
             continue
+        except _errors.Unauthenticated as error:
+            raise _errors.Unauthenticated(
+                error.message + with_elsewhere(login), error.reason, error.metadata) from None
         with _default_lock:
             _default, _default_pid = connection, os.getpid()
         return connection
     explained = explained or (
         "no kilnd answers. Start one on this machine with `kilnd`, or name another machine's with "
         "kiln.connect(\"host:port\") or KILN_ADDRESS")
-    raise _errors.Unavailable(explained + ". Tried:\n  " + "\n  ".join(tried))
+    raise _errors.Unavailable(
+        explained + with_elsewhere(login) + ". Tried:\n  " + "\n  ".join(tried))
 
 
 def _forget_default(connection: Connection) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 import grpc
 
 from kiln._basics.errors import InvalidArgument
-from kiln._session.address import is_local
+from kiln._session.address import is_local, is_same
 
 _VARIABLES = {
     "address": "KILN_ADDRESS",
@@ -25,6 +25,8 @@ class Login(NamedTuple):
     ca: str = ""  # "system": the authorities that this machine knows
     certificate: str = ""
     key: str = ""
+    # What the file has for another address, as a sentence; "" if it has nothing.
+    elsewhere: str = ""
 
 
 def find(given: Login, environment: Mapping[str, str]) -> Login:
@@ -35,10 +37,15 @@ def find(given: Login, environment: Mapping[str, str]) -> Login:
     """
     said = {name: getattr(given, name) or environment.get(variable, "")
             for name, variable in _VARIABLES.items()}
-    file = _read(_path(environment))
-    if not said["address"] or file.get("address", said["address"]) == said["address"]:
+    path = _path(environment)
+    file = _read(path)
+    elsewhere = ""
+    if not said["address"] or is_same(file.get("address", said["address"]), said["address"]):
         said = {name: value or file.get(name, "") for name, value in said.items()}
-    login = Login(**said)
+    elif len(file) > 1:
+        names = " and ".join(f'"{name}"' for name in file if name != "address")
+        elsewhere = f"The {names} in {path} are for {file['address']}, not for {said['address']}"
+    login = Login(**said, elsewhere=elsewhere)
     if bool(login.certificate) != bool(login.key):
         raise InvalidArgument("a certificate and its key go together")
     if not all("!" <= character <= "~" for character in login.token):
@@ -57,10 +64,16 @@ def open_channel(target: str, login: Login, options: Sequence[Tuple[str, Any]]) 
         raise InvalidArgument(
             "a token goes to another machine over TLS alone: give the authority of the "
             f"certificate of {target} as kiln.connect(ca=...), in KILN_CA or as \"ca\" in "
-            "~/.config/kiln/config.toml (\"system\" for those that this machine knows)")
+            "~/.config/kiln/config.toml (\"system\" for those that this machine knows)"
+            + with_elsewhere(login))
     else:
         channel = grpc.insecure_channel(target, options=options)
     return grpc.intercept_channel(channel, _Bearer(login.token)) if login.token else channel
+
+
+def with_elsewhere(login: Login) -> str:
+    """What to add to the message if the daemon does not know the caller, or the channel fails."""
+    return f". {login.elsewhere}" if login.elsewhere else ""
 
 
 class _Bearer(
@@ -110,7 +123,8 @@ def _file(path: str) -> Optional[bytes]:
 def _require_certificate(path: str) -> None:
     # gRPC would say that nobody answers.
     if path != "system" and b"CERTIFICATE-----" not in (_file(path) or b""):
-        raise InvalidArgument(f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
+        raise InvalidArgument(
+            f"{path} has no certificate in PEM format (-----BEGIN CERTIFICATE-----)")
 
 
 def _read(path: str) -> Dict[str, str]:

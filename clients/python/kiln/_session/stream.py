@@ -29,9 +29,9 @@ MAX_IN_FLIGHT = 4096
 MAX_BYTES_IN_FLIGHT = 256 << 20
 # Operations of no more than this travel together in a message.
 TOGETHER_BYTES = 1024
-# What has died is released in one operation per this many, before the next operation once it has so
-# many bytes, before a barrier, or when the stream has been idle for this long. Small steps leave
-# little and are not slowed down; those that leave so many bytes take far longer than a release does.
+# What has died is released in one operation per this many, before the next operation once it has
+# so many bytes, before a barrier, or when the stream has been idle for this long. Small steps leave
+# little and are not slowed down; those that leave so many bytes take far longer than a release.
 RELEASE_BATCH = 128
 RELEASE_BYTES = 1 << 20
 IDLE_SECONDS = 0.1
