@@ -7,12 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "clients/cpp/login.h"
 #include "clients/cpp/status.h"
 
 namespace kiln::cli {
 
 absl::Status Invocation::Check(const grpc::Status& status) const {
-  return client::FromGrpc(status, address);
+  return client::WithElsewhere(client::FromGrpc(status, address), elsewhere);
 }
 
 absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {

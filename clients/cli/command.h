@@ -29,6 +29,7 @@ struct Invocation {
       false;  // print the daemon's answer as JSON (Protocol Buffers' mapping) and nothing else
   bool terminal = false;  // `out` is one
   std::string address;
+  std::string elsewhere;  // of the login: see clients/cpp/login.h
   std::shared_ptr<grpc::Channel> channel;
   std::ostream& out;
   std::ostream& error;  // for what is no result

@@ -162,6 +162,7 @@ int Run(const Command& command, CommonOptions options, std::ostream& out, std::o
                         .json = options.json,
                         .terminal = &out == &std::cout && isatty(STDOUT_FILENO) != 0,
                         .address = login->address,
+                        .elsewhere = login->elsewhere,
                         .channel = *channel,
                         .out = out,
                         .error = error};

@@ -6,14 +6,39 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::client {
 namespace {
 
+constexpr char kDefaultPort[] = "7433";
+
 std::string AsGrpcAddress(const std::string& address) {
-  return absl::StartsWith(address, "/") ? absl::StrCat("unix:", address) : address;
+  for (const char* scheme : {"unix:", "dns:", "ipv4:", "ipv6:"})
+    if (absl::StartsWith(address, scheme)) return address;
+  if (absl::StrContains(address, '/')) return absl::StrCat("unix:", address);
+  // An IPv6 address has colons of its own, within brackets.
+  const size_t bracket = address.rfind(']');
+  const bool has_port =
+      address.find(':', bracket == std::string::npos ? 0 : bracket) != std::string::npos;
+  return has_port ? address : absl::StrCat(address, ":", kDefaultPort);
+}
+
+std::string Canonical(const std::string& address) {
+  std::string target = AsGrpcAddress(address);
+  if (absl::StartsWith(target, "unix:///")) return absl::StrCat("unix:/", target.substr(8));
+  if (absl::StartsWith(target, "unix:")) return target;
+  for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:"}) {
+    if (!absl::StartsWith(target, scheme)) continue;
+    target = AsGrpcAddress(target.substr(scheme.size()));
+    break;
+  }
+  absl::AsciiStrToLower(&target);
+  constexpr absl::string_view kLocal = "localhost:";
+  return absl::StartsWith(target, kLocal) ? absl::StrCat("127.0.0.1:", target.substr(kLocal.size()))
+                                          : target;
 }
 
 }  // namespace
@@ -45,7 +70,11 @@ std::string FindAddress(const std::string& given, const Surroundings& surroundin
   }
   const std::string socket = folder + "/kilnd.sock";
   if (surroundings.exists(socket)) return "unix:" + socket;
-  return "127.0.0.1:7433";
+  return absl::StrCat("127.0.0.1:", kDefaultPort);
+}
+
+bool IsSameAddress(const std::string& one, const std::string& other) {
+  return Canonical(one) == Canonical(other);
 }
 
 bool IsLocal(const std::string& address) {

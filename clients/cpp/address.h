@@ -21,8 +21,11 @@ Surroundings ProcessSurroundings();
 // The daemon's address in gRPC's form ("unix:/path" or "host:port"): `given` if it is not empty,
 // else $KILN_ADDRESS, else the socket in $XDG_RUNTIME_DIR/kiln/kilnd.sock or
 // /tmp/kiln-$UID/kilnd.sock if there is one, else 127.0.0.1:7433. A path ("/run/kilnd.sock") is
-// taken as a socket.
+// taken as a socket, and a host without a port gets 7433.
 std::string FindAddress(const std::string& given, const Surroundings& surroundings);
+
+// Whether both spell one address: its port may be missing, and localhost is 127.0.0.1.
+bool IsSameAddress(const std::string& one, const std::string& other);
 
 // Whether what is sent to an address in gRPC's form stays on this machine.
 bool IsLocal(const std::string& address);

@@ -42,6 +42,24 @@ TEST(FindAddress, LoopbackPortWhereThereIsNoSocket) {
   EXPECT_EQ(FindAddress("", Fake({}, {})), "127.0.0.1:7433");
 }
 
+TEST(FindAddress, AHostWithoutAPortGetsTheDaemons) {
+  const auto nothing = Fake({}, {});
+  EXPECT_EQ(FindAddress("box", nothing), "box:7433");
+  EXPECT_EQ(FindAddress("[::1]", nothing), "[::1]:7433");
+  for (const char* address : {"box:1", "[::1]:2", "unix:/a", "dns:box:1"})
+    EXPECT_EQ(FindAddress(address, nothing), address);
+}
+
+TEST(Address, HasSeveralSpellings) {
+  for (const char* other : {"localhost", "localhost:7433", "127.0.0.1", "dns:localhost:7433"})
+    EXPECT_TRUE(IsSameAddress("127.0.0.1:7433", other)) << other;
+  EXPECT_TRUE(IsSameAddress("unix:/run/k.sock", "/run/k.sock"));
+  EXPECT_TRUE(IsSameAddress("unix:/run/k.sock", "unix:///run/k.sock"));
+  EXPECT_TRUE(IsSameAddress("Box:1", "box:1"));
+  for (const char* other : {"localhost:1", "box", "/localhost:7433", "127.0.0.1.example.org"})
+    EXPECT_FALSE(IsSameAddress("127.0.0.1:7433", other)) << other;
+}
+
 TEST(Address, IsOnThisMachineOrNot) {
   for (const char* address : {"unix:/a", "127.0.0.1:7433", "127.1.2.3:1", "localhost:1", "[::1]:1"})
     EXPECT_TRUE(IsLocal(address)) << address;

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace kiln::client {
 namespace {
@@ -70,6 +72,17 @@ absl::StatusOr<Login> ReadLogin(const std::string& path, const Surroundings& sur
   return login;
 }
 
+std::string Elsewhere(const Login& file, const std::string& address, const std::string& path) {
+  std::vector<std::string> names;
+  for (const Key& key : kKeys) {
+    if (key.value != &Login::address && !(file.*key.value).empty())
+      names.push_back(absl::StrCat("\"", key.name, "\""));
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("The ", absl::StrJoin(names, " and "), " in ", path, " are for ",
+                      file.address, ", not for ", address);
+}
+
 // Adds the token to every call of a channel. (gRPC's own way takes channels that it knows to be
 // safe, and does not know sockets of this machine.)
 class Bearer : public grpc::experimental::Interceptor {
@@ -107,10 +120,13 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
   }
   const auto file = ReadLogin(FilePath(surroundings), surroundings);
   if (!file.ok()) return file.status();
-  if (login.address.empty() || file->address.empty() || login.address == file->address) {
+  if (login.address.empty() || file->address.empty() ||
+      IsSameAddress(login.address, file->address)) {
     for (const Key& key : kKeys) {
       if ((login.*key.value).empty()) login.*key.value = (*file).*key.value;
     }
+  } else {
+    login.elsewhere = Elsewhere(*file, login.address, FilePath(surroundings));
   }
   login.address = FindAddress(login.address, surroundings);
   if (login.certificate.empty() != login.key.empty())
@@ -123,9 +139,19 @@ absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surround
     return absl::InvalidArgumentError(absl::StrCat(
         "a token goes to another machine over TLS alone: give the authority of the certificate of ",
         login.address, " in $KILN_CA or the key \"ca\" of ~/.config/kiln/config.toml (\"system\" ",
-        "for those that this machine knows)"));
+        "for those that this machine knows)", login.elsewhere.empty() ? "" : ". ",
+        login.elsewhere));
   }
   return login;
+}
+
+absl::Status WithElsewhere(const absl::Status& status, const std::string& elsewhere) {
+  const bool is_about_it = absl::IsUnauthenticated(status) || absl::IsUnavailable(status);
+  if (elsewhere.empty() || !is_about_it) return status;
+  absl::Status result(status.code(), absl::StrCat(status.message(), ". ", elsewhere));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
+  return result;
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
@@ -143,6 +169,11 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
       const auto content = surroundings.read(path);
       if (!content) return absl::InvalidArgumentError(absl::StrCat("cannot read ", path));
       *text = *content;
+      // gRPC would say that nobody answers.
+      if (&path == &login.ca && !absl::StrContains(*content, "CERTIFICATE-----")) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, " has no certificate in PEM format (-----BEGIN CERTIFICATE-----)"));
+      }
     }
     credentials = grpc::SslCredentials(options);
   }

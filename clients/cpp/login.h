@@ -17,24 +17,32 @@ namespace kiln::client {
 struct Login {
   std::string address = {};
   std::string token = {};
-  std::string ca = {};  // the authorities of the daemon's certificate; "system": those of this machine
+  std::string ca =
+      {};  // the authorities of the daemon's certificate; "system": those of this machine
   std::string certificate = {};  // the caller's own
   std::string key = {};
+  // What the file has for another address, as a sentence; empty if it has nothing.
+  std::string elsewhere = {};
 };
 
 // Each value from `given`, else $KILN_ADDRESS, $KILN_TOKEN, $KILN_CA, $KILN_CERTIFICATE and
 // $KILN_KEY, else the file $XDG_CONFIG_HOME/kiln/config.toml or ~/.config/kiln/config.toml, which
 // has lines such as `token = "…"`. What the file says holds for the address in it alone, if it has
 // one: a token must not go to another daemon. The address is never empty (FindAddress).
+// Addresses are compared by IsSameAddress.
 // INVALID_ARGUMENT: a line of the file is malformed, a token would go unencrypted over a network,
 // or a certificate and its key are not both given.
 absl::StatusOr<Login> FindLogin(const Login& given, const Surroundings& surroundings);
 
 // With TLS if the login has a `ca`; every call carries the token. INVALID_ARGUMENT: a file cannot
-// be read.
+// be read, or the `ca` has no certificate.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenChannel(const Login& login,
                                                            const grpc::ChannelArguments& arguments,
                                                            const Surroundings& surroundings);
+
+// A failed call's status; if the daemon did not know the caller, or nobody answered, then with
+// `elsewhere` of the login.
+absl::Status WithElsewhere(const absl::Status& status, const std::string& elsewhere);
 
 }  // namespace kiln::client
 

@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,7 +46,32 @@ TEST(FindLogin, TheFilesTokenGoesToItsAddressAlone) {
   EXPECT_EQ(FindLogin({.address = "other:1"}, Around({}, file))->token, "");
   EXPECT_EQ(FindLogin({}, Around({{"KILN_ADDRESS", "127.0.0.1:5"}}, file))->ca, "");
   EXPECT_EQ(FindLogin({.address = "box:1"}, Around({}, file))->token, "t");
+  EXPECT_EQ(FindLogin({.address = "BOX:1"}, Around({}, file))->token, "t");
   EXPECT_EQ(FindLogin({.address = "unix:/x"}, Around({}, "token = \"t\""))->token, "t");
+}
+
+TEST(FindLogin, WhoHasATokenForAnotherAddressIsTold) {
+  const std::string file = "address = \"box:1\"\ntoken = \"t\"\nca = \"system\"\n";
+  const auto login = FindLogin({.address = "other:1"}, Around({}, file));
+  EXPECT_EQ(login->elsewhere,
+            absl::StrCat("The \"token\" and \"ca\" in ", kFile, " are for box:1, not for other:1"));
+  absl::Status failed = absl::UnauthenticatedError("who calls?");
+  failed.SetPayload("type", absl::Cord("kept"));
+  const absl::Status told = WithElsewhere(failed, login->elsewhere);
+  EXPECT_EQ(told.message(), absl::StrCat("who calls?. ", login->elsewhere));
+  EXPECT_EQ(told.GetPayload("type"), absl::Cord("kept"));
+  EXPECT_EQ(WithElsewhere(failed, ""), failed);
+  const absl::Status other = absl::NotFoundError("no such program");
+  EXPECT_EQ(WithElsewhere(other, login->elsewhere), other);
+  EXPECT_EQ(FindLogin({.address = "box:1"}, Around({}, file))->elsewhere, "");
+  EXPECT_EQ(FindLogin({.address = "b:1"}, Around({}, "address = \"c:1\""))->elsewhere, "");
+}
+
+TEST(OpenChannel, AnAuthorityThatIsNoneIsNamed) {
+  const auto channel =
+      OpenChannel({.address = "box:1", .ca = kFile}, {}, Around({}, "-----BEGIN PRIVATE KEY-----"));
+  EXPECT_EQ(channel.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(channel.status().message()), HasSubstr("config.toml has no certificate"));
 }
 
 TEST(FindLogin, ATokenIsNotSentUnencryptedOverANetwork) {

@@ -2,9 +2,12 @@
 
 #include <grpcpp/support/status.h>
 
+#include <algorithm>
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace kiln::client {
@@ -13,6 +16,50 @@ namespace {
 void CopyDetails(const v1::Status& from, absl::Status& to) {
   for (const auto& detail : from.details())
     to.SetPayload(detail.type_url(), absl::Cord(detail.value()));
+}
+
+struct Cause {
+  const char* sign;  // in what gRPC says, in small letters; it has no codes for them
+  const char* text;  // behind the address
+};
+constexpr Cause kCauses[] = {
+    {"certificate has expired",
+     " has a certificate that has expired. Whoever runs its kilnd makes a new one and starts kilnd "
+     "with it (--tls_certificate)"},
+    {"certificate verify failed",
+     " has a certificate that is not by the authority in $KILN_CA (or \"ca\" in "
+     "~/.config/kiln/config.toml), or that is out of date. So this may be another daemon than the "
+     "one you want. Name the file with its authority; of a certificate that was made as in Kiln's "
+     "README that is the certificate itself, box.pem"},
+    {"is not in peer certificate",
+     " has a certificate for other names. Connect by a name that it has (subjectAltName), or have "
+     "one made for this name as well"},
+    {"hostname verification check failed",
+     " has a certificate for other names. Connect by a name that it has (subjectAltName), or have "
+     "one made for this name as well"},
+    {"wrong version number",
+     " speaks no TLS. Say no $KILN_CA for it (nor \"ca\" in ~/.config/kiln/config.toml), or name "
+     "the "
+     "port at which kilnd speaks TLS"},
+    {"socket closed",
+     " hangs up at once. If its kilnd speaks TLS, name the file with the authority of its "
+     "certificate in $KILN_CA or as \"ca\" in ~/.config/kiln/config.toml. If you have a "
+     "certificate "
+     "of your own, perhaps kilnd takes none by its authority (--tls_client_ca)"},
+};
+
+// What to tell the user when gRPC itself says that a call failed for want of a connection.
+std::string NobodyAnswers(const std::string& address, const std::string& message) {
+  std::string said = absl::AsciiStrToLower(message);
+  std::replace(said.begin(), said.end(), '_', ' ');
+  // Else a connection that there was has been lost.
+  const bool is_new = absl::StrContains(said, "failed to connect");
+  for (const Cause& cause : kCauses) {
+    if (is_new && absl::StrContains(said, cause.sign))
+      return absl::StrCat(address, cause.text, " (", message, ")");
+  }
+  return absl::StrCat("no kilnd answers at ", address, " (", message,
+                      "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");
 }
 
 }  // namespace
@@ -44,8 +91,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& address) {
   std::string message = status.error_message();
   // Without details the error is gRPC's own: the daemon's all have some.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE && !has_details) {
-    message = absl::StrCat("no kilnd answers at ", address, " (", status.error_message(),
-                           "). Start one with `kilnd`, or name another's address in $KILN_ADDRESS");
+    message = NobodyAnswers(address, message);
   }
   absl::Status result(static_cast<absl::StatusCode>(status.error_code()), message);
   if (has_details) CopyDetails(details, result);

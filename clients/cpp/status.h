@@ -23,7 +23,8 @@ std::string ReasonOf(const absl::Status& status);
 // daemon says that it is being restarted and keeps its sessions.
 bool IsLostConnection(const absl::Status& status);
 
-// A failed call. UNAVAILABLE names `address` and says what to do.
+// A failed call. UNAVAILABLE names `address` and says what to do: it tells the usual mistakes with
+// TLS apart.
 absl::Status FromGrpc(const grpc::Status& status, const std::string& address);
 // An operation's error inside a message.
 absl::Status FromProto(const v1::Status& status);
