@@ -22,7 +22,7 @@ absl::Status RunAudit(Invocation& invocation) {
   v1::AuditEvent event;
   while (reader->Read(&event)) {
     if (invocation.json) {
-      if (absl::Status status = invocation.PrintJson(event); !status.ok()) return status;
+      if (absl::Status status = invocation.PrintJsonLine(event); !status.ok()) return status;
       continue;
     }
     const absl::Time time =

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "clients/cli/command.h"
 #include "clients/cli/find_program.h"
 #include "clients/cli/format.h"
@@ -169,6 +170,20 @@ class Admin : public v1::AdminService::Service {
                         v1::SetQuotaResponse* answer) override {
     set_quota = *request;
     Fill(request->user(), 9, true, answer->mutable_user());
+    return grpc::Status::OK;
+  }
+  grpc::Status ListAuditEvents(grpc::ServerContext*, const v1::ListAuditEventsRequest*,
+                               grpc::ServerWriter<v1::AuditEvent>* events) override {
+    v1::AuditEvent event;
+    for (const char* user : {"ann", "bob"}) {
+      event.set_user(user);
+      events->Write(event);
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status RevokeUser(grpc::ServerContext*, const v1::RevokeUserRequest* request,
+                          v1::RevokeUserResponse* answer) override {
+    answer->set_sessions_closed(request->name() == "ann" ? 1 : 2);
     return grpc::Status::OK;
   }
   // Each call finds that another second of ann's has passed.
@@ -390,6 +405,11 @@ TEST_F(CliTest, SettingQuotas) {
   EXPECT_EQ(admin_.set_quota.limits().at("programs"), 0);
   ASSERT_EQ(admin_.set_quota.defaults_size(), 1);
   EXPECT_EQ(admin_.set_quota.defaults(0), "buffers");
+  EXPECT_THAT(error(), HasSubstr("no user is called ann so far"));
+  ASSERT_EQ(Run({"quota", "set", "idle", "sessions=9"}), 0) << error();
+  EXPECT_EQ(error(), "");
+  EXPECT_EQ(Run({"quota", "set", "idle", "weight=-5"}), 2);
+  EXPECT_THAT(error(), HasSubstr("`weight=-5`: a limit is a number such as 200"));
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{"quota", "list"},
                                              {"quota", "set", "ann"},
@@ -422,6 +442,25 @@ TEST(UsageTable, SharesAndRatesAreOfTheTimeBetweenTheSamples) {
   PrintUsage(before, now, out);
   EXPECT_THAT(out.str(), ContainsRegex("\nbob +cpu:0 +50% +1.5 .*\nann +cpu:0 +25% +20.0 "));
   EXPECT_THAT(out.str(), ContainsRegex("\neve +cpu:0 +0% +0.0 "));
+}
+
+TEST_F(CliTest, AuditAsJsonIsALineForEachEvent) {
+  ASSERT_EQ(Run({"audit", "--json"}), 0) << error();
+  const std::vector<std::string> lines = absl::StrSplit(out(), '\n');
+  ASSERT_EQ(lines.size(), 3);  // the last one is empty
+  EXPECT_THAT(lines[0], HasSubstr("\"user\":\"ann\""));
+  EXPECT_THAT(lines[1], HasSubstr("\"user\":\"bob\""));
+  for (const int i : {0, 1}) {
+    EXPECT_EQ(lines[i].front(), '{');
+    EXPECT_EQ(lines[i].back(), '}');
+  }
+}
+
+TEST_F(CliTest, RevokingSaysHowManySessionsEnded) {
+  ASSERT_EQ(Run({"user", "revoke", "ann"}), 0) << error();
+  EXPECT_EQ(out(), "revoked ann; closed 1 session\n");
+  ASSERT_EQ(Run({"user", "revoke", "bob"}), 0) << error();
+  EXPECT_EQ(out(), "revoked bob; closed 2 sessions\n");
 }
 
 TEST_F(CliTest, Drain) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "clients/cpp/login.h"
@@ -12,13 +13,11 @@
 
 namespace kiln::cli {
 
-absl::Status Invocation::Check(const grpc::Status& status) const {
-  return client::WithElsewhere(client::FromGrpc(status, address), elsewhere);
-}
+namespace {
 
-absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {
+absl::StatusOr<std::string> ToJson(const google::protobuf::Message& answer, bool on_many_lines) {
   google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
+  options.add_whitespace = on_many_lines;
   // Scripts should find every field, a zero as well, under the name that the .proto file has.
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
@@ -26,8 +25,25 @@ absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) cons
   auto status = google::protobuf::util::MessageToJsonString(answer, &text, options);
   if (!status.ok())
     return absl::InternalError(absl::StrCat("cannot print as JSON: ", status.ToString()));
-  out << text;
-  return absl::OkStatus();
+  return text;
+}
+
+}  // namespace
+
+absl::Status Invocation::Check(const grpc::Status& status) const {
+  return client::WithElsewhere(client::FromGrpc(status, address), elsewhere);
+}
+
+absl::Status Invocation::PrintJson(const google::protobuf::Message& answer) const {
+  const auto text = ToJson(answer, /*on_many_lines=*/true);
+  if (text.ok()) out << *text;
+  return text.status();
+}
+
+absl::Status Invocation::PrintJsonLine(const google::protobuf::Message& answer) const {
+  const auto text = ToJson(answer, /*on_many_lines=*/false);
+  if (text.ok()) out << *text << std::endl;
+  return text.status();
 }
 
 absl::Status Invocation::ExpectNoArguments() const {

@@ -38,6 +38,8 @@ struct Invocation {
   absl::Status Check(const grpc::Status& status) const;
   // Prints an answer as JSON.
   absl::Status PrintJson(const google::protobuf::Message& answer) const;
+  // Prints one of many answers on a line of its own (JSON Lines), seen at once by who follows.
+  absl::Status PrintJsonLine(const google::protobuf::Message& answer) const;
   // INVALID_ARGUMENT if there are arguments the command does not know.
   absl::Status ExpectNoArguments() const;
 };

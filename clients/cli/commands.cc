@@ -59,7 +59,9 @@ constexpr Command kCommands[] = {
      "his\n",
      RunQuota},
     {"audit", "[--follow]", "who changed what for others",
-     "  --follow   goes on with what happens from now on\n", RunAudit},
+     "  --follow   goes on with what happens from now on\n"
+     "  --json     an event on each line\n",
+     RunAudit},
 };
 
 const Command* Find(std::string_view name) {

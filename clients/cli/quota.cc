@@ -11,6 +11,7 @@
 #include "clients/cli/table.h"
 #include "kiln/v1/admin.grpc.pb.h"
 #include "proto/text/byte_count.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {
@@ -65,8 +66,29 @@ absl::Status AddChange(const std::string& text, v1::SetQuotaRequest* request) {
     return absl::OkStatus();
   }
   const auto amount = limit == "none" ? absl::StatusOr<int64_t>(0) : ParseBytes(limit);
-  if (!amount.ok()) return amount.status();
+  if (!amount.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("`", text, "`: a limit is a number such as 200, bytes such as 4GiB, ",
+                     "\"none\" or \"default\", and never below 0"));
+  }
   (*request->mutable_limits())[resource] = static_cast<uint64_t>(*amount);
+  return absl::OkStatus();
+}
+
+// A name that nobody has may be a slip, or that of one whom the daemon will know when he comes.
+absl::Status WarnOfStrangers(Invocation& invocation, v1::AdminService::Stub& stub,
+                             const std::string& name) {
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::ListUsersResponse answer;
+  if (absl::Status status = invocation.Check(stub.ListUsers(&context, {}, &answer)); !status.ok())
+    return status;
+  for (const v1::User& user : answer.users()) {
+    if (user.name() == name) return absl::OkStatus();
+  }
+  invocation.error << "note: no user is called " << Printable(name)
+                   << " so far. The limits hold once one is: `kiln user add` makes one, and the "
+                      "system's users and those with certificates are known once they have come\n";
   return absl::OkStatus();
 }
 
@@ -78,6 +100,8 @@ absl::Status SetQuota(Invocation& invocation, v1::AdminService::Stub& stub) {
   for (size_t i = 2; i < invocation.arguments.size(); ++i)
     if (absl::Status status = AddChange(invocation.arguments[i], &request); !status.ok())
       return status;
+  if (absl::Status status = WarnOfStrangers(invocation, stub, request.user()); !status.ok())
+    return status;
   grpc::ClientContext context;
   SetDeadline(context);
   v1::SetQuotaResponse answer;

@@ -82,7 +82,7 @@ absl::Status Revoke(Invocation& invocation, v1::AdminService::Stub& stub) {
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
   invocation.out << "revoked " << request.name() << "; closed " << answer.sessions_closed()
-                 << " sessions\n";
+                 << (answer.sessions_closed() == 1 ? " session\n" : " sessions\n");
   return absl::OkStatus();
 }
 

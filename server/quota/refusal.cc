@@ -25,8 +25,9 @@ absl::Status Refusal(const Scope& scope, int64_t asked, int64_t used, int64_t li
   const std::string in_use = used > 0 ? absl::StrCat(" and has ", text(used)) : "";
   absl::Status status = errors::WithReason(
       absl::ResourceExhaustedError(absl::StrCat(
-          "user ", Quoted(scope.user), " may have ", text(limit), " ", row.what, where, in_use,
-          ", so that ", text(asked), in_use.empty() ? "" : " more", " cannot be had; ", row.remedy,
+          "user ", Quoted(scope.user), " may have ", text(limit), " ",
+          limit == 1 ? row.one : row.what, where, in_use, ", so that ", text(asked),
+          in_use.empty() ? "" : " more", " cannot be had; ", row.remedy,
           ", or ask an admin to raise the limit (`kiln quota set USER ", row.name, "=...`)")),
       kReason,
       {{"user", scope.user},

@@ -34,6 +34,13 @@ TEST(Refusal, OfOneThingSaysNothingOfUse) {
               HasSubstr("may have 10 nodes in one graph, so that 12 cannot be had; split"));
 }
 
+TEST(Refusal, OneIsNotSeveral) {
+  EXPECT_THAT(std::string(Refusal({"ann", Resource::kSessions}, 1, 1, 1).message()),
+              HasSubstr("may have 1 session and has 1, so that 1 more cannot be had"));
+  EXPECT_THAT(std::string(Refusal({"ann", Resource::kSessions}, 1, 2, 2).message()),
+              HasSubstr("may have 2 sessions and has 2"));
+}
+
 TEST(Refusal, NamesTheLargestHoldersOnce) {
   const absl::Status bare = Refusal({"ann", Resource::kDeviceMemory, "cpu:0"}, 1, 10, 10);
   const auto scope = Unexplained(bare);

@@ -34,7 +34,8 @@ inline constexpr int64_t kMostWeight = 10'000;
 struct ResourceRow {
   Resource resource;
   absl::string_view name;    // "device_memory": in the configuration and in `kiln quota`
-  absl::string_view what;    // in sentences: "bytes of device memory"
+  absl::string_view what;    // in sentences, behind an amount: "of device memory", "sessions"
+  absl::string_view one;     // likewise, behind 1: "session"
   absl::string_view remedy;  // "release tensors"
   bool is_bytes = false;
   int64_t default_limit = 0;  // 0: none

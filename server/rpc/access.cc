@@ -28,12 +28,14 @@ absl::Status NoToken() {
 
 absl::Status NotAllowed(const auth::Principal& caller, absl::string_view method, auth::Role least) {
   const absl::string_view name = absl::StripPrefix(method, "/kiln.v1.");
-  return errors::WithReason(
-      absl::PermissionDeniedError(absl::StrCat(
-          name, " takes the role ", auth::Name(least), ", and ", caller.user, " has the role ",
-          auth::Name(caller.role), "; use an admin's token, or the daemon's Unix socket as the ",
-          "user who runs kilnd")),
-      "ROLE");
+  const absl::string_view remedy =
+      least == auth::Role::kAdmin
+          ? "use an admin's token, or the daemon's Unix socket as the user who runs kilnd"
+          : "use a user's token; an admin of the daemon makes one with `kiln user add NAME`";
+  return errors::WithReason(absl::PermissionDeniedError(absl::StrCat(
+                                name, " takes the role ", auth::Name(least), ", and ", caller.user,
+                                " has the role ", auth::Name(caller.role), "; ", remedy)),
+                            "ROLE");
 }
 
 std::string ToString(grpc::string_ref text) { return {text.data(), text.size()}; }

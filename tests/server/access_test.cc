@@ -66,6 +66,7 @@ TEST_F(AccessTest, LoopbackIsOpenUntilThereIsAUser) {
   const grpc::Status drained = Drain(anybody);
   EXPECT_EQ(drained.error_code(), grpc::PERMISSION_DENIED);
   EXPECT_THAT(drained.error_message(), HasSubstr("AdminService/Drain takes the role admin"));
+  EXPECT_THAT(drained.error_message(), HasSubstr("use an admin's token"));
   EXPECT_EQ(Drain(owner_).error_code(), grpc::NOT_FOUND);  // of the device
   auto stream = anybody.Connect();
   EXPECT_FALSE(stream->Call(Write(1, {1})).has_error());
@@ -199,6 +200,7 @@ TEST_F(AccessTest, StrangersCannotFillTheAuditLog) {
 TEST_F(AccessTest, RolesHoldForEveryMethod) {
   Client viewer(tcp(), {.token = AddUser("eve", "viewer")});
   EXPECT_EQ(viewer.opened.error_code(), grpc::PERMISSION_DENIED);
+  EXPECT_THAT(viewer.opened.error_message(), HasSubstr("use a user's token"));
   grpc::ClientContext devices, explain;
   v1::ListDevicesResponse list;
   EXPECT_TRUE(viewer.devices->ListDevices(&devices, {}, &list).ok());
@@ -207,6 +209,9 @@ TEST_F(AccessTest, RolesHoldForEveryMethod) {
             grpc::PERMISSION_DENIED);
   Client admin(tcp(), {.token = AddUser("root", "admin")});
   EXPECT_EQ(Drain(admin).error_code(), grpc::NOT_FOUND);
+  EXPECT_THAT(AuditText(),
+              HasSubstr("\"user\":\"eve\",\"action\":\"refused\",\"subject\":"
+                        "\"/kiln.v1.SessionService/OpenSession\",\"outcome\":\"ROLE\""));
   grpc::ClientContext add;
   v1::AddUserRequest request;
   request.set_name("x");
