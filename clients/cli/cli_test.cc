@@ -49,8 +49,20 @@ class Devices : public v1::DeviceService::Service {
 class Sessions : public v1::SessionService::Service {
  public:
   std::string description = "ann@laptop train.py";
+  std::string closed;
 
  private:
+  grpc::Status AttachSession(grpc::ServerContext*, const v1::AttachSessionRequest* request,
+                             v1::AttachSessionResponse* answer) override {
+    if (request->name() != "night") return {grpc::StatusCode::NOT_FOUND, "no such session"};
+    answer->mutable_session()->set_session_id("secret");
+    return grpc::Status::OK;
+  }
+  grpc::Status CloseSession(grpc::ServerContext*, const v1::CloseSessionRequest* request,
+                            v1::CloseSessionResponse*) override {
+    closed = request->session_id();
+    return grpc::Status::OK;
+  }
   grpc::Status ListSessions(grpc::ServerContext*, const v1::ListSessionsRequest*,
                             v1::ListSessionsResponse* answer) override {
     v1::Session* session = answer->add_sessions();
@@ -261,6 +273,16 @@ TEST_F(CliTest, JsonIsTheAnswerAndNothingElse) {
 TEST_F(CliTest, Sessions) {
   ASSERT_EQ(Run({"sessions"}), 0) << error();
   EXPECT_THAT(out(), ContainsRegex("s12 +ann@laptop train.py +connected"));
+}
+
+TEST_F(CliTest, ADetachedSessionIsClosedByItsName) {
+  ASSERT_EQ(Run({"sessions", "close", "night"}), 0) << error();
+  EXPECT_EQ(out(), "closed night\n");
+  EXPECT_EQ(sessions_.closed, "secret");
+  EXPECT_EQ(Run({"sessions", "close", "s12"}), 1);
+  EXPECT_THAT(error(), HasSubstr("no such session. A session that was not left under a name"));
+  EXPECT_EQ(Run({"sessions", "close"}), 2);
+  EXPECT_EQ(Run({"sessions", "night"}), 2);
 }
 
 // What somebody calls a session or a program must not move others' cursors.

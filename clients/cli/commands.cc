@@ -18,7 +18,9 @@ namespace {
 
 constexpr Command kCommands[] = {
     {"devices", "", "the daemon's devices, their memory and load", "", RunDevices},
-    {"sessions", "", "who is connected, and what they hold", "", RunSessions},
+    {"sessions", "[close NAME]", "who is connected, and what they hold",
+     "  close NAME   ends a session of the caller's that was left under this name (detach)\n",
+     RunSessions},
     {"programs", "", "compiled graphs: kernels, runs, times", "", RunPrograms},
     {"kernels", "[PROGRAM]", "kernels by the time they took",
      "  PROGRAM   a digest, the beginning of one, or a program's name; without it: of all loaded "

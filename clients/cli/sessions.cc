@@ -1,4 +1,4 @@
-// kiln sessions
+// kiln sessions [close NAME]
 #include <grpcpp/grpcpp.h>
 
 #include "absl/strings/str_cat.h"
@@ -6,6 +6,7 @@
 #include "clients/cli/format.h"
 #include "clients/cli/table.h"
 #include "kiln/v1/session.grpc.pb.h"
+#include "proto/text/printable.h"
 
 namespace kiln::cli {
 namespace {
@@ -22,15 +23,11 @@ std::string StateOf(const v1::Session& session) {
                                          : absl::StrCat(state, " as ", session.detached_name());
 }
 
-}  // namespace
-
-absl::Status RunSessions(Invocation& invocation) {
-  if (absl::Status status = invocation.ExpectNoArguments(); !status.ok()) return status;
+absl::Status ListSessions(Invocation& invocation, v1::SessionService::Stub& stub) {
   grpc::ClientContext context;
   SetDeadline(context);
   v1::ListSessionsResponse answer;
-  auto stub = v1::SessionService::NewStub(invocation.channel);
-  if (absl::Status status = invocation.Check(stub->ListSessions(&context, {}, &answer));
+  if (absl::Status status = invocation.Check(stub.ListSessions(&context, {}, &answer));
       !status.ok())
     return status;
   if (invocation.json) return invocation.PrintJson(answer);
@@ -39,9 +36,9 @@ absl::Status RunSessions(Invocation& invocation) {
                ">runs", ">device time"});
   for (const v1::Session& session : answer.sessions()) {
     table.Add({session.name(), session.user(), ClientOf(session), session.device(),
-               StateOf(session), Bytes(session.memory_bytes()),
-               absl::StrCat(session.buffers()), absl::StrCat(session.programs()),
-               absl::StrCat(session.runs()), Duration(session.device_seconds())});
+               StateOf(session), Bytes(session.memory_bytes()), absl::StrCat(session.buffers()),
+               absl::StrCat(session.programs()), absl::StrCat(session.runs()),
+               Duration(session.device_seconds())});
   }
   if (table.empty()) {
     invocation.out << "no session is open\n";
@@ -49,6 +46,47 @@ absl::Status RunSessions(Invocation& invocation) {
   }
   table.Print(invocation.out);
   return absl::OkStatus();
+}
+
+// Only who has a session knows its id, so this takes it over first.
+absl::Status CloseDetached(Invocation& invocation, v1::SessionService::Stub& stub) {
+  if (invocation.arguments.size() != 2)
+    return absl::InvalidArgumentError("`sessions close` needs one name");
+  const std::string& name = invocation.arguments[1];
+  v1::AttachSessionRequest attach;
+  attach.set_name(name);
+  v1::AttachSessionResponse attached;
+  {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    const absl::Status status = invocation.Check(stub.AttachSession(&context, attach, &attached));
+    if (absl::IsNotFound(status)) {
+      return absl::NotFoundError(
+          absl::StrCat(status.message(), ". A session that was not left under a name ends with ",
+                       "its process, or with its lease once that is gone"));
+    }
+    if (!status.ok()) return status;
+  }
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::CloseSessionRequest request;
+  request.set_session_id(attached.session().session_id());
+  v1::CloseSessionResponse answer;
+  if (absl::Status status = invocation.Check(stub.CloseSession(&context, request, &answer));
+      !status.ok())
+    return status;
+  if (invocation.json) return invocation.PrintJson(answer);
+  invocation.out << "closed " << Printable(name) << '\n';
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunSessions(Invocation& invocation) {
+  auto stub = v1::SessionService::NewStub(invocation.channel);
+  if (invocation.arguments.empty()) return ListSessions(invocation, *stub);
+  if (invocation.arguments[0] == "close") return CloseDetached(invocation, *stub);
+  return absl::InvalidArgumentError("expected nothing or `close NAME`");
 }
 
 }  // namespace kiln::cli

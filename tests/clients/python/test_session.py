@@ -574,6 +574,22 @@ def test_a_model_and_its_optimizer_are_left_and_taken_up(fresh_kilnd):
     _connection._default = None
 
 
+def test_a_session_that_was_left_is_closed_by_its_name(fresh_kilnd):
+    def close(name):
+        return subprocess.run([build_folder() / "clients" / "cli" / "kiln", "sessions", "close", name],
+                              env=fresh_kilnd.environment(), capture_output=True, text=True, timeout=60)
+
+    connection = kiln.connect(fresh_kilnd.address)
+    connection.detach("night", 600, {"ones": kiln.ones(3)})
+    done = close("night")
+    assert done.stdout == "closed night\n", done.stderr
+    with pytest.raises(kiln.NotFound):
+        kiln.attach("night", fresh_kilnd.address)
+    done = close("night")
+    assert done.returncode == 1 and "you have no session of the name" in done.stderr
+    assert "\nkiln_sessions 0\n" in fresh_kilnd.metrics()
+
+
 def test_what_a_session_cannot_keep_is_named(connection):
     with pytest.raises(kiln.InvalidArgument, match="'base_lrs' is a list; .* entry by entry"):
         connection.detach("night", 60, {"base_lrs": [0.1]})
