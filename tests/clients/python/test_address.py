@@ -32,6 +32,8 @@ def test_addresses_become_grpc_targets(given, wanted):
 
 
 def test_local_targets_are_known():
+    # So one can say that a tunnel ends elsewhere.
+    assert not is_local("dns:localhost:7433")
     assert is_local("unix:/a") and is_local("127.0.0.1:7433") and not is_local("box:7433")
 
 

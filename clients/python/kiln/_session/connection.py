@@ -370,7 +370,15 @@ def connect(address: Optional[str] = None, device: str = "", lease_seconds: int 
     `address` is "host:port" or the path of a Unix socket. Without one: $KILN_ADDRESS, else the
     local daemon's socket ($XDG_RUNTIME_DIR/kiln/kilnd.sock, /tmp/kiln-$UID/kilnd.sock), else
     127.0.0.1:7433. `device` is a device's name, such as "cpu:0"; `lease_seconds` is how long the
-    daemon keeps the session's tensors when it hears nothing from this process (0: its default).
+    daemon keeps the session and its tensors when it hears nothing from this process, be it that the
+    connection is lost or that the process was killed, by SIGTERM as well (0: the daemon's default,
+    15 minutes, and 2 at its Unix socket). The shorter it is, the sooner memory is free again, and
+    the shorter an outage may be.
+
+    Arrays that are sent to another machine again are not sent again if the daemon still has them.
+    That is off for addresses of this machine, where hashing takes longer than sending. An address
+    such as localhost:7433 that ends elsewhere, through `ssh -L`, counts as one of this machine
+    unless it is spelled "dns:localhost:7433".
 
     With `batch` the session takes what others leave of the device's time, and a seventeenth of it at
     least.
