@@ -14,10 +14,11 @@ import pytest
 
 import kiln
 from kiln import nn
-from kiln._proto.kiln.v1 import session_pb2
+from kiln._proto.kiln.v1 import error_pb2, session_pb2
 from kiln._session import connection as _connection
 from kiln._session import waiter
 from kiln._session.rpc import Stub
+from kiln._session.stream import Stream
 from kilnd_process import Kilnd, build_folder
 from link import Link
 
@@ -171,6 +172,21 @@ def test_clients_learn_of_a_shutdown_at_once(fresh_kilnd, work):
         connection.devices()
     _connection._default = None
     connection.close()
+
+
+def test_the_first_operation_that_hears_of_a_shutdown_ends_the_session():
+    stream = Stream("a session", 60)
+    heard = []
+    for _ in range(2):
+        stream.send(lambda result, error: heard.append(error), barrier=session_pb2.Barrier())
+    result = session_pb2.Result(sequence=1)
+    result.error.code = 14
+    detail = result.error.details.add(type_url="type.googleapis.com/google.rpc.ErrorInfo")
+    detail.value = error_pb2.ErrorInfo(reason="SHUTTING_DOWN").SerializeToString()
+    stream._answer(result)
+    assert [error.reason for error in heard] == ["SHUTTING_DOWN"] * 2
+    with pytest.raises(kiln.Unavailable, match="the daemon has stopped"):
+        stream.send(barrier=session_pb2.Barrier())
 
 
 def memory(connection):

@@ -417,8 +417,11 @@ class Stream:
             waiting = [] if self._is_full() else self._take_waiting()
         for room in waiting:
             room.resolve()
+        error = in_session(from_status(result.error)) if result.HasField("error") else None
+        # One operation may hear of it before the stream does; then later calls must not succeed.
+        if error is not None and error.reason == "SHUTTING_DOWN":
+            self._fail(error)
         if pending.callback is not None:
-            error = (in_session(from_status(result.error)) if result.HasField("error") else None)
             pending.callback(result, error)
 
     def _take_waiting(self) -> List[Waiter]:
