@@ -82,6 +82,12 @@ def test_mistakes_with_tls_are_told_apart(tmp_path):
         says(daemon.tcp_address, "on a client without TLS")
         says(daemon.tcp_address, "--tls_client_ca", ca=chain, certificate=other, key=other_key)
         says(daemon.address, "speaks no TLS", ca=chain)
+        # The command line says it in one line.
+        command = [build_folder() / "clients" / "cli" / "kiln", "devices", "--address", daemon.tcp_address]
+        for more, wanted in (["--ca", other], "not by the authority"), ([], "hangs up at once"):
+            told = subprocess.run([*command, *more], capture_output=True, text=True, timeout=60).stderr
+            assert told.startswith(f"kiln devices: {daemon.tcp_address} ") and wanted in told
+            assert told.count("\n") == 1, told
     with Kilnd(flags=[f"--tls_certificate={late}", f"--tls_key={late_key}"]) as daemon:
         says(daemon.tcp_address, "has expired", ca=late)
     with pytest.raises(kiln.Unavailable, match="Start one"):
