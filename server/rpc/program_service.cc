@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,22 +16,31 @@ namespace {
 using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 
-// Under the name that the caller has for it: others' say what they work on.
+// What is the caller's of it, unless he sees everything: the names of others say what they work on,
+// and their runs that they do.
+runtime::Program::Use UseOf(const runtime::Program& program, const auth::Principal& caller) {
+  auto use = program.UseBy(caller.user);
+  if (!caller.sees_all()) return use.value_or(runtime::Program::Use());
+  return {.name = use ? use->name : program.description().name,
+          .runs = program.runs(),
+          .device_seconds = program.device_seconds()};
+}
+
 void Fill(const DaemonView& daemon, const auth::Principal& caller,
           const std::shared_ptr<runtime::Program>& program, v1::Program* proto) {
   const runtime::Program::Description& description = program->description();
   const compiler::CompiledProgram& compiled = program->compiled();
   proto->set_digest(description.digest);
-  proto->set_name(
-      program->NameFor(caller.user).value_or(caller.sees_all() ? description.name : std::string()));
+  const runtime::Program::Use use = UseOf(*program, caller);
+  proto->set_name(use.name);
   proto->set_device(program->device().name());
   *proto->mutable_compiled() = ToProto(description.compiled);
   proto->set_compile_seconds(description.compile_seconds);
   proto->set_kernels(static_cast<uint32_t>(compiled.calls.size()));
   proto->set_distinct_kernels(static_cast<uint32_t>(compiled.kernels.size()));
   proto->set_kernels_from_cache(static_cast<uint32_t>(runtime::KernelsFromCache(compiled)));
-  proto->set_runs(static_cast<uint64_t>(program->runs()));
-  proto->set_device_seconds(program->device_seconds());
+  proto->set_runs(static_cast<uint64_t>(use.runs));
+  proto->set_device_seconds(use.device_seconds);
   proto->set_arena_bytes(static_cast<uint64_t>(program->arena_bytes()));
   proto->set_arena_bytes_without_reuse(static_cast<uint64_t>(compiled.arena_bytes_without_reuse));
   uint32_t sessions = 0;
@@ -39,13 +49,14 @@ void Fill(const DaemonView& daemon, const auth::Principal& caller,
   proto->set_sessions(sessions);
 }
 
-void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times,
+// `runs`: the caller's. How often others' were timed would tell of them.
+void Fill(const compiler::CompiledKernel& kernel, const runtime::KernelTimes& times, int64_t runs,
           v1::Kernel* proto) {
   proto->set_name(kernel.image.name);
   proto->set_digest(kernel.digest);
   proto->set_flops(static_cast<uint64_t>(kernel.image.flops));
   proto->set_bytes(static_cast<uint64_t>(kernel.image.bytes));
-  proto->set_samples(static_cast<uint64_t>(times.samples));
+  proto->set_samples(static_cast<uint64_t>(std::min(times.samples, runs)));
   if (times.samples > 0)
     proto->set_seconds_mean(times.total_seconds / static_cast<double>(times.samples));
   proto->set_seconds_min(times.least_seconds);
@@ -72,10 +83,11 @@ absl::Status Explain(const DaemonView& daemon, const auth::Principal& caller,
     proto->set_text(pass.text);
   }
   const std::vector<runtime::KernelTimes> times = (*program)->kernel_times();
+  const int64_t runs = UseOf(**program, caller).runs;
   for (size_t i = 0; i < compiled.kernels.size(); ++i) {
     const compiler::CompiledKernel& kernel = compiled.kernels[i];
     v1::Kernel* proto = response->add_kernels();
-    Fill(kernel, times[i], proto);
+    Fill(kernel, times[i], runs, proto);
     proto->set_ir(kernel.ir);
     proto->set_schedule(kernel.schedule);
     proto->set_refused_schedule(kernel.refused_schedule);
@@ -177,8 +189,9 @@ class ProgramService final : public v1::ProgramService::CallbackService {
     }
     for (const auto& program : programs) {
       const auto times = program->kernel_times();
+      const int64_t runs = UseOf(*program, *caller).runs;
       for (size_t i = 0; i < times.size(); ++i) {
-        Fill(program->compiled().kernels[i], times[i], response->add_kernels());
+        Fill(program->compiled().kernels[i], times[i], runs, response->add_kernels());
       }
     }
     return Reply(daemon_, context, absl::OkStatus());

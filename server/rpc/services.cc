@@ -40,7 +40,7 @@ std::vector<std::shared_ptr<runtime::Program>> VisiblePrograms(const DaemonView&
                                                                const auth::Principal& caller) {
   auto programs = daemon.programs->List();
   std::erase_if(programs, [&](const auto& program) {
-    return caller.sees_all() ? !program->has_users() : !program->NameFor(caller.user);
+    return caller.sees_all() ? !program->has_users() : !program->UseBy(caller.user);
   });
   return programs;
 }

@@ -242,7 +242,8 @@ bool Program::TakeSample() {
                             next, now + kSampleGapNanoseconds, std::memory_order_relaxed);
 }
 
-void Program::Record(double seconds, const std::vector<double>& command_seconds) {
+void Program::Record(const std::string& user, double seconds,
+                     const std::vector<double>& command_seconds) {
   // A measurement replaces the guess; after that, an outlier moves the average by an eighth. Runs
   // end one after another on the device's thread, so load and store need not be one step.
   const bool first = runs_.fetch_add(1, std::memory_order_relaxed) == 0;
@@ -251,6 +252,10 @@ void Program::Record(double seconds, const std::vector<double>& command_seconds)
                    std::memory_order_relaxed);
   absl::MutexLock lock(&mutex_);
   device_seconds_ += seconds;
+  if (const auto known = FindUser(user); known != users_.end()) {
+    ++known->second.runs;
+    known->second.device_seconds += seconds;
+  }
   // The list's copies come after the kernels and are not counted by kernel.
   const size_t timed = std::min(command_seconds.size(), compiled_.calls.size());
   if (timed > 0) ++samples_;
@@ -265,15 +270,26 @@ void Program::Record(double seconds, const std::vector<double>& command_seconds)
 
 void Program::NoteUser(const std::string& user, const std::string& name) {
   absl::MutexLock lock(&mutex_);
-  std::erase_if(users_, [&](const auto& known) { return known.first == user; });
+  const auto known = FindUser(user);
+  if (known != users_.end()) {
+    known->second.name = name;
+    std::rotate(known, known + 1, users_.end());
+    return;
+  }
   if (users_.size() >= kMostUsers) users_.erase(users_.begin());
-  users_.emplace_back(user, name);
+  users_.emplace_back(user, Use{.name = name});
 }
 
-std::optional<std::string> Program::NameFor(const std::string& user) const {
+std::vector<std::pair<std::string, Program::Use>>::iterator Program::FindUser(
+    const std::string& user) {
+  return std::find_if(users_.begin(), users_.end(),
+                      [&](const auto& known) { return known.first == user; });
+}
+
+std::optional<Program::Use> Program::UseBy(const std::string& user) const {
   absl::MutexLock lock(&mutex_);
-  for (const auto& [known, name] : users_)
-    if (known == user) return name;
+  for (const auto& [known, use] : users_)
+    if (known == user) return use;
   return std::nullopt;
 }
 

@@ -104,8 +104,8 @@ class Program {
   // these runs are timed kernel by kernel. The limit in time keeps the cost far below 1%; see
   // metrics/README.md.
   bool TakeSample();
-  // A run ended well. `command_seconds` is empty unless it was a sampled one.
-  void Record(double seconds, const std::vector<double>& command_seconds)
+  // A run of `user`'s ended well. `command_seconds` is empty unless it was a sampled one.
+  void Record(const std::string& user, double seconds, const std::vector<double>& command_seconds)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
@@ -113,8 +113,14 @@ class Program {
   // Somebody has asked for it, under a name of his own. Who asked last stays known longest; of more
   // than 64, those who asked first are forgotten.
   void NoteUser(const std::string& user, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What `user` calls it; nothing if he never asked for it.
-  std::optional<std::string> NameFor(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // What one of them has of it.
+  struct Use {
+    std::string name;  // what he calls it
+    int64_t runs = 0;  // since he has been known
+    double device_seconds = 0;
+  };
+  // Nothing if `user` never asked for it.
+  std::optional<Use> UseBy(const std::string& user) const ABSL_LOCKS_EXCLUDED(mutex_);
   // False for what the daemon runs for itself.
   bool has_users() const ABSL_LOCKS_EXCLUDED(mutex_);
   // One for each kernel of compiled().
@@ -129,6 +135,8 @@ class Program {
   bool IsSliced() const;
   // Expected device time of each command. `samples`: how often they were timed.
   std::vector<double> CommandSeconds(int64_t* samples) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::pair<std::string, Use>>::iterator FindUser(const std::string& user)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::shared_ptr<const Pieces>> CutNow(const std::shared_ptr<const Loaded>& loaded,
                                                        int64_t* samples) const;
 
@@ -152,8 +160,8 @@ class Program {
   std::atomic<int64_t> runs_{0};
   mutable absl::Mutex mutex_;
   double device_seconds_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Users and their names for it, the latest last.
-  std::vector<std::pair<std::string, std::string>> users_ ABSL_GUARDED_BY(mutex_);
+  // By user, the latest last.
+  std::vector<std::pair<std::string, Use>> users_ ABSL_GUARDED_BY(mutex_);
   std::vector<KernelTimes> times_ ABSL_GUARDED_BY(mutex_);
   int64_t samples_ ABSL_GUARDED_BY(mutex_) = 0;  // runs that were timed kernel by kernel
 };

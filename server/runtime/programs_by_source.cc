@@ -118,7 +118,7 @@ ProgramsBySource::Dropped ProgramsBySource::DropUnused(absl::Time now, absl::Dur
 
 bool ProgramsBySource::IsOf(const Entry& entry, const std::string& user) {
   const auto& result = entry.future->result();
-  return result.ok() && (*result)->program && (*result)->program->NameFor(user);
+  return result.ok() && (*result)->program && (*result)->program->UseBy(user);
 }
 
 bool ProgramsBySource::IsIdle(const Entry& entry) {

@@ -324,7 +324,7 @@ void Run::End() {
 void Run::RecordTimes() {
   ManagedDevice& device = program().device();
   absl::MutexLock lock(&mutex_);
-  program().Record(seconds_, command_seconds_);
+  program().Record(user_, seconds_, command_seconds_);
   const std::string digest = program().short_digest();
   const metrics::RunLabels labels{user_, digest};
   device.metrics().RunFinished(labels, seconds_);

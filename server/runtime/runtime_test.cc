@@ -235,22 +235,31 @@ TEST_F(ProgramCacheTest, SameGraphUnderTwoKeysCompilesOnce) {
   EXPECT_EQ(cache->Find("xyz").status().code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichName) {
+TEST_F(ProgramCacheTest, AProgramKnowsWhoAskedForItUnderWhichNameAndWhoRanIt) {
   auto cache = Make();
   const auto program = *Get(*cache, "a", 4);
-  EXPECT_FALSE(program->NameFor("ann"));
+  EXPECT_FALSE(program->UseBy("ann"));
   const auto future = cache->Get(std::make_shared<CopySource>("a", 4), {}, device_, "");
   NoteUser(future, "ann", "step");
   NoteUser(future, "bob", "bobs");
   NoteUser(future, "ann", "train");
-  EXPECT_EQ(program->NameFor("ann"), "train");
-  EXPECT_EQ(program->NameFor("bob"), "bobs");
+  EXPECT_EQ(program->UseBy("ann")->name, "train");
+  EXPECT_EQ(program->UseBy("bob")->name, "bobs");
+  // Each has his own runs, however often he asks.
+  program->Record("ann", 0.5, {});
+  program->Record("bob", 0.25, {});
+  NoteUser(future, "ann", "train");
+  program->Record("ann", 0.5, {});
+  EXPECT_EQ(program->UseBy("ann")->runs, 2);
+  EXPECT_EQ(program->UseBy("ann")->device_seconds, 1);
+  EXPECT_EQ(program->UseBy("bob")->runs, 1);
+  EXPECT_EQ(program->runs(), 3);
   // Who asked first is forgotten first.
   for (int i = 0; i < 63; ++i) NoteUser(future, absl::StrCat("user", i), "");
-  EXPECT_FALSE(program->NameFor("bob"));
-  EXPECT_EQ(program->NameFor("ann"), "train");
+  EXPECT_FALSE(program->UseBy("bob"));
+  EXPECT_EQ(program->UseBy("ann")->name, "train");
   NoteUser(future, "one more", "");
-  EXPECT_FALSE(program->NameFor("ann"));
+  EXPECT_FALSE(program->UseBy("ann"));
 }
 
 TEST_F(ProgramCacheTest, OneProgramServesAllValues) {
@@ -409,9 +418,9 @@ TEST_F(ProgramCacheTest, PredictionFollowsMeasurement) {
   ASSERT_TRUE(program.ok());
   // Until then it is the work at the device's rates, a launch for its kernel and one for the list.
   EXPECT_GE((*program)->predicted_seconds(), 2 * device_.info().target.rates.launch_seconds);
-  (*program)->Record(0.5, {0.5});
+  (*program)->Record("ann", 0.5, {0.5});
   EXPECT_DOUBLE_EQ((*program)->predicted_seconds(), 0.5);
-  for (int i = 0; i < 100; ++i) (*program)->Record(0.1, {});
+  for (int i = 0; i < 100; ++i) (*program)->Record("ann", 0.1, {});
   EXPECT_NEAR((*program)->predicted_seconds(), 0.1, 0.001);
   EXPECT_EQ((*program)->runs(), 101);
   EXPECT_EQ((*program)->kernel_times()[0].samples, 1);

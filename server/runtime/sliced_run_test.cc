@@ -135,14 +135,14 @@ TEST_F(SlicedRunTest, ProgramsAreCutAgainByWhatTheirKernelsTake) {
   const auto first = *program->CutIntoPieces(loaded);
   EXPECT_EQ(first->list.size(), 3);
   EXPECT_EQ(*program->CutIntoPieces(loaded), first);
-  program->Record(0.012, {0.001, 0.001, 0.01});
+  program->Record("ann", 0.012, {0.001, 0.001, 0.01});
   const auto second = *program->CutIntoPieces(loaded);
   ASSERT_EQ(second->list.size(), 2);
   EXPECT_NEAR(second->list[0].seconds, 0.002, 1e-6);
   EXPECT_NEAR(second->list[1].seconds, 0.010, 1e-6);
-  program->Record(0.012, {0.004, 0.004, 0.004});
+  program->Record("ann", 0.012, {0.004, 0.004, 0.004});
   EXPECT_EQ(*program->CutIntoPieces(loaded), second);
-  for (int i = 0; i < 6; ++i) program->Record(0.012, {0.01, 0.001, 0.001});
+  for (int i = 0; i < 6; ++i) program->Record("ann", 0.012, {0.01, 0.001, 0.001});
   EXPECT_NE(*program->CutIntoPieces(loaded), second);
 }
 

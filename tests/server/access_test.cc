@@ -286,6 +286,33 @@ TEST_F(AccessTest, AnothersSessionIsAsUnknownAsOneThatIsNot) {
   EXPECT_EQ(Floats(anns->Call(Read(1)).data()), (std::vector<float>{1, 2}));
 }
 
+// Of a program that both have, too.
+TEST_F(AccessTest, AUserIsToldOfHisOwnRuns) {
+  Client ann(tcp(), {.token = AddUser("ann")});
+  Client bob(tcp(), {.token = AddUser("bob")});
+  const auto run = [](Client& client, int times) {
+    auto stream = client.Connect();
+    EXPECT_FALSE(stream->Call(Define(1, AddGraph(2))).has_error());
+    EXPECT_FALSE(stream->Call(Write(1, {1, 2})).has_error());
+    for (int i = 0; i < times; ++i)
+      EXPECT_FALSE(stream->Call(RunProgram(1, {1, 1}, {uint64_t(i) + 2})).has_error());
+  };
+  run(ann, 7);
+  run(bob, 1);
+  for (const auto& [client, runs] : {std::pair(&ann, 7), {&bob, 1}, {&owner_, 8}}) {
+    grpc::ClientContext context, kernel_context;
+    v1::ListProgramsResponse programs;
+    EXPECT_TRUE(client->programs->ListPrograms(&context, {}, &programs).ok());
+    ASSERT_EQ(programs.programs_size(), 1);
+    EXPECT_EQ(programs.programs(0).runs(), runs);
+    EXPECT_NEAR(programs.programs(0).device_seconds(), runs * 1e-6, 1e-9);
+    v1::ListKernelsResponse kernels;
+    EXPECT_TRUE(client->programs->ListKernels(&kernel_context, {}, &kernels).ok());
+    ASSERT_EQ(kernels.kernels_size(), 1);
+    EXPECT_LE(kernels.kernels(0).samples(), runs);
+  }
+}
+
 TEST_F(AccessTest, AUserSeesHisOwnAlone) {
   Client ann(tcp(), {.token = AddUser("ann")});
   Client bob(tcp(), {.token = AddUser("bob")});
